@@ -123,9 +123,9 @@ class Member:
         index, done, measured_from_ns = 0, False, None
         while not done or self._go["after_measured"] == "keep-running":
             epoch = Epoch(self, index, measured=not done and (index > 0 or count == 1))
-            if epoch.measured and measured_from_ns is None:
-                measured_from_ns = epoch.start_ns
             yield epoch
+            if epoch.measured and measured_from_ns is None:
+                measured_from_ns = epoch.start_ns  # read now: a trainer's callback may have moved it
             if epoch.end_ns is None:
                 raise RuntimeError(f"epoch {index} has no end: call `epoch.finish()` after its last batch")
             index += 1

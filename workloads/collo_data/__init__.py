@@ -31,7 +31,7 @@ SETS = {
 def known_as(name):
     """What is known of the data set of this name. Imported when asked for: only ImageNet needs PIL."""
     if name not in SETS:
-        nearest = difflib.get_close_matches(str(name).lower(), SETS, 1, cutoff=0.3)
+        nearest = difflib.get_close_matches(str(name).lower(), SETS, 1, cutoff=0.5)
         hint = f"did you mean `{nearest[0]}`? " if nearest else ""
         raise SettingError(f"there is no data set `{name}`: {hint}there are {', '.join(SETS)}")
     module, member = SETS[name].split(".")

@@ -105,6 +105,35 @@ def test_whole_epochs_are_measured_until_the_time_is_over():
     assert spans[-1] >= 120e6 and all(span < 120e6 for span in spans[:-1]), spans
 
 
+THEIR_OWN_START = """
+import time
+now = [0]
+time.monotonic_ns = lambda: now[0]
+import collo
+member = collo.connect()
+member.hello()
+member.wait_for_warm_up()
+member.ready()
+for epoch in member.epochs():
+    now[0] += 60
+    epoch.start_ns = now[0]
+    now[0] += 50
+    epoch.finish(items=1)
+"""
+
+
+def test_the_time_counts_from_the_start_that_a_trainers_callback_has_set():
+    with Started("sleep", program=THEIR_OWN_START) as member:
+        member.start(epochs=2, after_measured="exit", measure_for_ns=100)
+        events = member.hear_all()
+    assert [(e["event"], e.get("start_ns"), e.get("end_ns")) for e in events] == [
+        ("epoch", 60, 110),
+        ("epoch", 170, 220),
+        ("epoch", 280, 330),
+        ("done", None, None),
+    ]
+
+
 def test_under_release_a_member_leaves_when_it_is_done():
     with Started("sleep", *QUICK) as member:
         member.start(epochs=2, after_measured="exit")

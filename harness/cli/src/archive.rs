@@ -4,11 +4,12 @@
 //! all of them as the manifest says, or nothing.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use collo_store::{Diagnostic, StoredFile, sha256_file};
+use collo_measure::shown;
+use collo_store::{Diagnostic, StoredFile, sha256_file, sweep};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -19,6 +20,9 @@ use tar::{Archive, Builder, EntryType, Header};
 /// The manifest, the first entry of the folder in an archive.
 pub const MANIFEST: &str = "collo-bundle.json";
 const MANIFEST_LIMIT_BYTES: u64 = 64 << 20;
+/// Prefix of the folder that an archive is unpacked into before it is complete.
+const ASIDE: &str = ".unpacking-";
+const BUFFER_BYTES: usize = 64 << 10;
 /// Entries of an archive at most.
 const MOST_ENTRIES: usize = 2_000_000;
 
@@ -61,10 +65,11 @@ fn append(archive: &mut Builder<impl Write>, name: &str, bytes: u64, runs: bool,
 
 /// Unpack an archive into a new folder, which gets its name; refused if that exists. Returns the folder and the manifest.
 pub fn unpack(from: &Path, into: &Path) -> Result<(PathBuf, Value), Diagnostic> {
-    let wrong = |why: String| Diagnostic::new(format!("{} is not a bundle of collo", from.display())).caused_by(why);
-    let aside = tempfile::Builder::new().prefix(".unpacking-").tempdir_in(into)?;
-    let top = entries(from, aside.path()).map_err(wrong)?;
-    let about = manifest(&aside.path().join(&top)).map_err(wrong)?;
+    // What an unpacking left that was killed.
+    sweep(into, |name| name.starts_with(ASIDE));
+    let aside = tempfile::Builder::new().prefix(ASIDE).tempdir_in(into)?;
+    let top = entries(from, aside.path())?;
+    let about = manifest(&aside.path().join(&top)).map_err(|why| no_bundle(from, why))?;
     let place = into.join(&top);
     if place.symlink_metadata().is_ok() {
         return Err(Diagnostic::new(format!("{} already exists", place.display()))
@@ -74,45 +79,60 @@ pub fn unpack(from: &Path, into: &Path) -> Result<(PathBuf, Value), Diagnostic> 
     Ok((place, about))
 }
 
-/// The one folder of an archive, unpacked.
-fn entries(from: &Path, aside: &Path) -> Result<String, String> {
-    let file = collo_store::open_regular(from).map_err(|e| e.to_string())?;
+fn no_bundle(from: &Path, why: impl std::fmt::Display) -> Diagnostic {
+    Diagnostic::new(format!("{} is not a bundle of collo", from.display())).caused_by(why)
+}
+
+/// The one folder of an archive, unpacked. What cannot be read is the archive's fault, what cannot be written the machine's.
+fn entries(from: &Path, aside: &Path) -> Result<String, Diagnostic> {
+    let wrong = |why: String| no_bundle(from, why);
+    let unread = |e: std::io::Error| no_bundle(from, e);
+    let file = collo_store::open_regular(from).map_err(|e| no_bundle(from, e))?;
     let mut archive = Archive::new(GzDecoder::new(std::io::BufReader::new(file)));
     let mut top: Option<String> = None;
-    for (count, entry) in archive.entries().map_err(|e| e.to_string())?.enumerate() {
-        let mut entry = entry.map_err(|e| e.to_string())?;
-        let path = entry.path().map_err(|e| e.to_string())?.into_owned();
+    let mut buffer = vec![0; BUFFER_BYTES];
+    for (count, entry) in archive.entries().map_err(unread)?.enumerate() {
+        let mut entry = entry.map_err(unread)?;
+        let path = entry.path().map_err(unread)?.into_owned();
         let kind = entry.header().entry_type();
         if count >= MOST_ENTRIES {
-            return Err(format!("it has more than {MOST_ENTRIES} entries"));
+            return Err(wrong(format!("it has more than {MOST_ENTRIES} entries")));
         }
-        let (folder, below) = safe(&path).ok_or_else(|| format!("its entry {path:?} leads out of its folder"))?;
+        let (folder, below) = safe(&path).ok_or_else(|| wrong(format!("its entry {path:?} leads out of its folder")))?;
         match &top {
             None => top = Some(folder),
-            Some(known) if *known != folder => return Err(format!("it has two folders, {known:?} and {folder:?}")),
+            Some(known) if *known != folder => return Err(wrong(format!("it has two folders, {known:?} and {folder:?}"))),
             Some(_) => {}
         }
+        // A name that is taken, or that is below a file, is what the archive wants.
+        let unwritten = |e: std::io::Error| match e.kind() {
+            ErrorKind::AlreadyExists | ErrorKind::NotADirectory | ErrorKind::IsADirectory => wrong(format!("{path:?}: {e}")),
+            _ => Diagnostic::new(format!("{} cannot be unpacked into {}", from.display(), shown(aside)))
+                .of_machine()
+                .caused_by(format!("{path:?}: {e}")),
+        };
         let place = aside.join(top.as_deref().unwrap_or_default()).join(&below);
         match kind {
-            EntryType::Directory => fs::create_dir_all(&place).map_err(|e| e.to_string())?,
+            EntryType::Directory => std::fs::create_dir_all(&place).map_err(unwritten)?,
             EntryType::Regular => {
                 let parent = place.parent().unwrap_or(aside);
-                fs::create_dir_all(parent).map_err(|e| e.to_string())?;
+                std::fs::create_dir_all(parent).map_err(unwritten)?;
                 let runs = entry.header().mode().is_ok_and(|mode| mode & 0o100 != 0);
                 // Never over another: a second entry of a name is an error.
-                let mut file = std::fs::OpenOptions::new()
-                    .write(true)
-                    .create_new(true)
-                    .open(&place)
-                    .map_err(|e| format!("{path:?}: {e}"))?;
-                std::io::copy(&mut entry, &mut file).map_err(|e| format!("{path:?}: {e}"))?;
+                let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&place).map_err(unwritten)?;
+                loop {
+                    match entry.read(&mut buffer).map_err(|e| wrong(format!("{path:?}: {e}")))? {
+                        0 => break,
+                        read => file.write_all(&buffer[..read]).map_err(unwritten)?,
+                    }
+                }
                 let mode = std::fs::Permissions::from_mode(if runs { 0o755 } else { 0o644 });
-                file.set_permissions(mode).map_err(|e| e.to_string())?;
+                file.set_permissions(mode).map_err(unwritten)?;
             }
-            other => return Err(format!("its entry {path:?} is neither a file nor a folder, but {other:?}")),
+            other => return Err(wrong(format!("its entry {path:?} is neither a file nor a folder, but {other:?}"))),
         }
     }
-    top.ok_or_else(|| "it is empty".into())
+    top.ok_or_else(|| wrong("it is empty".into()))
 }
 
 /// The first folder of an entry's path and what is below; `None` if it is absolute or leads upwards.
@@ -162,7 +182,7 @@ fn below(root: &Path, inside: &Path, found: &mut Vec<String>) -> std::io::Result
 
 #[cfg(test)]
 mod tests {
-    use collo_store::sha256_text;
+    use collo_store::{ExitClass, sha256_text};
     use serde_json::json;
 
     use super::*;
@@ -217,6 +237,31 @@ mod tests {
         assert_eq!(about["files"].as_object().unwrap().len(), 2);
         assert!(unpack(&bundle, into.path()).unwrap_err().to_string().contains("already exists"));
         assert_eq!(fs::read_dir(into.path()).unwrap().count(), 1, "nothing is left aside");
+    }
+
+    #[test]
+    fn what_this_machine_cannot_write_is_no_fault_of_the_bundle() {
+        let (_kept, bundle) = packed(&[("experiments/x.toml", "schema = 1\n")]);
+        // Nobody makes files there.
+        let wrong = entries(&bundle, Path::new("/proc/self/fdinfo/x")).unwrap_err();
+        assert!(wrong.class() == ExitClass::Machine && wrong.what().contains("cannot be unpacked"), "{wrong}");
+        let wrong = entries(Path::new("/nowhere/x.tar.gz"), Path::new("/tmp")).unwrap_err();
+        assert!(wrong.what().contains("is not a bundle"), "{wrong}");
+    }
+
+    #[test]
+    fn what_a_killed_unpacking_left_long_ago_is_removed() {
+        let (_kept, bundle) = packed(&[("experiments/x.toml", "schema = 1\n")]);
+        let into = tempfile::tempdir().unwrap();
+        let (old, new) = (into.path().join(".unpacking-old"), into.path().join(".unpacking-new"));
+        for folder in [&old, &new] {
+            fs::create_dir(folder).unwrap();
+            fs::write(folder.join("half"), "x").unwrap();
+        }
+        let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
+        std::fs::File::open(&old).unwrap().set_modified(long_ago).unwrap();
+        unpack(&bundle, into.path()).unwrap();
+        assert!(!old.exists() && new.exists());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub mod compare;
 mod gpu;
+mod import;
 mod merge;
 mod nightly;
 mod report;
@@ -19,6 +20,7 @@ use collo_store::{Diagnostic, Shard};
 use crate::complete;
 
 pub use gpu::{Doctor, Format, Mig, MigVerb, Need, Restore, Services};
+pub use import::{Import, ImportFrom};
 pub use merge::Merge;
 pub use nightly::{Nightly, Prune};
 pub use report::{MemberEnergy, Report, ReportFormat};
@@ -29,7 +31,7 @@ pub use slurm::{Ci, CiSystem, Slurm};
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Measure", &["plan", "run", "status", "restore", "slurm", "merge"]),
     ("Conclude", &["report", "compare", "nightly", "ci"]),
-    ("Stored", &["list", "show", "comment", "verify", "bundle", "prune"]),
+    ("Stored", &["list", "show", "comment", "verify", "bundle", "import", "prune"]),
     ("This machine", &["doctor", "mig", "data", "workload", "init", "schema", "completions", "man"]),
 ];
 
@@ -129,6 +131,8 @@ pub enum Verb {
     Verify(Verify),
     /// Pack a campaign with all that is needed to run it again elsewhere
     Bundle(Bundle),
+    /// Make an experiment of another program's schedule, or a report of its results
+    Import(Import),
     /// Delete old campaigns, never baselines
     Prune(Prune),
     /// Check this machine: GPUs, driver, MPS, MIG, permissions

@@ -21,7 +21,8 @@ pub fn text(steps: &[Step]) -> String {
                 in_run = Some(run);
             }
             let cores = start.cores.as_ref().map(|cores| format!(" on cores {}", listed(cores))).unwrap_or_default();
-            text += &format!("  member {member}{cores}\n{}", process(start));
+            let nodes = start.memory_nodes.as_ref().map(|nodes| format!(", memory of NUMA nodes {}", listed(nodes)));
+            text += &format!("  member {member}{cores}{}\n{}", nodes.unwrap_or_default(), process(start));
             continue;
         }
         in_run = None;
@@ -71,6 +72,7 @@ mod tests {
             folder: "/work".into(),
             environment: environment.map(|(name, value)| (name.to_string(), value.map(str::to_string))).into(),
             cores: Some(vec![0, 2]),
+            memory_nodes: Some(vec![0]),
             log: None,
         };
         let member = |start| Step::Member { cell: "a×2 mps".into(), repetition: 1, block: 3, member: 0, start };
@@ -84,7 +86,7 @@ mod tests {
         GPU 0 is partitioned: MIG off
 
         a×2 mps, repetition 1, in block 3
-          member 0 on cores 0,2
+          member 0 on cores 0,2, memory of NUMA nodes 0
             cd /work && env -u B A='1 2' C='' \
               python 'it'\''s.py'
           the MPS daemon at <pipe folder> is ended

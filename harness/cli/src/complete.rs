@@ -18,8 +18,8 @@ pub fn experiments() -> ArgValueCandidates {
 
 pub fn campaigns() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let Ok((campaigns, _)) = runs().campaigns() else { return Vec::new() };
-        let newest = campaigns.iter().take(CAMPAIGNS).map(|c| {
+        let campaigns = runs().newest(CAMPAIGNS);
+        let newest = campaigns.iter().map(|c| {
             let m = c.manifest();
             let about = format!("{} on {}, {}", m.experiment, m.device.name_said(), m.created_utc);
             CompletionCandidate::new(m.short_id()).help(Some(about.into()))

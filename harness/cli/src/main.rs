@@ -11,6 +11,7 @@ mod forecast_text;
 mod output;
 mod plan_text;
 mod progress;
+mod radt;
 mod shell;
 mod unexpected;
 mod verb;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Verb::Show(a) => verb::show::run(&context, a),
         Verb::Comment(a) => verb::comment::run(&context, a),
         Verb::Bundle(a) => verb::bundle::run(&context, a),
+        Verb::Import(a) => verb::import::run(&context, a),
         Verb::Verify(a) => verb::verify::run(&context, a),
         Verb::Prune(a) => verb::prune::run(&context, a),
         Verb::Doctor(a) => verb::doctor::run(&context, a),

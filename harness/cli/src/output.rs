@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anstream::ColorChoice;
@@ -16,8 +17,11 @@ use collo_store::diagnostic::{Label, Line};
 use collo_store::{Diagnostic, Diagnostics, text};
 
 use crate::args::{Arguments, Colour};
+use crate::shell;
 
 static QUIET: OnceLock<bool> = OnceLock::new();
+/// The folder that the command works in, if that is not the current one.
+static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 /// Why a result could not be written to stdout, if so.
 static UNWRITTEN: Mutex<Option<String>> = Mutex::new(None);
 
@@ -30,6 +34,14 @@ pub fn set_up(arguments: &Arguments) {
     };
     choice.write_global();
     let _ = QUIET.set(arguments.quiet);
+    arguments.folder.iter().for_each(|folder| work_in(folder));
+}
+
+/// From now on hints lead to this folder.
+pub fn work_in(folder: &Path) {
+    let here = std::env::current_dir().ok();
+    let below = here.as_ref().and_then(|here| folder.strip_prefix(here).ok()).filter(|below| !below.as_os_str().is_empty());
+    let _ = FOLDER.set(below.unwrap_or(folder).to_path_buf());
 }
 
 /// A result, possibly several lines; callers make sure that untrusted text in it stays within one line.
@@ -90,10 +102,12 @@ const COMMAND: &str = "COLLO_COMMAND";
 
 /// A text with every command of collo as the user would type it: in backticks, or after a label as in `next: collo show last`.
 fn as_typed(text: &str) -> Cow<'_, str> {
-    match std::env::var(COMMAND).ok().filter(|command| !command.is_empty() && command != OWN) {
-        Some(command) => Cow::Owned(in_place_of_collo(text, &command)),
-        None => Cow::Borrowed(text),
-    }
+    let own = std::env::var(COMMAND).ok().filter(|command| !command.is_empty()).unwrap_or_else(|| OWN.into());
+    let command = match FOLDER.get() {
+        Some(folder) => format!("{own} -C {}", shell::quoted(folder)),
+        None => own,
+    };
+    if command == OWN { Cow::Borrowed(text) } else { Cow::Owned(in_place_of_collo(text, &command)) }
 }
 
 const OWN: &str = "collo";

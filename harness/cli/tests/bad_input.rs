@@ -233,7 +233,7 @@ fn outside_a_project_the_way_in_is_said() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().to_str().expect("text");
     let bench = Bench::new();
-    bench.collo(&["-C", place, "run", "x"]).exits(2).says("hint: `collo init DIR` writes them");
+    bench.collo(&["-C", place, "run", "x"]).exits(2).says(&format!("hint: `collo -C {place} init DIR` writes them"));
 }
 
 #[test]

@@ -22,7 +22,8 @@ fn a_bundle_is_read_and_run_again_in_a_folder_of_its_own() {
     elsewhere.collo(&["show", "carried.tar.gz"]).exits(0).answers("for the paper");
     let campaign = bench.campaign();
     let folder = format!("x-{}", campaign.manifest().id);
-    elsewhere.collo(&["run", "carried.tar.gz"]).exits(0).says("unpacked into");
+    let next = format!("next:   collo -C {folder} show last");
+    elsewhere.collo(&["run", "carried.tar.gz"]).exits(0).says("unpacked into").says(&next);
     let runs = collo_store::Runs::at(elsewhere.at(&folder).join("runs"));
     let (campaigns, _) = runs.campaigns().expect("readable");
     assert_eq!(campaigns.len(), 2, "that of the bundle, and a new one");
@@ -33,6 +34,45 @@ fn a_bundle_is_read_and_run_again_in_a_folder_of_its_own() {
     assert_eq!(files(&campaigns[0]), files(&campaigns[1]), "the same ingredients");
     elsewhere.collo(&["run", "carried.tar.gz"]).exits(2).says("already exists");
     elsewhere.collo(&["-C", &folder, "compare", "last-1", "last"]).exits(0);
+}
+
+#[test]
+fn a_bundle_keeps_what_was_included_set_and_selected() {
+    let bench = Bench::of(
+        "include = [\"parts/common.toml\"]\nrepetitions = 1\n# included: is no file here\n[axes]\nworkload = \"sleep\"\ndegree = [1, 2]\n",
+    );
+    bench.write("experiments/parts/common.toml", "include = [\"../../shared.toml\"]\nepochs = 2\n");
+    bench.write("shared.toml", "[axes]\nseconds = 0.1\n");
+    bench.run(&["--set", "repetitions=2", "--where", "degree == 2"]).exits(0);
+    // What lies there now is not what was measured.
+    bench.write("experiments/parts/common.toml", "epochs = 9\n");
+    bench.collo(&["bundle", "last", "--to", "carried.tar.gz"]).exits(0);
+    bench.collo(&["run", "carried.tar.gz"]).exits(0);
+    let there = bench.campaign();
+    let folder = bench.at(&format!("x-{}", there.manifest().id));
+    assert_eq!(fs_err::read_to_string(folder.join("shared.toml")).expect("there"), "[axes]\nseconds = 0.1\n");
+    let (campaigns, _) = collo_store::Runs::at(folder.join("runs")).campaigns().expect("readable");
+    assert_eq!(campaigns.len(), 2);
+    let planned = |c: &collo_store::CampaignFolder| {
+        let m = c.manifest();
+        let cells: Vec<_> = m.plan.cells.iter().map(|cell| cell.cell.clone()).collect();
+        let of_experiment =
+            |name: &str| ["experiment", "include ", "--set ", "--where"].iter().any(|kind| name.starts_with(kind));
+        let texts: Vec<_> = m.ingredients.clone().into_iter().filter(|(name, _)| of_experiment(name)).collect();
+        (cells, m.plan.order.len(), m.plan.epochs, texts, m.source_toml.clone())
+    };
+    assert_eq!(planned(&campaigns[0]), planned(&campaigns[1]));
+    assert_eq!(planned(&there).3.len(), 5, "{:?}", planned(&there).3);
+}
+
+#[test]
+fn an_experiment_that_includes_what_lies_elsewhere_is_no_bundle() {
+    let above = tempfile::Builder::new().suffix(".toml").tempfile().expect("a file beside the project");
+    fs_err::write(above.path(), "[axes]\nseconds = 0.1\n").expect("written");
+    let name = above.path().file_name().expect("a name").to_string_lossy();
+    let bench = Bench::of(&format!("include = [\"../../{name}\"]\n[axes]\nworkload = \"sleep\"\ndegree = 1\n"));
+    bench.run(&[]).exits(0);
+    bench.collo(&["bundle", "last"]).exits(2).says("which has no place in a bundle");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod gpu_faults;
 mod gpu_kill;
 mod gpu_verbs;
 mod hostile;
+mod importing;
 mod names;
 mod nightly;
 mod outcomes;

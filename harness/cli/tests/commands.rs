@@ -51,6 +51,15 @@ fn what_is_printed_is_what_members_are_started_with() {
 }
 
 #[test]
+fn before_every_run_a_thermal_gate_is_waited_for_after_the_pause() {
+    let toml = "cooldown = \"until 3C above idle\"\n[axes]\nworkload = \"small\"\nlimit_batches = 20\n";
+    let json = Machine::new("a100-40gb", toml).bench.collo(&["plan", "x", "--commands", "--json"]).exits(0).json();
+    let words = json["steps"].as_array().expect("steps").iter().filter_map(|step| step["step"].as_str());
+    let words: Vec<&str> = words.filter(|word| ["pause", "cool-down", "member"].contains(word)).collect();
+    assert_eq!(words[..5], ["cool-down", "member", "pause", "cool-down", "member"], "{words:?}");
+}
+
+#[test]
 fn on_a_gpu_the_steps_are_in_order_and_what_is_not_known_yet_is_a_placeholder() {
     let toml =
         "[axes]\nworkload = \"small\"\nlimit_batches = 20\nsharing = [\"naive\", \"mps:50%\", \"mig:2×3g.20gb\"]\ndegree = 2\n";

@@ -58,6 +58,8 @@ fn a_campaign_that_fails_fast_stops_at_the_first_failure_and_can_be_resumed() {
     assert_eq!(bench.runs().len(), 1);
     bench.run(&["--max-failures", "2"]).exits(1).says("again:  collo run x --only failed");
     assert_eq!(bench.runs().len(), 3, "with the last run there is nothing left to stop");
+    let journal = fs_err::read_to_string(bench.campaign().path().join("journal.jsonl")).expect("readable");
+    assert!(journal.ends_with("\"reason\":\"too many failures\"}\n"), "but no further round may follow: {journal}");
 }
 
 #[test]
@@ -70,7 +72,9 @@ fn a_failed_run_is_measured_again_and_its_first_attempt_is_kept() {
     assert!(matches!(retried[..], [run] if matches!(run.record.failed_attempts[..], [Outcome::Crashed { .. }])));
     let kept = bench.campaign().path().join(".superseded");
     assert_eq!(fs_err::read_dir(kept).expect("there").count(), 1);
-    prints(&bench, 0, "1 earlier attempt failed");
+    prints(&bench, 0, "1 earlier attempt failed and was retried, kept in .superseded/\n");
+    bench.collo(&["bundle", "last", "--to", "b.tar.gz"]).exits(0);
+    bench.collo(&["verify", "b.tar.gz"]).exits(0).answers("1 earlier attempt failed and was retried\n");
     let report = bench.collo(&["report", "last", "--format", "markdown"]).exits(0);
     assert!(report.stdout.contains("retried after a failure: 1 crashed"), "{}", report.stdout);
 }
@@ -81,6 +85,10 @@ fn retries_end_with_their_budget() {
     bench.run(&[]).exits(1);
     let attempts: usize = bench.runs().values().map(|run| run.record.failed_attempts.len()).sum();
     assert_eq!(attempts, 2, "three runs failed, and the campaign has two retries");
+    for _ in 0..2 {
+        bench.run(&["--only", "failed"]).exits(1);
+        assert!(bench.runs().values().all(|run| run.record.failed_attempts.is_empty()), "the two are spent for ever");
+    }
     bench.run(&[]).exits(1);
     assert_eq!(bench.campaigns(), 2, "nothing is left to do, so this is another campaign");
 }
@@ -139,6 +147,26 @@ fn an_xid_during_a_run_is_stored_and_its_numbers_are_indicative() {
     let said = "the driver reported Xid 63 (a row remapping or page retirement was recorded) while it ran";
     assert!(run.record.validity.reasons.iter().any(|why| why == said), "{:?}", run.record.validity);
     assert_eq!(run.record.validity.verdict, collo_store::Verdict::Indicative);
+}
+
+#[test]
+fn without_recording_there_is_no_time_series_and_the_mode_is_attested_all_the_same() {
+    let toml = "epochs = 3\n[sampling]\nrecording = \"off\"\n[axes]\nworkload = \"small\"\nsharing = \"mps\"\ndegree = 2\n";
+    let machine = Machine::new("a100-40gb,xid=63@100ms", toml);
+    machine.run(&[]).exits(0).says("sampling is off: no time series is recorded");
+    let runs = machine.bench.runs();
+    for run in runs.values() {
+        let series = collo_store::read_series(&run.path.join("samples.parquet"), |_, _, _| true).expect("readable");
+        assert!(series.is_empty(), "{} series", series.len());
+        assert_eq!(run.record.attestation.verdict, collo_store::AttestationVerdict::Attested);
+    }
+    assert!(runs.values().any(|r| r.record.sampling.iter().any(|q| !q.xids.is_empty())), "errors of the GPU are heard of");
+    let report = machine.collo(&["report", "last", "--format", "json"]).exits(0).json();
+    for cell in report["cells"].as_array().expect("cells") {
+        for key in ["sm_active_ratio", "energy_j_per_epoch", "cpu_ratio"] {
+            assert_eq!(cell["absent"][key], "sampling was off", "{key} of {cell}");
+        }
+    }
 }
 
 #[test]

@@ -48,6 +48,14 @@ fn what_a_tag_selects_is_not_stopped_by_a_file_with_errors_or_by_what_cannot_run
         let found = bench.collo(&["list", "experiments", "--tag", tag, "--json"]).exits(0).json();
         assert_eq!(found["experiments"].as_array().map(Vec::len), Some(listed), "{tag}");
     }
+    bench.collo(&["list", "experiments", "--tag", "t && u"]).exits(0).says("no experiment has the tag `t && u`");
+    // Campaigns have the tags of their experiments.
+    for (tag, listed) in [("t", 1), ("t && !u", 1), ("!t", 0)] {
+        let found = bench.collo(&["list", "--tag", tag, "--json"]).exits(0).json();
+        assert_eq!(found["campaigns"].as_array().map(Vec::len), Some(listed), "{tag}");
+    }
+    bench.collo(&["list", "--tag", "!t"]).exits(0).says("no stored campaign has the tag `!t`");
+    bench.collo(&["list", "--tag", "t & u"]).exits(2).says("unexpected `&`");
     bench.collo(&["plan", "--tag", "t && u"]).exits(2).says("no experiment has the tag `t && u`");
     bench.collo(&["plan", "--tag", "t & u"]).exits(2).says("unexpected `&` at column 3 of `--tag`");
     bench.collo(&["plan", "experiments/broken.toml"]).exits(2).says("did you mean `repetitions`?");

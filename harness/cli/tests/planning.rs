@@ -8,7 +8,7 @@ const SLEEP: &str = "[axes]\nworkload = \"sleep\"\nseconds = 0.05\nitems = 5\nde
 #[test]
 fn a_campaign_with_a_set_is_another_one_and_is_continued_with_it() {
     let bench = Bench::of(SLEEP);
-    bench.run(&["--set", "repetitions=2", "--for", "1ms"]).exits(4).says("resume: collo run x --set 'repetitions=2'");
+    bench.run(&["--set", "repetitions=2", "--for", "1ms"]).exits(4).says("resume: collo run x --set repetitions=2");
     let first = bench.campaign().manifest().clone();
     assert_eq!(first.ingredients["--set repetitions"].version.as_deref(), Some("`repetitions=2`"));
     assert!(first.source_toml.ends_with("# --set 'repetitions=2'\n"), "{}", first.source_toml);

@@ -189,7 +189,13 @@ fn init_writes_a_project_whose_quickstart_plans() {
     let here = bench.collo(&["-C", "new", "plan", "quickstart", "--json"]).exits(0).json();
     let root = checkout();
     let there = bench.collo(&["-C", root.to_str().expect("text"), "plan", "quickstart", "--json"]).exits(0).json();
-    assert_eq!(here["cells"], there["cells"]);
+    // The checkout may have stored runs, which its forecast is then from.
+    let cells = |planned: &serde_json::Value| {
+        let mut cells = planned["cells"].as_array().expect("cells").clone();
+        cells.iter_mut().for_each(|cell| drop(cell.as_object_mut().expect("a cell").remove("forecast")));
+        cells
+    };
+    assert_eq!(cells(&here), cells(&there));
     // Again, it changes nothing.
     fs_err::write(bench.at("new/experiments/quickstart.toml"), "mine").expect("written");
     bench.collo(&["init", "new"]).exits(0).answers("0 files written");

@@ -33,7 +33,8 @@ fn cells_are_repeated_until_their_interval_is_narrow_or_the_limit_is_reached() {
     let until = |until: &str| Bench::of(&SLEEP.replace("[axes]", &format!("repetitions = 2\nuntil = {until}\n[axes]")));
     // Nothing is as narrow as that: the limit ends it.
     let bench = until("{ quantity = \"epoch_time_s\", width = 1e-9, at_most = 3 }");
-    bench.run(&[]).exits(0).says("wider than wanted, one more repetition");
+    bench.collo(&["plan", "x"]).exits(0).says("`until` with fewer than 3 planned repetitions");
+    bench.run(&[]).exits(0).says("wider than wanted, one more repetition").says("`until` with fewer than 3");
     let campaign = bench.campaign();
     let of = |solo: bool| {
         campaign.manifest().plan.order.iter().filter(|r| campaign.manifest().plan.cells[r.cell].baseline == solo).count()
@@ -44,13 +45,69 @@ fn cells_are_repeated_until_their_interval_is_narrow_or_the_limit_is_reached() {
     // Anything is as narrow as this.
     let bench = until("{ quantity = \"epoch_time_s\", width = 10, at_most = 3 }");
     assert!(!bench.run(&[]).exits(0).stderr.contains("wider than wanted"));
-    bench.collo(&["report", "--format", "markdown"]).exits(0).answers("reached by 2 of 2 cells.");
+    bench.collo(&["report", "--format", "markdown"]).exits(0).answers("reached by 2 of 2 cells.").answers("too narrow");
     let wrong = |text: &str, why: &str| {
         until(text).collo(&["plan", "x"]).exits(2).says(why);
     };
     wrong("{ at_most = 5 }", "`until` has no `width`");
     wrong("{ width = \"5%\", at_most = 1 }", "`until` allows 1 repetitions of a cell, and 2 are planned");
     wrong("{ width = \"5%\", quantity = \"gain\" }", "unknown quantity `gain`");
+}
+
+/// Intervals that are never narrow, of a workload of which these starts fail.
+fn unsteady(fails: &str) -> Bench {
+    let until = "{ quantity = \"epoch_time_s\", width = 1e-9, at_most = 8 }";
+    Bench::of(&format!("repetitions = 2\nuntil = {until}\n[axes]\nworkload = \"unsteady\"\ndegree = 1\n"))
+        .file(
+            "workloads/unsteady/workload.toml",
+            "command = [\"python\", \"train.py\", \"--seconds\", \"{seconds}\", \"--items\", \"{items}\"]\nenvironment = \"system\"\n\
+             [settings]\nseconds = 0.05\nitems = 4\n",
+        )
+        .file(
+            "workloads/unsteady/train.py",
+            &format!(
+                "import pathlib, runpy, sys\n\
+                 starts = pathlib.Path('../../starts')\n\
+                 n = len(starts.read_text()) + 1 if starts.exists() else 1\n\
+                 starts.write_text('.' * n)\n\
+                 if {fails}:\n    sys.exit(3)\n\
+                 runpy.run_path('../sleep/train.py', run_name='__main__')\n"
+            ),
+        )
+}
+
+#[test]
+fn failures_are_counted_over_all_rounds_of_repetitions() {
+    // One in each round: no round alone has two.
+    let bench = unsteady("n > 2 and n % 2 == 1");
+    let answer = bench.run(&["--max-failures", "2"]).exits(1).says("stopped after 2 failed runs");
+    assert!(answer.stderr.contains("resume: collo run "), "{}", answer.stderr);
+    let failed = bench.runs().values().filter(|run| run.record.outcome != collo_store::Outcome::Completed).count();
+    assert_eq!(failed, 2);
+}
+
+#[test]
+fn what_failed_and_is_measured_again_is_then_repeated_until_it_is_narrow() {
+    let bench = unsteady("pathlib.Path('../../fail').exists()").file("fail", "");
+    bench.run(&[]).exits(1);
+    let first = bench.runs().len();
+    fs_err::remove_file(bench.at("fail")).expect("it is there");
+    bench.run(&["--only", "failed"]).exits(0).says("wider than wanted");
+    let stored = bench.runs().len();
+    assert!(stored > first, "nothing can be said of the width of what failed");
+    assert_eq!(stored, bench.campaign().manifest().plan.order.len(), "what was added is measured");
+}
+
+#[test]
+fn a_night_is_repeated_until_it_is_narrow() {
+    let bench = unsteady("False");
+    bench.collo(&["nightly", "x"]).exits(0).says("wider than wanted, one more repetition");
+    let campaign = bench.campaign();
+    assert_eq!((bench.campaigns(), bench.runs().len()), (1, campaign.manifest().plan.order.len()));
+    let id = &campaign.manifest().id;
+    let night = fs_err::read_to_string(bench.at(&format!("reports/history/x/nights/{id}.json"))).expect("kept");
+    let night: serde_json::Value = serde_json::from_str(&night).expect("JSON");
+    assert!(night["cells"][0]["cell"] == "unsteady solo" && night["incomplete"].is_null(), "{night}");
 }
 
 #[test]

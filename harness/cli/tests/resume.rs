@@ -72,6 +72,22 @@ fn a_workload_that_is_edited_meanwhile_ends_the_campaign_and_discards_the_run() 
     complete(&bench);
 }
 
+#[test]
+fn a_campaign_that_was_named_or_has_failed_is_continued_or_nothing_is() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\ndegree = 1\nseconds = 0.1\n");
+    bench.run(&["--for", "1ms"]).exits(4);
+    let id = bench.campaign().manifest().short_id().to_string();
+    let script = fs_err::read_to_string(bench.at("workloads/sleep/train.py")).expect("there");
+    bench.write("workloads/sleep/train.py", &format!("{script}\n# edited\n"));
+    for run in [vec![&*id], vec!["x", "--only", "failed"], vec![&*id, "--more", "1"]] {
+        let (name, rest) = run.split_first().expect("a name");
+        let said = bench.run_named(name, rest).exits(2).says(&format!("`{id}` cannot be continued"));
+        said.says("workloads/sleep/train.py").says("`collo run x --new` starts a new campaign");
+    }
+    assert_eq!(bench.campaigns(), 1, "none was begun");
+    bench.run_named(&id, &["--force"]).exits(0);
+}
+
 /// A script that leaves files in its own folder: a checkpoint, logs by version, results in a file that looks like settings, links.
 const WRITES: &str = "import json, os, sys
 sys.path.insert(0, '../sleep')
@@ -156,7 +172,7 @@ fn what_a_killed_collo_was_doing_can_be_looked_at() {
     assert_eq!(running.ends().code, None);
     bench.nothing_is_left(Duration::from_secs(2));
     bench.collo(&["show", "--partial"]).exits(0).answers("sleepx2_naive").answers("\"ready\"");
-    bench.collo(&["status"]).exits(4).says("resume: collo run x");
+    bench.collo(&["status"]).exits(4).says(&format!("resume: collo run {}", bench.campaign().manifest().short_id()));
     bench.run(&[]).exits(0).says("resuming ").says("1 run was cut off when an earlier collo ended, and begins again");
     complete(&bench);
     bench.collo(&["verify"]).exits(0);
@@ -352,7 +368,7 @@ fn one_campaign_has_one_collo() {
     bench.collo(&["list"]).exits(0).answers("running");
     running.signal(Signal::SIGINT);
     running.ends().exits(130);
-    bench.collo(&["status"]).exits(4).says("resume: collo run x");
+    bench.collo(&["status"]).exits(4).says(&format!("resume: collo run {}", bench.campaign().manifest().short_id()));
 }
 
 #[test]
@@ -366,7 +382,10 @@ fn a_selection_is_resumed_by_the_line_that_collo_prints() {
     bench.run(&["--for", "1ms"]).exits(4).says("is not continued").says("  --where ");
     assert_eq!(bench.campaigns(), 2);
     let first = bench.runs_folder().find("last-1").expect("it is there").manifest().id.clone();
-    // By its id, the campaign brings its selection along.
+    // By its id, the campaign brings its selection along, and that is what its status says.
+    let short = collo_store::last_part(&first).to_string();
+    bench.collo(&["status", &first]).exits(4).says(&format!("resume: collo run {short}"));
+    bench.collo(&["verify", &first]).exits(1).says(&format!("next: collo run {short} "));
     bench.run_named(&first, &[]).exits(0).says("1 of 3 runs stored, 2 to do");
     let campaign = bench.runs_folder().find(&first).expect("it is there");
     let degrees: Vec<u32> = campaign.manifest().plan.cells.iter().map(|c| c.degree).collect();

@@ -171,7 +171,9 @@ fn the_tasks_of_an_array_measure_a_shard_each_and_the_job_after_them_merges() {
     let shards: Vec<String> = merged.manifest().origins.iter().filter_map(|o| Some(o.shard?.to_string())).collect();
     assert_eq!(shards, ["1/2", "2/2"], "{logs}");
     assert!(bench.at("reports/x/report.html").exists(), "{logs}");
-    let variables = &merged.manifest().surroundings.as_ref().expect("stored").variables;
+    assert_eq!(merged.manifest().surroundings, None, "each task has its own");
+    let shard = bench.runs_folder().find(&merged.manifest().origins[0].campaign).expect("stored");
+    let variables = &shard.manifest().surroundings.as_ref().expect("stored").variables;
     assert!(variables.contains_key("SLURM_ARRAY_TASK_ID"), "{variables:?}");
     bench.collo(&["verify", "last"]).exits(0);
 }
@@ -184,4 +186,28 @@ fn where_slurm_is_not_the_scripts_are_written_and_submitting_says_why_not() {
     bench.collo(&["slurm", "x", "--submit"]).exits(3).says("cannot be started");
     bench.write("slurm/x/array.sh", "#!/bin/sh\necho mine\n");
     bench.collo(&["slurm", "x"]).exits(2).says("is not a script of `collo slurm`");
+    fs_err::remove_file(bench.at("slurm/x/array.sh")).expect("removed");
+    bench.collo(&["slurm", "x"]).exits(0);
+    // Written anew with other options, but never over what its user put in.
+    bench.collo(&["slurm", "x", "--shards", "2"]).exits(0);
+    let text = fs_err::read_to_string(bench.at("slurm/x/array.sh")).expect("written");
+    bench.write("slurm/x/array.sh", &text.replace("exec ", "module load cuda\nexec "));
+    bench.collo(&["slurm", "x"]).exits(2).says("was edited");
+}
+
+#[test]
+fn the_scripts_mean_the_same_wherever_the_job_runs() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\ndegree = 2\n");
+    let words = ["slurm", "experiments/x.toml", "--set", "axes.degree=[2, 3]", "--python", "env/bin/python"];
+    bench.collo(&words).exits(0);
+    let script = fs_err::read_to_string(bench.at("slurm/x/array.sh")).expect("written");
+    let root = bench.at("").canonicalize().expect("there").display().to_string();
+    let command = script.lines().last().expect("a line");
+    for part in
+        [format!("run {root}/experiments/x.toml"), "--set 'axes.degree=[2, 3]'".into(), format!("--python {root}/env/bin/python")]
+    {
+        assert!(command.contains(&part), "`{part}` is not in {command}");
+    }
+    assert!(script.contains("--cpus-per-task=3"), "as many members as are set: {script}");
+    bench.collo(&["slurm", "x", "--set", "nothing=1"]).exits(2);
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use collo_store::{Diagnostic, MemberSpec};
 
 use crate::cell::{Cell, Member};
+use crate::device::DeviceFacts;
 use crate::experiment::Experiment;
 use crate::interpreters::Interpreters;
 use crate::launch::{Adapter, MemberLaunch};
@@ -31,6 +32,7 @@ impl MemberCommands<'_> {
     /// The members of one repetition of a cell, whose logs go to this folder.
     pub fn launches(&self, cell: &Cell, repetition: u32, slots: &[Slot], folder: &Path) -> Result<Vec<MemberLaunch>, Diagnostic> {
         let copies = copies(cell);
+        let all_cores = DeviceFacts::cpu().cores;
         let launch = |(index, (member, slot)): (usize, (&Arc<Member>, &Slot))| {
             let workload = member.workload();
             let mut command = workload.command_for(&member.spec())?;
@@ -53,6 +55,7 @@ impl MemberCommands<'_> {
                 env,
                 log,
                 cores: slot.cores.clone(),
+                memory_nodes: self.experiment.numa_memory.of(slot.cores.as_deref().unwrap_or(&all_cores)),
                 adapter,
                 client_of: slot.client_of.clone(),
             })

@@ -38,6 +38,8 @@ pub enum Event<'a> {
         /// The pause between runs.
         cooldown: Duration,
     },
+    /// The idle temperature of the GPU is awaited, to which a thermal gate refers.
+    FindsIdle { now_c: f64, at_most: Duration },
     /// The GPU is warmer than a thermal gate lets a run begin.
     Cools { from_c: f64, limit_c: f64, at_most: Duration },
     /// Another collo measures the same CPU, as far as it can be named.

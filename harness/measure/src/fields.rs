@@ -198,11 +198,7 @@ impl FieldReader<'_> {
             }
             (ValueKind::Choice(words), DeValue::String(text)) => {
                 if !words.contains(&text.as_ref()) {
-                    let note = match nearest(text, words.iter().copied()) {
-                        Some(near) => format!("did you mean `{near}`?"),
-                        None => format!("one of {}", listed(words)),
-                    };
-                    self.wrong(format!("unknown {name} {}", quoted(text)), span, Some(note));
+                    self.wrong(format!("unknown {name} {}", quoted(text)), span, Some(choices(text, words)));
                     return None;
                 }
                 Value::Text(text.to_string())
@@ -297,9 +293,23 @@ impl FieldReader<'_> {
             }
             (ValueKind::Duration | ValueKind::Pause, _) => Some(format!("write `\"30m\"`; {}", units::DURATION_HELP)),
             (ValueKind::List(_), DeValue::String(text)) => Some(format!("write `[\"{}\"]`", text.replace(' ', "\", \""))),
-            (ValueKind::Choice(words), _) => Some(format!("one of {}", listed(words))),
+            (ValueKind::Choice(words), _) => Some(choices("", words)),
             _ => None,
         }
+    }
+}
+
+/// Of so many words all are listed, of more only those that may be meant.
+const LISTED: usize = 12;
+
+/// What may stand in place of a word that is none of these.
+fn choices(typed: &str, words: &[&str]) -> String {
+    let part: Vec<&&str> = words.iter().filter(|word| typed.len() > 2 && word.contains(&typed.to_lowercase())).collect();
+    match nearest(typed, words.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if !part.is_empty() => format!("did you mean {}?", listed(&part)),
+        None if words.len() <= LISTED => format!("one of {}", listed(words)),
+        None => format!("one of {}, as in `{}`: `collo schema experiment` lists them", words.len(), words[0]),
     }
 }
 

@@ -124,12 +124,14 @@ impl Interpreters {
         Ok(interpreters)
     }
 
-    /// Each interpreter once.
-    pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        let mut paths: Vec<&Path> = self.by_environment.values().map(PathBuf::as_path).collect();
-        paths.sort_unstable();
-        paths.dedup();
-        paths.into_iter()
+    /// The interpreter of a workload.
+    pub fn path(&self, workload: &Workload) -> Option<&Path> {
+        self.by_environment.get(&workload.environment).map(PathBuf::as_path)
+    }
+
+    /// The packages laid over it.
+    pub fn overlay(&self, workload: &Workload) -> Option<&Path> {
+        workload.packages.as_ref().and_then(|pins| self.overlays.get(pins)).map(PathBuf::as_path)
     }
 
     /// Whether workloads of this environment can be run.
@@ -139,7 +141,7 @@ impl Interpreters {
 
     /// Replace the word `python` at the beginning of a command with the interpreter of its workload.
     pub fn put_into(&self, command: &mut [String], workload: &Workload) {
-        if let (Some(word), Some(path)) = (command.first_mut(), self.by_environment.get(&workload.environment))
+        if let (Some(word), Some(path)) = (command.first_mut(), self.path(workload))
             && matches!(word.as_str(), "python" | "python3")
         {
             *word = path.display().to_string();
@@ -149,7 +151,7 @@ impl Interpreters {
     /// The module search path of a workload's processes: the protocol library first, then its own packages.
     pub fn search_path(&self, project: &Project, workload: &Workload) -> String {
         let mut path = OsString::from(project.workloads());
-        if let Some(overlay) = workload.packages.as_ref().and_then(|pins| self.overlays.get(pins)) {
+        if let Some(overlay) = self.overlay(workload) {
             path.push(":");
             path.push(overlay);
         }

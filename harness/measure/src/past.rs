@@ -42,18 +42,10 @@ pub struct PastRun {
     /// From go to the end of the last measured epoch.
     measured_s: f64,
     end_s: f64,
-    /// Mean power while it trained; absent if its energy was not measured.
+    /// Mean power of the whole run, its set-up included; absent if its energy was not measured.
     power_w: Option<f64>,
-    footprint: Footprint,
-}
-
-/// The GPU memory of a member alone.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Footprint {
-    /// What its tensors occupied: it cannot do with less. Absent if it reports none.
-    pub least_bytes: Option<u64>,
-    /// With what its allocator keeps, and the CUDA context: the largest reading.
-    pub most_bytes: Option<u64>,
+    /// The GPU memory of a member alone, with what its allocator keeps and the CUDA context: the largest reading.
+    footprint_bytes: Option<u64>,
 }
 
 impl PastRuns {
@@ -77,24 +69,23 @@ impl PastRuns {
         let mut past = PastRuns::default();
         let mut left = MOST_RUNS;
         for campaign in campaigns {
-            if wanted.is_empty() || left == 0 {
+            if left == 0 {
                 break;
             }
             if here.is_device(&campaign.manifest().device) && campaign.expect_unchanged().is_ok() {
-                let found = past.learn(&campaign, &here, &wanted, &mut left);
-                wanted.retain(|cell| !found.contains(cell));
+                past.learn(&campaign, &here, &wanted, &mut left);
             }
         }
         past
     }
 
-    /// Add the wanted cells of one campaign; returns those that it had.
-    fn learn(&mut self, campaign: &CampaignFolder, here: &Here<'_>, wanted: &HashSet<String>, left: &mut usize) -> Vec<String> {
+    /// Add the wanted cells of one campaign that no newer one had.
+    fn learn(&mut self, campaign: &CampaignFolder, here: &Here<'_>, wanted: &HashSet<String>, left: &mut usize) {
         let plan = &campaign.manifest().plan;
-        let mut found = Vec::new();
         for (index, record) in plan.cells.iter().enumerate() {
-            let identity = identity(&record.sharing, &record.members);
-            if !wanted.contains(&identity) {
+            let is_wanted = wanted.contains(&identity(&record.sharing, &record.members));
+            // Which slots a wanted cell will have is not known yet.
+            if !is_wanted || self.cells.iter().any(|known| known.is_as(record)) {
                 continue;
             }
             let mut runs = Vec::new();
@@ -117,18 +108,15 @@ impl PastRuns {
             if !runs.is_empty() {
                 let cell = PastCell { record: record.clone(), epochs: plan.epochs, measure_for_s: plan.measure_for_s, runs };
                 self.cells.push(cell);
-                found.push(identity);
             }
         }
-        found
     }
 
     /// The same cell, on the same part of the device.
     pub fn of(&self, cell: &CellRecord) -> Option<&PastCell> {
         let is = |past: &&PastCell| {
-            let other = &past.record;
-            let same = other.sharing == cell.sharing && other.members == cell.members;
-            same && other.after_measured == cell.after_measured && (other.slots == cell.slots || other.slots.is_none())
+            let unplaced = CellRecord { slots: None, ..cell.clone() };
+            past.is_as(cell) || past.is_as(&unplaced)
         };
         self.cells.iter().find(is)
     }
@@ -145,6 +133,15 @@ impl PastRuns {
 }
 
 impl PastCell {
+    /// Whether its runs are those of this cell, on the same part of the device.
+    fn is_as(&self, cell: &CellRecord) -> bool {
+        let own = &self.record;
+        own.sharing == cell.sharing
+            && own.members == cell.members
+            && own.after_measured == cell.after_measured
+            && own.slots == cell.slots
+    }
+
     /// The seconds of one run with this many epochs; `None` if the stored ones do not tell the length of an epoch.
     pub fn each_s(&self, experiment: &Experiment) -> Option<f64> {
         let epochs = self.epochs == experiment.epochs && self.measure_for_s == experiment.measure_for.map(|d| d.as_secs_f64());
@@ -178,10 +175,9 @@ impl PastCell {
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
     }
 
-    /// The least and the largest of its runs.
-    pub fn footprint(&self) -> Footprint {
-        let all = || self.runs.iter().map(|run| run.footprint);
-        Footprint { least_bytes: all().filter_map(|f| f.least_bytes).min(), most_bytes: all().filter_map(|f| f.most_bytes).max() }
+    /// The GPU memory of a member alone: the largest of its runs.
+    pub fn footprint_bytes(&self) -> Option<u64> {
+        self.runs.iter().filter_map(|run| run.footprint_bytes).max()
     }
 
     /// The folders of its runs.
@@ -207,7 +203,8 @@ impl PastRun {
         let of = |metric: &'static str| samples.iter().filter(move |((_, m), _)| m == metric).map(|(_, readings)| readings);
         // Without persistence mode the counter may begin anew between two readings.
         let is_counted = run.record.device.persistence != Some(false);
-        let power_w = of(counter).filter(|_| is_counted).filter_map(|r| growth_per_s(r, go_ns, done_ns)).reduce(|a, b| a + b);
+        let power_w =
+            of(counter).filter(|_| is_counted).filter_map(|r| growth_per_s(r, t.launched_ns, t.ended_ns)).reduce(|a, b| a + b);
         let member = run.record.members.first().filter(|_| on_gpu && run.record.members.len() == 1);
         let read = of("gpu_memory_bytes").flatten().filter_map(|(_, _, value)| *value).fold(0.0, f64::max) as u64;
         let most = member.and_then(|m| {
@@ -219,7 +216,7 @@ impl PastRun {
             measured_s: seconds(go_ns, done_ns)?,
             end_s: seconds(done_ns, t.ended_ns)?,
             power_w,
-            footprint: Footprint { least_bytes: member.and_then(|m| m.allocated_bytes), most_bytes: most },
+            footprint_bytes: most,
         })
     }
 }

@@ -9,8 +9,8 @@ const GIB: u64 = 1 << 30;
 /// One run of a cell: set-up, go to done, done to ended, two epochs.
 fn measured(record: &CellRecord, times: [f64; 3]) -> PastCell {
     let [set_up_s, measured_s, end_s] = times;
-    let footprint = Footprint { least_bytes: Some(12 * GIB), most_bytes: Some(16 * GIB) };
-    let run = PastRun { folder: record.slug.clone(), set_up_s, measured_s, end_s, power_w: Some(200.0), footprint };
+    let footprint_bytes = Some(16 * GIB);
+    let run = PastRun { folder: record.slug.clone(), set_up_s, measured_s, end_s, power_w: Some(200.0), footprint_bytes };
     PastCell { record: record.clone(), epochs: 2, measure_for_s: None, runs: vec![run] }
 }
 
@@ -88,30 +88,30 @@ fn members_alone_give_an_upper_bound_and_on_slices_only_members_alone_on_slices_
 }
 
 #[test]
-fn only_what_cannot_fit_is_refused_and_what_may_not_is_marked() {
+fn on_a_gpu_stored_runs_mark_what_may_run_out_of_memory_and_refuse_nothing() {
     let lines = "[axes]\nworkload = \"tiny\"\ndegree = [2, 3, 4]\nsharing = [\"naive\", \"mig:1g.5gb\"]\n";
     let solo: Vec<_> = records(lines).iter().filter(|r| r.sharing == "solo").map(|r| measured(r, [5.0, 20.0, 1.0])).collect();
-    let plan = planned(&experiment(lines), &solo);
+    let (plan, without) = (planned(&experiment(lines), &solo), planned(&experiment(lines), &[]));
+    assert_eq!(plan.record(), without.record(), "a campaign that is resumed has the plan that it began with");
     let naive: Vec<_> = plan.cells.iter().filter(|c| c.record.sharing == "naive").collect();
     let marked: Vec<_> = naive.iter().map(|c| (c.record.degree, c.forecast.memory_bytes, c.forecast.may_run_out)).collect();
-    assert_eq!(marked, [(2, Some(32 * GIB), false), (3, Some(48 * GIB), true)]);
-    let refused: Vec<_> =
-        plan.refusals.iter().map(|r| (r.record.cell.as_str(), r.record.reason.as_str(), r.record.hint.as_deref())).collect();
-    let whole = refused.iter().find(|(cell, _, _)| *cell == "tiny×4 naive b32").expect("refused");
-    assert_eq!(whole.1, "4 members need at least 48.0 GiB by stored runs of each alone, this GPU has 40.0 GiB");
-    assert_eq!(whole.2, Some("`degree` up to 3 fits"));
-    let slice = refused.iter().find(|(cell, _, _)| cell.contains("×2 mig")).expect("refused");
-    assert!(
-        slice.1.starts_with("1 member needs at least 12.0 GiB by stored runs of each alone, a `1g.5gb` has 4."),
-        "{}",
-        slice.1
-    );
-    assert_eq!(slice.2, Some("a `3g.20gb` has enough"));
-    let search = experiment(&format!(
-        "search = \"largest-degree\"\n{}",
-        lines.replace("[2, 3, 4]", "[1, 4]").replace(", \"mig:1g.5gb\"", "")
-    ));
-    assert!(planned(&search, &solo).refusals.is_empty(), "a search finds out");
+    assert_eq!(marked, [(2, Some(32 * GIB), false), (3, Some(48 * GIB), true), (4, Some(64 * GIB), true)]);
+    let on_slices = plan.cells.iter().filter(|c| c.record.sharing.starts_with("mig"));
+    assert!(on_slices.map(|c| c.forecast.may_run_out).eq([true; 4]), "16 GiB in a slice of 5, alone and in three groups");
+}
+
+#[test]
+fn runs_that_differ_in_more_than_members_and_mode_are_not_of_the_same_cell() {
+    let group = |more: &str| {
+        let all = records(&format!("{more}[axes]\nworkload = \"tiny\"\ndegree = 2\n"));
+        all.into_iter().find(|r| r.degree == 2).expect("planned")
+    };
+    let own = group("");
+    let past = measured(&own, [5.0, 20.0, 1.0]);
+    assert!(past.is_as(&own) && !past.is_as(&group("after_measured = \"exit\"\n")));
+    let unplaced = CellRecord { slots: None, ..own.clone() };
+    let of_earlier_versions = PastRuns { cells: vec![measured(&unplaced, [5.0, 20.0, 1.0])] };
+    assert!(of_earlier_versions.of(&own).is_some());
 }
 
 #[test]

@@ -114,11 +114,11 @@ impl RunContext<'_> {
             threads: self.experiment.threads,
             all_cores: self.facts.cores.clone(),
             rules: self.rules(cell),
-            rates: Rates {
+            rates: self.experiment.sampling.recording.then_some(Rates {
                 fast_hz: self.experiment.sampling.rate_hz,
                 slow_hz: self.experiment.sampling.slow_rate_hz,
                 pss_every: self.experiment.sampling.pss_every,
-            },
+            }),
             boards: staged.card.iter().map(|card| card.board(self.experiment.sampling.sm_source)).collect(),
             attest: {
                 let card = staged.card.clone();

@@ -28,7 +28,7 @@ pub enum Step {
     Partition { gpu: String, partition: String },
     /// The pause between two runs.
     Pause { seconds: f64 },
-    /// The wait between two runs until the GPU has cooled down.
+    /// The wait before a run until the GPU has cooled down.
     CoolDown,
     /// An MPS daemon for one run.
     StartDaemon { start: ProcessStart },
@@ -50,6 +50,9 @@ pub struct ProcessStart {
     pub environment: BTreeMap<String, Option<String>>,
     /// Its logical processors; `None` for all that collo may use.
     pub cores: Option<Vec<u32>>,
+    /// NUMA nodes that its memory is bound to; absent if the system decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_nodes: Option<Vec<u32>>,
     /// Its output; absent if collo reads it.
     pub log: Option<PathBuf>,
 }
@@ -65,10 +68,11 @@ pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, ru
     let cooldown_s = commands.experiment.cooldown.as_secs_f64();
     for (place, planned) in plan.order.iter().enumerate() {
         let cell = &plan.cells[planned.cell];
-        match commands.experiment.thermal_gate {
-            Some(_) if place > 0 => steps.push(Step::CoolDown),
-            None if place > 0 && cooldown_s > 0.0 => steps.push(Step::Pause { seconds: cooldown_s }),
-            _ => {}
+        if place > 0 && cooldown_s > 0.0 {
+            steps.push(Step::Pause { seconds: cooldown_s });
+        }
+        if commands.experiment.thermal_gate.is_some() {
+            steps.push(Step::CoolDown);
         }
         if let Some(wanted) = cell.seating.partition.as_ref().filter(|_| !facts.as_found)
             && !now.is_some_and(|now| now.is_as(wanted))
@@ -82,7 +86,14 @@ pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, ru
         let pipes: Vec<String> =
             stage.daemons.iter().filter_map(|d| Some(d.asked_to_end.as_ref()?.display().to_string())).collect();
         steps.extend(stage.daemons.into_iter().map(|d| Step::StartDaemon {
-            start: ProcessStart { command: d.command, folder: d.folder, environment: d.env, cores: None, log: Some(d.log) },
+            start: ProcessStart {
+                command: d.command,
+                folder: d.folder,
+                environment: d.env,
+                cores: None,
+                memory_nodes: None,
+                log: Some(d.log),
+            },
         }));
         let launches = commands.launches(&cell.cell, planned.repetition, &stage.slots, &run)?;
         steps.extend(launches.into_iter().enumerate().map(|(member, launch)| Step::Member {
@@ -95,6 +106,7 @@ pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, ru
                 folder: launch.folder,
                 environment: launch.env,
                 cores: launch.cores,
+                memory_nodes: launch.memory_nodes,
                 log: Some(launch.log),
             },
         }));
@@ -117,7 +129,14 @@ fn preparations(plan: &Plan, commands: &MemberCommands<'_>) -> Result<Vec<Step>,
             continue;
         }
         if let Some((command, environment)) = preparing(commands.project, member, commands.interpreters)? {
-            let start = ProcessStart { command, folder: workload.folder.clone(), environment, cores: None, log: None };
+            let start = ProcessStart {
+                command,
+                folder: workload.folder.clone(),
+                environment,
+                cores: None,
+                memory_nodes: None,
+                log: None,
+            };
             steps.push(Step::Prepare { workload: workload.name.clone(), start });
         }
     }

@@ -9,6 +9,8 @@ use collo_store::Surroundings;
 
 use crate::interpreters::Interpreters;
 use crate::launch::Errand;
+use crate::project::Project;
+use crate::workload::Workload;
 
 /// Families of variables that can influence a measurement. Nothing else of the environment is stored.
 const FAMILIES: [&str; 11] = ["COLLO_", "CUDA_", "NCCL", "NVIDIA_", "OMP", "MKL", "PYTORCH", "TORCH", "HF_", "LD_", "SLURM_"];
@@ -19,15 +21,32 @@ const LEFT_OUT: &str = "(set)";
 /// The list is read from folders that may lie on a slow disk.
 const PACKAGES_LIMIT: Duration = Duration::from_secs(30);
 
-/// Name and version of every installed package, as a JSON object.
-const PACKAGES: &str = r#"import importlib.metadata, json
-found = ((d.metadata["Name"], d.version) for d in importlib.metadata.distributions())
-print(json.dumps({name: version for name, version in found if name and version}))"#;
+/// Name and version of every installed package, as a JSON object. `distributions()` follows `sys.path`, of which an import takes the
+/// first that has it; names are the same where PEP 503 makes them so.
+const PACKAGES: &str = r#"import importlib.metadata, json, re
+found = {}
+for d in importlib.metadata.distributions():
+    name = d.metadata["Name"]
+    if name and d.version:
+        found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), (name, d.version))
+print(json.dumps(dict(found.values())))"#;
 
 /// Describe them as they are now; packages that cannot be listed are absent.
-pub fn describe(interpreters: &Interpreters) -> Surroundings {
+pub fn describe<'a>(
+    project: &Project,
+    interpreters: &Interpreters,
+    workloads: impl Iterator<Item = &'a Workload>,
+) -> Surroundings {
     let all = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let packages = interpreters.paths().filter_map(|path| Some((path.display().to_string(), packages(path)?)));
+    // Those of members: each interpreter alone, or with the packages of a workload laid over it.
+    let mut pythons: BTreeMap<String, (&Path, String)> = BTreeMap::new();
+    for workload in workloads {
+        let Some(path) = interpreters.path(workload) else { continue };
+        let over = interpreters.overlay(workload).map(|overlay| format!(" with {}", overlay.display()));
+        let name = format!("{}{}", path.display(), over.unwrap_or_default());
+        pythons.entry(name).or_insert_with(|| (path, interpreters.search_path(project, workload)));
+    }
+    let packages = pythons.into_iter().filter_map(|(name, (path, search))| Some((name, packages(path, &search)?)));
     Surroundings { command: command(), variables: variables(all), packages: packages.collect() }
 }
 
@@ -50,8 +69,11 @@ fn variables(all: impl Iterator<Item = (String, String)>) -> BTreeMap<String, St
         .collect()
 }
 
-fn packages(interpreter: &Path) -> Option<BTreeMap<String, String>> {
-    let answer = Errand::to(interpreter, PACKAGES_LIMIT).args(["-c", PACKAGES]).run().ok().filter(|answer| answer.success())?;
+/// What a member with this search path could import. `-c` puts the working folder first, where nothing may be.
+fn packages(interpreter: &Path, search_path: &str) -> Option<BTreeMap<String, String>> {
+    let errand = Errand::to(interpreter, PACKAGES_LIMIT).args(["-c", PACKAGES]).folder(Path::new("/"));
+    let as_a_member = errand.env("PYTHONPATH", Some(search_path)).env("PYTHONNOUSERSITE", Some("1"));
+    let answer = as_a_member.run().ok().filter(|answer| answer.success())?;
     serde_json::from_slice(&answer.out).ok()
 }
 
@@ -80,6 +102,21 @@ mod tests {
 
     #[test]
     fn the_packages_of_a_python_that_does_not_answer_are_absent() {
-        assert_eq!(packages(Path::new("/bin/false")), None);
+        assert_eq!(packages(Path::new("/bin/false"), ""), None);
+    }
+
+    #[test]
+    fn of_a_package_that_is_there_twice_the_one_that_an_import_finds_is_stored() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (place, name, version) in [("first", "Some_Package", "2.0"), ("second", "some-package", "1.0")] {
+            let at = folder.path().join(format!("{place}/some_package-{version}.dist-info"));
+            fs_err::create_dir_all(&at).expect("made");
+            fs_err::write(at.join("METADATA"), format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"))
+                .expect("written");
+        }
+        let search_path = ["first", "second"].map(|place| folder.path().join(place).display().to_string()).join(":");
+        let found = packages(&crate::python::find_system().expect("this machine has one").path, &search_path).expect("listed");
+        assert_eq!(found.get("Some_Package").map(String::as_str), Some("2.0"), "{found:?}");
+        assert!(!found.contains_key("some-package"));
     }
 }

@@ -129,10 +129,30 @@ pub fn gib(bytes: u64) -> String {
     if gib < 1.995 { format!("{gib:.2} GiB") } else { format!("{gib:.1} GiB") }
 }
 
+/// Ascending numbers as a list of ranges: `0-3,8`.
+pub fn ranges(numbers: &[u32]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut rest = numbers;
+    while let Some((&first, _)) = rest.split_first() {
+        let run = rest.iter().zip(first..).take_while(|(c, expected)| *c == expected).count();
+        let last = rest[run - 1];
+        parts.push(if run == 1 { first.to_string() } else { format!("{first}-{last}") });
+        rest = &rest[run..];
+    }
+    parts.join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn ascending_numbers_read_as_ranges() {
+        assert_eq!(ranges(&[0, 1, 2, 3, 8]), "0-3,8");
+        assert_eq!(ranges(&[5]), "5");
+        assert_eq!(ranges(&[]), "");
+    }
 
     #[test]
     fn energy_is_written_with_about_two_digits() {

@@ -78,7 +78,7 @@ impl Finding {
 pub fn findings(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord]) -> Vec<Finding> {
     let Some(member) = run.members.first() else { return vec![Finding::new("start", false, run.outcome.text())] };
     let mut all = Vec::new();
-    if let Some(cause) = silent(workload, member, epochs) {
+    if let Some(cause) = silent(workload, member, &run.outcome, epochs) {
         all.push(cause);
         // Nothing else is to be found out about a script that never spoke.
         return all;
@@ -125,7 +125,7 @@ pub fn findings(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord]) ->
 }
 
 /// Why a script that should speak the protocol said nothing: it is missing, failed before, or only prints.
-fn silent(workload: &Workload, member: &MemberRecord, epochs: &[EpochRecord]) -> Option<Finding> {
+fn silent(workload: &Workload, member: &MemberRecord, outcome: &Outcome, epochs: &[EpochRecord]) -> Option<Finding> {
     if workload.epochs.is_some() || member.hello.is_some() || !epochs.is_empty() {
         return None;
     }
@@ -133,6 +133,10 @@ fn silent(workload: &Workload, member: &MemberRecord, epochs: &[EpochRecord]) ->
     if let Some(missing) = member.log_tail.iter().find(|line| line.contains("can't open file")) {
         let name = &workload.name;
         return Some(Finding::new("start", false, format!("{missing}: `command` in `workloads/{name}/workload.toml` names it")));
+    }
+    if !exit.starts_with("exited with") {
+        // It hung and was killed, or was never started: its exit is not the cause.
+        return Some(Finding::new("start", false, ending(member, outcome)));
     }
     if exit != "exited with 0" {
         return Some(Finding::new("start", false, format!("it {exit} before it said hello; the end of its log is below")));
@@ -276,6 +280,24 @@ mod tests {
             let experiment = crate::Experiment::parse(Path::new("trial.toml"), &Source::file("trial.toml", &text), &workloads);
             assert_eq!(experiment.expect("right").axes.workload[0].name, workload.name, "{text}");
         }
+    }
+
+    #[test]
+    fn a_script_that_hung_or_did_not_start_is_not_said_to_have_exited() {
+        let tiny = fixture::workloads().get("tiny").expect("there").clone();
+        let said = |exit: &str, outcome: Outcome| {
+            let member = serde_json::json!({"spec": {"workload": "tiny", "batch_size": 1, "settings": {}, "solo": "tiny solo b1"},
+                "barrier": true, "exit": exit, "orphans": [], "log_tail": []});
+            let member: MemberRecord = serde_json::from_value(member).expect("a member");
+            silent(&tiny, &member, &outcome, &[]).expect("it never spoke").said
+        };
+        let crashed =
+            |status: &str| Outcome::Crashed { member: 0, status: status.into(), message: String::new(), place_alone: false };
+        let hung = Outcome::TimedOut { member: 0, phase: "set-up".into(), message: "it was not ready".into() };
+        assert_eq!(said("killed by SIGKILL", hung.clone()), format!("{}: it was not ready", hung.text()));
+        let missing = "not started: `nowhere` does not start";
+        assert_eq!(said(missing, crashed(missing)), crashed(missing).text());
+        assert!(said("exited with 3", crashed("exited with 3")).contains("it exited with 3 before it said hello"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub mod history;
 mod plot;
 pub mod quantity;
 mod render;
-mod report_json;
+pub mod report_json;
 mod section;
 pub mod stats;
 

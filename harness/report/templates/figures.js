@@ -91,6 +91,8 @@
     png: figure => pixels(light(figure)),
   };
   for (const link of document.querySelectorAll('.get a')) {
+    // The rows of a long table are in its file alone.
+    if (link.dataset.kind === 'csv' && !link.closest('figure').querySelector('.csv')) continue;
     link.addEventListener('click', async e => {
       e.preventDefault();
       const to = document.createElement('a');

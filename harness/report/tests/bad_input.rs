@@ -6,9 +6,10 @@ mod support;
 
 use std::path::Path;
 
+use collo_report::export::{Format, export};
 use collo_report::quantity::Key;
 use collo_report::{Report, json, write};
-use collo_store::{CampaignFolder, Verdict};
+use collo_store::{CampaignFolder, Outcome, Verdict};
 use serde_json::Value;
 use support::Fixture;
 use support::noted::noted;
@@ -127,4 +128,26 @@ fn what_was_measured_twice_as_fast_as_alone_is_never_advice() {
     let cell = report.analysis.groups().next().unwrap();
     assert_eq!(cell.validity.verdict, Verdict::Indicative);
     assert!(report.guidelines.iter().all(|g| g.evidence.iter().all(|e| e.cell != cell.name())));
+}
+
+#[test]
+fn a_cell_that_ran_out_of_memory_only_once_is_not_among_those_that_do_not_fit() {
+    let no_memory = || Outcome::OutOfMemory { member: 0, message: "1 GiB".into() };
+    let fixture = Fixture::quickstart().ends(no_memory()).group("tiny", 32, 4, "naive", 3.3).ends(no_memory());
+    let report = altered(&fixture, |campaign| {
+        each_run(campaign, |run| {
+            if run["cell"]["cell"] == "tiny×4 naive b32" && run["repetition"] == 2 {
+                let crash =
+                    Outcome::Crashed { member: 0, status: "exited with 1".into(), message: "broken".into(), place_alone: false };
+                run["outcome"] = serde_json::to_value(crash).unwrap();
+            }
+        });
+    });
+    let reasons = |cell: &str| report.analysis.cell(cell).unwrap().validity.reasons.clone();
+    assert_eq!(reasons("tiny×3 naive b32"), reasons("tiny×4 naive b32"));
+    let markdown = String::from_utf8(export(&report, Format::Markdown).unwrap()).unwrap();
+    for (cell, verdict) in [("tiny×3 naive b32", "out of memory"), ("tiny×4 naive b32", "discarded")] {
+        let row = format!("| {cell} | {verdict} | out of memory: member 0: 1 GiB |");
+        assert!(markdown.contains(&row), "no {row} in {markdown}");
+    }
 }

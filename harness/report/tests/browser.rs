@@ -122,6 +122,7 @@ fn card() -> Fixture {
         power_w,
         instances: Vec::new(),
         sources: vec![("gpm", 1.0)],
+        pcie_rx_bytes_per_s: None,
         counter_resets: false,
         counters_of_instances: false,
     };

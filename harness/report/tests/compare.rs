@@ -166,6 +166,16 @@ fn what_makes_times_incomparable_is_said_and_not_judged() {
     set["python set"] = json!("cuda13");
     let set = with("environment", set);
     assert!(warned(&set, "different Python sets (`none`, torch 2.14.1 and `cuda13`, torch 2.14.1)"), "{:?}", set.warnings);
+    let elsewhere = |key: &str, value: Value| {
+        let mut right = right.clone();
+        (right[key], right["measured_by"]) = (value, json!("radT"));
+        of(&left, &right)
+    };
+    let unknown = [elsewhere("synthetic", json!(["CIFAR-10"])), elsewhere("environment", json!({}))];
+    for other in &unknown {
+        let said = warned(other, "stand-ins") || warned(other, "Python sets");
+        assert!(!said, "of another program's data and Python nothing is known: {:?}", other.warnings);
+    }
     let other = with("experiment", json!("other"));
     assert!(warned(&other, "different experiments, `small-7way-mps` and `other`: cells are matched by their labels"));
     let same = with("campaign", left["campaign"].clone());

@@ -57,6 +57,7 @@ fn on_card() -> Fixture {
         power_w: 250.0,
         instances: Vec::new(),
         sources: vec![("dcgm", 1.0)],
+        pcie_rx_bytes_per_s: None,
         counter_resets: false,
         counters_of_instances: false,
     };
@@ -171,6 +172,15 @@ fn a_comment_fits_below_a_pull_request_whatever_the_campaign() {
     assert!(large.contains("**SIMULATED:**"), "{large}");
     let rows = large.split("<details>").nth(1).unwrap().lines().filter(|l| l.starts_with("| a-workload")).count();
     assert!(large.contains(&format!("<summary>{rows} of 300 cells: those that failed")) && rows > 10, "{rows}: {large}");
+
+    // Where most cells failed, they leave room only for as many others as there are.
+    let mut f = Fixture::named("failed").repetitions(1).solo("tiny", 32, 1.0);
+    f = (2..12).fold(f, |f, degree| f.group("tiny", 32, degree, "naive", 1.0));
+    f = (0..139).fold(f, |f, w| f.group(&format!("crashing-{w}"), 32, 2, "naive", 1.0).ends(crash()));
+    let failed = text(&analysed(&f), Format::Comment);
+    let rows = failed.split("<details>").nth(1).unwrap().lines().filter(|l| l.starts_with("| ")).count() - 1;
+    assert!(failed.contains(&format!("<summary>{rows} of 150 cells: those that failed")) && rows == 100, "{rows}: {failed}");
+    assert!(failed.contains("tiny×11 naive b32"), "{failed}");
 
     // What is written by people has no limit of its own.
     let mut f = Fixture::quickstart();

@@ -7,6 +7,7 @@ mod support;
 use std::sync::LazyLock;
 
 use collo_report::quantity::Key;
+use collo_report::stats::RatioVerdict;
 use collo_report::{Agreement, Evidence, Guideline, Holds, Report};
 use collo_store::Sharing;
 use simgpu::card::Card;
@@ -201,4 +202,63 @@ fn at_most_seven_stand_on_the_first_screen_and_contradictions_always_do() {
     assert!(report.guidelines.iter().filter(contradicted).all(|g| g.summary));
     assert!(report.guidelines.iter().position(|g| !g.summary).unwrap_or(99) >= first.len(), "the first screen comes first");
     assert!(WORKLOADS.len() > 7, "a campaign of many workloads");
+}
+
+/// Ten workloads that gain `gain` in pairs, and one that seems to gain more, by repetitions that jump.
+fn with_a_jumping_pair(gain: f64, seed: u64) -> Report {
+    let mut fixture = Fixture::named("jumping").seed(seed);
+    (fixture.shared_noise, fixture.thresholds.relevant_ratio) = (0.004, 0.2);
+    for w in 0..10 {
+        fixture = fixture.solo(&format!("calm{w}"), 32, 1.0).group(&format!("calm{w}"), 32, 2, "naive", 2.0 / gain);
+    }
+    fixture = fixture.solo("jumping", 32, 1.0).group("jumping", 32, 2, "naive", 2.0 / 1.7);
+    fixture.cells.last_mut().unwrap().noise = Some(0.35);
+    analysed(&fixture)
+}
+
+#[test]
+fn naive_sharing_is_said_to_gain_what_is_certain_whatever_seems_to_gain_more() {
+    let undecided = |report: &Report| {
+        let cell = report.analysis.cell("jumping×2 naive b32").unwrap();
+        let largest = cell.get(Key::ThroughputGain).unwrap().estimate > 1.5;
+        let verdict = cell.gain_verdict.as_ref().unwrap().verdict;
+        largest && matches!(verdict, RatioVerdict::CannotTell { .. }) && named(report, "naive-in-turn").holds == Holds::Yes
+    };
+    let said = |gain: f64| {
+        let mut reports = (0..40).map(|seed| with_a_jumping_pair(gain, seed));
+        let report = reports.find(undecided).expect("one with a wide interval above 1");
+        named(&report, "naive-in-turn").statement.clone()
+    };
+    let gained = said(1.4);
+    assert!(gained.starts_with("Naive sharing costs no throughput, and gains up to 1.4"), "{gained}");
+    assert_eq!(said(1.0), "Naive sharing costs no throughput.");
+}
+
+#[test]
+fn where_mps_moves_more_bytes_in_one_pair_and_less_in_another_neither_is_said_of_all() {
+    let card = Card::find("a100-40gb").unwrap();
+    let mut fixture = on(&card, "traffic");
+    for (workload, naive, mps) in [("small", 1e9, 2e9), ("large", 2e9, 1e9)] {
+        for (mode, rate) in [("naive", naive), ("mps", mps)] {
+            let (epochs, truth, _) = group(&card, &[workload; 2], mode).unwrap();
+            let members: Vec<(&str, f64)> = epochs.iter().map(|e| (workload, *e)).collect();
+            fixture = fixture.on_card(mode, &members, CardTruth { pcie_rx_bytes_per_s: Some(rate), ..truth }, 0.01);
+        }
+    }
+    let report = analysed(&fixture);
+    let traffic = named(&report, "mps-pcie");
+    assert_eq!((traffic.holds, traffic.agrees), (Holds::No, Agreement::Partly));
+    assert!(traffic.finding.starts_with("No: not every group does."), "{}", traffic.finding);
+    assert!(traffic.finding.ends_with("more in 1 of 2 pairs, less in 1."), "{}", traffic.finding);
+}
+
+#[test]
+fn what_was_tested_is_what_answered_and_what_the_study_is_compared_by_stands_apart() {
+    for (id, own, agreement) in [
+        ("least-energy", "in some group, Holm-corrected over the groups", "MIG not above MPS"),
+        ("sm-threshold", "a hinge through the slowdowns", "the published 80 %"),
+    ] {
+        let (before, after) = named(&QUIET, id).tested.split_once(" Agreement: ").unwrap();
+        assert!(before.contains(own) && !before.contains(agreement) && after.contains(agreement), "{before} / {after}");
+    }
 }

@@ -278,10 +278,17 @@ fn a_server_s_baseline_drifts_by_its_capacity_and_not_by_chance() {
     assert!(analysed(&fixture).analysis.drifts.iter().any(|d| d.cell == "serve solo b1" && !d.is_large));
     let mut slower = campaign();
     slower.drift = 1.3;
-    let whole = analysed(&slower);
+    let (calm, whole) = (analysed(&fixture), analysed(&slower));
     assert!(whole.analysis.drifts.iter().any(|d| d.cell == "serve solo b1" && d.is_large && (d.ratio / 1.3 - 1.0).abs() < 0.1));
-    let report = json(&whole);
-    assert_eq!(cell(&report, "serve+tiny mps")["validity"], "valid", "it is reported and widens the intervals");
+    let width = |report: &Report| {
+        let q = report.analysis.cell("serve+tiny mps").unwrap().get(Key::LatencyP99OfSolo).unwrap();
+        (q.high.unwrap() / q.low.unwrap()).ln()
+    };
+    assert!(width(&whole) > width(&calm), "it widens the intervals: {} and {}", width(&whole), width(&calm));
+    let reports = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(write(&whole, reports.path()).unwrap().markdown).unwrap();
+    assert!(text.contains("Baseline drift: +"), "it is reported");
+    assert_eq!(cell(&json(&whole), "serve+tiny mps")["validity"], "valid", "and lowers nothing");
 }
 
 #[test]

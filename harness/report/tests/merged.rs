@@ -4,8 +4,8 @@
 
 mod support;
 
-use collo_report::{Report, export, json, terminal};
-use collo_store::{CampaignFolder, Runs};
+use collo_report::{Report, export, history, json, terminal};
+use collo_store::{CampaignFolder, Runs, Shard, Verdict};
 use serde_json::Value;
 use support::Fixture;
 
@@ -86,4 +86,139 @@ fn a_group_whose_own_gpu_has_no_baseline_borrows_none() {
     let cell = report["cells"].as_array().unwrap().iter().find(|c| c["cell"] == "tiny×3 naive b32").unwrap();
     assert!(cell["throughput_gain"].is_null(), "{cell}");
     assert_eq!(cell["absent"]["throughput_gain"], "its baseline `tiny solo b32` has no usable run");
+}
+
+#[test]
+fn merged_shards_are_a_night_and_merged_nights_are_none_besides_those_that_they_come_from() {
+    let nights = |shards: [Option<Shard>; 2]| {
+        let part = |i: usize| {
+            let folder = tempfile::tempdir().unwrap();
+            let mut fixture = Fixture::quickstart().seed(1 + i as u64);
+            fixture.shard = shards[i];
+            let campaign = fixture.write(folder.path());
+            (folder, campaign)
+        };
+        let ((_a, one), (_b, other)) = (part(0), part(1));
+        let (folder, _) = merged(&[one, other]);
+        let read = history::read(&Runs::at(folder.path()), &folder.path().join("reports"), "quickstart", None).unwrap();
+        assert_eq!(read.problems, [""; 0]);
+        read.nights.len()
+    };
+    assert_eq!(nights([1, 2].map(|index| Some(Shard { index, count: 2 }))), 1);
+    assert_eq!(nights([None, None]), 0);
+}
+
+/// Two campaigns of one pace each, merged; what is written of them.
+fn both(a: &Fixture, b: &Fixture) -> Report {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (_c, campaign) = merged(&[a.write(one.path()), b.write(other.path())]);
+    Report::of(&campaign).unwrap()
+}
+
+fn page(report: &Report) -> String {
+    let reports = tempfile::tempdir().unwrap();
+    std::fs::read_to_string(collo_report::write(report, reports.path()).unwrap().html).unwrap()
+}
+
+/// Baselines of one pace, and one group.
+fn part(degree: u32, mode: &str, pace: f64, seed: u64) -> Fixture {
+    let mut f = Fixture::named("parts").solo("tiny", 32, pace).group("tiny", 32, degree, mode, 1.25 * pace).seed(seed);
+    (f.shared_noise, f.member_noise) = (1e-4, 1e-5);
+    f
+}
+
+#[test]
+fn rates_of_two_campaigns_are_not_compared() {
+    let on_a_card = |mode: &str, rate: f64| {
+        let mut f = part(2, mode, 1.0, 1);
+        (f.device.kind, f.pcie_rx_bytes_per_s) = ("gpu".into(), Some(rate));
+        f
+    };
+    let one = on_a_card("mps", 1e9).group("tiny", 32, 2, "naive", 1.3);
+    assert!(both(&one, &on_a_card("naive", 1e9)).guideline("mps-pcie").is_none(), "naive has runs of another campaign, too");
+    assert!(both(&on_a_card("mps", 2e9), &on_a_card("naive", 1e9)).guideline("mps-pcie").is_none());
+    let mut other = part(3, "naive", 1.0, 2);
+    other.device.kind = "gpu".into();
+    assert!(both(&one, &other).guideline("mps-pcie").is_some(), "both modes are of the first");
+}
+
+#[test]
+fn the_line_of_solo_is_of_the_campaign_whose_bars_it_crosses() {
+    let lines = |page: &str| -> Vec<String> {
+        let texts = page.split("class=\"it\"").skip(1).filter_map(|t| Some(t.split_once('>')?.1.split('<').next()?.to_string()));
+        texts.filter(|t| t.starts_with("solo")).collect()
+    };
+    let mut alone = part(2, "naive", 1.0, 1);
+    alone.cells.truncate(1);
+    let beside = page(&both(&alone, &part(3, "naive", SLOWER, 2)));
+    let drawn = lines(&beside);
+    assert!(!drawn.is_empty() && drawn.iter().all(|l| l.starts_with("solo 1.5")), "the bars are of the second GPU: {drawn:?}");
+    let of_two = page(&both(&part(2, "naive", 1.0, 1), &part(3, "naive", SLOWER, 2)));
+    assert_eq!(lines(&of_two), [""; 0], "no solo run stands beside bars of two GPUs");
+}
+
+#[test]
+fn in_turn_stands_beside_groups_of_its_own_campaign_alone() {
+    let mixed = |mode: &str, pace: f64, seed: u64| {
+        let mut f = Fixture::named("mixes").solo("tiny", 32, pace).solo("small", 32, 2.0 * pace).seed(seed);
+        f = f.mixed(("tiny", 1.2 * pace), ("small", 2.4 * pace), mode, "exit");
+        f
+    };
+    let of_one =
+        page(&both(&mixed("naive", 1.0, 1).mixed(("tiny", 1.1), ("small", 2.2), "mps", "exit"), &part(2, "naive", 1.0, 3)));
+    assert!(of_one.contains("in turn\nmakespan") || of_one.contains("in turn&#10;makespan"), "both modes are of the first");
+    let of_two = page(&both(&mixed("naive", 1.0, 1), &mixed("mps", SLOWER, 2)));
+    assert!(!of_two.contains("in turn\nmakespan") && !of_two.contains("in turn&#10;makespan"));
+    assert!(of_one.contains("; in turn they take") && !of_two.contains("; in turn they take"));
+}
+
+#[test]
+fn an_indicative_baseline_counts_at_home_although_another_campaign_has_a_valid_one() {
+    let mut busy = part(3, "naive", SLOWER, 2);
+    busy.others_cores = 1.2;
+    let report = both(&part(2, "naive", 1.0, 1).repetitions(6), &busy);
+    let told = json(&report);
+    near(estimate(&told, "tiny×3 naive b32", "throughput_gain"), 3.0 / 1.25);
+    near(estimate(&told, "tiny×2 naive b32", "throughput_gain"), 2.0 / 1.25);
+}
+
+#[test]
+fn one_run_of_a_baseline_is_indicative_in_a_merged_campaign_too() {
+    let mut once = part(2, "naive", 1.0, 1).repetitions(1);
+    once.stop_after = 2;
+    let report = both(&once, &part(3, "naive", 1.0, 2));
+    let baseline = |label: &str| {
+        let group = report.analysis.cell(label).unwrap();
+        report.analysis.solo_beside(group.counted(), "tiny solo b32").unwrap().validity.verdict
+    };
+    assert_eq!(baseline("tiny×2 naive b32"), Verdict::Indicative);
+    assert_eq!(baseline("tiny×3 naive b32"), Verdict::Valid);
+}
+
+#[test]
+fn the_load_of_one_machine_lowers_its_own_runs_alone() {
+    let mut busy = part(3, "naive", 1.0, 2);
+    busy.others_cores = 0.8;
+    let report = both(&part(2, "naive", 1.0, 1), &busy);
+    let validity = |label: &str| report.analysis.cell(label).unwrap().validity.clone();
+    assert!(validity("tiny×2 naive b32").reasons.is_empty());
+    assert_eq!(validity("tiny×3 naive b32").reasons, ["other processes used 40 % of the cores on average (25 % allowed)"]);
+    assert!(report.analysis.others_ratio.is_some_and(|ratio| (ratio - 0.4).abs() < 0.01));
+}
+
+#[test]
+fn what_is_said_of_a_cell_is_of_its_own_runs() {
+    let with = |mut f: Fixture, precision: &str, synthetic| {
+        f.regime = serde_json::json!({ "precision": precision });
+        f.synthetic = synthetic;
+        f
+    };
+    let unknown = with(part(2, "naive", 1.0, 1), "fp32", None);
+    let report = both(&unknown, &with(part(3, "naive", 1.0, 2), "bf16", Some(false)));
+    let ran_on = |cell: &str| {
+        let text = collo_report::terminal_cell(&report, cell).unwrap();
+        text.lines().find(|l| l.trim_start().starts_with("ran on")).unwrap().trim().to_string()
+    };
+    assert_eq!(ran_on("tiny×2 naive b32"), "ran on     Some CPU, 2 logical cores, torch 2.14.1, fp32");
+    assert_eq!(ran_on("tiny×3 naive b32"), "ran on     Some CPU, 2 logical cores, torch 2.14.1, bf16, real data");
 }

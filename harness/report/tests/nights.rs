@@ -133,3 +133,21 @@ fn times_that_are_none_and_a_clock_that_went_back_break_nothing() {
     assert!(!told.has_regression(), "{}", told.text(100));
     assert!(told.text(100).contains("the clock went back"));
 }
+
+#[test]
+fn under_the_pointer_is_what_was_measured_and_the_dot_is_without_the_common_change() {
+    let mut nights: Vec<NightlyRun> = (0..20).map(|i| night(i, &NAMES)).collect();
+    for (c, cell) in nights[19].cells.iter_mut().enumerate() {
+        cell.first = times(19, c, 0..3, 1.5f64.ln());
+    }
+    let moved = History::of("nightly", NightlySummary { nights, problems: Vec::new() }, Rules::default());
+    let points = moved.json()["rows"][0]["nights"].clone();
+    let (measured, adjusted) = (&points[19]["time_s"], &points[19]["adjusted_time_s"]);
+    let seconds = |value: &serde_json::Value| value.as_f64().expect("seconds");
+    assert!((seconds(measured) / 30.0 - 1.0).abs() < 0.02 && (seconds(adjusted) / 20.0 - 1.0).abs() < 0.02);
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = fs_err::read_to_string(moved.write(folder.path()).expect("written").html).expect("there");
+    let tips: Vec<String> = page.split("20 Nov: ").skip(1).map(|t| t.chars().take(60).collect()).collect();
+    assert!(tips.iter().any(|t| t.starts_with("30.") && t.contains("without the common change)")), "{tips:?}");
+    assert!(page.contains("s, without changes common to all cells"));
+}

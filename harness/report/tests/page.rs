@@ -7,6 +7,7 @@ mod support;
 use collo_report::{Report, Written, write};
 use collo_store::{Outcome, RefusalRecord};
 use support::Fixture;
+use support::card::CardTruth;
 
 /// In the order of the page: anchor, and title by which one is named that has nothing to show.
 const SECTIONS: [(&str, &str); 17] = [
@@ -261,5 +262,46 @@ fn of_very_many_cells_the_page_has_the_most_telling_and_says_so() {
         assert_eq!(page.matches("class=\"glyph\"").count(), 40, "every cell with a number is among the rows");
         assert!(page.len() < 2_000_000 && !page.contains("href=\"#c-"), "{}", page.len());
         assert!(std::fs::metadata(&written.markdown).unwrap().len() < 2_000_000);
+        let plots: Vec<_> = std::fs::read_dir(written.folder.join("plots")).unwrap().map(|f| f.unwrap().file_name()).collect();
+        let csv = std::fs::read_to_string(written.folder.join("plots/feasibility.csv")).unwrap_or_else(|_| panic!("{plots:?}"));
+        assert_eq!(csv.lines().count(), 1 + 2600, "the file of a figure has every cell");
+    });
+}
+
+#[test]
+fn the_csv_of_a_figure_says_why_a_value_is_absent() {
+    let oom = Outcome::OutOfMemory { member: 0, message: "CUDA out of memory".into() };
+    written(&Fixture::quickstart().ends(oom), |_, written| {
+        let csv = std::fs::read_to_string(written.folder.join("plots/epoch-time.csv")).unwrap();
+        let (head, failed) = (csv.lines().next().unwrap(), csv.lines().find(|l| l.starts_with("tiny×3 naive b32,")).unwrap());
+        let at = head.split(',').position(|h| h.ends_with(" reason")).unwrap();
+        assert_eq!(failed.split(',').nth(at), Some("OOM"), "{csv}");
+    });
+}
+
+#[test]
+fn a_level_above_all_bars_is_inside_the_scale_that_panels_share() {
+    let card = |power_w: f64| CardTruth {
+        sm_active_ratio: 0.5,
+        idle_w: 50.0,
+        power_w,
+        instances: Vec::new(),
+        sources: vec![("dcgm", 1.0)],
+        counter_resets: false,
+        counters_of_instances: false,
+        pcie_rx_bytes_per_s: None,
+    };
+    let mut fixture = Fixture::named("power").on_card("solo", &[("tiny", 1.0)], card(400.0), 0.001).on_card(
+        "naive",
+        &[("tiny", 1.3), ("tiny", 1.3)],
+        card(100.0),
+        0.001,
+    );
+    (fixture.device.name, fixture.device.kind) = ("Some GPU".into(), "gpu".into());
+    written(&fixture, |page, _| {
+        let figure = &page[page.find("<figure id=\"fig-power\"").unwrap()..];
+        let drawn = &figure[..figure.find("<figcaption>").unwrap()];
+        let ticks = drawn.split("<text").filter_map(|t| t.split_once('>')?.1.split_once('<')?.0.parse::<f64>().ok());
+        assert!(ticks.reduce(f64::max) >= Some(400.0), "the axis goes beyond solo: {drawn}");
     });
 }

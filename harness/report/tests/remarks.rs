@@ -46,6 +46,16 @@ fn each_value_is_within_its_reference_or_outside_and_other_devices_are_not_compa
     );
     assert!(checks[2].text().contains("0.750 GiB ±1"), "{}", checks[2].text());
 
+    let listed = collo_report::json(&report)["references"].clone();
+    let words: Vec<&str> = listed.as_array().unwrap().iter().filter_map(|r| r["verdict"].as_str()).collect();
+    assert_eq!(words, ["within", "outside", "within", "unmeasured", "unmeasured"]);
+    assert_eq!(
+        (&listed[1]["cell"], &listed[1]["value"], &listed[1]["tolerance_ratio"]),
+        (&pair.into(), &2.4.into(), &0.05.into())
+    );
+    assert_eq!(listed[1]["measured"]["estimate"], checks[1].measured.as_ref().unwrap().estimate);
+    assert!(listed[3]["measured"].is_null());
+
     let page = text(&report, Format::Markdown);
     assert!(
         page.contains("> **Warning:** not as the reference: `tiny×2 naive b32`: throughput gain 1.97 ±0.02, outside 2.40"),
@@ -112,7 +122,8 @@ fn a_cell_is_repeated_while_its_interval_is_wider_than_wanted_and_the_limit_allo
     assert_eq!(
         said,
         "Repeated until the interval of throughput gain is at most 0.1 % wide, at most 3 repetitions: reached by 1 of 3 cells; \
-         stopped at the limit: `tiny×2 naive b32`, `tiny×3 naive b32`."
+         stopped at the limit: `tiny×2 naive b32`, `tiny×3 naive b32`. Repeating stops early where the spread happens to be small, so \
+         intervals are slightly too narrow."
     );
     // A baseline has had its three repetitions with six runs.
     assert_eq!(judged("epoch_time_s", 0.001, 3).0, [Capped, Capped, Capped]);

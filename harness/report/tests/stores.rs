@@ -155,6 +155,44 @@ fn an_mlflow_store_has_the_layout_of_a_file_store() {
     assert_eq!(files(&root), written);
 }
 
+#[test]
+fn a_report_written_again_leaves_nothing_that_it_no_longer_says() {
+    let mut f = fixture();
+    f.indicative = vec!["--force".into()];
+    let folder = tempfile::tempdir().unwrap();
+    mlflow::write(&analysed(&f), folder.path()).unwrap();
+    let before = files(folder.path());
+    let reasons = before.keys().filter(|name| name.ends_with("tags/collo.reasons")).count();
+    // What the user attached to a run.
+    let own = before.keys().find(|name| name.ends_with("tags/collo.outcome")).unwrap();
+    let artifact = own.replace("tags/collo.outcome", "artifacts/note.txt");
+    std::fs::write(folder.path().join(&artifact), "mine").unwrap();
+
+    f.indicative.clear();
+    mlflow::write(&analysed(&f), folder.path()).unwrap();
+    let mut after = files(folder.path());
+    assert!(after.keys().filter(|name| name.ends_with("tags/collo.reasons")).count() < reasons);
+    assert_eq!(after.remove(&artifact).as_deref(), Some("mine"));
+    let fresh = tempfile::tempdir().unwrap();
+    mlflow::write(&analysed(&f), fresh.path()).unwrap();
+    let names = |all: &BTreeMap<String, String>| all.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&after), names(&files(fresh.path())));
+}
+
+#[test]
+fn a_run_s_name_is_the_same_in_both_places_where_mlflow_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    mlflow::write(&analysed(&fixture()), folder.path()).unwrap();
+    let written = files(folder.path());
+    let mut numbered = 0;
+    for (name, tag) in written.iter().filter(|(name, _)| name.ends_with("/tags/mlflow.runName")) {
+        let run = meta(&written[&name.replace("tags/mlflow.runName", "meta.yaml")], "run_name");
+        assert_eq!(run, tag.as_str());
+        numbered += usize::from(tag.ends_with(" #2"));
+    }
+    assert_eq!(numbered, 4);
+}
+
 /// What MLflow itself says of a store: a line for each run.
 const READER: &str = r#"
 import sys

@@ -196,3 +196,36 @@ fn a_cell_is_shown_beside_its_published_figure_with_the_conditions_that_differ()
     let (text, regime) = shown(serde_json::Value::Null);
     assert!(text.contains("published 5.35") && regime.is_null(), "{text}");
 }
+
+#[test]
+fn what_lowers_all_groups_is_the_reason_why_none_is_decided() {
+    let said = |fixture: &Fixture| terminal(&analysed(fixture), 100).split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut forced = Fixture::quickstart();
+    forced.indicative = vec!["continued with --force although driver changed".into()];
+    let text = said(&forced);
+    let why = "No group is decided, because their numbers are indicative only (continued with --force although driver changed).";
+    assert!(text.contains(why) && text.contains("To decide: remove that cause, then `collo run quickstart --new`."), "{text}");
+    let mut mixed = Fixture::quickstart();
+    mixed.real_from_block = Some(2);
+    let text = said(&mixed);
+    assert!(text.contains("indicative only (CIFAR-10 was real in some runs") && !text.contains("--more"), "{text}");
+}
+
+#[test]
+fn a_makespan_is_absent_where_runs_are_measured_for_a_time() {
+    let mut fixture = Fixture::quickstart();
+    fixture.measure_for_s = Some(1.0);
+    let why = &json(&analysed(&fixture))["cells"][1]["absent"]["makespan_s"];
+    assert_eq!(why, "runs are measured for a time, not for an amount of work");
+}
+
+#[test]
+fn a_block_with_two_baselines_is_one_block() {
+    let mut fixture = Fixture::quickstart().solo("small", 32, 3.0);
+    fixture.drift = 1.3;
+    let reports = tempfile::tempdir().unwrap();
+    let written = write(&analysed(&fixture), reports.path()).unwrap();
+    let text = std::fs::read_to_string(written.markdown).unwrap();
+    let note = text.lines().find(|l| l.contains("Baseline drift")).unwrap();
+    assert!(note.contains("3 of 3 blocks beyond"), "{note}");
+}

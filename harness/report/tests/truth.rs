@@ -5,7 +5,7 @@
 mod support;
 
 use collo_report::{Report, json, json_schema, terminal, terminal_cell};
-use collo_store::{CampaignFolder, Outcome};
+use collo_store::{CampaignFolder, Outcome, Reference};
 use serde_json::Value;
 use support::Fixture;
 
@@ -80,7 +80,17 @@ fn the_report_keeps_to_its_schema() {
         Fixture::named("mixed").solo("tiny", 32, 1.0).solo("big", 32, 2.0).mixed(("tiny", 1.2), ("big", 2.4), "mps", "exit");
     let mut empty = Fixture::named("empty");
     empty.repetitions = 0;
-    for fixture in [Fixture::quickstart(), failed, mixed, empty] {
+    let mut referred = Fixture::quickstart();
+    referred.references = ["slowdown", "energy_j_per_epoch"]
+        .map(|quantity| Reference {
+            cell: "tiny×2 naive b32".into(),
+            quantity: quantity.into(),
+            value: 1.0,
+            tolerance_ratio: 0.05,
+            device: None,
+        })
+        .into();
+    for fixture in [Fixture::quickstart(), failed, mixed, empty, referred] {
         let report = json(&analysed(&fixture));
         assert!(wrong(&report).is_empty(), "{}: {:#?}", fixture.name, wrong(&report));
         let runs: u64 = report["accounted"].as_object().unwrap().values().filter_map(Value::as_u64).sum();

@@ -66,6 +66,12 @@ impl Campaign {
         self.origins.get(self.origin_of(block)).map_or(&self.machine, |origin| &origin.machine)
     }
 
+    /// True if it is one execution of the whole experiment: no shard of one, and no merge of several executions, but a merge of
+    /// shards.
+    pub fn is_one_execution(&self) -> bool {
+        self.shard.is_none() && (!self.is_merged() || self.origins.iter().any(|o| o.shard.is_some()))
+    }
+
     /// True if it consists of campaigns from several GPUs or machines.
     pub fn is_merged(&self) -> bool {
         !self.origins.is_empty()

@@ -186,6 +186,25 @@ impl CampaignFolder {
         Ok((runs, foreign, digests))
     }
 
+    /// The records that stood in each run's folder before the present one, the oldest first. What cannot be read is passed over.
+    pub fn superseded(&self) -> BTreeMap<String, Vec<RunRecord>> {
+        let mut found: BTreeMap<String, Vec<(u32, RunRecord)>> = BTreeMap::new();
+        for path in entries(&self.path.join(run::SUPERSEDED)).unwrap_or_default() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let Some((folder, number)) = name.rsplit_once('.').and_then(|(f, n)| Some((f.to_string(), n.parse().ok()?))) else {
+                continue;
+            };
+            if let Ok(run) = StoredRun::open(&path) {
+                found.entry(folder).or_default().push((number, run.record));
+            }
+        }
+        let in_order = |mut runs: Vec<(u32, RunRecord)>| {
+            runs.sort_by_key(|(number, _)| *number);
+            runs.into_iter().map(|(_, record)| record).collect()
+        };
+        found.into_iter().map(|(folder, runs)| (folder, in_order(runs))).collect()
+    }
+
     /// Why a record is not that of this folder's run, and whether it once was.
     fn belongs(
         &self,

@@ -70,13 +70,14 @@ pub use machine::{DeviceRecord, GpuRecord, Machine};
 pub use merge::{MergeDifference, MergeScope, differences, merge};
 pub use names::last_part;
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
-pub use place::{place_file, replace_file};
+pub use place::{place_file, replace_file, sweep};
 pub use progress::Progress;
 pub use recorded::Recorded;
 pub use reference::Reference;
 pub use regular::{open_regular, read_small, read_small_text};
 pub use run::{
-    Features, Instrument, MemberRecord, ReadCard, RunDraft, RunRecord, SamplingQuality, Serving, StoredFile, Timeline,
+    Features, Instrument, MemberRecord, ReadCard, RunDraft, RunRecord, SAMPLING_OFF, SamplingQuality, Serving, StoredFile,
+    Timeline,
 };
 pub use runs::Runs;
 pub use shard::{Origin, Shard};

@@ -7,22 +7,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Duration;
 
 use fs_err as fs;
 
 use crate::campaign::Filing;
 use crate::folder::{CampaignFolder, StoredRun, write_manifest};
-use crate::place::{fresh_file, sync_folder};
+use crate::place::{fresh_file, sweep, sync_folder};
 use crate::{
-    Campaign, Comment, Error, Journal, Origin, PlannedRun, RefusalRecord, Result, Runs, SCHEMA, comments, digest, names, order,
-    run,
+    Campaign, Comment, Error, Ingredient, Journal, Origin, PlannedRun, RefusalRecord, Result, Runs, SCHEMA, comments, digest,
+    names, order, run,
 };
 
 /// Prefix of a campaign's name while it is merged; listings ignore such names.
 const ASIDE: &str = ".merging-";
-/// The remains of a merge that was killed are removed by a later one after this time.
-const LEFT: Duration = Duration::from_secs(3600);
 
 /// What campaigns that become one have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,9 +30,40 @@ pub enum MergeScope {
     SameIngredients,
 }
 
-/// Ingredients that say which cells there are, and not what their numbers depend on.
-const WHICH_CELLS: [&str; 2] = ["experiment", "--where"];
-const PARTS_OF_EXPERIMENTS: [&str; 2] = ["include ", "--set "];
+/// Whether an ingredient says which cells there are, and not what their numbers depend on.
+fn is_of_experiment(name: &str) -> bool {
+    ["experiment", "--where"].contains(&name) || ["include ", "--set "].iter().any(|begins| name.starts_with(begins))
+}
+
+/// The ingredients of a campaign by the names under which they are compared.
+type Compared<'a> = BTreeMap<&'a str, &'a Ingredient>;
+
+/// `python` is that of the environment with torch where there is one, else the system's: two things.
+fn compared(c: &Campaign) -> Compared<'_> {
+    let name = |own| if own == "python" && !has_torch(c) { PYTHON_OF_SYSTEM } else { own };
+    c.ingredients.iter().map(|(own, ingredient)| (name(own.as_str()), ingredient)).collect()
+}
+
+const PYTHON_OF_SYSTEM: &str = "python of the system";
+
+fn has_torch(c: &Campaign) -> bool {
+    c.ingredients.contains_key("torch")
+}
+
+/// Whether a campaign lacks an ingredient because none of its cells needs it: a file of a workload that it does not run, data, the
+/// packages of an environment that it does not use.
+fn needs_none(own: &Compared<'_>, name: &str, is_python: bool) -> bool {
+    if let Some((folder, _)) = name.strip_prefix("workloads/").and_then(|name| name.split_once('/')) {
+        let begins = format!("workloads/{folder}/");
+        return !own.keys().any(|key| key.starts_with(&begins));
+    }
+    let whose = |name: &str| name.rsplit_once(" of ").map(|(_, whose)| whose.to_string());
+    match whose(name).filter(|_| is_python) {
+        // The environment of one workload, or the system's.
+        Some(environment) => !own.keys().any(|key| whose(key).as_ref() == Some(&environment)),
+        None => name.starts_with("data ") || is_python && !own.contains_key("torch"),
+    }
+}
 
 /// Something that differs between campaigns that are to be merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,48 +88,44 @@ pub fn differences(campaigns: &[CampaignFolder], scope: MergeScope) -> Vec<Merge
     let all: Vec<&Campaign> = campaigns.iter().map(CampaignFolder::manifest).collect();
     let mut found = Vec::new();
     let mut compare = |what: &str, may_be_forced: bool, value: &dyn Fn(&Campaign) -> Option<String>| {
-        let mut values: Vec<(String, String)> = Vec::new();
-        for c in &all {
-            let value = value(c).unwrap_or_else(|| "none".into());
-            if !values.iter().any(|(_, known)| *known == value) {
-                values.push((c.short_id().into(), value));
-            }
-        }
-        if values.len() > 1 {
-            found.push(MergeDifference { what: what.into(), values, may_be_forced });
-        }
+        found.extend(difference(what, may_be_forced, all.iter().map(|c| (*c, value(c)))));
     };
     let short = |digest: &str| digest.chars().take(12).collect::<String>();
     let one = scope == MergeScope::OneExperiment;
     if one {
         compare("experiment", false, &|c| Some(c.experiment.clone()));
         compare("seed", false, &|c| Some(c.plan.seed.to_string()));
-        compare("number of shards", false, &|c| c.shard.map(|s| s.count.to_string()));
+        compare("number of shards", false, &|c| {
+            // What was merged from shards takes further ones.
+            let shard = c.shard.or_else(|| c.origins.iter().find_map(|o| o.shard));
+            shard.map(|s| s.count.to_string())
+        });
     }
     compare("device", false, &|c| Some(c.device.name_said()));
     compare("schema", false, &|c| Some(c.schema.to_string()));
     compare("epochs", false, &|c| Some(c.plan.epochs.to_string()));
     compare("measure_for", false, &|c| Some(format!("{} s", c.plan.measure_for_s?)));
     compare("thresholds", false, &|c| serde_json::to_string(&c.thresholds).ok());
-    let names: BTreeSet<&String> = all.iter().flat_map(|c| c.ingredients.keys()).collect();
-    // A workload that only some have is in no comparison between them.
-    let counts = |name: &&String| {
-        let of_experiments = WHICH_CELLS.contains(&name.as_str()) || PARTS_OF_EXPERIMENTS.iter().any(|p| name.starts_with(p));
-        one || !of_experiments && all.iter().all(|c| c.ingredients.contains_key(*name))
-    };
-    for name in names.into_iter().filter(counts) {
+    let ingredients: Vec<(&Campaign, Compared<'_>)> = all.iter().map(|c| (*c, compared(c))).collect();
+    let names: BTreeSet<&str> = ingredients.iter().flat_map(|(_, own)| own.keys().copied()).collect();
+    for name in names.into_iter().filter(|name| one || !is_of_experiment(name)) {
+        let fact = if name == PYTHON_OF_SYSTEM { "python" } else { name };
+        let is_python = all.iter().any(|c| c.machine.python.contains_key(fact));
+        let has = ingredients.iter().map(|(c, own)| (*c, own, own.get(name).copied()));
+        let among: Vec<(&Campaign, Option<&Ingredient>)> =
+            has.filter(|(_, own, has)| has.is_some() || !needs_none(own, name, is_python)).map(|(c, _, has)| (c, has)).collect();
         // The file itself, and which of its cells: other cells may have the same names.
-        let may_be_forced = !["experiment", "--where", "device"].contains(&name.as_str());
-        compare(name, may_be_forced, &|c| {
-            let ingredient = c.ingredients.get(name)?;
-            Some(ingredient.version.clone().unwrap_or_else(|| short(&ingredient.sha256)))
-        });
+        let may_be_forced = !["experiment", "--where", "device"].contains(&name);
+        let by = |text: &dyn Fn(&Ingredient) -> String| {
+            difference(name, may_be_forced, among.iter().map(|(c, has)| (*c, has.map(text))))
+        };
         // Versions may be written alike for different contents.
-        let same_text = all.iter().filter_map(|c| c.ingredients.get(name)?.version.clone()).collect::<BTreeSet<_>>().len() == 1;
-        if same_text {
-            compare(name, may_be_forced, &|c| Some(short(&c.ingredients.get(name)?.sha256)));
-        }
+        let by_version = by(&|i| i.version.clone().unwrap_or_else(|| short(&i.sha256)));
+        found.extend(by_version.or_else(|| by(&|i| short(&i.sha256))));
     }
+    let mut compare = |what: &str, may_be_forced: bool, value: &dyn Fn(&Campaign) -> Option<String>| {
+        found.extend(difference(what, may_be_forced, all.iter().map(|c| (*c, value(c)))));
+    };
     compare("build", true, &|c| Some(c.machine.build.clone()));
     compare("CPU", true, &|c| c.machine.cpu_model.clone());
     compare("CPU governor", true, &|c| c.machine.governor.clone());
@@ -112,6 +136,22 @@ pub fn differences(campaigns: &[CampaignFolder], scope: MergeScope) -> Vec<Merge
     compare("largest SM clock", true, &|c| Some(format!("{} MHz", gpu(c)?.max_sm_clock_mhz?)));
     found.extend(cells(&all));
     found
+}
+
+/// A value that is not the same in all campaigns, each text once; absent counts as one.
+fn difference<'a>(
+    what: &str,
+    may_be_forced: bool,
+    all: impl Iterator<Item = (&'a Campaign, Option<String>)>,
+) -> Option<MergeDifference> {
+    let mut values: Vec<(String, String)> = Vec::new();
+    for (c, value) in all {
+        let value = value.unwrap_or_else(|| "none".into());
+        if !values.iter().any(|(_, known)| *known == value) {
+            values.push((c.short_id().into(), value));
+        }
+    }
+    (values.len() > 1).then(|| MergeDifference { what: what.into(), values, may_be_forced })
 }
 
 /// Cells of one name that are not the same.
@@ -156,6 +196,7 @@ pub fn merge(runs: &Runs, campaigns: &[CampaignFolder], indicative: &[String]) -
         id: id.clone(),
         ..first.clone()
     };
+    unite(&mut merged, &campaigns.iter().map(CampaignFolder::manifest).collect::<Vec<_>>());
     for why in campaigns.iter().flat_map(|c| &c.manifest().indicative).chain(indicative) {
         if !merged.indicative.contains(why) {
             merged.indicative.push(why.clone());
@@ -166,7 +207,7 @@ pub fn merge(runs: &Runs, campaigns: &[CampaignFolder], indicative: &[String]) -
     merged.plan.refusals.clear();
     let folder = runs.path().join(&experiment);
     fs::create_dir_all(&folder)?;
-    sweep(&folder);
+    sweep(&folder, |name| name.starts_with(ASIDE));
     let aside = folder.join(format!("{ASIDE}{id}"));
     fs::create_dir(&aside)?;
     let written = fill(&aside, &mut merged, campaigns).and_then(|()| {
@@ -180,6 +221,36 @@ pub fn merge(runs: &Runs, campaigns: &[CampaignFolder], indicative: &[String]) -
         return Err(e);
     }
     CampaignFolder::open(&folder.join(&id))
+}
+
+/// The facts of all: what each adds, and nothing that holds for some of them only.
+fn unite(merged: &mut Campaign, all: &[&Campaign]) {
+    merged.ingredients.clear();
+    merged.machine.python.clear();
+    merged.references.clear();
+    // Where two environments have a package, the one with torch is meant, as in a campaign that uses both.
+    let (with_torch, without): (Vec<&Campaign>, Vec<&Campaign>) = all.iter().copied().partition(|c| has_torch(c));
+    for c in with_torch.into_iter().chain(without) {
+        for (name, ingredient) in &c.ingredients {
+            merged.ingredients.entry(name.clone()).or_insert_with(|| ingredient.clone());
+        }
+        for (name, version) in &c.machine.python {
+            merged.machine.python.entry(name.clone()).or_insert_with(|| version.clone());
+        }
+    }
+    for reference in all.iter().flat_map(|c| &c.references) {
+        if !merged.references.contains(reference) {
+            merged.references.push(reference.clone());
+        }
+    }
+    let experiment = |c: &Campaign| c.ingredients.get("experiment").cloned();
+    if !all.iter().all(|c| experiment(c) == experiment(merged) && c.experiment == merged.experiment) {
+        merged.ingredients.retain(|name, _| !is_of_experiment(name));
+    }
+    merged.tags.retain(|tag| all.iter().all(|c| c.tags.contains(tag)));
+    merged.description = merged.description.take().filter(|own| all.iter().all(|c| c.description.as_ref() == Some(own)));
+    merged.until = merged.until.take().filter(|own| all.iter().all(|c| c.until.as_ref() == Some(own)));
+    merged.surroundings = merged.surroundings.take().filter(|own| all.iter().all(|c| c.surroundings.as_ref() == Some(own)));
 }
 
 /// The experiments, each once.
@@ -272,16 +343,4 @@ fn carry(from: &StoredRun, aside: &Path, merged: &Campaign, to: &PlannedRun, jou
     file.sync_all()?;
     sync_folder(&place)?;
     journal.recorded(&name, carried.record.outcome.as_str(), &digest::sha256_text(&json))
-}
-
-/// Remove what a killed merge left long ago.
-fn sweep(folder: &Path) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_aside = entry.file_name().to_string_lossy().starts_with(ASIDE);
-        let age = entry.metadata().ok().and_then(|m| m.modified().ok()?.elapsed().ok());
-        if is_aside && age.is_some_and(|age| age > LEFT) {
-            // Another merge may have been faster.
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
 }

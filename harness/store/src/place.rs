@@ -12,7 +12,7 @@ use crate::Result;
 
 /// Marks the name of a file while it is written.
 const ASIDE: &str = ".aside";
-/// Temporary files of killed processes are removed by the next writer of the same file after this time.
+/// What a killed process left aside is removed by the next writer after this time.
 const LEFT: Duration = Duration::from_secs(3600);
 
 /// Write a temporary file, flush it, rename it into place, and flush the folder.
@@ -52,19 +52,20 @@ fn aside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     // Beside a name of the greatest length there is still room for what is added.
     let name: String = name.chars().take(40).collect();
-    sweep(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")), &format!(".{name}."));
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let begins = format!(".{name}.");
+    sweep(folder, |name| name.starts_with(&begins) && name.ends_with(ASIDE));
     path.with_file_name(format!(".{name}.{}-{}{ASIDE}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)))
 }
 
-fn sweep(folder: &Path, begins: &str) {
+/// Remove from a folder what killed processes left aside long ago, files and folders with such names.
+pub fn sweep(folder: &Path, is_aside: impl Fn(&str) -> bool) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let is_aside = name.to_str().is_some_and(|name| name.starts_with(begins) && name.ends_with(ASIDE));
-        let is_old = || entry.metadata().ok()?.modified().ok()?.elapsed().ok().filter(|age| *age > LEFT);
-        if is_aside && is_old().is_some() {
-            // Somebody else may have been faster.
-            let _ = std::fs::remove_file(entry.path());
-        }
+        let meta = || entry.metadata().ok().filter(|_| entry.file_name().to_str().is_some_and(&is_aside));
+        let is_old = |meta: &std::fs::Metadata| meta.modified().ok()?.elapsed().ok().filter(|age| *age > LEFT);
+        let Some(meta) = meta().filter(|meta| is_old(meta).is_some()) else { continue };
+        // Somebody else may have been faster.
+        let _ = if meta.is_dir() { std::fs::remove_dir_all(entry.path()) } else { std::fs::remove_file(entry.path()) };
     }
 }
 

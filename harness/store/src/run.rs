@@ -109,6 +109,13 @@ pub struct MemberRecord {
     pub log_tail: Vec<String>,
 }
 
+impl RunRecord {
+    /// Whether time series were to be recorded.
+    pub fn is_sampled(&self) -> bool {
+        !self.sampling.iter().any(|quality| quality.absent.values().any(|why| why == SAMPLING_OFF))
+    }
+}
+
 /// The load of a serving member: requests arrive by an open-loop Poisson process, whether or not it keeps up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Serving {
@@ -142,6 +149,9 @@ pub struct Features {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<Vec<(String, u64, u64)>>,
 }
+
+/// The reason for absent readings where no time series was to be recorded.
+pub const SAMPLING_OFF: &str = "sampling was off";
 
 /// How well one source was sampled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -314,8 +324,11 @@ fn files_below(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
     files
 }
 
+/// The folder of a campaign in which replaced runs are kept.
+pub(crate) const SUPERSEDED: &str = ".superseded";
+
 fn supersede(campaign: &Path, folder: &str) -> Result<()> {
-    let attic = campaign.join(".superseded");
+    let attic = campaign.join(SUPERSEDED);
     fs::create_dir_all(&attic)?;
     let free = (1..).map(|k| attic.join(format!("{folder}.{k}"))).find(|p| !p.exists());
     if let Some(free) = free {

@@ -37,8 +37,16 @@ impl Runs {
     pub fn create(&self, mut manifest: Campaign) -> Result<CampaignFolder> {
         let newest = self.campaigns()?.0.into_iter().next();
         manifest.filing = Filing { digests: true, after: newest.map(|c| order::key(&c.manifest)) };
-        let path = self.root.join(&manifest.experiment).join(&manifest.id);
-        fs::create_dir_all(&path)?;
+        let folder = self.root.join(&manifest.experiment);
+        fs::create_dir_all(&folder)?;
+        // The tasks of an array begin at once, and an id has only four digits of its own.
+        while let Err(e) = fs::create_dir(folder.join(&manifest.id)) {
+            if e.kind() != ErrorKind::AlreadyExists {
+                return Err(e.into());
+            }
+            manifest.id = self.new_id(&manifest.experiment);
+        }
+        let path = folder.join(&manifest.id);
         if let Err(e) = folder::write_manifest(&path, &manifest) {
             // Half a campaign would be in everybody's way; the first error is the one to tell.
             let _ = std::fs::remove_dir_all(&path);

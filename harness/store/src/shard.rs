@@ -59,9 +59,14 @@ impl Origin {
     /// `7f3a: shard 1/2 on NVIDIA A100 (40 GiB) of node7`.
     pub fn text(&self) -> String {
         let shard = self.shard.map(|s| format!("shard {s} on ")).unwrap_or_default();
+        format!("{}: {shard}{}", crate::names::last_part(&self.campaign), self.place())
+    }
+
+    /// `NVIDIA A100 (40 GiB) of node7`.
+    pub fn place(&self) -> String {
         let host = self.machine.hostname.as_ref().map(|h| format!(" of {h}")).unwrap_or_default();
         let gpu = self.gpu_uuid().map(|uuid| format!(", {uuid}")).unwrap_or_default();
-        format!("{}: {shard}{}{host}{gpu}", crate::names::last_part(&self.campaign), self.device.text())
+        format!("{}{host}{gpu}", self.device.text())
     }
 
     /// The GPU that was measured on, if there is no doubt which.

@@ -13,7 +13,7 @@ pub struct Surroundings {
     /// Variables of the listed families that were set where collo was started. Values that may be secrets are left out.
     #[serde(default)]
     pub variables: BTreeMap<String, String>,
-    /// By interpreter: its packages, name → version.
+    /// By interpreter, and what is laid over it: the packages that members can import, name → version.
     #[serde(default)]
     pub packages: BTreeMap<String, BTreeMap<String, String>>,
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::recorded::Digests;
+use crate::run::SUPERSEDED;
 use crate::{AttestationVerdict, CampaignFolder, Foreign, Outcome, Recorded, Result, Standing, StoredRun, Verdict, copies};
 
 /// The severity of a finding.
@@ -60,8 +61,15 @@ fn accounted(campaign: &CampaignFolder, runs: &BTreeMap<String, StoredRun>) -> F
     let retried: Vec<&StoredRun> = runs.values().filter(|run| !run.record.failed_attempts.is_empty()).collect();
     if !retried.is_empty() {
         let attempts: usize = retried.iter().map(|run| run.record.failed_attempts.len()).sum();
-        let failed = if attempts == 1 { "1 earlier attempt".into() } else { format!("{attempts} earlier attempts") };
-        text += &format!("; {failed} failed, retried and, kept in .superseded/");
+        text += &if attempts == 1 {
+            "; 1 earlier attempt failed and was retried".to_string()
+        } else {
+            format!("; {attempts} earlier attempts failed and were retried")
+        };
+        // They are carried neither into a merged campaign nor in a bundle.
+        if campaign.path().join(SUPERSEDED).is_dir() {
+            text += &format!(", kept in {SUPERSEDED}/");
+        }
     }
     finding(level, "accounted", text)
 }
@@ -186,8 +194,10 @@ fn enough(campaign: &CampaignFolder, runs: &BTreeMap<String, StoredRun>) -> Find
         }
     }
     match short.len() {
+        0 if plan.cells.len() == 1 => finding(Level::Ok, "enough", "1 cell, all repetitions"),
         0 => finding(Level::Ok, "enough", format!("{} cells, all repetitions", plan.cells.len())),
         1 => finding(Level::No, "enough", short.remove(0)),
-        n => finding(Level::No, "enough", format!("{} and {} more cells are short", short[0], n - 1)),
+        2 => finding(Level::No, "enough", format!("{}, and 1 more cell is short", short[0])),
+        n => finding(Level::No, "enough", format!("{}, and {} more cells are short", short[0], n - 1)),
     }
 }

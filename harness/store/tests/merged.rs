@@ -4,7 +4,7 @@
 
 mod support;
 
-use collo_store::{Level, MergeScope, Runs, differences, merge, verify};
+use collo_store::{Campaign, CampaignFolder, Ingredient, Level, MergeScope, Reference, Runs, Shard, differences, merge, verify};
 use support::{Store, edit};
 
 #[test]
@@ -66,10 +66,111 @@ fn everything_that_differs_is_named() {
     other.device.name = "NVIDIA H200".into();
     other.machine.governor = Some("powersave".into());
     let text = collo_store::Ingredient { sha256: "ab".repeat(32), version: None };
-    other.ingredients.insert("workloads/tiny/train.py".into(), text);
+    other.ingredients.insert("workloads/collo.py".into(), text);
     other.plan.cells[1].slots = Some("whole GPU, shared".into());
     let c = store.runs().create(other).unwrap();
     let found: Vec<(String, bool)> =
         differences(&[a, c], MergeScope::OneExperiment).iter().map(|d| (d.to_string(), d.may_be_forced)).collect();
     insta::assert_debug_snapshot!(found);
+}
+
+fn ingredient(text: &str) -> Ingredient {
+    Ingredient { sha256: collo_store::sha256_text(text), version: Some(text.into()) }
+}
+
+/// A campaign with these ingredients, `NAME=VERSION`; those that end in `*` are of its Python.
+fn with(store: &Store, id: &str, ingredients: &[&str]) -> CampaignFolder {
+    changed(store, id, |c| {
+        for (name, version) in ingredients.iter().filter_map(|text| text.split_once('=')) {
+            let of_python = version.strip_suffix('*');
+            c.ingredients.insert(name.into(), ingredient(of_python.unwrap_or(version)));
+            c.machine.python.extend(of_python.map(|version| (name.to_string(), version.to_string())));
+        }
+    })
+}
+
+fn changed(store: &Store, id: &str, change: impl Fn(&mut Campaign)) -> CampaignFolder {
+    let mut campaign = store.begin("20261120-1200-0000", "2026-11-20T12:00:00Z").manifest().clone();
+    std::fs::remove_dir_all(store.runs().path().join("pair/20261120-1200-0000")).unwrap();
+    campaign.id = format!("20261120-1900-{id}");
+    campaign.schema = collo_store::SCHEMA;
+    change(&mut campaign);
+    store.runs().create(campaign).unwrap()
+}
+
+fn differing(all: &[&CampaignFolder], scope: MergeScope) -> Vec<String> {
+    let all: Vec<CampaignFolder> = all.iter().map(|c| (*c).clone()).collect();
+    differences(&all, scope).iter().map(|d| d.what.clone()).collect()
+}
+
+#[test]
+fn an_ingredient_is_compared_among_the_campaigns_whose_cells_need_it() {
+    let store = Store::new();
+    let tiny = ["workloads/collo.py=1", "workloads/tiny/train.py=1", "data cifar=real", "torch=2*", "python=3.11*"];
+    let a = with(&store, "000a", &tiny);
+    let b = with(&store, "000b", &[&tiny[..], &["workloads/tiny/train.py=2"]].concat());
+    let sleep = with(&store, "000c", &["workloads/collo.py=1", "workloads/sleep/train.py=1", "python=3.12*"]);
+    let other_sleep = with(&store, "000d", &["workloads/collo.py=2", "workloads/sleep/train.py=1", "python=3.13*"]);
+    let own =
+        with(&store, "000e", &["workloads/collo.py=1", "workloads/own/train.py=1", "python of own=3.9*", "torch of own=2*"]);
+    let without_torch = with(&store, "000f", &["workloads/collo.py=1", "workloads/own/train.py=1", "python of own=3.9*"]);
+    let more = with(&store, "0010", &[&tiny[..], &["workloads/tiny/model.py=1", "timm=1*"]].concat());
+    for scope in [MergeScope::OneExperiment, MergeScope::SameIngredients] {
+        assert_eq!(differing(&[&a, &sleep, &own], scope), [""; 0], "nothing that two of them have differs");
+        assert_eq!(differing(&[&a, &b, &sleep], scope), ["workloads/tiny/train.py"], "whatever the third has");
+        assert_eq!(differing(&[&a, &sleep, &other_sleep], scope), ["python of the system", "workloads/collo.py"]);
+        assert_eq!(differing(&[&own, &without_torch, &a], scope), ["torch of own"]);
+        assert_eq!(differing(&[&a, &more], scope), ["timm", "workloads/tiny/model.py"], "absent counts where it could be");
+    }
+}
+
+#[test]
+fn what_is_merged_has_the_facts_of_all_and_none_that_hold_for_one_only() {
+    let store = Store::new();
+    let reference = |cell: &str| {
+        let text = format!("{{\"cell\": \"{cell}\", \"quantity\": \"slowdown\", \"value\": 1.0, \"tolerance_ratio\": 0.1}}");
+        serde_json::from_str::<Reference>(&text).unwrap()
+    };
+    let of = |id: &str, workload: &str, experiment: &str, shared: Reference| {
+        changed(&store, id, |c| {
+            c.experiment = experiment.into();
+            c.description = Some(format!("about {workload}"));
+            c.tags = vec!["all".into(), workload.into()];
+            c.references = vec![shared.clone(), reference(workload)];
+            c.until = Some(collo_store::WantedWidth { quantity: "slowdown".into(), width_ratio: 0.1, at_most: 5 });
+            c.ingredients.insert("experiment".into(), ingredient(experiment));
+            c.ingredients.insert(format!("workloads/{workload}/train.py"), ingredient("1"));
+        })
+    };
+    let shared = reference("shared");
+    let merged = |parts: &[CampaignFolder]| merge(&store.runs(), parts, &[]).unwrap().manifest().clone();
+    let names = |m: &Campaign| m.ingredients.keys().cloned().collect::<Vec<_>>();
+    let a = of("000a", "tiny", "pair", shared.clone());
+    let b = of("000b", "sleep", "pair", shared.clone());
+    let one = merged(&[a.clone(), b]);
+    assert_eq!(names(&one), ["experiment", "workloads/sleep/train.py", "workloads/tiny/train.py"]);
+    assert_eq!(one.references, [shared.clone(), reference("tiny"), reference("sleep")]);
+    assert_eq!((one.description, one.tags, one.until.is_some()), (None, vec!["all".to_string()], true));
+    let several = merged(&[a, of("000c", "sleep", "other", shared)]);
+    assert_eq!(names(&several), ["workloads/sleep/train.py", "workloads/tiny/train.py"]);
+}
+
+#[test]
+fn a_shard_is_added_to_what_was_merged_from_the_others() {
+    let store = Store::new();
+    let shard =
+        |index: u32, count: u32| changed(&store, &format!("0{count}0{index}"), |c| c.shard = Some(Shard { index, count }));
+    let two = merge(&store.runs(), &[shard(1, 3), shard(2, 3)], &[]).unwrap();
+    assert_eq!(differing(&[&two, &shard(3, 3)], MergeScope::OneExperiment), [""; 0]);
+    assert_eq!(differing(&[&two, &shard(3, 4)], MergeScope::OneExperiment), ["number of shards"]);
+}
+
+#[test]
+fn campaigns_that_begin_at_once_with_one_id_are_two() {
+    let store = Store::new();
+    let [a, b] = [0, 1].map(|_| store.begin("20261120-1842-7f3a", "2026-11-20T18:42:09Z"));
+    assert_eq!(a.manifest().id, "20261120-1842-7f3a");
+    assert_ne!(b.manifest().id, a.manifest().id);
+    assert_eq!(store.runs().campaigns().unwrap().0.len(), 2);
+    assert!(CampaignFolder::open(a.path()).unwrap().expect_unchanged().is_ok());
 }

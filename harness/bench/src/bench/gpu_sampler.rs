@@ -114,7 +114,7 @@ pub fn inside(job: &Task) -> Result<SampledGpus> {
     let campaign = Runs::at(job.folder.join("runs")).create(campaign(&checkout, &facts))?;
     let draft = campaign.begin("run")?;
     let rates = Rates { fast_hz: 10.0, slow_hz: 1.0, pss_every: Duration::from_secs(3600) };
-    let sampling = Sampling::start(&[std::process::id()], rates, draft.samples()?, &boards)?;
+    let sampling = Sampling::start(&[std::process::id()], Some(rates), draft.samples()?, &boards)?;
     std::thread::sleep(Duration::from_secs(job.amount as u64));
     let lost = sampling.lost();
     let quality = sampling.stop()?;

@@ -112,8 +112,8 @@ impl Display for Lines {
                 (self.done, self.total) = (stored, stored + todo.len());
                 let m = campaign.manifest();
                 let about = self.eta.left_s().map(|s| format!(", about {}", about(s))).unwrap_or_default();
-                let (cells, runs) = (m.plan.cells.len(), words::runs(self.total));
-                line(format!("{} {} on {}: {cells} cells, {runs}{about}", m.experiment, m.id, m.device.name_said()));
+                let (cells, runs) = (words::cells(m.plan.cells.len()), words::runs(self.total));
+                line(format!("{} {} on {}: {cells}, {runs}{about}", m.experiment, m.id, m.device.name_said()));
             }
             Event::Begins { planned } => self.begins(planned),
             Event::Stands(view) => self.stands(&view),
@@ -135,6 +135,7 @@ impl Display for Lines {
             }
             Event::Stopping { now } => line(super::stopping(self.run.as_ref().map(|r| &*r.name), now)),
             Event::NotContinued { .. }
+            | Event::FindsIdle { .. }
             | Event::Cools { .. }
             | Event::Beside { .. }
             | Event::Partials { .. }

@@ -284,9 +284,9 @@ impl Display for Live {
                 (self.done, self.total) = (stored, stored + todo.len());
                 self.begun = Instant::now();
                 let m = campaign.manifest();
-                let cells = m.plan.cells.len();
+                let cells = words::cells(m.plan.cells.len());
                 let about = self.eta.left_s().map(|s| format!(", about {}", about(s))).unwrap_or_default();
-                self.say(&format!("{} on {}: {cells} cells, {}{about}", m.experiment, m.device.text(), words::runs(self.total)));
+                self.say(&format!("{} on {}: {cells}, {}{about}", m.experiment, m.device.text(), words::runs(self.total)));
                 self.bar.set_length(self.total as u64);
                 self.bar.set_prefix(text::line(&m.experiment).into_owned());
                 self.campaign = Some(campaign.clone());
@@ -324,6 +324,7 @@ impl Display for Live {
                 self.campaign_line();
             }
             Event::NotContinued { .. }
+            | Event::FindsIdle { .. }
             | Event::Cools { .. }
             | Event::Beside { .. }
             | Event::Partials { .. }

@@ -72,6 +72,10 @@ fn notice(event: &Event<'_>) -> Vec<Line> {
                 Line::of(Label::Hint, "the two campaigns disturb each other; run one after the other"),
             ]
         }
+        Event::FindsIdle { now_c, at_most } => {
+            let most = about(at_most.as_secs_f64());
+            plain(format!("cooling the GPU is at {now_c} °C; its idle temperature is awaited, for {most} at most"))
+        }
         Event::Cools { from_c, limit_c, at_most } => {
             let most = about(at_most.as_secs_f64());
             plain(format!("cooling the GPU is at {from_c} °C; the next run begins at {limit_c} °C, or after {most}"))

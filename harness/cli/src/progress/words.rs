@@ -189,6 +189,10 @@ pub fn runs(n: usize) -> String {
     if n == 1 { "1 run".into() } else { format!("{n} runs") }
 }
 
+pub fn cells(n: usize) -> String {
+    if n == 1 { "1 cell".into() } else { format!("{n} cells") }
+}
+
 /// How much of its measuring a member has done: `1/2` epochs, or `7/10s`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct MeasuringGoal {

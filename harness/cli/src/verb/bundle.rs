@@ -1,8 +1,9 @@
 //! `collo bundle`: a campaign with everything to run it again elsewhere, in one file; and what other verbs make of such a file.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use collo_measure::{Driver, Project, machine, shown};
+use collo_measure::{Driver, Project, campaign, host, machine, shown};
+use collo_store::text::quoted;
 use collo_store::{Campaign, CampaignFolder, Diagnostic, Diagnostics, Runs, sha256_file};
 use fs_err as fs;
 use serde_json::{Value, json};
@@ -35,9 +36,7 @@ pub fn run(context: &Context<'_>, a: &args::Bundle) -> Ended {
     let to = context.folder()?.join(to);
     let scratch = tempfile::tempdir()?;
     let mut files = Packed::new();
-    let experiment = scratch.path().join("experiment.toml");
-    fs::write(&experiment, &m.source_toml)?;
-    files.insert(format!("experiments/{}.toml", m.experiment), experiment);
+    experiment(m, scratch.path(), &mut files)?;
     let changed = workloads(&project, m, &mut files)?;
     if !changed.is_empty() && !a.force {
         let what = format!("{} changed since `{}` was measured", changed.join(", "), m.id);
@@ -71,6 +70,42 @@ pub fn run(context: &Context<'_>, a: &args::Bundle) -> Ended {
 pub fn is_bundle(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+/// The files of the experiment as they were measured, from the campaign's own record.
+fn experiment(m: &Campaign, scratch: &Path, files: &mut Packed) -> Result<(), Diagnostics> {
+    let texts = campaign::files(m).map_err(|name| {
+        let what = format!("`{}` does not contain the text of its `{name}`", m.id);
+        let why = if m.is_merged() { "it was merged from several experiments" } else { "its record is incomplete" };
+        Diagnostic::new(what).caused_by(why).hint("bundle the campaigns one by one")
+    })?;
+    for (index, (included, text)) in texts.into_iter().enumerate() {
+        let own = format!("{}.toml", m.experiment);
+        let written = included.unwrap_or(&own);
+        let name = inside(Path::new("experiments"), Path::new(written)).filter(|name| !files.contains_key(name));
+        let Some(name) = name else {
+            let what = format!("`{}` includes {}, which has no place in a bundle", m.experiment, quoted(written));
+            return Err(Diagnostic::new(what).hint("move that file beside the experiment's, and measure again").into());
+        };
+        let copy = scratch.join(format!("experiment-{index}.toml"));
+        fs::write(&copy, text)?;
+        files.insert(name, copy);
+    }
+    Ok(())
+}
+
+/// A path from a folder of an archive as a name in that archive, unless it leads out of it.
+fn inside(folder: &Path, path: &Path) -> Option<String> {
+    let mut parts: Vec<&str> = folder.iter().map(|part| part.to_str()).collect::<Option<_>>()?;
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => parts.push(name.to_str()?),
+            Component::ParentDir => drop(parts.pop()?),
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(parts.join("/"))
 }
 
 /// The files of the workloads, as the campaign knows them, and what they share. Returns those that changed since.
@@ -137,16 +172,18 @@ fn data(m: &Campaign) -> Vec<Value> {
             true => "`collo run` writes the same stand-in".to_string(),
             false => format!("`collo data check {name}` says which files are needed, and where"),
         };
-        json!({"name": name, "version": version, "sha256": i.sha256, "get": get})
+        // Their digest is that of the version's text, and says nothing of the files.
+        json!({"name": name, "version": version, "get": get})
     })
     .collect()
 }
 
-/// Unpack a bundle beside the current folder's other work. Returns its folder and the name of its experiment; says what differs
-/// between the machine it comes from and this one.
-pub fn opened(context: &Context<'_>, bundle: &Path) -> Result<(PathBuf, String), Diagnostics> {
+/// Unpack a bundle beside the current folder's other work. Returns its folder and its campaign; says what differs between the
+/// machine it comes from and this one.
+pub fn opened(context: &Context<'_>, bundle: &Path) -> Result<(PathBuf, CampaignFolder), Diagnostics> {
     let (folder, about) = archive::unpack(bundle, &context.folder()?)?;
     output::note(format!("unpacked into {}", shown(&folder)));
+    output::work_in(&folder);
     let campaign = its_campaign(&folder, &about)?;
     for line in differs(campaign.manifest(), &Project::at(&folder)) {
         output::note(line);
@@ -154,7 +191,12 @@ pub fn opened(context: &Context<'_>, bundle: &Path) -> Result<(PathBuf, String),
     for changed in about["changed"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         output::warning(format!("{changed} is not what the campaign was measured with"));
     }
-    Ok((folder, campaign.manifest().experiment.clone()))
+    if let Some(set) = campaign.manifest().ingredients.get(host::NAME).and_then(|i| i.version.as_deref()) {
+        let own = shown(&folder.join(host::NAME));
+        let what = format!("{} set {set} there, and stays with that machine; write it into {own} to measure with it", host::NAME);
+        output::note(what);
+    }
+    Ok((folder, campaign))
 }
 
 /// The campaign of a bundle in a temporary folder, which is deleted with the second.

@@ -10,6 +10,7 @@ use crate::args::{self, Foreign, Services};
 use crate::exit;
 use crate::output;
 use crate::progress::words;
+use crate::shell::quoted;
 
 /// The full command that resumes this.
 pub fn resume(
@@ -22,11 +23,11 @@ pub fn resume(
 ) -> String {
     let set = set(experiment);
     let shard = shard.map(|s| format!(" --shard {s}")).unwrap_or_default();
-    let condition = selection.map(|s| format!(" --where '{}'", s.text())).unwrap_or_default();
+    let condition = selection.map(|s| format!(" --where {}", quoted(s.text()))).unwrap_or_default();
     // What the environment says is said there the next time, too.
     let typed = |python: &&std::path::PathBuf| std::env::var_os("COLLO_PYTHON").is_none_or(|set| set != python.as_os_str());
-    let python = a.python.as_ref().filter(typed).map(|p| format!(" --python {}", p.display())).unwrap_or_default();
-    let gpu = a.gpu.as_ref().map(|gpu| format!(" --gpu {gpu}")).unwrap_or_default();
+    let python = a.python.as_ref().filter(typed).map(|p| format!(" --python {}", quoted(p))).unwrap_or_default();
+    let gpu = a.gpu.as_ref().map(|gpu| format!(" --gpu {}", quoted(gpu))).unwrap_or_default();
     let found = if a.as_found { " --as-found" } else { "" };
     let exclusive = if a.exclusive { " --exclusive" } else { "" };
     let foreign = match a.foreign {
@@ -40,7 +41,7 @@ pub fn resume(
 
 /// The options that set keys of an experiment, as they are typed.
 pub fn set(experiment: &Experiment) -> String {
-    experiment.layers.set().iter().map(|text| format!(" --set '{}'", text.replace('\'', "'\\''"))).collect()
+    experiment.layers.set().iter().map(|text| format!(" --set {}", quoted(text))).collect()
 }
 
 /// An error during a campaign leaves it resumable, and what is stored is safe.
@@ -65,6 +66,8 @@ pub fn stopped(finished: &Finished, resume: &str) -> Option<u8> {
     let stored = format!("{} of {total} runs stored", finished.stored);
     output::note(match finished.end {
         CampaignEnd::Complete => return None,
+        // With the last run there is nothing left to resume.
+        CampaignEnd::TooManyFailures { .. } if finished.stored >= total => return None,
         CampaignEnd::Interrupted { killed: true } => format!("killed: {stored}, this one is dropped; no process is left"),
         CampaignEnd::TimeOver => format!("time limit reached: {stored}"),
         CampaignEnd::TooManyFailures { failures: 1 } => format!("stopped after 1 failed run: {stored}"),

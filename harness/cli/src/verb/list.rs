@@ -28,8 +28,8 @@ pub fn run(context: &Context<'_>, a: &args::List) -> Ended {
 fn campaigns(context: &Context<'_>, a: &args::List) -> Ended {
     let runs = context.runs()?;
     let (mut campaigns, foreign) = runs.campaigns()?;
-    if let Some(tag) = &a.tag {
-        campaigns.retain(|c| c.manifest().tags.contains(tag));
+    if let Some(filter) = a.tag.as_deref().map(TagFilter::parse).transpose()? {
+        campaigns.retain(|c| filter.selects(&c.manifest().tags));
     }
     let mut columns = vec![
         ("campaign", Align::Left),
@@ -71,6 +71,8 @@ fn campaigns(context: &Context<'_>, a: &args::List) -> Ended {
     }
     if context.arguments.json {
         output::json(&json!({"schema": 1, "campaigns": list}));
+    } else if let (true, Some(tag)) = (campaigns.is_empty(), &a.tag) {
+        output::note(format!("no stored campaign has the tag `{tag}`"));
     } else if campaigns.is_empty() {
         output::note("no campaign is stored yet");
         output::note("next: collo run quickstart");
@@ -126,6 +128,8 @@ fn experiments(context: &Context<'_>, a: &args::List) -> Ended {
     }
     if context.arguments.json {
         output::json(&json!({"schema": 1, "experiments": list}));
+    } else if let (true, Some(tag)) = (list.is_empty(), &a.tag) {
+        output::note(format!("no experiment has the tag `{tag}`"));
     } else {
         output::result(table.render(output::width()).trim_end());
     }

@@ -43,6 +43,7 @@ pub fn planned(project: &Project, request: Request, prepare: bool) -> Result<Ses
             }
         })?,
     };
+    session.notes().iter().for_each(output::note);
     check(&session)?;
     warn_of_scale(&session);
     report_withheld();

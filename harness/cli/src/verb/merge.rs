@@ -51,7 +51,9 @@ fn shards(runs: &Runs, asked: &[String]) -> Result<Vec<CampaignFolder>, Diagnost
     let (campaigns, _) = runs.campaigns()?;
     let mut newest = BTreeMap::<u32, CampaignFolder>::new();
     let mut count = None;
-    for campaign in campaigns.into_iter().filter(|c| c.manifest().experiment == *name) {
+    let (merged, measured): (Vec<_>, Vec<_>) =
+        campaigns.into_iter().filter(|c| c.manifest().experiment == *name).partition(|c| c.manifest().is_merged());
+    for campaign in measured {
         let Some(shard) = campaign.manifest().shard else { continue };
         if *count.get_or_insert(shard.count) == shard.count {
             newest.entry(shard.index).or_insert(campaign);
@@ -68,7 +70,26 @@ fn shards(runs: &Runs, asked: &[String]) -> Result<Vec<CampaignFolder>, Diagnost
         let hint = format!("`collo run {name} --shard {first}` measures it; some of them by their ids: `collo merge ID ID`");
         return Err(Diagnostic::new(what).hint(hint).into());
     }
-    Ok(newest.into_values().collect())
+    let picked: Vec<CampaignFolder> = newest.into_values().collect();
+    of_one_time(&picked, &merged)?;
+    Ok(picked)
+}
+
+/// Refuse shards of which some were merged before, and others not: they are not of one measurement.
+fn of_one_time(picked: &[CampaignFolder], merged: &[CampaignFolder]) -> Result<(), Diagnostics> {
+    let within = |c: &&CampaignFolder| {
+        let is_part = |other: &&CampaignFolder| other.manifest().origins.iter().any(|o| o.campaign == c.manifest().id);
+        merged.iter().find(is_part).map(|other| other.manifest().short_id())
+    };
+    let earlier: Vec<(String, &str)> =
+        picked.iter().filter_map(|c| Some((c.manifest().shard?.to_string(), within(&c)?))).collect();
+    let Some((_, into)) = earlier.first().filter(|_| earlier.len() < picked.len()) else { return Ok(()) };
+    let names: Vec<&str> = earlier.iter().map(|(shard, _)| shard.as_str()).collect();
+    let are = if names.len() == 1 { "is" } else { "are" };
+    let what = format!("{} {are} already merged in `{into}`, and the others are not", names.join(", "));
+    let ids: Vec<&str> = picked.iter().map(|c| c.manifest().short_id()).collect();
+    let hint = format!("measure the same shards again; or merge these by name: `collo merge {}`", ids.join(" "));
+    Err(Diagnostic::new(what).caused_by("they may be of two measurements").hint(hint).into())
 }
 
 fn not(n: usize) -> String {
@@ -118,7 +139,8 @@ pub fn alike(campaigns: &[CampaignFolder], scope: MergeScope, force: bool) -> Re
     }
     let named: Vec<String> = refused.iter().map(|d| d.to_string()).collect();
     let wrong = Diagnostic::new("these campaigns were not measured under the same conditions").caused_by(named.join("; "));
-    Err(match never.is_empty() {
+    // A report of several has no `--force`: what it would pool is not stored, and so marked nowhere.
+    Err(match never.is_empty() && scope == MergeScope::OneExperiment {
         true => wrong.hint("`--force` merges them anyway, marked indicative"),
         false => wrong.hint("`collo compare` compares them"),
     }

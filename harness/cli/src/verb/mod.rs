@@ -9,6 +9,7 @@ pub mod completions;
 pub mod data;
 pub mod doctor;
 mod ending;
+pub mod import;
 pub mod init;
 pub mod list;
 pub mod man;

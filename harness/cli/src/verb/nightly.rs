@@ -1,7 +1,7 @@
 //! `collo nightly`: measures, compares each cell with its own history, re-measures suspicious ones the same night, and reports
 //! what is confirmed.
 
-use collo_measure::campaign::CampaignOptions;
+use collo_measure::campaign::{CampaignEnd, CampaignOptions, Finished};
 use collo_measure::experiment::Overrides;
 use collo_measure::{Experiment, Project, Request, Selection, Workloads};
 use collo_report::document::Present;
@@ -9,7 +9,7 @@ use collo_report::history::{self, History, NightlySummary, Rules, Suspect};
 use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs, Thresholds};
 
 use super::prune::age_s;
-use super::{Context, Ended, ending, measuring};
+use super::{Context, Ended, ending, measuring, until};
 use crate::args;
 use crate::exit;
 use crate::output;
@@ -42,14 +42,13 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
     let resume = ending::resume("nightly", &name, &experiment, selection.as_ref(), None, &a.measure);
     let resumed = newest(&runs, &name)?.as_ref().map(is_tonight).transpose()?.unwrap_or(false);
     super::end_left_behind();
-    let finish = format!("collo nightly {name}{}", ending::set(&experiment));
     let night = measuring::request(experiment, selection, &a.measure);
     let planned = Request { choice: CampaignOptions { new: !resumed, ..night.choice.clone() }, ..night.clone() };
-    let (tonight, mut stopped) = measured(context, &project, planned, &resume)?;
-    let id = tonight.manifest().id.clone();
-    let rules = rules(a, Some(&tonight));
-    let mut found = history::read(&runs, &reports, &name, Some(&id))?;
-    if stopped.is_none() && !a.no_rerun && found.nights.last().is_some_and(|n| n.incomplete.is_none()) {
+    let mut tonight = measured(context, &project, planned, &resume)?;
+    let id = tonight.campaign.manifest().id.clone();
+    let rules = rules(a, Some(&tonight.campaign));
+    let found = history::read(&runs, &reports, &name, Some(&id))?;
+    if is_whole(&tonight) && !a.no_rerun && found.nights.last().is_some_and(|n| n.incomplete.is_none()) {
         let suspects = to_measure(&found, rules);
         if !suspects.is_empty() {
             let cells: Vec<String> = suspects.iter().map(|s| format!("`{}`", s.cell)).collect();
@@ -57,13 +56,23 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
             output::note(format!("re-measuring, {more} more repetitions and their baselines: {}", cells.join(", ")));
             let again = Request {
                 selection: Some(Selection::Cells(suspects.into_iter().map(|s| s.cell).collect())),
-                choice: CampaignOptions { campaign: Some(tonight), more: Some(more), ..night.choice.clone() },
-                ..night
+                choice: CampaignOptions {
+                    campaign: Some(tonight.campaign),
+                    more: Some(more),
+                    spent: tonight.spent,
+                    ..night.choice.clone()
+                },
+                ..night.clone()
             };
-            (_, stopped) = measured(context, &project, again, &finish)?;
-            found = history::read(&runs, &reports, &name, Some(&id))?;
+            tonight = measured(context, &project, again, &resume)?;
         }
     }
+    // Last, since the judgement is of the planned repetitions, and of those of the cells that they made suspicious.
+    if is_whole(&tonight) {
+        tonight = until::narrow(context, &project, &night, tonight, &resume)?;
+    }
+    let stopped = ending::stopped(&tonight, &resume).or((!tonight.put_back).then_some(exit::INCOMPLETE));
+    let found = history::read(&runs, &reports, &name, Some(&id))?;
     let campaign = runs.find(&id)?;
     let runs = campaign.manifest().plan.order.len();
     let (_, written) = super::report::of_new_runs(&campaign, &reports, runs)?;
@@ -77,18 +86,16 @@ fn experiment(project: &Project, a: &args::Nightly) -> Result<Experiment, Diagno
     Experiment::resolve_with(project, &a.name, &Workloads::load(&project.workloads())?, &overrides)
 }
 
-/// Measure; returns the campaign, and the exit code if it stopped early or the GPU is not as found.
-fn measured(
-    context: &Context<'_>,
-    project: &Project,
-    request: Request,
-    resume: &str,
-) -> Result<(CampaignFolder, Option<u8>), Diagnostics> {
+fn measured(context: &Context<'_>, project: &Project, request: Request, resume: &str) -> Result<Finished, Diagnostics> {
     let session = measuring::planned(project, request, false)?;
     let finished = measuring::measured(context, session, resume)?;
     finished.answers.iter().for_each(output::line);
-    let stopped = ending::stopped(&finished, resume).or((!finished.put_back).then_some(exit::INCOMPLETE));
-    Ok((finished.campaign, stopped))
+    Ok(finished)
+}
+
+/// It did not stop early, and the GPU is as found.
+fn is_whole(finished: &Finished) -> bool {
+    finished.end == CampaignEnd::Complete && finished.put_back
 }
 
 fn newest(runs: &Runs, name: &str) -> Result<Option<CampaignFolder>, Diagnostics> {

@@ -7,6 +7,7 @@ use collo_report::document::{Align, Table};
 use serde_json::json;
 
 use super::{Context, Ended};
+use crate::shell::quoted;
 use crate::{args, commands_text, exit, forecast_text, output, plan_text};
 
 pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
@@ -23,6 +24,7 @@ fn one(context: &Context<'_>, a: &args::Plan, project: &Project, experiment: Exp
     let python = a.python.clone().or_else(|| experiment.layers.host().python.clone());
     let request = Request { selection: a.selection.parse()?, shard: a.shard, device: asked, python, ..Request::of(experiment) };
     let session = Session::plan(project, request)?;
+    session.notes().iter().for_each(output::note);
     let (experiment, plan) = (session.experiment(), session.planned());
     let host = HostFile::of(project)?;
     // A GPU that is only planned for is in another machine.
@@ -62,11 +64,11 @@ fn one(context: &Context<'_>, a: &args::Plan, project: &Project, experiment: Exp
         if a.commands {
             output::result(commands_text::text(&session.steps()?).trim_end());
         }
-        let condition = session.selection().map(|s| format!(" --where '{}'", s.text())).unwrap_or_default();
+        let condition = session.selection().map(|s| format!(" --where {}", quoted(s.text()))).unwrap_or_default();
         // A model that was planned for cannot be run on.
         let planned_only = session.facts().gpu().is_some_and(|gpu| gpu.at.is_none());
         let gpu = a.gpu.as_ref().filter(|_| session.facts().gpu().is_some_and(|gpu| gpu.at.is_some()));
-        let gpu = gpu.map(|gpu| format!(" --gpu {gpu}")).unwrap_or_default();
+        let gpu = gpu.map(|gpu| format!(" --gpu {}", quoted(gpu))).unwrap_or_default();
         let as_found = if a.as_found { " --as-found" } else { "" };
         let set = super::ending::set(experiment);
         let shard = a.shard.map(|s| format!(" --shard {s}")).unwrap_or_default();

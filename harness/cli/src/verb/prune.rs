@@ -158,8 +158,10 @@ fn delete(campaign: &CampaignFolder, reports: &Path) -> Result<Fate, Diagnostics
     };
     let m = campaign.manifest();
     let nightly = history::folder(reports, &m.experiment).is_dir() || m.tags.iter().any(|t| t == "nightly");
-    let nightly = nightly && m.shard.is_none();
-    if nightly && let Err(e) = history::keep_summary(campaign, reports) {
+    if nightly
+        && m.is_one_execution()
+        && let Err(e) = history::keep_summary(campaign, reports)
+    {
         return Ok(Fate::Stays(format!("its night cannot be summarised: {e}")));
     }
     let aside = campaign.path().with_file_name(format!("{ASIDE}{}", m.id));

@@ -3,7 +3,7 @@
 use collo_measure::campaign::{self, CampaignOptions, Finished, Only};
 use collo_measure::experiment::Overrides;
 use collo_measure::{Experiment, Project, Request, Session, Workloads, shown};
-use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Standing};
+use collo_store::{Campaign, CampaignFolder, Diagnostic, Diagnostics, Standing};
 use serde_json::json;
 
 use super::{Context, Ended, Named, bundle, ending, measuring, until};
@@ -16,24 +16,26 @@ pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
         && bundle::is_bundle(&bundle)
         && bundle.is_file()
     {
-        let (folder, experiment) = bundle::opened(context, &bundle)?;
-        return named(&context.inside(folder), a, Some(&experiment), true);
+        let (folder, campaign) = bundle::opened(context, &bundle)?;
+        return measure(&context.inside(folder), a, |_, project, workloads| {
+            let mut request = of_campaign(a, project, workloads, campaign)?;
+            // What is stored there was measured elsewhere.
+            request.choice = CampaignOptions { new: true, campaign: None, ..request.choice };
+            Ok(vec![(request.experiment.name.clone(), Ok(request))])
+        });
     }
-    named(context, a, a.name.as_deref(), a.new)
+    measure(context, a, |context, project, workloads| requests(context, a, a.name.as_deref(), project, workloads))
 }
 
-/// Measure what was named; `new` starts a new campaign whatever is stored.
-fn named(context: &Context<'_>, a: &args::Run, name: Option<&str>, new: bool) -> Ended {
+fn measure(
+    context: &Context<'_>,
+    a: &args::Run,
+    requests: impl FnOnce(&Context<'_>, &Project, &Workloads) -> Result<Vec<Named<Request>>, Diagnostics>,
+) -> Ended {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
     super::end_left_behind();
-    let mut requests = requests(context, a, name, &project, &workloads)?;
-    for (_, request) in &mut requests {
-        if let Ok(request) = request {
-            request.choice.new = new;
-        }
-    }
-    super::each(requests, |request| one(context, a, &project, request))
+    super::each(requests(context, &project, &workloads)?, |request| one(context, a, &project, request))
 }
 
 /// Experiments by name, path or tag; or the experiment of a campaign to finish.
@@ -44,7 +46,7 @@ fn requests(
     project: &Project,
     workloads: &Workloads,
 ) -> Result<Vec<Named<Request>>, Diagnostics> {
-    let mut overrides = Overrides::of(project, &a.selection.set)?;
+    let overrides = Overrides::of(project, &a.selection.set)?;
     let no_experiment = match super::experiments(project, workloads, name, a.tag.as_deref(), &overrides) {
         Ok(found) => {
             let asked = |(name, experiment): Named<Experiment>| (name, experiment.and_then(|e| request(a, e, None)));
@@ -57,15 +59,37 @@ fn requests(
     let campaign = name.filter(|_| is_name).map(|n| context.runs()?.find(n).map_err(Diagnostics::from));
     match campaign {
         Some(Ok(campaign)) => {
-            // What was set is part of what the campaign is, as is the selection.
-            if overrides.set.is_empty() {
-                overrides.set = campaign::set(campaign.manifest());
-            }
-            let experiment = Experiment::resolve_with(project, &campaign.manifest().experiment, workloads, &overrides)?;
-            Ok(vec![(experiment.name.clone(), request(a, experiment, Some(campaign)))])
+            not_merged(campaign.manifest())?;
+            let request = of_campaign(a, project, workloads, campaign)?;
+            Ok(vec![(request.experiment.name.clone(), Ok(request))])
         }
         _ => Err(no_experiment),
     }
+}
+
+/// The request that leads to the plan of a stored campaign.
+fn of_campaign(
+    a: &args::Run,
+    project: &Project,
+    workloads: &Workloads,
+    campaign: CampaignFolder,
+) -> Result<Request, Diagnostics> {
+    let mut overrides = Overrides::of(project, &a.selection.set)?;
+    // What was set is part of what the campaign is, as is the selection.
+    if overrides.set.is_empty() {
+        overrides.set = campaign::set(campaign.manifest());
+    }
+    let experiment = Experiment::resolve_with(project, &campaign.manifest().experiment, workloads, &overrides)?;
+    request(a, experiment, Some(campaign))
+}
+
+fn not_merged(m: &Campaign) -> Result<(), Diagnostic> {
+    if !m.is_merged() {
+        return Ok(());
+    }
+    let parts: Vec<&str> = m.origins.iter().map(|o| collo_store::last_part(&o.campaign)).collect();
+    let what = format!("`{}` was merged from {}: it is not continued", m.id, parts.join(", "));
+    Err(Diagnostic::new(what).hint("continue these, and merge again"))
 }
 
 fn request(a: &args::Run, experiment: Experiment, campaign: Option<CampaignFolder>) -> Result<Request, Diagnostics> {
@@ -74,11 +98,6 @@ fn request(a: &args::Run, experiment: Experiment, campaign: Option<CampaignFolde
         (None, Some(campaign)) => campaign::selection(campaign.manifest())?,
         (selection, _) => selection,
     };
-    if let Some(merged) = campaign.as_ref().map(CampaignFolder::manifest).filter(|m| m.is_merged()) {
-        let parts: Vec<&str> = merged.origins.iter().map(|o| collo_store::last_part(&o.campaign)).collect();
-        let what = format!("`{}` was merged from {}: it is not continued", merged.id, parts.join(", "));
-        return Err(Diagnostic::new(what).hint("continue these, and merge again").into());
-    }
     let shard = match (a.shard, campaign.as_ref().map(|c| c.manifest().shard)) {
         (Some(asked), Some(has)) if has != Some(asked) => {
             let is = has.map_or("the whole experiment".to_string(), |has| format!("shard {has}"));

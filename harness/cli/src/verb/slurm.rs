@@ -1,16 +1,17 @@
 //! `collo slurm`: an array job that measures the shards of an experiment, and a job after it that merges them and writes the report.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use collo_measure::experiment::DeviceChoice;
+use collo_measure::experiment::{DeviceChoice, Overrides};
 use collo_measure::launch::{Errand, Unanswered, mark};
 use collo_measure::{Experiment, Workloads, expand, shown};
-use collo_store::{Diagnostic, Diagnostics};
+use collo_store::{Diagnostic, Diagnostics, sha256_text};
 use fs_err as fs;
 use serde_json::json;
 
-use super::{Context, Ended};
+use super::{Context, Ended, ending};
 use crate::shell::quoted;
 use crate::{args, exit, output};
 
@@ -22,17 +23,26 @@ const WARNING_S: u32 = 300;
 pub fn run(context: &Context<'_>, a: &args::Slurm) -> Ended {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
-    let experiment = Experiment::resolve(&project, &a.name, &workloads)?;
+    let overrides = Overrides::of(&project, &a.selection.set)?;
+    let experiment = Experiment::resolve_with(&project, &a.name, &workloads, &overrides)?;
     let selection = a.selection.parse()?;
     let cells = expand(&experiment, selection.as_ref())?;
     let degree = cells.iter().map(|e| e.cell.degree()).max().unwrap_or(1);
     let folder = a.to.clone().unwrap_or_else(|| project.root().join("slurm").join(&experiment.name));
     let folder = std::path::absolute(&folder)?;
+    // The job runs in another folder.
+    let name = if a.name.contains('/') || a.name.ends_with(".toml") {
+        std::path::absolute(&experiment.path)?.display().to_string()
+    } else {
+        a.name.clone()
+    };
     let job = Job {
         collo: std::env::current_exe()?,
         project: project.root().to_path_buf(),
         experiment: &experiment.name,
-        name: &a.name,
+        name: &name,
+        set: ending::set(&experiment),
+        python: a.python.as_deref().map(std::path::absolute).transpose()?,
         cores: degree.saturating_mul(experiment.threads),
         gpu: experiment.device != DeviceChoice::Cpu,
         folder: folder.clone(),
@@ -69,24 +79,43 @@ fn tasks(shards: u32) -> String {
     if shards == 1 { "1 task".into() } else { format!("an array of {shards} tasks, a shard each") }
 }
 
-/// A script is a user's to edit: it is only replaced if it is the same, or was written here.
+/// A script is a user's to edit: it is only replaced as it was written here.
 fn place(path: &Path, text: &str) -> Result<(), Diagnostics> {
-    if fs::read_to_string(path).is_ok_and(|there| there != text && !there.contains(WRITTEN)) {
-        let what = format!("{} is not a script of `collo slurm`", shown(path));
+    let there = match fs::read(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => None,
+        read => Some(String::from_utf8_lossy(&read?).into_owned()),
+    };
+    if there.is_some_and(|there| signed(&there) != there) {
+        let what = format!("{} was edited, or is not a script of `collo slurm`", shown(path));
         return Err(Diagnostic::new(what).hint("move it away, or name another folder with `--to`").into());
     }
     Ok(collo_store::place_file(path, text.as_bytes())?)
 }
 
-const WRITTEN: &str = "# Written by collo slurm";
+const WRITTEN: &str = "# Written by collo slurm, digest ";
+const DIGITS: usize = 16;
+
+/// A script with the digest of its other lines in its second one, by which an edited one is recognized.
+fn signed(script: &str) -> String {
+    let (first, rest) = script.split_once('\n').unwrap_or((script, ""));
+    let rest = match rest.split_once('\n') {
+        Some((second, rest)) if second.starts_with(WRITTEN) => rest,
+        _ => rest,
+    };
+    let digest = sha256_text(&format!("{first}\n{rest}"));
+    format!("{first}\n{WRITTEN}{}\n{rest}", &digest[..DIGITS])
+}
 
 /// What the scripts are made from.
 struct Job<'a> {
     collo: PathBuf,
     project: PathBuf,
     experiment: &'a str,
-    /// As the user named it: a name or a path.
+    /// As the user named it: a name, or a path from anywhere.
     name: &'a str,
+    /// The options that set keys of it.
+    set: String,
+    python: Option<PathBuf>,
     cores: u32,
     gpu: bool,
     folder: PathBuf,
@@ -110,13 +139,14 @@ impl Job<'_> {
         options.push(format!("--signal=B:TERM@{WARNING_S}"));
         let shard = if a.shards > 1 { format!(" --shard \"$SLURM_ARRAY_TASK_ID/{}\"", a.shards) } else { String::new() };
         let condition = a.selection.condition.as_ref().map(|text| format!(" --where {}", quoted(text))).unwrap_or_default();
-        let python = a.python.as_ref().map(|path| format!(" --python {}", quoted(path))).unwrap_or_default();
+        let python = self.python.as_ref().map(|path| format!(" --python {}", quoted(path))).unwrap_or_default();
         let again = match a.shards {
             1 => "# A job that was cut off is continued by submitting this script again.",
             _ => "# A task that was cut off is continued by its number: sbatch --array=3 array.sh",
         };
         let about = format!("{again}\n# exec: Slurm's warning before the time limit reaches collo, which stops cleanly.");
-        let command = format!("exec {} run {}{shard}{condition}{python} --no-report", self.command(), quoted(self.name));
+        let command =
+            format!("exec {} run {}{shard}{condition}{}{python} --no-report", self.command(), quoted(self.name), self.set);
         self.script(&options, &about, &command)
     }
 
@@ -149,7 +179,7 @@ impl Job<'_> {
         let common = a.partition.iter().map(|name| format!("--partition={name}"));
         let common = common.chain(a.account.iter().map(|name| format!("--account={name}"))).chain(a.sbatch.iter().cloned());
         let lines: Vec<String> = options.iter().cloned().chain(common).map(|option| format!("#SBATCH {option}\n")).collect();
-        format!("#!/bin/bash\n{WRITTEN}\n{}{about}\n{command}\n", lines.concat())
+        signed(&format!("#!/bin/bash\n{}{about}\n{command}\n", lines.concat()))
     }
 }
 
@@ -203,6 +233,8 @@ mod tests {
             project: "/home/a b/project".into(),
             experiment: "small",
             name: &a.name,
+            set: " --set repetitions=5".into(),
+            python: a.python.clone(),
             cores: 14,
             gpu,
             folder: "/home/a b/project/slurm/small".into(),

@@ -57,7 +57,10 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
         }
         staged.say();
         if unfinished {
-            output::note(format!("resume: collo run {}", m.experiment));
+            output::note(match m.is_merged() {
+                true => super::verify::MERGED_LACKS.to_string(),
+                false => format!("resume: collo run {}", m.short_id()),
+            });
         }
     }
     Ok(if unfinished || left { exit::INCOMPLETE } else { exit::DONE })

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use collo_measure::campaign::{CampaignEnd, CampaignOptions, Finished};
+use collo_measure::campaign::{CampaignEnd, CampaignOptions, Finished, Only};
 use collo_measure::{Project, Request, Selection};
 use collo_report::{Report, WidthVerdict, number};
 use collo_store::Diagnostics;
@@ -39,6 +39,8 @@ pub fn narrow(
                 campaign: Some(finished.campaign.clone()),
                 more: Some(1),
                 new: false,
+                only: Only::Missing,
+                spent: finished.spent,
                 ..request.choice.clone()
             },
             ..request.clone()

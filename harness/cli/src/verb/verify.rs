@@ -7,6 +7,9 @@ use serde_json::json;
 use super::{Context, Ended};
 use crate::{args, exit, output};
 
+/// The way out where a merged campaign is not complete: it is not continued itself.
+pub const MERGED_LACKS: &str = "measure what is missing in the campaigns that it was merged from, and merge again";
+
 pub fn run(context: &Context<'_>, a: &args::Verify) -> Ended {
     let (campaign, _unpacked) = context.campaign(&a.campaign)?;
     let mut findings = collo_store::verify(&campaign)?;
@@ -23,7 +26,6 @@ pub fn run(context: &Context<'_>, a: &args::Verify) -> Ended {
         output::json(&json!({"schema": 1, "campaign": id, "holds": !no, "findings": list}));
     } else {
         findings.iter().for_each(|f| output::line(line(f)));
-        let name = &campaign.manifest().experiment;
         // Measured again, a number is what it was.
         let says_no = |intact: bool| {
             let no = findings.iter().filter(|f| f.level == Level::No && f.subject != "references");
@@ -40,9 +42,9 @@ pub fn run(context: &Context<'_>, a: &args::Verify) -> Ended {
             let progress = campaign.progress()?;
             output::note(match (progress.running, progress.is_complete(), campaign.manifest().is_merged()) {
                 (true, ..) => format!("it is still being measured: collo status {short}"),
-                (.., true) => "measure what is missing in the campaigns that it was merged from, and merge again".into(),
+                (.., true) => MERGED_LACKS.into(),
                 (_, false, _) => format!("next: collo run {short}     and what failed: collo run {short} --only failed"),
-                (_, true, _) => format!("next: collo run {name} --only failed"),
+                (_, true, _) => format!("next: collo run {short} --only failed"),
             });
         }
     }

@@ -14,6 +14,8 @@ use crate::interrupt::Stop;
 
 /// Between two looks at the temperature.
 const LOOK: Duration = Duration::from_millis(500);
+/// A GPU is idle if its temperature, which drivers report in whole degrees, has not fallen for so many looks.
+const LOOKS_WITHOUT_FALL: u32 = 30;
 
 /// Wait between runs; false if a stop was requested.
 pub(super) async fn pause(cooldown: Duration, mut stop: watch::Receiver<Stop>) -> bool {
@@ -30,12 +32,48 @@ pub(super) struct Cooler<'a> {
     idle_c: Option<f64>,
 }
 
+/// The lowest temperature so far, and for how many looks there was none lower.
+struct Lowest {
+    lowest_c: f64,
+    looks: u32,
+}
+
+impl Lowest {
+    fn see(&mut self, now_c: f64) {
+        self.looks = if now_c < self.lowest_c { 0 } else { self.looks + 1 };
+        self.lowest_c = self.lowest_c.min(now_c);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.looks >= LOOKS_WITHOUT_FALL
+    }
+}
+
 impl<'a> Cooler<'a> {
-    /// Read the idle temperature. A campaign that is resumed on a warm GPU keeps the one from its beginning.
-    pub(super) fn before_campaign(gate: ThermalGate, uuid: &'a str, stored: &BTreeMap<String, StoredRun>) -> Cooler<'a> {
-        let earlier = stored.values().filter_map(|run| run.record.cooling.as_ref()?.idle_c);
-        let idle_c = earlier.chain(temperature::read_c(uuid)).reduce(f64::min);
-        Cooler { gate, uuid, idle_c }
+    /// Find the idle temperature: of a GPU that was busy until a moment ago, that to which it falls. A campaign that is resumed on a
+    /// warm GPU keeps the one from its beginning. `None` if a stop was requested.
+    pub(super) async fn before_campaign(
+        gate: ThermalGate,
+        uuid: &'a str,
+        stored: &BTreeMap<String, StoredRun>,
+        stop: watch::Receiver<Stop>,
+        watcher: Watcher<'_>,
+    ) -> Option<Cooler<'a>> {
+        let earlier = stored.values().filter_map(|run| run.record.cooling.as_ref()?.idle_c).reduce(f64::min);
+        let now_c = temperature::read_c(uuid);
+        if earlier.is_some() {
+            return Some(Cooler { gate, uuid, idle_c: earlier.into_iter().chain(now_c).reduce(f64::min) });
+        }
+        let Some(now_c) = now_c else { return Some(Cooler { gate, uuid, idle_c: None }) };
+        watcher(Event::FindsIdle { now_c, at_most: gate.at_most });
+        let (begun, mut seen) = (Instant::now(), Lowest { lowest_c: now_c, looks: 0 });
+        while !seen.is_idle() && begun.elapsed() < gate.at_most {
+            if !pause(LOOK, stop.clone()).await {
+                return None;
+            }
+            temperature::read_c(uuid).into_iter().for_each(|now_c| seen.see(now_c));
+        }
+        Some(Cooler { gate, uuid, idle_c: Some(seen.lowest_c) })
     }
 
     /// Wait until it is cool, or for as long as the gate allows; `None` if a stop was requested.
@@ -58,5 +96,24 @@ impl<'a> Cooler<'a> {
             cooling.waited_s = begun.elapsed().as_secs_f64();
         }
         Some(cooling)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_that_still_cools_down_is_not_idle_and_one_that_warms_up_a_little_is() {
+        let mut seen = Lowest { lowest_c: 70.0, looks: 0 };
+        let steady = |seen: &mut Lowest, c: f64| (0..LOOKS_WITHOUT_FALL - 1).for_each(|_| seen.see(c));
+        for falling_c in [60.0, 50.0, 41.0] {
+            seen.see(falling_c);
+            steady(&mut seen, falling_c);
+            assert!(!seen.is_idle(), "{falling_c} °C may be a pause in its fall");
+        }
+        seen.see(42.0);
+        assert!(seen.is_idle());
+        assert_eq!(seen.lowest_c, 41.0);
     }
 }

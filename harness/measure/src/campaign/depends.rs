@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use collo_store::{Campaign, Diagnostic, JournalEntry, Runs};
+use collo_store::{Campaign, Diagnostic, JournalEntry, Runs, sha256_text};
 
 use super::CampaignSpec;
-use crate::experiment::SET;
+use crate::experiment::{INCLUDE, SET, part};
 use crate::ingredients::{self, IngredientWatch, Ingredients, Places};
 use crate::prepare::Prepared;
 use crate::select::{Expression, Selection};
@@ -26,6 +26,21 @@ pub fn selection(campaign: &Campaign) -> Result<Option<Selection>, Diagnostic> {
 pub fn set(campaign: &Campaign) -> Vec<String> {
     let of_set = campaign.ingredients.iter().filter(|(name, _)| name.starts_with(&format!("{SET} ")));
     of_set.filter_map(|(_, i)| i.version.as_deref()).map(|text| text.trim_matches('`').to_string()).collect()
+}
+
+/// The files of a campaign's experiment as they were measured, by their paths from its folder; its own has none. `Err` names one
+/// that the campaign's record does not contain.
+pub fn files(campaign: &Campaign) -> Result<Vec<(Option<&str>, &str)>, &str> {
+    let mut files = Vec::new();
+    for (name, ingredient) in &campaign.ingredients {
+        let included = name.strip_prefix(INCLUDE);
+        if included.is_none() && name != EXPERIMENT {
+            continue;
+        }
+        let text = part(&campaign.source_toml, included, |text| sha256_text(text) == ingredient.sha256);
+        files.push((included, text.ok_or(name.as_str())?));
+    }
+    Ok(files)
 }
 
 impl CampaignSpec<'_> {

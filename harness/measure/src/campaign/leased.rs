@@ -1,6 +1,6 @@
 //! The GPU of a campaign, from the first check until it is restored as found.
 
-use collo_store::{Diagnostic, PlannedRun};
+use collo_store::{Diagnostic, PlannedRun, StoredRun};
 
 use super::CampaignSpec;
 use crate::device::company::Company;
@@ -80,22 +80,22 @@ impl CampaignSpec<'_> {
         Ok(())
     }
 
-    /// Record a planned run that is now impossible, e.g. when an administrator began a campaign that another user continues. True
-    /// if it is one.
+    /// Record a planned run that is now impossible, e.g. when an administrator began a campaign that another user continues. The
+    /// run as it is stored, if it is one.
     pub(super) fn refused(
         &self,
         bench: &RunContext<'_>,
         planned: &PlannedRun,
         journal: &mut collo_store::Journal,
         watcher: Watcher<'_>,
-    ) -> Result<bool, RunError> {
+    ) -> Result<Option<StoredRun>, RunError> {
         let plan = &bench.campaign.manifest().plan;
         let label = &plan.cells[planned.cell].cell;
-        let Some(refused) = self.plan.refusals.iter().find(|r| r.record.cell == *label) else { return Ok(false) };
+        let Some(refused) = self.plan.refusals.iter().find(|r| r.record.cell == *label) else { return Ok(None) };
         journal.began(&plan.folder(planned))?;
         watcher(Event::Begins { planned });
         let run = bench.refuse(&refused.cell, planned, refused.record.reason.clone())?;
         watcher(Event::Ends { planned, run: &run });
-        Ok(true)
+        Ok(Some(run))
     }
 }

@@ -36,7 +36,7 @@ use crate::surroundings;
 use attempts::Attempts;
 pub use caught::is_want_of_threads;
 use cooldown::{Cooler, pause};
-pub use depends::{selection, set};
+pub use depends::{files, selection, set};
 use resume::Takes;
 
 /// Which runs of a campaign to do.
@@ -59,7 +59,7 @@ pub struct CampaignOptions {
     /// Continue although ingredients changed; it is marked indicative.
     pub force: bool,
     pub only: Only,
-    /// Start no further run after this time.
+    /// Start no further run after this time, from the beginning of the first round.
     pub time_limit: Option<Duration>,
     /// Stop after this many failed runs.
     pub max_failures: Option<u32>,
@@ -71,6 +71,16 @@ pub struct CampaignOptions {
     pub foreign: bool,
     /// What to do with services that block a change of MIG mode.
     pub services: Services,
+    /// Of a further round: what the rounds before it used of `time_limit` and `max_failures`.
+    pub spent: Spent,
+}
+
+/// What a measurement has used of its limits: some take several rounds.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Spent {
+    /// When its first round began to measure.
+    pub begun: Option<Instant>,
+    pub failures: u32,
 }
 
 /// The inputs of a campaign.
@@ -120,6 +130,8 @@ pub struct Finished {
     pub put_back: bool,
     /// The results of a search, a line for each combination; otherwise empty.
     pub answers: Vec<String>,
+    /// With the rounds before it.
+    pub spent: Spent,
 }
 
 /// Measure a campaign. Stored runs are safe, whatever the error.
@@ -215,7 +227,8 @@ async fn on_card(
         exclusive: order.choice.exclusive,
         foreign: order.choice.foreign,
     };
-    let result = order.measure(&bench, (todo, &stored), held, interrupts, &mut journal, watcher).await;
+    let mut spent = order.choice.spent;
+    let result = order.measure(&bench, (todo, &stored, &mut spent), held, interrupts, &mut journal, watcher).await;
     let stopping = interrupts.since();
     let (end, done) = match result {
         Ok(ended) => ended,
@@ -234,7 +247,7 @@ async fn on_card(
         CampaignEnd::DeviceLost => "device lost",
         CampaignEnd::TooManyFailures { .. } => "too many failures",
     })?;
-    Ok(Finished { campaign, end, stored: kept + done, stopping, put_back: true, answers: Vec::new() })
+    Ok(Finished { campaign, end, stored: kept + done, stopping, put_back: true, answers: Vec::new(), spent })
 }
 
 impl CampaignSpec<'_> {
@@ -247,16 +260,16 @@ impl CampaignSpec<'_> {
     async fn measure(
         &self,
         bench: &RunContext<'_>,
-        (todo, stored): (Vec<PlannedRun>, &BTreeMap<String, StoredRun>),
+        (todo, stored, spent): (Vec<PlannedRun>, &BTreeMap<String, StoredRun>, &mut Spent),
         mut held: Option<&mut (&Gpu, GpuLease)>,
         interrupts: &Interrupts,
         journal: &mut collo_store::Journal,
         watcher: Watcher<'_>,
     ) -> Result<(CampaignEnd, usize), RunError> {
         let (cells, campaign) = (self.plan.by_slug(), bench.campaign);
-        let begun = Instant::now();
-        let (mut done, mut failures) = (0, 0);
-        let mut attempts = Attempts::so_far(self.experiment.retries, stored);
+        let begun = *spent.begun.get_or_insert_with(Instant::now);
+        let mut done = 0;
+        let mut attempts = Attempts::so_far(self.experiment.retries, campaign, stored);
         // What is asked for by hand begins anew.
         let mut queue: VecDeque<(PlannedRun, Vec<Outcome>)> = VecDeque::new();
         for planned in todo {
@@ -266,7 +279,19 @@ impl CampaignSpec<'_> {
         }
         let uuid = held.as_ref().map(|(_, hold)| hold.uuid().to_string());
         let gate = self.experiment.thermal_gate.zip(uuid.as_deref());
-        let cooler = gate.map(|(gate, uuid)| Cooler::before_campaign(gate, uuid, stored));
+        let cooler = match gate.filter(|_| !queue.is_empty()) {
+            Some((gate, uuid)) => match Cooler::before_campaign(gate, uuid, stored, bench.stop.clone(), watcher).await {
+                Some(cooler) => Some(cooler),
+                None => return Ok((stopped(interrupts, false), done)),
+            },
+            None => None,
+        };
+        let time_is_over = || self.choice.time_limit.is_some_and(|limit| begun.elapsed() >= limit);
+        let too_many = |failures| self.choice.max_failures.is_some_and(|most| failures >= most);
+        // Those of earlier rounds may be enough.
+        if !queue.is_empty() && too_many(spent.failures) {
+            return Ok((CampaignEnd::TooManyFailures { failures: spent.failures }, done));
+        }
         let mut first = true;
         while let Some((planned, failed_attempts)) = queue.pop_front() {
             let planned = &planned;
@@ -276,13 +301,17 @@ impl CampaignSpec<'_> {
             if interrupts.asked() != Stop::No {
                 return Ok((stopped(interrupts, false), done));
             }
-            if self.choice.time_limit.is_some_and(|limit| begun.elapsed() >= limit) {
+            if time_is_over() {
                 return Ok((CampaignEnd::TimeOver, done));
             }
             let plan = &campaign.manifest().plan;
             let record = &plan.cells[planned.cell];
-            if self.refused(bench, planned, journal, watcher)? {
+            if let Some(run) = self.refused(bench, planned, journal, watcher)? {
                 done += 1;
+                spent.failures += u32::from(run.record.standing().is_bad());
+                if too_many(spent.failures) {
+                    return Ok((CampaignEnd::TooManyFailures { failures: spent.failures }, done));
+                }
                 continue;
             }
             let Some(cell) = cells.get(&*record.slug) else {
@@ -290,18 +319,22 @@ impl CampaignSpec<'_> {
                     .hint("`--new` starts a new campaign")
                     .into());
             };
-            let changed = bench.files.borrow_mut().changed();
-            if let Some(name) = changed {
-                let what = Diagnostic::new(format!("`{name}` changed while the campaign ran"));
-                let what = what.note("further runs would not belong to it");
-                return Err(bench.files.borrow().hint(&name).map_or(what.clone(), |hint| what.hint(hint)).into());
-            }
             let mut before = BeforeRun { failed_attempts, cooling: None };
             if let Some(cooler) = &cooler {
                 before.cooling = cooler.wait(bench.stop.clone(), watcher).await;
                 if before.cooling.is_none() {
                     return Ok((stopped(interrupts, false), done));
                 }
+            }
+            // Last of all: cooling down may have taken minutes.
+            if time_is_over() {
+                return Ok((CampaignEnd::TimeOver, done));
+            }
+            let changed = bench.files.borrow_mut().changed();
+            if let Some(name) = changed {
+                let what = Diagnostic::new(format!("`{name}` changed while the campaign ran"));
+                let what = what.note("further runs would not belong to it");
+                return Err(bench.files.borrow().hint(&name).map_or(what.clone(), |hint| what.hint(hint)).into());
             }
             journal.began(&plan.folder(planned))?;
             watcher(Event::Begins { planned });
@@ -336,9 +369,9 @@ impl CampaignSpec<'_> {
             if matches!(run.record.outcome, Outcome::DeviceLost { .. }) {
                 return Ok((CampaignEnd::DeviceLost, done));
             }
-            failures += u32::from(run.record.standing().is_bad());
-            if !queue.is_empty() && self.choice.max_failures.is_some_and(|most| failures >= most) {
-                return Ok((CampaignEnd::TooManyFailures { failures }, done));
+            spent.failures += u32::from(run.record.standing().is_bad());
+            if too_many(spent.failures) {
+                return Ok((CampaignEnd::TooManyFailures { failures: spent.failures }, done));
             }
         }
         Ok((CampaignEnd::Complete, done))
@@ -355,6 +388,15 @@ impl CampaignSpec<'_> {
             let edited = changes.iter().any(|change| change.name == depends::EXPERIMENT);
             let keys = self.experiment.keys_changed_since(&candidate.manifest().source_toml);
             watcher(Event::NotContinued { campaign: &candidate, changes: &changes, keys: if edited { &keys } else { &[] } });
+            // What was asked for is about that campaign: a new one has neither its name nor a failed run.
+            if self.choice.campaign.is_some() || self.choice.only == Only::Failed {
+                let id = candidate.manifest().short_id();
+                let what = Diagnostic::new(format!("`{id}` cannot be continued"));
+                let name = &self.experiment.name;
+                return Err(what
+                    .hint(format!("`collo run {name} --new` starts a new campaign, `--force` continues `{id}`"))
+                    .into());
+            }
         }
         Ok((runs.create(self.manifest(runs, &ingredients.all))?, false))
     }
@@ -382,9 +424,10 @@ impl CampaignSpec<'_> {
 
     /// The runs to do, in order.
     fn todo(&self, campaign: &CampaignFolder, stored: &BTreeMap<String, StoredRun>) -> Vec<PlannedRun> {
-        let attempts = Attempts::so_far(self.experiment.retries, stored);
+        let mut attempts = Attempts::so_far(self.experiment.retries, campaign, stored);
         let refused = |run: &StoredRun| self.plan.refusals.iter().any(|r| r.record.cell == run.record.cell.cell);
-        let retry = |run: &StoredRun| attempts.retry(&run.record) && !refused(run);
+        // A retry that one run takes is not there for the next.
+        let mut retry = |run: &StoredRun| !refused(run) && attempts.grant(&run.record);
         self.choice.todo(&campaign.manifest().plan, |folder| stored.get(folder).map(|run| (&run.record.outcome, retry(run))))
     }
 
@@ -413,7 +456,11 @@ impl CampaignSpec<'_> {
             indicative: Vec::new(),
             shard: self.shard,
             origins: Vec::new(),
-            surroundings: Some(surroundings::describe(self.interpreters)),
+            surroundings: Some(surroundings::describe(
+                self.project,
+                self.interpreters,
+                self.plan.members().map(|m| &**m.workload()),
+            )),
             filing: Default::default(),
         }
     }

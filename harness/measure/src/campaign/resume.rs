@@ -35,11 +35,19 @@ impl CampaignOptions {
         })
     }
 
-    /// The runs of a plan to do, in order, depending on what is stored in each folder, and whether that has a retry left.
-    pub(super) fn todo<'a>(&self, plan: &PlanRecord, stored: impl Fn(&str) -> Option<(&'a Outcome, bool)>) -> Vec<PlannedRun> {
+    /// The runs of a plan to do, in order, depending on what is stored in each folder, and whether that has a retry left; asked once
+    /// for each, in this order.
+    pub(super) fn todo<'a>(
+        &self,
+        plan: &PlanRecord,
+        mut stored: impl FnMut(&str) -> Option<(&'a Outcome, bool)>,
+    ) -> Vec<PlannedRun> {
         let wanted = |planned: &&PlannedRun| match stored(&plan.folder(planned)) {
-            None | Some((Outcome::Interrupted, _) | (_, true)) => self.only == Only::Missing,
-            Some((outcome, false)) => self.only == Only::Failed && plan.cells[planned.cell].standing(outcome) == Standing::Failed,
+            None | Some((Outcome::Interrupted, _)) => self.only == Only::Missing,
+            Some((outcome, has_retry)) => match self.only {
+                Only::Missing => has_retry,
+                Only::Failed => plan.cells[planned.cell].standing(outcome) == Standing::Failed,
+            },
         };
         plan.order.iter().filter(wanted).cloned().collect()
     }
@@ -103,13 +111,18 @@ mod tests {
             ("one failed", [Some(Outcome::Completed), Some(crashed), Some(Outcome::Completed)], [0, 1]),
             ("out of memory is a result", [Some(out_of_memory), Some(Outcome::Completed), Some(Outcome::Completed)], [0, 0]),
         ];
-        for (what, outcomes, expected) in table {
+        let todo = |choice: CampaignOptions, outcomes: &[Option<Outcome>; 3], has_retry: bool| {
             let stored = |folder: &str| {
                 let place = plan.order.iter().position(|run| plan.folder(run) == folder)?;
-                outcomes[place].as_ref().map(|outcome| (outcome, false))
+                outcomes[place].as_ref().map(|outcome| (outcome, has_retry && outcome.may_pass()))
             };
-            assert_eq!([plain(), failed()].map(|choice| choice.todo(&plan, stored).len()), expected, "{what}");
+            choice.todo(&plan, stored).len()
+        };
+        for (what, outcomes, expected) in &table {
+            assert_eq!([plain(), failed()].map(|choice| todo(choice, outcomes, false)), *expected, "{what}");
         }
+        let one_failed = &table[3].1;
+        assert_eq!([plain(), failed()].map(|choice| todo(choice, one_failed, true)), [1, 1], "it failed and has a retry left");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub fn facts() -> DeviceFacts {
 }
 
 /// `name:` and its value, as in `/proc/self/status`.
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+pub(super) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 

@@ -16,6 +16,7 @@ pub mod lock;
 pub mod mig;
 pub mod mps;
 pub mod namespace;
+pub mod numa;
 pub mod nvml;
 pub mod partition;
 pub mod repartition;
@@ -30,6 +31,7 @@ pub mod trust;
 pub use cores::{Cores, usable as usable_cores};
 pub use cpu::core_list;
 pub use gpu::{Address, Driver, Gpu};
+pub use numa::NumaMemory;
 pub use partition::Partition;
 pub use select_gpu::GpuSelector;
 

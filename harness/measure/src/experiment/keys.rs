@@ -1,6 +1,7 @@
 //! The list of all keys of an experiment: the reader, the JSON Schema and the hints are all derived from it.
 
 use crate::cell::{AfterMeasured, MOST_MEMBERS};
+use crate::device::NumaMemory;
 use crate::fields::{Key, Shape, ValueKind};
 
 const fn key(name: &'static str, kind: ValueKind, default: &'static str, about: &'static str) -> Key {
@@ -66,6 +67,7 @@ pub const QUANTITIES: &[&str] = &[
     "temperature_c",
     "temperature_drift_c",
 ];
+pub const RECORDING: &[&str] = &["on", "off"];
 pub const DEVICES: &[&str] = &["auto", "cpu", "gpu"];
 pub const FAILURE_RULES: &[&str] = &["end-group", "keep-survivors"];
 
@@ -138,6 +140,12 @@ pub static EXPERIMENT: Shape = Shape {
             ValueKind::OneOrMore(&ValueKind::Text),
             "\"shared\"",
             "`shared`: the system decides; `spread`: each member has its own; `gpu-local`: those near the GPU, which `gpu-local-spread` divides; a list for all such as `0-3,8`, or a list for each member: `[\"0-3\", \"4-7\"]`",
+        ),
+        key(
+            "numa_memory",
+            ValueKind::Choice(NumaMemory::WORDS),
+            "\"system\"",
+            "`local`: each member's memory is bound to the NUMA nodes of its cores; `system`: the system decides",
         ),
         bare(
             "limits",
@@ -277,6 +285,12 @@ pub static SAMPLING: Shape = Shape {
     help: HELP,
     others: None,
     keys: &[
+        key(
+            "recording",
+            ValueKind::Choice(RECORDING),
+            "\"on\"",
+            "`off` records no time series, so that its cost can be measured: power, energy, activity and the like are then absent",
+        ),
         key("rate_hz", ValueKind::Number { from: 0.1, to: 1000.0 }, "10", "readings per second of cheap sources"),
         key("slow_rate_hz", ValueKind::Number { from: 0.01, to: 100.0 }, "1", "readings per second of slow sources"),
         key(

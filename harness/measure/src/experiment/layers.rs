@@ -120,7 +120,7 @@ impl Layers {
     /// All texts of the campaign's identity by name, and how each is shown.
     pub fn ingredients(&self) -> Vec<(String, &str, Option<String>)> {
         let mut all = vec![("experiment".to_string(), self.own(), None)];
-        all.extend(self.included.iter().map(|i| (format!("include {}", i.name), i.source.text(), None)));
+        all.extend(self.included.iter().map(|i| (format!("{INCLUDE}{}", i.name), i.source.text(), None)));
         all.extend(self.set.iter().map(|set| {
             let text = set.source.text();
             (format!("{SET} {}", set.key), text, Some(format!("`{text}`")))
@@ -143,7 +143,7 @@ impl Layers {
 
     /// All of it as one text, for people.
     pub fn text(&self) -> String {
-        let included = self.included.iter().map(|i| format!("\n# included: {}\n{}", i.name, i.source.text()));
+        let included = self.included.iter().map(|i| included_head(&i.name) + i.source.text());
         let set = self.set.iter().map(|set| format!("\n# {SET} '{}'\n", set.source.text()));
         let host = self.of_host().map(|text| format!("\n# {}\n{text}\n", host::NAME));
         self.own().to_string() + &included.chain(set).chain(host).collect::<String>()
@@ -185,11 +185,40 @@ impl Layers {
 
 /// Of such a text as [`Layers::text`] the experiment's own file.
 pub fn own_part(text: &str) -> &str {
-    let host = format!("\n# {}\n", host::NAME);
-    let ends = ["\n# included: ", "\n# --set '", host.as_str()];
-    ends.iter().filter_map(|end| text.find(end)).min().map_or(text, |at| &text[..at])
+    &text[..ends(text)[0]]
 }
 
+/// Of such a text the file that was included under a name, or the experiment's own: that of which `is_it` holds, since a file may
+/// itself contain what stands between two files.
+pub fn part<'a>(text: &'a str, included: Option<&str>, is_it: impl Fn(&str) -> bool) -> Option<&'a str> {
+    let starts: Vec<usize> = match included {
+        None => vec![0],
+        Some(name) => {
+            let head = included_head(name);
+            text.match_indices(&head).map(|(at, _)| at + head.len()).collect()
+        }
+    };
+    let ends = ends(text);
+    let candidates = starts.iter().flat_map(|from| ends.iter().filter(move |to| *to >= from).map(move |to| &text[*from..*to]));
+    candidates.into_iter().find(|part| is_it(part))
+}
+
+/// Where a part of such a text may end: never empty.
+fn ends(text: &str) -> Vec<usize> {
+    let host = format!("\n# {}\n", host::NAME);
+    let heads = ["\n# included: ", "\n# --set '", host.as_str()];
+    let mut ends: Vec<usize> = heads.iter().flat_map(|head| text.match_indices(head)).map(|(at, _)| at).collect();
+    ends.push(text.len());
+    ends.sort_unstable();
+    ends
+}
+
+fn included_head(name: &str) -> String {
+    format!("\n# included: {name}\n")
+}
+
+/// What stands before the name of an included file among the ingredients of a campaign.
+pub const INCLUDE: &str = "include ";
 /// The option of the command line.
 pub const SET: &str = "--set";
 

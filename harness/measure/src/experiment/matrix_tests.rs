@@ -36,6 +36,18 @@ fn what_is_wrong_with_a_zip_is_shown_where_it_stands() {
 }
 
 #[test]
+fn a_mixed_group_takes_the_modes_of_the_axes_or_of_a_zip_before_naive() {
+    let modes = |lines: &str| -> Vec<String> {
+        let group = "\n[[group]]\nmembers = [{ workload = \"tiny\" }, { workload = \"small\" }]\n";
+        experiment(&format!("{lines}{group}")).groups[0].sharing.iter().map(|s| s.mode.label()).collect()
+    };
+    assert_eq!(modes("[axes]\nworkload = \"tiny\"\nsharing = \"mps\""), ["mps"]);
+    let zip = "[axes]\nworkload = \"tiny\"\n[[zip]]\ndegree = [2, 3, 4]\nsharing = [\"mps\", \"mps:50%\", \"mps\"]";
+    assert_eq!(modes(zip), ["mps", "mps:50%"]);
+    assert_eq!(modes("[axes]\nworkload = \"tiny\""), ["naive"]);
+}
+
+#[test]
 fn a_setting_of_a_zip_is_one_of_the_workload_of_its_step() {
     insta::assert_snapshot!(said(&mine("[[zip]]\nworkload = [\"cooked\", \"small\"]\nrecipe = [\"timm\", \"timm\"]\n")), @r#"
     error: workload `small` has no setting `recipe` at experiments/mine.toml:5:1

@@ -25,7 +25,7 @@ use serde_json::Value as Json;
 use crate::cell::{AfterMeasured, Member};
 use crate::device::allocation::Allocation;
 use crate::device::mig::Cards;
-use crate::device::{self, Cores, DeviceFacts, Driver, Gpu};
+use crate::device::{self, Cores, DeviceFacts, Driver, Gpu, NumaMemory};
 use crate::launch::protocol::EpochGoal;
 use crate::sampler::SourceChoice;
 use crate::select::Expression;
@@ -34,8 +34,9 @@ use crate::workload::Workload;
 
 pub use changed::ChangedKey;
 pub use explain::Origin;
-pub use layers::{Layers, Overrides, SET};
+pub use layers::{INCLUDE, Layers, Overrides, SET, part};
 pub use locate::{ExperimentFile, all, locate, tags_of};
+pub use name::wrong as wrong_name;
 pub use tags::TagFilter;
 pub use thermal_gate::ThermalGate;
 
@@ -71,6 +72,7 @@ pub struct Experiment {
     pub retries: RetryBudget,
     pub threads: u32,
     pub cores: Cores,
+    pub numa_memory: NumaMemory,
     /// Find the largest degree that fits, instead of measuring each of the axis.
     pub search: bool,
     /// Settings of individual workloads in mixed groups.
@@ -138,6 +140,17 @@ impl Axes {
     pub fn workloads(&self) -> impl Iterator<Item = &Arc<Workload>> {
         self.workload.iter().chain(self.zips.iter().flat_map(|zip| &zip.workload))
     }
+
+    /// The sharing modes of the matrix, those of the zips included, each once.
+    pub fn sharing_modes(&self) -> Vec<Sharing> {
+        let mut modes: Vec<Sharing> = Vec::new();
+        for mode in self.sharing.iter().chain(self.zips.iter().flat_map(|zip| &zip.sharing)) {
+            if modes.iter().all(|known| (known.mode.label(), known.solo) != (mode.mode.label(), mode.solo)) {
+                modes.push(mode.clone());
+            }
+        }
+        modes
+    }
 }
 
 /// A sharing mode as requested in an experiment.
@@ -159,6 +172,8 @@ pub struct MixedGroup {
 /// Sampling rates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SamplingRates {
+    /// False if no time series is recorded.
+    pub recording: bool,
     pub rate_hz: f64,
     pub slow_rate_hz: f64,
     pub pss_every: Duration,

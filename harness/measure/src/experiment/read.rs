@@ -18,7 +18,7 @@ use super::{
     name, thermal_gate,
 };
 use crate::cell::{AfterMeasured, MOST_MEMBERS, Member};
-use crate::device::{Cores, core_list};
+use crate::device::{Cores, NumaMemory, core_list};
 use crate::fields::{self, Fields, Located, Value};
 use crate::project::Project;
 use crate::sampler::SourceChoice;
@@ -98,10 +98,9 @@ impl ExperimentReader<'_> {
         }
         let axes = self.matrix(fields);
         let naive = vec![Sharing { mode: Arc::new(Naive), solo: false }];
-        let groups: Vec<MixedGroup> = fields
-            .tables("group")
-            .map(|table| self.group(table, if axes.sharing.is_empty() { &naive } else { &axes.sharing }))
-            .collect();
+        let of_axes = axes.sharing_modes();
+        let of_axes = if of_axes.is_empty() { &naive } else { &of_axes };
+        let groups: Vec<MixedGroup> = fields.tables("group").map(|table| self.group(table, of_axes)).collect();
         let axes = self.complete(axes, fields, naive);
         let settings = settings(&axes, &groups);
         let exclude = fields.tables("exclude").filter_map(|table| self.condition(table, "an exclusion", &settings)).collect();
@@ -120,10 +119,25 @@ impl ExperimentReader<'_> {
             let why = "members that exit are compared by the time for equal work: set `epochs`, or let them keep running";
             self.wrong(&found.span, Diagnostic::new(what).note(why));
         }
+        let foreign = groups.iter().flat_map(|g| &g.members).map(|(member, _)| member.workload()).find(|w| w.epochs.is_some());
+        if let (Some(found), Some(foreign)) = (fields.found("measure_for"), foreign) {
+            let what = format!("`measure_for` lets members keep running, which `{}` of a mixed group cannot", foreign.name);
+            let why = "a foreign script ends after its epochs, and then the others compute less beside it: set `epochs`";
+            self.wrong(&found.span, Diagnostic::new(what).note(why));
+        }
         let cores = self.cores(fields);
         if cores.is_uneven() {
             warnings.push(
                 "the lists in `cores` differ in length, and baselines run on the first: slowdowns compare unequal shares".into(),
+            );
+        }
+        let repetitions = fields.whole_u32("repetitions").unwrap_or(3);
+        let until = self.until(fields);
+        if until.is_some() && repetitions < 3 {
+            warnings.push(
+                "`until` with fewer than 3 planned repetitions stops too early where these happen to agree, and makes intervals too \
+                 narrow: raise `repetitions`"
+                    .into(),
             );
         }
         let duration = |key: &str, seconds: u64| fields.duration(key).unwrap_or(Duration::from_secs(seconds));
@@ -138,7 +152,7 @@ impl ExperimentReader<'_> {
                 Some("gpu") => DeviceChoice::Gpu,
                 _ => DeviceChoice::Auto,
             },
-            repetitions: fields.whole_u32("repetitions").unwrap_or(3),
+            repetitions,
             epochs: fields.whole_u32("epochs").unwrap_or(2),
             seed: fields.whole("seed").unwrap_or(42),
             measure_for,
@@ -157,6 +171,7 @@ impl ExperimentReader<'_> {
             retries: failures::retries(fields.table("retries")),
             threads: fields.whole_u32("threads").unwrap_or(1),
             cores,
+            numa_memory: fields.text("numa_memory").and_then(NumaMemory::parse).unwrap_or_default(),
             search: self.search(fields, &groups),
             each: Each { slices: self.slices(fields), limits: self.limits(fields) },
             axes,
@@ -166,7 +181,7 @@ impl ExperimentReader<'_> {
             sampling: sampling(fields.table("sampling")),
             thresholds: thresholds(fields.table("thresholds")),
             references,
-            until: self.until(fields),
+            until,
             warnings,
         }
     }
@@ -357,6 +372,7 @@ pub const SET_UP_TURN: Duration = Duration::from_secs(60);
 
 fn sampling(table: Option<&Fields>) -> SamplingRates {
     SamplingRates {
+        recording: table.and_then(|t| t.text("recording")) != Some("off"),
         rate_hz: table.and_then(|t| t.number("rate_hz")).unwrap_or(10.0),
         slow_rate_hz: table.and_then(|t| t.number("slow_rate_hz")).unwrap_or(1.0),
         pss_every: table.and_then(|t| t.duration("pss_every")).unwrap_or(Duration::from_secs(30)),

@@ -1,8 +1,12 @@
+use std::path::Path;
 use std::time::Duration;
+
+use collo_store::Source;
 
 use super::*;
 use crate::fixture::{experiment, mine, read, said, workloads};
 use crate::project::Project;
+use crate::workload::Workloads;
 use proptest::prelude::*;
 
 const AXES: &str = "[axes]\nworkload = \"tiny\"\n";
@@ -166,7 +170,7 @@ fn retries_and_expected_failures_are_read_and_half_of_one_is_refused_at_its_plac
     let half = wrong("[[expect]]\nwhere = \"degree == 2\"\noutcome = \"crashed\"\n");
     assert!(half.contains("an expected failure has no `reason`"), "{half}");
     let unknown = wrong("[[expect]]\nwhere = \"degree == 2\"\noutcome = \"crash\"\nreason = \"x\"\n");
-    assert!(unknown.contains("unknown outcome `crash`") && unknown.contains("`crashed`, `timed_out`"), "{unknown}");
+    assert!(unknown.contains("unknown outcome `crash`") && unknown.contains("did you mean `crashed`?"), "{unknown}");
     let gate = said(&mine(&format!("cooldown = \"until cool\"\n{AXES}")));
     assert!(gate.contains("invalid cooldown `until cool`") && gate.contains("until 5C above idle, at most 10m"), "{gate}");
 }
@@ -181,6 +185,10 @@ fn a_reference_is_read_whole_and_a_misspelt_quantity_is_refused_at_its_place() {
     let wrong = |lines: &str| said(&mine(&format!("{AXES}{lines}")));
     let unknown = wrong(&lines.replace("throughput_gain", "throughput_gian"));
     assert!(unknown.contains("unknown quantity `throughput_gian`") && unknown.contains("`throughput_gain`"), "{unknown}");
+    let part = wrong(&lines.replace("throughput_gain", "gain"));
+    assert!(part.contains("did you mean `throughput_gain`?"), "{part}");
+    let other = wrong(&lines.replace("throughput_gain", "speed"));
+    assert!(other.contains("as in `epoch_time_s`: `collo schema experiment` lists them"), "{other}");
     let half = wrong(&lines.replace("value = 1.9\n", ""));
     assert!(half.contains("a reference value has no `value`"), "{half}");
 }
@@ -288,6 +296,17 @@ fn a_name_other_than_the_files_is_a_warning() {
 }
 
 #[test]
+fn a_width_wanted_after_too_few_repetitions_is_a_warning() {
+    let warnings = |planned: &str| read(&format!("{planned}until = {{ width = \"5%\" }}\n{AXES}")).expect("not wrong").warnings;
+    assert_eq!((warnings(""), warnings("repetitions = 3\n")), (Vec::new(), Vec::new()));
+    for few in ["repetitions = 1\n", "repetitions = 2\n"] {
+        let said = warnings(few);
+        assert!(said.len() == 1 && said[0].contains("`until` with fewer than 3 planned repetitions"), "{said:?}");
+    }
+    assert_eq!(read(&format!("repetitions = 2\n{AXES}")).expect("not wrong").warnings, [""; 0]);
+}
+
+#[test]
 fn a_machine_without_a_gpu_says_so_and_tells_the_ways_out() {
     if crate::device::has_gpu() {
         return crate::skip::skip("a machine without a GPU", "this machine has a GPU");
@@ -386,4 +405,21 @@ proptest! {
     fn no_text_breaks_the_reading_of_experiments(text in "\\PC*|(\\[axes\\]\n|\\[\\[group\\]\\]\n|[a-z_]{1,12} = |\"tiny\"|\\[|\\]|\\{|\\}|,|\n|[0-9]{1,3}|workload = \"tiny\"\n){0,12}") {
         drop(read(&text).map_err(|mistakes| mistakes.to_string()));
     }
+}
+
+#[test]
+fn members_of_a_mixed_group_with_a_foreign_script_cannot_keep_running_so_a_time_is_refused() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+    let workloads = Workloads::load(&folder).expect("readable");
+    let parse = |lines: &str| {
+        let text = mine(&format!("{lines}[[group]]\nmembers = [{{ workload = \"lines\" }}, {{ workload = \"sleep\" }}]\n"));
+        Experiment::parse(Path::new("experiments/mine.toml"), &Source::file("experiments/mine.toml", &*text), &workloads)
+    };
+    assert!(parse("").is_ok());
+    insta::assert_snapshot!(parse("measure_for = \"10s\"\n").expect_err("it is wrong").to_string(), @r#"
+    error: `measure_for` lets members keep running, which `lines` of a mixed group cannot, at experiments/mine.toml:3:15
+     3 | measure_for = "10s"
+       |               ^^^^^
+    hint: a foreign script ends after its epochs, and then the others compute less beside it: set `epochs`
+    "#);
 }

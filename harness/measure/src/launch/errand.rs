@@ -144,6 +144,7 @@ impl Errand {
             env: self.env.into_iter().map(|(name, value)| (name, value.map(text))).collect(),
             output: self.log.map_or(Output::Inherited, Output::Log),
             cores: None,
+            memory_nodes: None,
             adapter: None,
             has_channel: false,
             asked_to_end: None,

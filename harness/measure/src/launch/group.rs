@@ -32,6 +32,8 @@ pub struct MemberLaunch {
     pub env: BTreeMap<String, Option<String>>,
     pub log: PathBuf,
     pub cores: Option<Vec<u32>>,
+    /// NUMA nodes that its memory is bound to; the system decides if `None`.
+    pub memory_nodes: Option<Vec<u32>>,
     /// For a foreign script: it has no barrier and no hold.
     pub adapter: Option<Adapter>,
     /// The pipe folder of the MPS daemon whose client it is.
@@ -190,6 +192,7 @@ fn start(index: usize, launch: &MemberLaunch, signals: mpsc::Sender<(usize, Sign
             env: launch.env.clone(),
             output: Output::Log(launch.log.clone()),
             cores: launch.cores.clone(),
+            memory_nodes: launch.memory_nodes.clone(),
             adapter: launch.adapter.clone(),
             has_channel: true,
             asked_to_end: None,

@@ -18,6 +18,7 @@ mod flood;
 mod foreign;
 mod group;
 pub mod mark;
+pub mod memory_policy;
 mod process;
 pub mod protocol;
 mod service;

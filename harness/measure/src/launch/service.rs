@@ -35,6 +35,7 @@ impl Service {
             env: orders.env,
             output: Output::Log(orders.log),
             cores: None,
+            memory_nodes: None,
             adapter: None,
             has_channel: false,
             asked_to_end: orders.asked_to_end,

@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use super::adapter::Adapter;
 use super::foreign::Foreign;
-use super::tree;
+use super::{memory_policy, tree};
 
 /// The hidden first argument that makes collo a supervisor.
 pub const VERB: &str = "__supervise";
@@ -56,6 +56,8 @@ pub struct Orders {
     pub output: Output,
     /// Logical processors to stay on; all if `None`.
     pub cores: Option<Vec<u32>>,
+    /// NUMA nodes that its memory is bound to; the system decides if `None`.
+    pub memory_nodes: Option<Vec<u32>>,
     /// For a foreign script.
     pub adapter: Option<Adapter>,
     /// Without one a workload runs as if started by hand.
@@ -188,6 +190,9 @@ fn start(orders: &Orders, channel: OwnedFd) -> Result<SupervisedMember, String> 
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
         };
+    }
+    if let Some(nodes) = &orders.memory_nodes {
+        memory_policy::bind(nodes)?;
     }
     let own = Pid::this();
     let cores = orders.cores.clone();

@@ -75,14 +75,16 @@ pub fn cpu_time_ns(pids: &[u32]) -> Option<u64> {
     sum
 }
 
+/// The threads of a process.
+pub fn threads(pid: u32) -> Vec<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    tasks.filter_map(|t| t.file_name().to_str()?.parse().ok()).collect()
+}
+
 /// The logical processors that every thread of these processes may run on; `None` if they differ or cannot be read.
 pub fn affinity(pids: &[u32]) -> Option<Vec<u32>> {
     let mut common: Option<Vec<u32>> = None;
-    let threads = |pid: &u32| {
-        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        tasks.filter_map(|t| t.file_name().to_str()?.parse::<i32>().ok()).collect::<Vec<_>>()
-    };
-    for tid in pids.iter().flat_map(threads) {
+    for tid in pids.iter().flat_map(|pid| threads(*pid)) {
         let set = match nix::sched::sched_getaffinity(Pid::from_raw(tid)) {
             Ok(set) => set,
             Err(Errno::ESRCH) => continue,

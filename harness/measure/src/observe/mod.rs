@@ -37,7 +37,7 @@ use transcript::Transcript;
 
 use crate::interrupt::Stop;
 use crate::launch::protocol::{Hello, MemberEvent};
-use crate::launch::{Group, LaunchError, MemberLaunch, Signal, tree};
+use crate::launch::{Group, LaunchError, MemberLaunch, Signal, memory_policy, tree};
 use crate::sampler::gpu::gpu_scope;
 use crate::sampler::{Board, LatestValues, Rates, Sampling, member_scope};
 use crate::sharing::{self, InForce};
@@ -106,7 +106,8 @@ pub struct ObserveSpec<'a> {
     /// The cores that a member without pinning may use.
     pub all_cores: Vec<u32>,
     pub rules: Rules,
-    pub rates: Rates,
+    /// `None` to record no time series.
+    pub rates: Option<Rates>,
     /// The GPUs to sample; empty on a CPU.
     pub boards: Vec<Board>,
     /// Gathers the mode's evidence, once, inside the window, on a thread of its own: it queries programs and a driver that take
@@ -330,6 +331,8 @@ impl Scene<'_> {
             cpu_ns_now: tree::cpu_time_ns(&pids),
             cores: tree::affinity(&pids),
             asked_cores: self.setting.members[member].cores.clone().unwrap_or_else(|| self.setting.all_cores.clone()),
+            memory_policy: self.setting.members[member].memory_nodes.as_ref().and_then(|_| memory_policy::of(&pids)),
+            asked_memory_nodes: self.setting.members[member].memory_nodes.clone(),
             pids,
             asked_threads: self.setting.threads,
         };

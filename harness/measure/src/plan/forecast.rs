@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use collo_store::CellRecord;
 use serde_json::{Value as Json, json};
 
-use super::{PlannedCell, memory};
+use super::{Basis, PlannedCell, Seated, memory};
 use crate::cell::{AfterMeasured, Cell, Member, Term};
 use crate::device::{Cores, DeviceFacts, DeviceKind};
 use crate::experiment::Experiment;
-use crate::past::{PastCell, PastRuns};
+use crate::past::PastCell;
 use crate::sharing::Seating;
 
 /// The time of a plan; absent if that of a cell is unknown.
@@ -97,19 +96,13 @@ impl CellForecast {
 }
 
 /// One cell on a device, for its repetitions.
-pub fn cell(
-    cell: &Cell,
-    record: &CellRecord,
-    seating: &Seating,
-    experiment: &Experiment,
-    facts: &DeviceFacts,
-    past: &PastRuns,
-) -> CellForecast {
+pub(super) fn cell(seated: Seated<'_>, basis: &Basis<'_>) -> CellForecast {
+    let (Seated { cell, record, .. }, Basis { experiment, facts, past }) = (seated, *basis);
     let same = || {
         let past = past.of(record)?;
         Some((past.each_s(experiment)?, ForecastBasis::Runs(past.folders())))
     };
-    let members = || members_alone(cell, record, seating, experiment, facts, past);
+    let members = || members_alone(seated, basis);
     let shipped = || {
         let term = |term: &Term| {
             let (set_up_s, epoch_s) = (term.member.workload().forecast.set_up_s?, epoch_s(&term.member)?);
@@ -119,12 +112,12 @@ pub fn cell(
         let each_s = (facts.kind == DeviceKind::Cpu).then_some(alone?).map(|alone| on_cores(cell, &alone, experiment, facts))?;
         Some((each_s, ForecastBasis::Workload))
     };
-    let (each_s, basis) = same().or_else(members).or_else(shipped).unzip();
-    let memory = memory::forecast(cell, record, seating, facts, past);
+    let (each_s, source) = same().or_else(members).or_else(shipped).unzip();
+    let memory = memory::forecast(seated, basis);
     let total_s = each_s.map(|s| s * f64::from(record.repetitions));
     let power_w = past.of(record).and_then(PastCell::power_w);
     let energy_j = total_s.zip(power_w).map(|(s, w)| s * w);
-    CellForecast { each_s, total_s, memory_bytes: memory.bytes, may_run_out: memory.may_run_out, energy_j, basis }
+    CellForecast { each_s, total_s, memory_bytes: memory.bytes, may_run_out: memory.may_run_out, energy_j, basis: source }
 }
 
 /// A member's times alone, and how many there are of it.
@@ -135,14 +128,8 @@ struct Alone {
 }
 
 /// From stored runs of its members alone.
-fn members_alone(
-    cell: &Cell,
-    record: &CellRecord,
-    seating: &Seating,
-    experiment: &Experiment,
-    facts: &DeviceFacts,
-    past: &PastRuns,
-) -> Option<(f64, ForecastBasis)> {
+fn members_alone(seated: Seated<'_>, basis: &Basis<'_>) -> Option<(f64, ForecastBasis)> {
+    let (Seated { cell, record, seating }, Basis { experiment, facts, past }) = (seated, *basis);
     let mut folders = BTreeSet::new();
     let mut alone = |past: &PastCell, count: u32| {
         folders.extend(past.folders());

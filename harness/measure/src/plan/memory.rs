@@ -1,16 +1,14 @@
 //! The memory of a cell's members: from the workloads' files on a CPU, from stored runs of each alone on a GPU.
 //!
-//! A cell is refused only if it cannot fit: on a GPU, if what its members' tensors alone occupied exceeds what there is. What
-//! their allocators keep is given back when memory gets scarce, so with that much they may fit or not.
-
-use collo_store::CellRecord;
+//! On a GPU stored runs refuse no cell: running out of memory is a result, and a plan that depended on its own campaign's runs
+//! would change when that is resumed. A cell that may run out is marked.
 
 use super::forecast::forecast_of;
+use super::{Basis, Seated};
 use crate::cell::{Cell, Term};
 use crate::device::{DeviceFacts, DeviceKind};
-use crate::experiment::Experiment;
-use crate::past::{Footprint, PastRuns};
-use crate::sharing::{Refusal, Seat, Seating};
+use crate::past::PastCell;
+use crate::sharing::{Refusal, Seat};
 use crate::units;
 
 /// What a plan tells of the memory of a cell.
@@ -21,28 +19,19 @@ pub struct MemoryForecast {
     pub may_run_out: bool,
 }
 
-pub fn forecast(cell: &Cell, record: &CellRecord, seating: &Seating, facts: &DeviceFacts, past: &PastRuns) -> MemoryForecast {
-    if facts.kind == DeviceKind::Cpu {
-        return MemoryForecast { bytes: on_cpu(cell), may_run_out: false };
+pub(super) fn forecast(seated: Seated<'_>, basis: &Basis<'_>) -> MemoryForecast {
+    if basis.facts.kind == DeviceKind::Cpu {
+        return MemoryForecast { bytes: on_cpu(seated.cell), may_run_out: false };
     }
-    let places = places(record, seating, facts, past);
-    let bytes = places.iter().map(|place| place.sum(|f| f.most_bytes)).sum();
-    let exceeds = |place: &Place| place.sum(|f| f.most_bytes).zip(place.there_bytes).is_some_and(|(most, there)| most > there);
-    MemoryForecast { bytes, may_run_out: places.iter().any(exceeds) }
+    let places = places(seated, basis);
+    let bytes = places.iter().map(Place::all_bytes).sum();
+    MemoryForecast { bytes, may_run_out: places.iter().any(Place::may_run_out) }
 }
 
-/// The members cannot fit the memory of the device, or of their slice of it. A search for what fits tries it.
-pub fn too_large(
-    cell: &Cell,
-    record: &CellRecord,
-    seating: &Seating,
-    experiment: &Experiment,
-    facts: &DeviceFacts,
-    past: &PastRuns,
-) -> Option<Refusal> {
+/// The members cannot fit the memory of a CPU, by the workloads' files.
+pub(super) fn too_large(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
     if facts.kind == DeviceKind::Gpu {
-        let places = places(record, seating, facts, past);
-        return places.iter().filter(|_| !experiment.search).find_map(|place| place.too_small(cell, facts));
+        return None;
     }
     let (needed, there) = (on_cpu(cell)?, facts.memory_bytes?);
     if needed <= there {
@@ -75,33 +64,31 @@ pub fn beyond_the_host(cell: &Cell, facts: &DeviceFacts) -> bool {
     too_large_for_the_host(cell, facts).is_some()
 }
 
-/// A memory that members share, and what each of them needed alone.
+/// A memory that members share, and what each of them needed alone; absent if unknown.
 struct Place {
-    /// The profile of its instance; absent for the whole GPU.
-    profile: Option<String>,
     there_bytes: Option<u64>,
-    footprints: Vec<Footprint>,
+    members_bytes: Vec<Option<u64>>,
 }
 
 /// The whole GPU, or each GPU instance with members.
-fn places(record: &CellRecord, seating: &Seating, facts: &DeviceFacts, past: &PastRuns) -> Vec<Place> {
+fn places(seated: Seated<'_>, basis: &Basis<'_>) -> Vec<Place> {
+    let (Seated { record, seating, .. }, Basis { facts, past, .. }) = (seated, *basis);
     let mut places: Vec<(Option<usize>, Place)> = Vec::new();
     for (member, seat) in record.members.iter().zip(&seating.seats) {
         let instance = match seat {
             Seat::Whole => None,
             Seat::Slice { instance, .. } => Some(*instance),
         };
-        let footprint = past.alone(member).map(|cell| cell.footprint()).unwrap_or_default();
+        let footprint = past.alone(member).and_then(PastCell::footprint_bytes);
         match places.iter_mut().find(|(other, _)| *other == instance) {
-            Some((_, place)) => place.footprints.push(footprint),
+            Some((_, place)) => place.members_bytes.push(footprint),
             None => {
                 let slice = instance.and_then(|at| seating.partition.as_ref()?.instances.get(at));
-                let profile = slice.map(|slice| slice.profile.clone());
-                let there_bytes = match &profile {
-                    Some(name) => profile_bytes(name, facts),
+                let there_bytes = match slice {
+                    Some(slice) => profile_bytes(&slice.profile, facts),
                     None => facts.memory_bytes,
                 };
-                places.push((instance, Place { profile, there_bytes, footprints: vec![footprint] }));
+                places.push((instance, Place { there_bytes, members_bytes: vec![footprint] }));
             }
         }
     }
@@ -115,27 +102,14 @@ fn profile_bytes(name: &str, facts: &DeviceFacts) -> Option<u64> {
 
 impl Place {
     /// Of all members; absent if that of one is.
-    fn sum(&self, of: impl Fn(&Footprint) -> Option<u64>) -> Option<u64> {
-        self.footprints.iter().map(of).sum()
+    fn all_bytes(&self) -> Option<u64> {
+        self.members_bytes.iter().copied().sum()
     }
 
-    fn too_small(&self, cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
+    fn may_run_out(&self) -> bool {
         // Members of which nothing is known need something too.
-        let needed: u64 = self.footprints.iter().filter_map(|f| f.least_bytes).sum();
-        let there = self.there_bytes.filter(|there| needed > *there)?;
-        let count = self.footprints.len() as u32;
-        let need = if count == 1 { "needs" } else { "need" };
-        let what = format!("{} {need} at least {} by stored runs of each alone", members(count), units::gib(needed));
-        let Some(profile) = &self.profile else {
-            let reason = format!("{what}, this GPU has {}", units::gib(there));
-            return Some(Refusal { reason, hint: fewer(cell, there / (needed / u64::from(count)).max(1)) });
-        };
-        let larger = facts.gpu().and_then(|gpu| gpu.card.as_ref()).and_then(|card| {
-            let enough = card.profiles.iter().filter(|p| profile_bytes(&p.name, facts).is_some_and(|bytes| bytes >= needed));
-            enough.min_by_key(|p| profile_bytes(&p.name, facts))
-        });
-        let hint = larger.map(|p| format!("a `{}` has enough", p.name));
-        Some(Refusal { reason: format!("{what}, a `{profile}` has {}", units::gib(there)), hint })
+        let known: u64 = self.members_bytes.iter().flatten().sum();
+        self.there_bytes.is_some_and(|there| known > there)
     }
 }
 

@@ -1,7 +1,8 @@
 //! From cells and a device to an order of runs, and the reason for each cell that cannot run.
 //!
-//! In: cells, the facts of a device, the experiment's repetitions and seed. Out: the plan as it is stored, and a forecast. Pure: the
-//! same input gives the same plan on every machine and in every year, and nothing is touched.
+//! In: cells, the facts of a device, the experiment's repetitions and seed. Out: the plan as it is stored. Pure: the same input gives
+//! the same plan on every machine and in every year, and nothing is touched. Earlier runs give the forecast beside it, and decide
+//! nothing.
 //!
 //! Each repetition is one pass over all cells. Cells of one device state make a block: on a CPU there is one, on a GPU one for
 //! each partition. If the whole device is available, each workload's groups stand between two runs of its solo baseline, so that
@@ -29,6 +30,7 @@ use crate::experiment::Experiment;
 use crate::past::PastRuns;
 use crate::select::Selection;
 use crate::sharing::{Refusal, Seating};
+use crate::units::ranges;
 use crate::workload::Requirement;
 use memory::members;
 use shuffle::Shuffle;
@@ -67,6 +69,22 @@ pub struct PlannedCell {
     pub forecast: CellForecast,
 }
 
+/// What a plan is made from.
+#[derive(Clone, Copy)]
+struct Basis<'a> {
+    experiment: &'a Experiment,
+    facts: &'a DeviceFacts,
+    past: &'a PastRuns,
+}
+
+/// A cell whose members have their seats.
+#[derive(Clone, Copy)]
+struct Seated<'a> {
+    cell: &'a Cell,
+    record: &'a CellRecord,
+    seating: &'a Seating,
+}
+
 /// A cell that cannot run on the device, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefusedCell {
@@ -76,12 +94,13 @@ pub struct RefusedCell {
 
 /// Plan the cells of an experiment on a device, with what earlier runs there tell of them.
 pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts, past: &PastRuns) -> Plan {
+    let basis = Basis { experiment, facts, past };
     let mut refusals = Vec::new();
     let mut fitting: Vec<PlannedCell> = Vec::new();
     for Expanded { cell, asked } in cells {
         let repetitions = if cell.is_baseline() { 2 * experiment.repetitions } else { experiment.repetitions };
         let mut record = cell.record(repetitions);
-        match seat(cell, &record, experiment, facts, past) {
+        match seat(cell, &record, &basis) {
             Err(Refusal { reason, hint }) => {
                 let record = RefusalRecord { cell: record.cell, sharing: record.sharing, reason, hint };
                 refusals.push(RefusedCell { cell: cell.clone(), record });
@@ -95,7 +114,7 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts, pa
                 record.alone_on_slice = slices::labels(cell, &seating);
                 let expected = experiment.expect.iter().find(|expected| expected.condition.holds(&|axis| cell.axis(axis)));
                 record.expect = expected.map(|expected| expected.expectation.clone());
-                let forecast = forecast::cell(cell, &record, &seating, experiment, facts, past);
+                let forecast = forecast::cell(Seated { cell, record: &record, seating: &seating }, &basis);
                 fitting.push(PlannedCell { cell: cell.clone(), asked: *asked, record, seating, forecast });
             }
         }
@@ -143,18 +162,13 @@ pub fn cells_of(
 }
 
 /// The seating of a cell's members; or why it cannot run here: a workload's needs, its mode, its memory, or its cores.
-fn seat(
-    cell: &Cell,
-    record: &CellRecord,
-    experiment: &Experiment,
-    facts: &DeviceFacts,
-    past: &PastRuns,
-) -> Result<Seating, Refusal> {
+fn seat(cell: &Cell, record: &CellRecord, basis: &Basis<'_>) -> Result<Seating, Refusal> {
+    let Basis { experiment, facts, .. } = *basis;
     let refuse = |refusal: Option<Refusal>| refusal.map_or(Ok(()), Err);
     refuse(lacking(cell, facts))?;
     let seating = cell.mode().seat(facts, &record.members, &experiment.each)?;
     refuse(without_mps(&seating, facts))?;
-    refuse(memory::too_large(cell, record, &seating, experiment, facts, past))?;
+    refuse(memory::too_large(cell, facts))?;
     refuse(memory::too_large_for_the_host(cell, facts))?;
     refuse(too_wide(cell, experiment, facts))?;
     refuse(far(experiment, facts))?;
@@ -264,19 +278,6 @@ fn slots(cell: &Cell, experiment: &Experiment) -> String {
         }
         Cores::Listed(cores) => format!("cores {}", ranges(cores)),
     }
-}
-
-/// `0-3,8`, from ascending numbers.
-fn ranges(cores: &[u32]) -> String {
-    let mut parts: Vec<(u32, u32)> = Vec::new();
-    for core in cores {
-        match parts.last_mut() {
-            Some((_, last)) if *last + 1 == *core => *last = *core,
-            _ => parts.push((*core, *core)),
-        }
-    }
-    let text = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
-    parts.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
 /// Two cells never share a folder: if four digits of the hash are not enough, the later one has more.

@@ -30,6 +30,8 @@ const NVML_MOST_HZ: f64 = 50.0;
 /// Sampling in progress; stopped by [`Sampling::stop`], or on drop.
 pub struct Sampling {
     stop: Arc<AtomicBool>,
+    /// False if nothing reads it.
+    reads_pss: bool,
     pss_now: Arc<AtomicBool>,
     pss_readings: Arc<AtomicU64>,
     readers: Vec<JoinHandle<Vec<SourceResult>>>,
@@ -51,7 +53,8 @@ const OFF_BEAT: Duration = Duration::from_millis(55);
 
 impl Sampling {
     /// Sample the members below these supervisors, the host, and these GPUs, into a writer. GPUs are open until sampling stops.
-    pub fn start(supervisors: &[u32], rates: Rates, writer: SampleWriter, boards: &[Board]) -> collo_store::Result<Self> {
+    /// Without rates there are no time series; errors of GPUs are listened for all the same, which reads nothing.
+    pub fn start(supervisors: &[u32], rates: Option<Rates>, writer: SampleWriter, boards: &[Board]) -> collo_store::Result<Self> {
         let trees = Trees::below(supervisors);
         let stop = Arc::new(AtomicBool::new(false));
         let pss_now = Arc::new(AtomicBool::new(false));
@@ -60,29 +63,55 @@ impl Sampling {
         let (batches, received) = mpsc::channel::<Vec<Sample>>();
         let outlet = Outlet { batches, latest: latest.clone() };
 
+        let give_up = Arc::new(AtomicBool::new(false));
+        let given_up = give_up.clone();
+        let (readers, unread, lost) = (Vec::new(), Vec::new(), GpuLoss::default());
+        let reads_pss = rates.is_some();
+        // Dropped by an error on the way, it ends what has begun.
+        let mut sampling = Sampling {
+            stop: stop.clone(),
+            reads_pss,
+            pss_now,
+            pss_readings,
+            readers,
+            unread,
+            writer: None,
+            give_up,
+            latest,
+            lost,
+        };
+        sampling.writer = Some(thread("writer", move || write(&received, writer, &given_up))?);
+        let mut of_cards = match rates {
+            None => {
+                sampling.unread.push(SourceResult::off());
+                GpuSession::listen(boards, &stop)
+            }
+            Some(rates) => {
+                sampling.begin_host(rates, &trees, &outlet)?;
+                let nvml_hz = rates.fast_hz.min(NVML_MOST_HZ);
+                let setting = GpuSamplingSpec { nvml_hz, slow_hz: rates.slow_hz, trees, outlet, stop, everything: false };
+                GpuSession::start(boards, &setting)
+            }
+        };
+        sampling.readers.append(&mut of_cards.readers);
+        sampling.unread.append(&mut of_cards.unread);
+        sampling.lost = of_cards.lost;
+        of_cards.not_begun.map_or(Ok(sampling), |e| Err(e.into()))
+    }
+
+    /// The two threads that read members and the host.
+    fn begin_host(&mut self, rates: Rates, trees: &Trees, outlet: &Outlet) -> collo_store::Result<()> {
         let mut fast: Vec<Box<dyn Sampler>> = vec![Box::new(Members::new(trees.clone()))];
         for energy in [RaplDomain::Packages, RaplDomain::Dram].into_iter().filter_map(RaplEnergy::find) {
             fast.push(Box::new(energy));
         }
         let slow: Vec<Box<dyn Sampler>> = vec![Box::new(Host::new()), Box::new(ResidentPeaks(trees.clone()))];
-        let (fast, slow) = (SamplerThread::of(fast, &stop, &outlet), SamplerThread::of(slow, &stop, &outlet));
+        let (fast, slow) = (SamplerThread::of(fast, &self.stop, outlet), SamplerThread::of(slow, &self.stop, outlet));
         let every_ns = rates.pss_every.as_nanos() as u64;
-        let rare = Rare { trees: trees.clone(), every_ns, now: pss_now.clone(), readings: pss_readings.clone() };
-        let give_up = Arc::new(AtomicBool::new(false));
-        let given_up = give_up.clone();
-        let (readers, unread, lost) = (Vec::new(), Vec::new(), GpuLoss::default());
-        // Dropped by an error on the way, it ends what has begun.
-        let mut sampling =
-            Sampling { stop: stop.clone(), pss_now, pss_readings, readers, unread, writer: None, give_up, latest, lost };
-        sampling.writer = Some(thread("writer", move || write(&received, writer, &given_up))?);
-        sampling.readers.push(thread("proc", move || vec![fast.run("proc", rates.fast_hz, Duration::ZERO, None)])?);
-        sampling.readers.push(thread("host", move || vec![slow.run("host", rates.slow_hz, OFF_BEAT, Some(rare))])?);
-        let nvml_hz = rates.fast_hz.min(NVML_MOST_HZ);
-        let setting = GpuSamplingSpec { nvml_hz, slow_hz: rates.slow_hz, trees, outlet, stop, everything: false };
-        let GpuSession { readers: of_cards, unread, lost, not_begun } = GpuSession::start(boards, &setting);
-        sampling.readers.extend(of_cards);
-        (sampling.unread, sampling.lost) = (unread, lost);
-        not_begun.map_or(Ok(sampling), |e| Err(e.into()))
+        let rare = Rare { trees: trees.clone(), every_ns, now: self.pss_now.clone(), readings: self.pss_readings.clone() };
+        self.readers.push(thread("proc", move || vec![fast.run("proc", rates.fast_hz, Duration::ZERO, None)])?);
+        self.readers.push(thread("host", move || vec![slow.run("host", rates.slow_hz, OFF_BEAT, Some(rare))])?);
+        Ok(())
     }
 
     /// Read proportional memory soon.
@@ -93,6 +122,9 @@ impl Sampling {
 
     /// Read proportional memory now, and wait for it, but not longer than `patience`.
     pub fn read_pss(&self, patience: Duration) {
+        if !self.reads_pss {
+            return;
+        }
         let before = self.pss_readings.load(Ordering::Relaxed);
         self.ask_for_pss();
         let deadline = Instant::now() + patience;

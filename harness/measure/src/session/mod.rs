@@ -13,7 +13,7 @@ use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs, Shard};
 
 use crate::campaign::{self, CampaignOptions, CampaignSpec, Finished};
 use crate::commands::MemberCommands;
-use crate::device::{DeviceFacts, Gpu, Partition, fixed, lease};
+use crate::device::{DeviceFacts, Gpu, NumaMemory, Partition, fixed, lease, numa};
 use crate::events::{Event, Watcher};
 use crate::experiment::{DeviceRequest, Experiment};
 use crate::interpreters::Interpreters;
@@ -164,6 +164,20 @@ impl Session {
     /// What will be measured.
     pub fn planned(&self) -> &Plan {
         &self.plan
+    }
+
+    /// What settings mean on this machine, where that is not obvious.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.request.experiment.numa_memory == NumaMemory::Local {
+            notes.extend(numa::note(&self.request.experiment.cores, &numa::nodes()));
+        }
+        if !self.request.experiment.sampling.recording {
+            notes.push(
+                "sampling is off: no time series is recorded, so energy, power, activity and CPU load will be absent".into(),
+            );
+        }
+        notes
     }
 
     /// Everything that [`Session::measure`] will execute, in order.

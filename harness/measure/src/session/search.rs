@@ -35,6 +35,7 @@ impl Session {
                 only: Only::Missing,
                 more: (campaign.is_some() && !unfinished).then_some(self.experiment().repetitions),
                 campaign: campaign.take(),
+                spent: finished.as_ref().map_or(asked.spent, |before| before.spent),
                 ..asked.clone()
             };
             let ended = self.campaign(choice, watcher)?;

@@ -4,7 +4,9 @@ use collo_store::{Attestation, Check};
 
 use super::gpu_evidence;
 use super::stage::StagedCard;
+use crate::launch::memory_policy;
 use crate::launch::protocol::Hello;
+use crate::units::ranges;
 
 /// The check of the device that a member trains on.
 const DEVICE: &str = "device as it sees it";
@@ -29,6 +31,10 @@ pub struct InForce {
     /// All cores that collo may use, if no pinning was requested.
     pub asked_cores: Vec<u32>,
     pub asked_threads: u32,
+    /// NUMA nodes that its memory is to be bound to, if it is.
+    pub asked_memory_nodes: Option<Vec<u32>>,
+    /// The NUMA memory policy of every one of its threads; `None` if they differ, could not be read, or none was asked for.
+    pub memory_policy: Option<String>,
 }
 
 /// The evidence, gathered inside the measured window, that the request was in force; without a GPU the members are on a CPU.
@@ -77,31 +83,23 @@ pub fn words(check: &Check) -> String {
 pub fn process(m: &InForce) -> Vec<Check> {
     let used_ns = m.cpu_ns_now.zip(m.cpu_ns_before).map(|(now, before)| now.saturating_sub(before));
     let used = used_ns.map(|ns| format!("{:.3} s", ns as f64 / 1e9));
-    let cores = m.cores.as_ref().map(|c| core_text(c));
+    let cores = m.cores.as_ref().map(|c| ranges(c));
     let mut found = vec![
         check(m.member, "process", "alive".into(), m.pids.first().map(|pid| format!("pid {pid}")), !m.pids.is_empty()),
         check(m.member, CPU_TIME, "more than 0 s".into(), used, used_ns.is_some_and(|ns| ns > 0)),
-        check(m.member, "affinity", core_text(&m.asked_cores), cores, m.cores.as_ref() == Some(&m.asked_cores)),
+        check(m.member, "affinity", ranges(&m.asked_cores), cores, m.cores.as_ref() == Some(&m.asked_cores)),
     ];
+    if let Some(nodes) = &m.asked_memory_nodes {
+        let asked = memory_policy::text(nodes);
+        let holds = m.memory_policy.as_ref() == Some(&asked);
+        found.push(check(m.member, "NUMA memory policy", asked, m.memory_policy.clone(), holds));
+    }
     // A workload without a notion of threads does not say any; that is no contradiction.
     if let Some(threads) = m.hello.as_ref().and_then(|hello| hello.threads) {
         let (asked, holds) = (m.asked_threads.to_string(), threads == m.asked_threads);
         found.push(check(m.member, "intra-op threads", asked, Some(threads.to_string()), holds));
     }
     found
-}
-
-/// Cores as a list of ranges: `0-3,8`.
-pub fn core_text(cores: &[u32]) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    let mut rest = cores;
-    while let Some((&first, _)) = rest.split_first() {
-        let run = rest.iter().zip(first..).take_while(|(c, expected)| *c == expected).count();
-        let last = rest[run - 1];
-        parts.push(if run == 1 { first.to_string() } else { format!("{first}-{last}") });
-        rest = &rest[run..];
-    }
-    parts.join(",")
 }
 
 #[cfg(test)]
@@ -119,6 +117,8 @@ mod tests {
             cores: Some(vec![0, 1]),
             asked_cores: vec![0, 1],
             asked_threads: 1,
+            asked_memory_nodes: None,
+            memory_policy: None,
         }
     }
 
@@ -140,6 +140,18 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_is_to_be_bound_is_bound_to_those_nodes_and_no_others() {
+        let bound = |policy: Option<&str>| {
+            let policy = policy.map(str::to_string);
+            verdict(InForce { asked_memory_nodes: Some(vec![0, 1]), memory_policy: policy, ..member() })
+        };
+        assert_eq!(bound(Some("bind:0-1")), AttestationVerdict::Attested);
+        for other in [Some("bind:0"), Some("prefer:0"), Some("default"), None] {
+            assert_eq!(bound(other), AttestationVerdict::Absent, "{other:?}");
+        }
+    }
+
+    #[test]
     fn what_a_member_sees_itself_must_agree() {
         let hello = |device: &str, threads| {
             let text = format!(r#"{{"protocol":1,"pid":7,"device":"{device}","threads":{threads}}}"#);
@@ -149,12 +161,5 @@ mod tests {
         assert_eq!(verdict(InForce { hello: hello("cpu", "null"), ..member() }), AttestationVerdict::Attested);
         assert_eq!(verdict(InForce { hello: hello("cpu", "2"), ..member() }), AttestationVerdict::Absent);
         assert_eq!(verdict(InForce { hello: hello("GPU-1", "1"), ..member() }), AttestationVerdict::Absent);
-    }
-
-    #[test]
-    fn cores_read_as_ranges() {
-        assert_eq!(core_text(&[0, 1, 2, 3, 8]), "0-3,8");
-        assert_eq!(core_text(&[5]), "5");
-        assert_eq!(core_text(&[]), "");
     }
 }

@@ -21,6 +21,8 @@ fn member(number: usize, pid: u32, device: &str, sms: u32) -> InForce {
         cores: Some(vec![0, 1]),
         asked_cores: vec![0, 1],
         asked_threads: 1,
+        asked_memory_nodes: None,
+        memory_policy: None,
     }
 }
 

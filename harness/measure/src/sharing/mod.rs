@@ -16,7 +16,7 @@ mod seat;
 mod slot;
 mod stage;
 
-pub use evidence::{CPU_TIME, InForce, attest, core_text, misplaced, words};
+pub use evidence::{CPU_TIME, InForce, attest, misplaced, words};
 pub use gpu_evidence::{MEMORY_LIMIT, OTHERS};
 pub use limits::Limits;
 pub use mig::on_slice;

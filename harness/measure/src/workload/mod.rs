@@ -22,6 +22,7 @@ use crate::fields;
 use crate::nearest::nearest;
 pub use catalogue::Workloads;
 pub use command::plain;
+pub use read::{is_name, is_setting_name};
 pub use recipes::RECIPE;
 
 /// One workload: a training script with its settings.

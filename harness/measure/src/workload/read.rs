@@ -291,7 +291,8 @@ fn check_batch_size(source: &Arc<Source>, name: &str, found: &Located, mistakes:
 const TAKEN: [&str; 10] =
     ["workload", "sharing", "degree", "cell", "count", "after_measured", "baseline", "members", "where", "settings"];
 
-fn is_setting_name(name: &str) -> bool {
+/// A letter, then letters, digits and `_`; not the name of an axis or a key.
+pub fn is_setting_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && !TAKEN.contains(&name)

@@ -3,14 +3,33 @@
 
 use std::collections::BTreeMap;
 
+use collo_store::SAMPLING_OFF;
+
 use super::Cell;
 use super::quantities::Baselines;
 use super::repetition::{NO_COMMON_TIME, Repetition};
 use crate::quantity::{self, Key, Subject, Trait};
 use crate::stats::Quantity;
 
-/// Why each missing quantity of a cell is absent. Reasons derived from a definition's traits come first, its own reason last.
-pub fn of_cell(cell: &Cell, baselines: &Baselines) -> BTreeMap<Key, String> {
+/// The quantities of training that come from time series; besides, all those of the GPU do.
+const OF_SAMPLES: [Key; 12] = [
+    Key::Memory,
+    Key::MemoryOfSolo,
+    Key::Cpu,
+    Key::EnergyPerEpoch,
+    Key::EnergyPerEpochAboveIdle,
+    Key::EnergyPerItem,
+    Key::EnergyOfSolo,
+    Key::SoloSmActiveSum,
+    Key::PcieRxPerItem,
+    Key::PcieTxPerItem,
+    Key::PcieRxOfSolo,
+    Key::Throttled,
+];
+
+/// Why each missing quantity of a cell is absent, whose runs were measured for a time or for an amount of work. Reasons derived from
+/// a definition's traits come first, its own reason last.
+pub fn of_cell(cell: &Cell, baselines: &Baselines, for_a_time: bool) -> BTreeMap<Key, String> {
     let unmeasured =
         cell.record.members.iter().map(|m| m.solo.as_str()).find(|s| !baselines.is_measured(cell.repetitions.iter(), s));
     let requests = of_servers(cell, baselines);
@@ -21,7 +40,9 @@ pub fn of_cell(cell: &Cell, baselines: &Baselines) -> BTreeMap<Key, String> {
         (_, Some(solo)) if key.has(Trait::NeedsBaseline) => format!("its baseline `{solo}` has no usable run"),
         _ if key.has(Trait::Company) && cell.record.members.len() < 2 => "it has a single member".into(),
         _ if key.has(Trait::Uniform) && !cell.record.is_uniform() => "its members train different workloads".into(),
+        (key, _) if OF_SAMPLES.contains(&key) && cell.counted().all(|r| !r.record().is_sampled()) => SAMPLING_OFF.into(),
         (Key::EnergyPerEpoch | Key::Cpu, _) if cell.counted().all(|r| r.measured.is_none()) => NO_COMMON_TIME.into(),
+        (Key::Makespan, _) if for_a_time => "runs are measured for a time, not for an amount of work".into(),
         (Key::EnergyPerEpochAboveIdle, _) if cell.get(Key::EnergyPerEpoch).is_some() => {
             "the GPU's idle power was not read".into()
         }

@@ -99,18 +99,18 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
         .map(|((record, repetitions), outcomes)| begin(record.clone(), repetitions, outcomes))
         .collect();
     let measured = cells.len();
-    cells.extend(solos_by_origin(&cells, campaign.origins.len()));
-    let method = estimate(&mut cells, measured);
-    let solos_by_origin = cells.split_off(measured);
+    cells.extend(baselines_by_origin(&cells, campaign.origins.len()));
+    let method = estimate(&mut cells, measured, &campaign);
     for cell in &mut cells {
         judge(cell, &campaign);
     }
+    let baselines_by_origin = cells.split_off(measured);
     suspect::all(&mut cells);
     compare_gains(&mut cells, campaign.thresholds.relevant_ratio);
 
     Ok(Analysis {
         comments: folder.comments(),
-        index: Index::of(&cells, solos_by_origin),
+        index: Index::of(&cells, baselines_by_origin),
         planned: campaign.plan.order.len(),
         accounted: OUTCOMES.map(|w| (w, by_word.get(w).copied().unwrap_or(0))).to_vec(),
         timelines: timeline::of(&cells),
@@ -199,22 +199,28 @@ fn servers(cells: &[Cell]) -> BTreeMap<String, Serving> {
     told.filter_map(|m| Some((m.spec.solo.clone(), m.serving.clone()?))).collect()
 }
 
-/// Of a merged campaign each solo cell once more for each origin, with the runs from there: what a group of one machine is compared
-/// with directly. Empty for a campaign that was measured as such.
-fn solos_by_origin(cells: &[Cell], origins: usize) -> Vec<Cell> {
-    let of = |solo: &Cell, origin: usize| {
-        let runs: Vec<Repetition> = solo.repetitions.iter().filter(|r| r.origin == origin).cloned().collect();
-        (!runs.is_empty()).then(|| begin(solo.record.clone(), runs, BTreeMap::new()))
-    };
-    cells.iter().filter(|c| c.is_solo()).flat_map(|solo| (0..origins).filter_map(move |origin| of(solo, origin))).collect()
+/// The cells that others are compared with: solo ones, and members alone on their slices.
+fn baselines(cells: &[Cell]) -> impl Iterator<Item = &Cell> {
+    let on_slices: BTreeSet<&String> = cells.iter().flat_map(|c| &c.record.alone_on_slice).collect();
+    cells.iter().filter(move |c| c.is_solo() || on_slices.contains(&c.record.cell))
 }
 
-/// Fill every cell's quantities. The first `measured` cells are those of the plan, and give baselines and pools; the others repeat
-/// runs of these. Returns how the intervals of epoch times were made.
-fn estimate(cells: &mut [Cell], measured: usize) -> Option<&'static str> {
-    let on_slices: BTreeSet<&String> = cells.iter().flat_map(|c| &c.record.alone_on_slice).collect();
-    let alone = cells[..measured].iter().filter(|c| c.is_solo() || on_slices.contains(&c.record.cell));
-    let baselines = Baselines::of(alone.map(|c| (&c.record, c.counted().collect())));
+/// Of a merged campaign each baseline once more for each origin, with the runs from there: what a group of one machine is compared
+/// with. Empty for a campaign that was measured as such.
+fn baselines_by_origin(cells: &[Cell], origins: usize) -> Vec<Cell> {
+    let of = |baseline: &Cell, origin: usize| {
+        let runs: Vec<Repetition> = baseline.repetitions.iter().filter(|r| r.origin == origin).cloned().collect();
+        (!runs.is_empty()).then(|| begin(baseline.record.clone(), runs, BTreeMap::new()))
+    };
+    baselines(cells).flat_map(|baseline| (0..origins).filter_map(move |origin| of(baseline, origin))).collect()
+}
+
+/// Fill every cell's quantities. The first `measured` cells are those of the plan, and give the pools; the others repeat runs of
+/// these, by origin. Returns how the intervals of epoch times were made.
+fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> Option<&'static str> {
+    // The runs that count are chosen for each origin: those of one say nothing about the usable ones of another.
+    let alone: Vec<&Cell> = if cells.len() > measured { cells[measured..].iter().collect() } else { baselines(cells).collect() };
+    let baselines = Baselines::of(alone.into_iter().map(|c| (&c.record, c.counted().collect())));
     let solo_kinds: BTreeMap<String, MemoryKind> =
         cells[..measured].iter().filter(|c| c.is_solo()).filter_map(|c| Some((c.record.cell.clone(), c.memory_kind?))).collect();
     let of_cells: Vec<Vec<Values>> =
@@ -265,7 +271,7 @@ fn estimate(cells: &mut [Cell], measured: usize) -> Option<&'static str> {
             cell.quantities.remove(&Key::MemoryOfSolo);
         }
         cell.metrics = metrics(cell);
-        cell.absent = absent::of_cell(cell, &baselines);
+        cell.absent = absent::of_cell(cell, &baselines, campaign.plan.measure_for_s.is_some());
     }
     let own = || cells.iter().any(|c| c.members.iter().any(|m| m.get(Key::LatencyP50).is_some_and(|q| q.low.is_some())));
     pools.method(Key::EpochTime).or_else(|| pools.method(Key::Makespan)).or_else(|| own().then_some("t of each cell"))
@@ -290,10 +296,13 @@ fn metrics(cell: &Cell) -> BTreeMap<String, Quantity> {
     summed.collect()
 }
 
+/// Why a cell that ran once is indicative.
+pub const ONE_REPETITION: &str = "one repetition carries no interval";
+
 /// Checks that need the whole cell.
 fn judge(cell: &mut Cell, campaign: &Campaign) {
     if cell.counted.len() == 1 {
-        cell.validity.lower(Verdict::Indicative, "one repetition carries no interval");
+        cell.validity.lower(Verdict::Indicative, ONE_REPETITION);
     }
     // Beside a member that serves each one that trains is judged by itself.
     let of_members = cell.members.iter().filter_map(|m| m.get(Key::Slowdown)).filter(|_| cell.serves());

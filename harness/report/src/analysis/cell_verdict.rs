@@ -6,7 +6,7 @@ use collo_store::{Outcome, Verdict};
 use super::Cell;
 
 /// The verdict on a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CellVerdict {
     Valid,
     /// Kept and shown, never carried into a guideline.

@@ -43,22 +43,27 @@ pub fn run(repetition: &mut Repetition, campaign: &Campaign) {
 /// as it is less than [`OTHERS_RATIO`] on average.
 const MOST_OTHERS_RATIO: f64 = 0.5;
 /// The share that they may use on average over a campaign: beyond it the numbers are those of another machine.
-const OTHERS_RATIO: f64 = 0.25;
+pub const OTHERS_RATIO: f64 = 0.25;
 
-/// Lower every run of a campaign on the CPU that was measured beside too much else. Gives the mean share of the cores that others
-/// used; `None` where it was not read, or on a GPU.
+/// Lower every run of a campaign on the CPU that was measured beside too much else; of a merged one those of that origin. Gives the
+/// mean share of the cores that others used, the largest of all origins; `None` where it was not read, or on a GPU.
 pub fn load(repetitions: &mut [Repetition], campaign: &Campaign) -> Option<f64> {
-    let ratio = |r: &Repetition| Some(others_cores(r)? / f64::from(campaign.machine_of(r.record().block).cpu_cores.max(1)));
-    let read: Vec<f64> = repetitions.iter().filter(|r| r.counts()).filter_map(ratio).collect();
-    let mean = read.iter().sum::<f64>() / read.len() as f64;
-    if mean > OTHERS_RATIO {
-        let (found, allowed) = (number::percent(mean), number::percent(OTHERS_RATIO));
-        for r in repetitions.iter_mut().filter(|r| r.counts()) {
+    let mut read = BTreeMap::<usize, Vec<f64>>::new();
+    for r in repetitions.iter().filter(|r| r.counts()) {
+        let cores = f64::from(campaign.machine_of(r.record().block).cpu_cores.max(1));
+        read.entry(r.origin).or_default().extend(others_cores(r).map(|others| others / cores));
+    }
+    read.retain(|_, ratios| !ratios.is_empty());
+    let mean = |ratios: Vec<f64>| ratios.iter().sum::<f64>() / ratios.len() as f64;
+    let means: BTreeMap<usize, f64> = read.into_iter().map(|(origin, ratios)| (origin, mean(ratios))).collect();
+    for r in repetitions.iter_mut().filter(|r| r.counts()) {
+        if let Some(mean) = means.get(&r.origin).filter(|mean| **mean > OTHERS_RATIO) {
+            let (found, allowed) = (number::percent(*mean), number::percent(OTHERS_RATIO));
             let why = format!("other processes used {found} of the cores on average ({allowed} allowed)");
             r.validity.lower(Verdict::Indicative, why);
         }
     }
-    mean.is_finite().then_some(mean)
+    means.into_values().reduce(f64::max)
 }
 
 /// Cores used by other processes than the members; `None` on a GPU, where the members' CPU is not the shared resource.

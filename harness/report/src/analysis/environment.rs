@@ -3,16 +3,21 @@
 
 use std::collections::BTreeMap;
 
-use collo_store::{Campaign, GpuRecord, sha256_text};
+use collo_store::{Campaign, GpuRecord, Machine, MemberRecord, sha256_text};
 
-use super::Analysis;
+use super::{Analysis, Cell};
 
 /// Digits of a digest shown to people.
 const DIGITS: usize = 12;
 
 /// The environment of a campaign: `driver` → `580.95.05`.
 pub fn of(analysis: &Analysis) -> Vec<(String, String)> {
-    let (campaign, machine) = (&analysis.campaign, &analysis.campaign.machine);
+    on(analysis, &analysis.campaign.machine)
+}
+
+/// The same on one of the machines of a campaign.
+fn on(analysis: &Analysis, machine: &Machine) -> Vec<(String, String)> {
+    let campaign = &analysis.campaign;
     let mut found: Vec<(String, String)> = Vec::new();
     let mut put = |name: &str, text: Option<String>| {
         if let Some(text) = text.filter(|t| !t.is_empty()) {
@@ -20,7 +25,7 @@ pub fn of(analysis: &Analysis) -> Vec<(String, String)> {
         }
     };
     let gpu = campaign.device.kind == "gpu";
-    let card = card(campaign).filter(|_| gpu);
+    let card = card(campaign, machine).filter(|_| gpu);
     put(if gpu { "GPU" } else { "device" }, Some(campaign.device.text()));
     if let Some(card) = card {
         put("UUID", Some(card.uuid.clone()));
@@ -63,10 +68,14 @@ pub fn word(name: &str) -> &str {
     if name == "cut as found" { "MIG as found" } else { name }
 }
 
-/// The precisions that members report: `fp32`.
-pub fn precision(analysis: &Analysis) -> Option<String> {
-    let members = analysis.cells.iter().flat_map(|c| &c.repetitions).flat_map(|r| &r.record().members);
-    let told = members.filter_map(|m| {
+/// The members of all runs of these cells.
+fn members<'a>(cells: &'a [&'a Cell]) -> impl Iterator<Item = &'a MemberRecord> {
+    cells.iter().flat_map(|c| &c.repetitions).flat_map(|r| &r.record().members)
+}
+
+/// The precisions that members of these cells report: `fp32`.
+pub fn precision(cells: &[&Cell]) -> Option<String> {
+    let told = members(cells).filter_map(|m| {
         let hello = m.hello.as_ref()?;
         hello.get("precision").or_else(|| hello.get("regime")?.get("precision"))?.as_str()
     });
@@ -76,12 +85,23 @@ pub fn precision(analysis: &Analysis) -> Option<String> {
     (!found.is_empty()).then(|| found.join(", "))
 }
 
-/// What a campaign ran on, in the words that decide whether its numbers can be compared with others.
-pub fn ran_on(analysis: &Analysis) -> Vec<String> {
+/// What the runs of a cell ran on, in the words that decide whether its numbers can be compared with others.
+pub fn ran_on(analysis: &Analysis, cell: &Cell) -> Vec<String> {
     const TOLD: [&str; 7] = ["driver", "CUDA", "VBIOS", "ECC", "power cap", "cut as found", "torch"];
-    let known = of(analysis);
-    let find = |name: &str| known.iter().find(|(n, _)| n == name).map(|(_, text)| text.as_str());
-    let mut parts: Vec<String> = find("GPU").or(find("CPU")).map(String::from).into_iter().collect();
+    let campaign = &analysis.campaign;
+    // Of a merged campaign, one run of each origin.
+    let runs: BTreeMap<usize, u32> = cell.repetitions.iter().map(|r| (r.origin, r.record().block)).collect();
+    let mut known: Vec<_> = runs.values().map(|block| on(analysis, campaign.machine_of(*block))).collect();
+    if known.is_empty() {
+        known.push(of(analysis));
+    }
+    let find = |name: &str| {
+        let mut texts: Vec<&str> = known.iter().flatten().filter(|(n, _)| n == name).map(|(_, text)| text.as_str()).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        (!texts.is_empty()).then(|| texts.join(" and "))
+    };
+    let mut parts: Vec<String> = find("GPU").or_else(|| find("CPU")).into_iter().collect();
     for name in TOLD {
         parts.extend(find(name).map(|text| match name {
             // What it is is said by the text.
@@ -89,8 +109,14 @@ pub fn ran_on(analysis: &Analysis) -> Vec<String> {
             _ => format!("{name} {text}"),
         }));
     }
-    parts.extend(precision(analysis));
-    parts.push(if analysis.synthetic.is_empty() { "real data".into() } else { "synthetic data".into() });
+    parts.extend(precision(&[cell]));
+    let told = |synthetic: bool| members(&[cell]).any(|m| m.synthetic == Some(synthetic));
+    parts.extend(match (told(false), told(true)) {
+        (true, false) => Some("real data".into()),
+        (false, true) => Some("synthetic data".into()),
+        (true, true) => Some("real and synthetic data".into()),
+        (false, false) => None,
+    });
     parts
 }
 
@@ -99,17 +125,18 @@ fn on_off(on: bool) -> String {
 }
 
 /// The GPU that was measured: the one with the device's name, else the first.
-fn card(campaign: &Campaign) -> Option<&GpuRecord> {
-    let cards = &campaign.machine.gpus;
+fn card<'m>(campaign: &Campaign, machine: &'m Machine) -> Option<&'m GpuRecord> {
+    let cards = &machine.gpus;
     cards.iter().find(|card| card.name == campaign.device.name).or_else(|| cards.first())
 }
 
-/// `real`, or the stand-ins, and how epochs were cut short.
+/// `real`, or the stand-ins, and how epochs were cut short; empty if no member reported what it trains on.
 fn data(analysis: &Analysis) -> String {
-    let mut parts = vec![match &analysis.synthetic[..] {
-        [] => "real".to_string(),
-        names => format!("synthetic {}", names.join(", ")),
-    }];
+    let all: Vec<&Cell> = analysis.cells.iter().collect();
+    let mut parts: Vec<String> = match &analysis.synthetic[..] {
+        [] => members(&all).any(|m| m.synthetic == Some(false)).then(|| "real".into()).into_iter().collect(),
+        names => vec![format!("synthetic {}", names.join(", "))],
+    };
     parts.extend(analysis.shortened.iter().map(|(workload, batches)| format!("{batches} batches of {workload}")));
     parts.join(", ")
 }

@@ -1,12 +1,16 @@
 //! What kept a campaign from more certain numbers, the most important first. In: an analysis. Out: each cause with its way out.
 
-use super::{Analysis, Cell};
+use super::build::ONE_REPETITION;
+use super::check::OTHERS_RATIO;
+use super::{Analysis, Cell, CellVerdict};
 use crate::number;
 use crate::stats::{self, RatioVerdict};
 
 /// A cause of wide intervals, or of too few valid runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Limitation {
+    /// What makes the numbers of all open groups indicative, however certain they are.
+    Lowered { why: String },
     /// Other processes used this share of the cores on average.
     Busy { ratio: f64 },
     /// The pace of this baseline changed most inside a block, by this ratio.
@@ -25,8 +29,12 @@ const SHORT_S: f64 = 5.0;
 const FEW: usize = 3;
 
 impl Limitation {
-    /// Those of a campaign.
-    pub fn all(analysis: &Analysis) -> Vec<Limitation> {
+    /// Those that keep these groups of a campaign open.
+    fn all(analysis: &Analysis, open: &[&Cell]) -> Vec<Limitation> {
+        if let Some(why) = lowered(analysis, open) {
+            // Nothing else would decide them.
+            return vec![Limitation::Lowered { why }];
+        }
         let mut found = Vec::new();
         found.extend(analysis.others_ratio.filter(|r| *r > BUSY_RATIO).map(|ratio| Limitation::Busy { ratio }));
         let large = analysis.drifts.iter().filter(|d| d.is_large);
@@ -44,6 +52,7 @@ impl Limitation {
     /// `other processes used 15 % of the cores`.
     pub fn finding(&self) -> String {
         match self {
+            Limitation::Lowered { why } => format!("their numbers are indicative only ({why})"),
             Limitation::Busy { ratio } => format!("other processes used {} of the cores", number::percent(*ratio)),
             Limitation::Drift { cell, ratio } => {
                 format!(
@@ -62,6 +71,7 @@ impl Limitation {
     /// What to do about it.
     pub fn remedy(&self, experiment: &str) -> String {
         match self {
+            Limitation::Lowered { .. } => format!("remove that cause, then `collo run {experiment} --new`"),
             Limitation::Busy { .. } => format!("stop what else runs, then `collo run {experiment} --new`"),
             Limitation::Drift { .. } => format!("`collo run {experiment} --more 3`, which narrows the intervals all the same"),
             Limitation::ShortRuns { .. } => "set `measure_for = \"10s\"` in the experiment, or more `epochs`".into(),
@@ -69,6 +79,18 @@ impl Limitation {
             Limitation::FewRepetitions { .. } => format!("three more repetitions, `collo run {experiment} --more 3`"),
         }
     }
+}
+
+/// Why all of these groups are indicative: the reason of the whole campaign, or the one that they have in common. `None` if a load or
+/// a lack of repetitions does it, which are limitations of their own.
+fn lowered(analysis: &Analysis, open: &[&Cell]) -> Option<String> {
+    if !analysis.campaign.indicative.is_empty() {
+        return Some(analysis.campaign.indicative.join("; "));
+    }
+    let why = open.first()?.validity.reasons.first()?;
+    let common = open.iter().all(|c| c.verdict() == CellVerdict::Indicative && c.validity.reasons.first() == Some(why));
+    let busy = analysis.others_ratio.is_some_and(|ratio| ratio > OTHERS_RATIO);
+    (common && !busy && why != ONE_REPETITION).then(|| why.clone())
 }
 
 /// The median over all counted runs of the time in which members were measured; `None` where none trains.
@@ -85,11 +107,12 @@ pub fn sentence(analysis: &Analysis) -> Option<String> {
     let decided = |c: &&Cell| {
         c.is_valid() && c.gain_verdict.as_ref().is_some_and(|v| !matches!(v.verdict, RatioVerdict::CannotTell { .. }))
     };
-    let open = groups.iter().filter(|c| !decided(c)).count();
-    let limitations = Limitation::all(analysis);
-    if open == 0 || limitations.is_empty() {
+    let open: Vec<&Cell> = groups.iter().copied().filter(|c| !decided(c)).collect();
+    let limitations = Limitation::all(analysis, &open);
+    if open.is_empty() || limitations.is_empty() {
         return None;
     }
+    let open = open.len();
     let found: Vec<String> = limitations.iter().map(Limitation::finding).collect();
     let remedies: Vec<String> = limitations.iter().map(|l| l.remedy(&analysis.campaign.experiment)).collect();
     let groups =

@@ -55,7 +55,7 @@ pub struct Analysis {
     /// In the order of the plan.
     pub cells: Vec<Cell>,
     pub drifts: Vec<Drift>,
-    /// Mean share of the cores that other processes used; `None` on a GPU, or if unread.
+    /// Mean share of the cores that other processes used, of a merged campaign where it was largest; `None` on a GPU, or if unread.
     pub others_ratio: Option<f64>,
     /// How the intervals were made: `pooled t` or `moderated t`; absent if no cell has two repetitions.
     pub method: Option<&'static str>,
@@ -82,15 +82,15 @@ struct Index {
     workloads: Vec<String>,
     /// Uniform cells of a workload.
     of_workload: HashMap<String, Vec<usize>>,
-    /// Of a merged campaign each solo cell with the runs of one origin, by origin and label.
-    solos_by_origin: HashMap<(usize, String), Cell>,
+    /// Of a merged campaign each baseline with the runs of one origin, by origin and label.
+    baselines_by_origin: HashMap<(usize, String), Cell>,
 }
 
 impl Index {
-    fn of(cells: &[Cell], solos_by_origin: Vec<Cell>) -> Self {
+    fn of(cells: &[Cell], baselines_by_origin: Vec<Cell>) -> Self {
         let by_origin = |c: Cell| Some(((c.repetitions.first()?.origin, c.name().to_string()), c));
-        let solos_by_origin = solos_by_origin.into_iter().filter_map(by_origin).collect();
-        let mut index = Index { solos_by_origin, ..Index::default() };
+        let baselines_by_origin = baselines_by_origin.into_iter().filter_map(by_origin).collect();
+        let mut index = Index { baselines_by_origin, ..Index::default() };
         for (i, cell) in cells.iter().enumerate() {
             if cell.is_solo() {
                 index.solos.entry(cell.name().to_string()).or_insert(i);
@@ -255,14 +255,14 @@ impl Analysis {
         }
         let origin = runs.next()?.origin;
         let one = runs.all(|r| r.origin == origin);
-        self.index.solos_by_origin.get(&(origin, label.to_string())).filter(|_| one)
+        self.index.baselines_by_origin.get(&(origin, label.to_string())).filter(|_| one)
     }
 
-    /// The largest ratio of one solo cell's epoch times in different parts of a merged campaign; `None` if none was measured in two.
-    pub fn spread_of_solos(&self) -> Option<f64> {
+    /// The largest ratio of one baseline's epoch times in different parts of a merged campaign; `None` if none was measured in two.
+    pub fn spread_of_baselines(&self) -> Option<f64> {
         let mut times = HashMap::<&str, Vec<f64>>::new();
-        for ((_, label), solo) in &self.index.solos_by_origin {
-            times.entry(label).or_default().extend(solo.get(Key::EpochTime).map(|q| q.estimate));
+        for ((_, label), baseline) in &self.index.baselines_by_origin {
+            times.entry(label).or_default().extend(baseline.get(Key::EpochTime).map(|q| q.estimate));
         }
         let ratio = |times: &Vec<f64>| {
             let (low, high) = (times.iter().copied().reduce(f64::min)?, times.iter().copied().reduce(f64::max)?);

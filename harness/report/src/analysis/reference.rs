@@ -24,6 +24,8 @@ pub enum ReferenceVerdict {
 }
 
 impl ReferenceVerdict {
+    pub const ALL: [ReferenceVerdict; 3] = [ReferenceVerdict::Within, ReferenceVerdict::Outside, ReferenceVerdict::Unmeasured];
+
     pub fn as_str(self) -> &'static str {
         match self {
             ReferenceVerdict::Within => "within",

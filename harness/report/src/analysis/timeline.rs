@@ -81,6 +81,18 @@ impl Set<'_> {
     fn degree(&self) -> u32 {
         self.first().map_or(0, |c| c.record.degree)
     }
+
+    /// Its cells, each with the run that is drawn.
+    fn drawn(&self) -> impl Iterator<Item = (&Cell, &Repetition)> {
+        self.cells.iter().take(MODES).filter_map(|c| Some((*c, c.counted().next()?)))
+    }
+
+    /// Where all its drawn runs were measured; `None` if that is not one place.
+    fn origin(&self) -> Option<usize> {
+        let mut origins = self.drawn().map(|(_, r)| r.origin);
+        let first = origins.next()?;
+        origins.all(|o| o == first).then_some(first)
+    }
 }
 
 /// The runs worth drawing: of each workload the largest set that ran in the most modes, of the mixed ones the most informative;
@@ -113,8 +125,7 @@ pub fn of(cells: &[Cell]) -> Vec<Timeline> {
     for (i, set) in uniform.iter().enumerate() {
         let lives_shown = Some(i) == shown;
         let solo = set.first().and_then(|c| cells.iter().find(|s| s.is_solo() && s.name() == c.record.members[0].solo));
-        let beside = set.first().and_then(|c| Some(c.counted().next()?.origin));
-        let alone = solo.and_then(|s| timeline(s, s.counted().find(|r| Some(r.origin) == beside)?));
+        let alone = solo.zip(set.origin()).and_then(|(s, origin)| timeline(s, s.counted().find(|r| r.origin == origin)?));
         found.extend(alone.map(|t| Timeline { set: set.name(), lives_shown, ..t }));
         found.extend(runs(set, lives_shown));
     }
@@ -126,15 +137,15 @@ pub fn of(cells: &[Cell]) -> Vec<Timeline> {
 }
 
 fn runs(set: &Set, lives_shown: bool) -> Vec<Timeline> {
-    let drawn = set.cells.iter().take(MODES).filter_map(|c| timeline(c, c.counted().next()?));
-    drawn.map(|t| Timeline { set: set.name(), lives_shown, ..t }).collect()
+    set.drawn().filter_map(|(c, r)| timeline(c, r)).map(|t| Timeline { set: set.name(), lives_shown, ..t }).collect()
 }
 
-/// The solo runs of a set's members, one after the other; `None` if one of them was not measured, or serves and never finishes.
+/// The solo runs of a set's members, one after the other; `None` if one of them was not measured where the set was, or serves and
+/// never finishes.
 fn in_turn(cells: &[Cell], set: &Set) -> Option<Timeline> {
     let members = &set.first().filter(|c| !c.serves())?.record.members;
     let solo = |label: &str| cells.iter().find(|c| c.is_solo() && c.name() == label);
-    let beside = set.first()?.counted().next()?.origin;
+    let beside = set.origin()?;
     let alone = |s: &Cell| timeline(s, s.counted().find(|r| r.origin == beside)?);
     let each: Vec<Timeline> = members.iter().map(|m| solo(&m.solo).and_then(alone)).collect::<Option<_>>()?;
     let later = |line: &Curve, by: f64| line.iter().map(|(t, v)| (t + by, *v)).collect::<Curve>();

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use collo_store::{ReadCard, RunRecord, SampleSeries};
+use collo_store::{ReadCard, RunRecord, SAMPLING_OFF, SampleSeries};
 
 use super::samples::Window;
 use crate::number;
@@ -191,7 +191,8 @@ fn not_told(record: &RunRecord) -> Option<String> {
         let own = record.sampling.iter().filter(|q| q.source.starts_with(source));
         own.flat_map(|q| &q.absent).find(|(key, _)| is_of_card(key)).map(|(_, why)| why.clone())
     };
-    reasons(SOURCE).or_else(|| reasons("gpm"))
+    let off = || (!record.is_sampled()).then(|| SAMPLING_OFF.to_string());
+    reasons(SOURCE).or_else(|| reasons("gpm")).or_else(off)
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub struct PublishedComparison {
 pub fn beside(side: &ComparedReport) -> PublishedComparison {
     let study = study();
     let same_card = is_card(&side.device.name);
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = side.indicative.iter().map(|why| format!("all of it is indicative: {why}")).collect();
     if side.device.simulated {
         warnings.push("the device is simulated and was calibrated on these figures: agreement is circular".to_string());
     }

@@ -19,6 +19,8 @@ pub struct ComparedReport {
     pub experiment: String,
     pub campaign: String,
     pub created_utc: String,
+    /// Another program than collo, of whose data and Python nothing is known.
+    pub measured_by: Option<String>,
     pub device: Device,
     pub environment: Ordered<String>,
     pub synthetic: Vec<String>,
@@ -47,6 +49,7 @@ impl From<ReportJson> for ComparedReport {
             experiment: report.experiment,
             campaign: report.campaign,
             created_utc: report.created_utc,
+            measured_by: report.measured_by,
             device: report.device,
             environment: report.environment,
             synthetic: report.synthetic,

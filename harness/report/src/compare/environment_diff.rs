@@ -98,7 +98,8 @@ pub fn cautions(left: &ComparedReport, right: &ComparedReport) -> Cautions {
     let stand_in = |text: &String| text.starts_with("synthetic");
     let mut data_sets = left.environment.iter().filter(|(name, _)| name.starts_with("data "));
     let differs = |(name, l): (&str, &String)| right.environment.get(name).is_some_and(|r| stand_in(l) != stand_in(r));
-    if left.synthetic.is_empty() != right.synthetic.is_empty() || data_sets.any(differs) {
+    let is_known = left.measured_by.is_none() && right.measured_by.is_none();
+    if is_known && (left.synthetic.is_empty() != right.synthetic.is_empty() || data_sets.any(differs)) {
         warn(format!("the left trained on {}, the right on {}: times may differ for that reason alone", data(left), data(right)));
     }
     let mut workloads: Vec<&String> = left.shortened.keys().chain(right.shortened.keys()).collect();
@@ -120,7 +121,7 @@ pub fn cautions(left: &ComparedReport, right: &ComparedReport) -> Cautions {
         }
     }
     let python = |side: &ComparedReport| side.fact("python set").or(side.fact("own")).unwrap_or("none").to_string();
-    if python(left) != python(right) {
+    if is_known && python(left) != python(right) {
         let word = |side: &ComparedReport| format!("`{}`, torch {}", python(side), side.fact("torch").unwrap_or("unknown"));
         warn(format!(
             "the sides ran in different Python sets ({} and {}), which may explain a difference",

@@ -113,7 +113,7 @@ fn table(t: &Table) -> String {
     let heads: Vec<String> = shown.iter().map(|&i| escape(&t.columns[i].name)).collect();
     let rule: Vec<&str> = shown.iter().map(|&i| if t.columns[i].is_numeric() { "--:" } else { "---" }).collect();
     let _ = writeln!(out, "| {} |\n|{}|", heads.join(" | "), rule.join("|"));
-    for row in &t.rows {
+    for row in t.shown_rows() {
         let cells: Vec<String> = shown.iter().filter_map(|&i| row.cells.get(i)).map(cell).collect();
         let _ = writeln!(out, "| {} |", cells.join(" | "));
     }

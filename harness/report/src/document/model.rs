@@ -202,6 +202,8 @@ pub struct Table {
     pub caption: String,
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
+    /// Rows that people are shown, if not all; programs get all.
+    pub shown: Option<usize>,
     pub look: TableLayout,
     /// Sharing modes and their labels, if the rows are drawn.
     pub legend: Vec<(String, String)>,
@@ -301,6 +303,11 @@ impl Table {
         let align = |head: &str| if head.starts_with('#') { Align::Right } else { Align::Left };
         let column = |h: &&str| Column { name: h.trim_start_matches('#').to_string(), align: align(h), ..Default::default() };
         Table { columns: heads.iter().map(column).collect(), ..Default::default() }
+    }
+
+    /// The rows for people.
+    pub fn shown_rows(&self) -> &[Row] {
+        &self.rows[..self.shown.unwrap_or(usize::MAX).min(self.rows.len())]
     }
 
     /// None where it has no row: heads over nothing say nothing.

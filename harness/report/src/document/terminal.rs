@@ -7,8 +7,9 @@ use unicode_width::UnicodeWidthStr;
 use super::model::{Align, Block, Column, Table};
 use crate::number::ABSENT;
 
-/// Columns of a fact's name.
+/// Columns of the names of facts, at least; a longer name than the second stands out.
 const NAME: usize = 10;
+const LONGEST_NAME: usize = 32;
 /// A column of prose with less room than this is dropped.
 const LEAST_PROSE: usize = 12;
 /// The longest line of sentences, however wide the screen.
@@ -27,7 +28,9 @@ fn block(block: &Block, width: usize) -> String {
         Block::Text(text) | Block::Remark(text) => wrapped(text, width),
         Block::Notes(notes) => list(notes),
         Block::Facts(facts) => {
-            facts.iter().map(|(name, what)| format!("{}\n", line(format!("  {name:<NAME$} {what}").trim_end()))).collect()
+            let lengths = facts.iter().map(|(name, _)| name.chars().count()).filter(|length| *length <= LONGEST_NAME);
+            let room = lengths.max().unwrap_or(0).max(NAME);
+            facts.iter().map(|(name, what)| format!("{}\n", line(format!("  {name:<room$} {what}").trim_end()))).collect()
         }
         Block::Chips(chips) => wrapped(&chips.iter().map(|c| c.to_text()).collect::<Vec<_>>().join(", "), width),
         // A command is copied whole.
@@ -113,7 +116,7 @@ impl Table {
             format!("{}\n", padded.collect::<Vec<_>>().join("  ").trim_end())
         };
         let head = columns.iter().any(|(c, _)| !c.name.is_empty()).then(|| line(&|i| columns[i].0.name.clone()));
-        let rows = (0..self.rows.len()).map(|row| line(&|i| columns[i].1[row].clone()));
+        let rows = (0..self.shown_rows().len()).map(|row| line(&|i| columns[i].1[row].clone()));
         // A column that is missing without a word would be taken for one that does not exist.
         let hidden = (!hidden.is_empty()).then(|| wrapped(&format!("(not shown at this width: {})", hidden.join(", ")), width));
         head.into_iter().chain(rows).chain(hidden).collect()
@@ -122,7 +125,8 @@ impl Table {
 
 /// The values of a column, padded to their points where they have any.
 fn values(t: &Table, column: usize) -> Vec<String> {
-    let texts = t.rows.iter().map(|r| r.cells.get(column).map_or_else(String::new, |c| line(&c.text).into_owned())).collect();
+    let texts =
+        t.shown_rows().iter().map(|r| r.cells.get(column).map_or_else(String::new, |c| line(&c.text).into_owned())).collect();
     match t.columns[column].align {
         Align::Left | Align::Right => texts,
         Align::Point => points(texts, false),

@@ -79,6 +79,10 @@ pub fn write(report: &Report, folder: &Path) -> Result<usize> {
 }
 
 fn write_run(run: &MlflowRun, folder: &Path, experiment: &str, uri: &str) -> Result<()> {
+    // What an earlier report said and this one does not would stay; artifacts are the user's.
+    for part in ["metrics", "params", "tags"].map(|part| folder.join(part)).iter().filter(|part| part.exists()) {
+        fs::remove_dir_all(part)?;
+    }
     for part in ["metrics", "params", "tags", "artifacts"] {
         fs::create_dir_all(folder.join(part))?;
     }
@@ -131,14 +135,15 @@ fn of_cell(analysis: &Analysis, cell: &Cell, created_ms: u64) -> MlflowRun {
         metrics.extend(q.high.map(|high| (format!("{name}_high"), one(high))));
         metrics.push((format!("{name}_repetitions"), one(q.n as f64)));
     }
-    let mut tags = tags(analysis, cell.name(), cell.verdict().as_str(), &cell.validity.reasons);
+    let name = plain(cell.name());
+    let mut tags = tags(analysis, &name, cell.verdict().as_str(), &cell.validity.reasons);
     tags.push(("collo.outcome", cell.outcome().to_string()));
     if !cell.suspicious.is_empty() {
         tags.push(("collo.suspicious", cell.suspicious.join("; ")));
     }
     MlflowRun {
         id: run_id(analysis, cell.name(), 0),
-        name: plain(cell.name()),
+        name,
         status: if cell.counted.is_empty() { FAILED } else { FINISHED },
         start_ms,
         end_ms,
@@ -172,14 +177,15 @@ fn of_repetition(analysis: &Analysis, r: &Repetition, parent: &str, created_ms: 
             metrics.push((format!("member_{member}.loss"), losses.collect()));
         }
     }
-    let mut tags = tags(analysis, &record.cell.cell, words::verdict(r.validity.verdict), &r.validity.reasons);
+    let name = format!("{} #{}", plain(&record.cell.cell), record.repetition);
+    let mut tags = tags(analysis, &name, words::verdict(r.validity.verdict), &r.validity.reasons);
     tags.push(("collo.outcome", words::outcome_in_full(&record.outcome)));
     tags.push(("mlflow.parentRunId", parent.to_string()));
     let mut params = params(record.cell.members.first(), &record.cell);
     params.extend([("repetition", record.repetition.to_string()), ("block", record.block.to_string())]);
     MlflowRun {
         id: run_id(analysis, &record.cell.cell, record.repetition),
-        name: format!("{} #{}", plain(&record.cell.cell), record.repetition),
+        name,
         status: if record.outcome.as_str() == "completed" { FINISHED } else { FAILED },
         start_ms,
         end_ms,
@@ -202,11 +208,11 @@ fn params(first: Option<&collo_store::MemberSpec>, record: &collo_store::CellRec
     params
 }
 
-fn tags(analysis: &Analysis, cell: &str, validity: &str, reasons: &[String]) -> Vec<(&'static str, String)> {
+fn tags(analysis: &Analysis, run_name: &str, validity: &str, reasons: &[String]) -> Vec<(&'static str, String)> {
     let c = &analysis.campaign;
     let said = caveats::sentences(analysis).join("; ");
     let mut tags = vec![
-        ("mlflow.runName", plain(cell)),
+        ("mlflow.runName", run_name.into()),
         ("mlflow.source.name", "collo".into()),
         ("collo.campaign", c.id.clone()),
         ("collo.device", c.device.text()),

@@ -78,8 +78,9 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         agrees,
         key: best.and_then(|c| Evidence::of(c, Key::EnergyOfSolo)),
         tested: format!(
-            "joules for the same work, the board's counter: MIG not above MPS and MPS not above naive by more than {}, and below somewhere; \
-             Holm-corrected over the pairs",
+            "joules ÷ those of the same work in turn, the board's counter: below 1 by more than {0} in some group, Holm-corrected over the \
+             groups. Agreement: MIG not above MPS, and MPS not above naive, by more than {0}, and below somewhere; Holm-corrected over \
+             the pairs",
             number::percent(threshold)
         ),
         holds,

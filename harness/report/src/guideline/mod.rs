@@ -20,7 +20,7 @@ mod starvation;
 mod thread_limits;
 mod threshold;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -345,11 +345,22 @@ pub(crate) fn separated(cell: &Cell) -> bool {
     cell.record.mode.isolated
 }
 
+/// True if the numbers of both come from the same campaigns, so that their own values may be compared. Means over several origins
+/// are alike only if each has as many runs in both.
+pub(crate) fn together(a: &Cell, b: &Cell) -> bool {
+    let origins = |c: &Cell| {
+        let mut runs = BTreeMap::<usize, usize>::new();
+        c.counted().for_each(|r| *runs.entry(r.origin).or_default() += 1);
+        runs
+    };
+    let (a, b) = (origins(a), origins(b));
+    a == b || a.len() == 1 && a.keys().eq(b.keys())
+}
+
 /// How much more work per second `cell` does than `other` of the same members: from their times, which share no baseline. Of cells
-/// that were not measured in the same campaign from their gains, each over its own baseline.
+/// that were not measured together from their gains, each over its own baseline.
 pub(crate) fn advantage(cell: &Cell, other: &Cell) -> Option<Quantity> {
-    let origins = |c: &Cell| -> BTreeSet<usize> { c.counted().map(|r| r.origin).collect() };
-    if origins(cell) != origins(other) {
+    if !together(cell, other) {
         return cell.get(Key::ThroughputGain)?.over(other.get(Key::ThroughputGain)?);
     }
     match GainBy::of(&cell.record) {

@@ -23,9 +23,9 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let cells: Vec<&Cell> = analysis.groups().filter(usable).collect();
     let gain = |c: &&Cell| c.get(Key::ThroughputGain).map_or(f64::INFINITY, |q| q.estimate);
     let worst = cells.iter().min_by(|a, b| gain(a).total_cmp(&gain(b)));
-    let loses = |c: &&Cell| c.gain_verdict.as_ref().is_some_and(|g| g.verdict == VariableContent::Worse);
+    let is = |c: &Cell, said: VariableContent| c.gain_verdict.as_ref().is_some_and(|g| g.verdict == said);
     let safe = |c: &&Cell| c.get(Key::ThroughputGain).and_then(|q| q.low).is_some_and(|low| low >= 1.0 / (1.0 + threshold));
-    let losers = cells.iter().filter(|c| loses(c)).count();
+    let losers = cells.iter().filter(|c| is(c, VariableContent::Worse)).count();
     let holds = if losers > 0 {
         Holds::No
     } else if !cells.is_empty() && cells.iter().all(safe) {
@@ -33,11 +33,12 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     } else {
         Holds::Open
     };
-    let most = cells.iter().max_by(|a, b| gain(a).total_cmp(&gain(b)));
-    let gains = |c: &&&Cell| c.gain_verdict.as_ref().is_some_and(|g| g.verdict == VariableContent::Better);
-    let advice = match most.filter(gains).and_then(|c| c.get(Key::ThroughputGain)) {
+    // A larger estimate that is undecided hides no gain that is certain.
+    let most = cells.iter().filter(|c| is(c, VariableContent::Better)).max_by(|a, b| gain(a).total_cmp(&gain(b)));
+    let advice = match most.and_then(|c| c.get(Key::ThroughputGain)) {
         Some(q) => format!("Naive sharing costs no throughput, and gains up to {}×.", number::estimate(q)),
-        None => "Naive sharing costs no throughput, and gains none.".into(),
+        None if cells.iter().all(|c| is(c, VariableContent::Same)) => "Naive sharing costs no throughput, and gains none.".into(),
+        None => "Naive sharing costs no throughput.".into(),
     };
     let finding = match worst {
         None => without(analysis, "a throughput gain under naive sharing"),

@@ -1,7 +1,8 @@
 //! The cost of MPS in PCIe traffic.
 
 use super::{
-    Agreement, Evidence, Guideline, Holds, Published, STUDY, agreement, command, held, how_many, matched, on_a_card, worded,
+    Agreement, Evidence, Guideline, Holds, Published, STUDY, agreement, command, held, how_many, matched, on_a_card, together,
+    worded,
 };
 use crate::analysis::{Analysis, Cell};
 use crate::number;
@@ -21,7 +22,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if !on_a_card(analysis) || !read {
         return None;
     }
-    let rate = |a: &Cell, b: &Cell| a.metric(METRIC)?.over(b.metric(METRIC)?);
+    let rate = |a: &Cell, b: &Cell| a.metric(METRIC)?.over(b.metric(METRIC)?).filter(|_| together(a, b));
     let pairs = held(analysis, matched(analysis, "mps", "naive"), rate);
     if pairs.is_empty() {
         return None;
@@ -34,10 +35,11 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         _ => Holds::Open,
     };
     let most = pairs.iter().max_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate));
+    let fewer = if less > 0 { format!(", less in {less}") } else { String::new() };
     let finding = most.map_or_else(String::new, |h| {
         let gibs = h.left.metric(METRIC).map_or_else(String::new, |q| format!(", {} GiB/s", number::gib_number(q.estimate)));
         format!(
-            "MPS moves up to {}× the bytes per second of naive sharing into the GPU (`{}` against `{}`{gibs}); more in {more} of {}.",
+            "MPS moves up to {}× the bytes per second of naive sharing into the GPU (`{}` against `{}`{gibs}); more in {more} of {}{fewer}.",
             number::estimate(&h.ratio),
             h.left.name(),
             h.right.name(),
@@ -48,7 +50,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         holds,
         "Does MPS need more PCIe bandwidth?",
         "Leave PCIe headroom for MPS.",
-        "it needs none beyond that of naive sharing.",
+        if more > 0 { "not every group does." } else { "it needs none beyond that of naive sharing." },
         finding,
     );
     Some(Guideline {

@@ -164,7 +164,8 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             value: f.threshold.clone(),
         }),
         tested: format!(
-            "the sum of solo SMACT at which a hinge through the slowdowns of all groups reaches {limit}; the published 80 % lies in its interval"
+            "the sum of solo SMACT at which a hinge through the slowdowns of all groups reaches {limit}; {GROUPS} groups or more, two on \
+             each side. Agreement: the published 80 % lies in its interval"
         ),
         holds,
         evidence: evidence.collect(),

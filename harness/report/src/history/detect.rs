@@ -113,6 +113,11 @@ impl Judge {
         self.commons.len()
     }
 
+    /// Logarithm of the time that was measured, with the night's common move.
+    pub fn measured(&self, point: &NightPoint) -> f64 {
+        point.x + self.commons.get(point.night).copied().flatten().unwrap_or(0.0)
+    }
+
     /// The cells of this night that appear to have moved, at the lenient level; nothing is stored.
     pub fn suspects(&self, night: &NightlyRun) -> Vec<Suspect> {
         if night.incomplete.is_some() { Vec::new() } else { self.look(night).suspects }

@@ -69,7 +69,10 @@ struct StepJson<'a> {
 #[derive(Serialize)]
 struct PointJson<'a> {
     campaign: Option<&'a str>,
+    /// As measured.
     time_s: f64,
+    /// Without what changed for all cells alike: what is judged.
+    adjusted_time_s: f64,
     repetitions: usize,
 }
 
@@ -142,6 +145,13 @@ fn row<'a>(history: &'a History, row: &CellHistory) -> CellHistoryJson<'a> {
         },
         steps: track.steps.iter().map(step).collect(),
         detectable_step: row.detectable,
-        nights: points.map(|p| PointJson { campaign: id(p.night), time_s: p.x.exp(), repetitions: p.n }).collect(),
+        nights: points
+            .map(|p| PointJson {
+                campaign: id(p.night),
+                time_s: history.judge.measured(p).exp(),
+                adjusted_time_s: p.x.exp(),
+                repetitions: p.n,
+            })
+            .collect(),
     }
 }

@@ -1,6 +1,7 @@
 //! A history as a document: every cell with its nights as a line of dots, grouped by class.
 
 use super::summary::{CellHistory, Class, History, NIGHTS_SHOWN};
+use super::track::NightPoint;
 use super::words;
 use crate::document::{Block, Document, Fact, Section, Table, TableCell, TableLayout, Tone};
 use crate::number;
@@ -96,7 +97,7 @@ fn section(history: &History, &(id, title, about, none, folded, _): &RowClass, r
 /// The meaning of the drawings, and the nights that were not judged.
 fn legend(history: &History) -> Section {
     let how = format!(
-        "Each dot is a night, oldest left, at most {NIGHTS_SHOWN}; up is slower; under the pointer are its value, its campaign, and what changed since the night before. A triangle on the axis marks a night with another commit, driver or other environment. The whisker on the last dot is its 95 % interval, the band the expected range of a quiet night. Changes common to all cells are removed from the dots. A vertical line precedes the first night after a step; a hollow tick at the foot is an incomplete night, not judged, a cross one on which the cell did not run. “Detects” is the smallest step found within three nights in four of five cases."
+        "Each dot is a night, oldest left, at most {NIGHTS_SHOWN}; up is slower; under the pointer are the value measured, its campaign, and what changed since the night before. A triangle on the axis marks a night with another commit, driver or other environment. The whisker on the last dot is its 95 % interval, the band the expected range of a quiet night. Changes common to all cells are removed from the dots. A vertical line precedes the first night after a step; a hollow tick at the foot is an incomplete night, not judged, a cross one on which the cell did not run. “Detects” is the smallest step found within three nights in four of five cases."
     );
     let mut blocks = vec![Block::Remark(how)];
     let shown = history.nights.iter().skip(history.first_shown());
@@ -154,15 +155,19 @@ fn line(history: &History, nights: &Nights, row: &CellHistory) -> Vec<TableCell>
     let longest = track.points.iter().map(|p| p.x.exp()).fold(0.0, f64::max);
     let (per_s, unit) = if longest < 1.0 { (1e3, "ms") } else { (1.0, "s") };
     let head = key.map_or("time", |key| key.head());
-    let caption = format!("{head}, {unit}");
     let points: Vec<_> = track.points.iter().filter(|p| p.night >= first).collect();
+    let measured = |p: &NightPoint| history.judge.measured(p);
+    let moved = points.iter().any(|p| (measured(p) - p.x).abs() > 1e-12);
+    let caption = format!("{head}, {unit}{}", if moved { ", without changes common to all cells" } else { "" });
+    let shown = |log: f64| number::three(log.exp() * per_s);
     let dots = points.iter().map(|p| SparkDot {
         at: p.night - first,
         value: p.x,
         title: format!(
-            "{}: {} {unit}, {}\n{}{}",
+            "{}: {} {unit}{}, {}\n{}{}",
             words::day_of(history, p.night),
-            number::three(p.x.exp() * per_s),
+            shown(measured(p)),
+            if shown(measured(p)) == shown(p.x) { String::new() } else { format!(" ({} without the common change)", shown(p.x)) },
             number::count(p.n, "repetition"),
             history.nights[p.night].id,
             nights.changed.iter().find(|c| c.0 == p.night - first).map_or("", |c| c.1.split_at(c.1.find('\n').unwrap_or(0)).1)
@@ -198,8 +203,8 @@ fn line(history: &History, nights: &Nights, row: &CellHistory) -> Vec<TableCell>
         _ => String::new(),
     };
     let last = points.last().map_or_else(String::new, |p| match quantity::find(&track.quantity) {
-        Some(Key::LatencyP99) => format!("{} {} ms", Key::LatencyP99.head(), number::three(p.x.exp() * 1e3)),
-        key => format!("{} {} s", key.map_or("time", |key| key.head()), number::three(p.x.exp())),
+        Some(Key::LatencyP99) => format!("{} {} ms", Key::LatencyP99.head(), number::three(measured(p).exp() * 1e3)),
+        key => format!("{} {} s", key.map_or("time", |key| key.head()), number::three(measured(p).exp())),
     });
     let said = if what.is_empty() { "quiet".to_string() } else { what.clone() };
     let label = format!("{} over {}: {said}", track.cell, number::count(points.len(), "night"));

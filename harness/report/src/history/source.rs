@@ -41,10 +41,12 @@ pub fn read(runs: &Runs, reports: &Path, experiment: &str, last: Option<&str>) -
         ..NightlySummary::default()
     };
     let mut stored = BTreeSet::new();
-    // A shard lacks the cells of the others: it is no night, what they are merged into is one.
-    let is_night = |m: &Campaign| m.experiment == experiment && m.shard.is_none();
-    for campaign in campaigns.iter().filter(|c| is_night(c.manifest())) {
+    for campaign in campaigns.iter().filter(|c| c.manifest().experiment == experiment) {
         stored.insert(campaign.manifest().id.clone());
+        // A shard lacks the cells of the others; a merge of nights has runs that are in them already.
+        if !campaign.manifest().is_one_execution() {
+            continue;
+        }
         match summary(campaign, &place) {
             Ok(night) => found.nights.push(night),
             Err(e) => found.problems.push(format!("night {} is left out: {e}", campaign.manifest().id)),

@@ -50,7 +50,7 @@ pub struct Bars<'a> {
     pub groups: &'a [BarGroup],
     /// What the bars are compared with, as a line with its interval; its text says what it is: `solo 1.52`.
     pub level: Option<&'a Bar>,
-    /// If panels share a scale: the largest value of all of them.
+    /// If panels share a scale: the largest value of all of them, levels included.
     pub largest: Option<f64>,
     /// A limit that cannot be exceeded, dashed, and its text.
     pub limit: Option<(f64, &'a str)>,
@@ -63,6 +63,8 @@ const HEIGHT: f64 = 240.0;
 /// Width and height of a digit of a number above its bar.
 const DIGIT: f64 = 6.4;
 const LINE: f64 = 12.0;
+/// Above the largest value of panels that share a scale: for numbers of five digits that are written upwards.
+const SHARED_ROOM: f64 = 1.3;
 
 impl Bars<'_> {
     fn bars(&self) -> impl Iterator<Item = &Bar> {
@@ -77,13 +79,21 @@ impl Bars<'_> {
         let largest = self.largest.unwrap_or(own).max(limit.map_or(0.0, |l| l.0));
         let places: Vec<usize> = self.groups.iter().map(|g| g.bars.len()).collect();
         let named = self.bars().any(|b| !b.below.is_empty());
-        let top = if self.level.is_some() { 44.0 } else { 30.0 };
+        let beyond = self.bars().filter_map(|b| b.reference).any(|r| self.ceiling.is_some_and(|highest| r > highest));
+        let top = match (&self.level, beyond) {
+            (None, _) => 30.0,
+            (Some(_), false) => 44.0,
+            // What lies above the axis is written there, below the text of the level.
+            (Some(_), true) => 51.0,
+        };
         // The gutter depends on the axis, and the axis on the room for numbers: two steps are enough.
         let gutter = Axis::from_zero(self.ceiling.unwrap_or(largest)).gutter();
         let slots = Slots::over(WIDTH - gutter - 4.0, &places, BAR).named(named);
         let numbers = Numbers::of(self.bars(), slots.wide);
         let height = HEIGHT - top - 24.0 - slots.sink();
-        let y = Axis::from_zero(self.ceiling.unwrap_or(largest * height / (height - numbers.room())));
+        // A shared scale must not depend on this panel's numbers: where its room is short they are written into the bars.
+        let room = if self.largest.is_some() { SHARED_ROOM } else { height / (height - numbers.room()) };
+        let y = Axis::from_zero(self.ceiling.unwrap_or(largest * room));
         let frame = Frame {
             top,
             bottom: 24.0 + slots.sink(),
@@ -280,6 +290,20 @@ mod tests {
         let body = Bars { caption: "s", groups: &groups, level: Some(&solo), ..Bars::default() }.draw().body;
         assert_eq!((body.matches("class=\"lvl\"").count(), body.matches("class=\"band\"").count()), (2, 1));
         assert!(body.contains("solo 1.50") && body.matches("class=\"bar\"").count() == 1 && body.contains(hue("solo")));
+    }
+
+    #[test]
+    fn panels_of_one_scale_draw_one_value_at_one_height_whatever_else_they_show() {
+        let few = [group("×2", vec![Some(bar("naive", 40.0))])];
+        let many: Vec<BarGroup> = (2..14).map(|n| group(&format!("×{n}"), vec![Some(bar("naive", 40.0)); 3])).collect();
+        let solo = bar("solo", 100.0);
+        let ticks = |groups: &[BarGroup], level| {
+            let body = Bars { caption: "s", groups, level, largest: Some(100.0), ..Bars::default() }.draw().body;
+            assert_eq!(body.contains("class=\"val"), groups.len() == 1, "only the first has room for numbers");
+            ["0", "20", "25", "50", "100", "120", "150"].map(|tick| body.matches(&format!(">{tick}<")).count())
+        };
+        assert_eq!(ticks(&few, Some(&solo)), ticks(&many, Some(&solo)));
+        assert_eq!(ticks(&few, None), ticks(&many, None));
     }
 
     #[test]

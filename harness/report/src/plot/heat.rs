@@ -44,7 +44,14 @@ pub struct Heat<'a> {
     pub row: f64,
 }
 
+/// Characters of a row's name at least, and at most where there are few columns.
 const LABEL: usize = 14;
+const LONG_LABEL: usize = 28;
+/// Width of a column that needs no more.
+const COLUMN: f64 = 60.0;
+/// Width of a character of a row's name, and of what stands beside the name.
+const CHARACTER: f64 = 7.6;
+const BESIDE: f64 = 13.0;
 
 /// The class of a value's shade, 0 to 10, by its logarithm.
 fn shade(value: f64, (low, high): (f64, f64)) -> usize {
@@ -56,9 +63,11 @@ fn shade(value: f64, (low, high): (f64, f64)) -> usize {
 impl Heat<'_> {
     /// Draw it.
     pub fn draw(&self) -> Drawing {
-        let widest =
-            self.rows.iter().map(|n| n.chars().count()).max().unwrap_or(4).clamp(self.caption.chars().count().min(LABEL), LABEL);
-        let left = 13.0 + 7.6 * widest as f64;
+        let room = WIDTH - BESIDE - COLUMN * self.columns.len() as f64;
+        let longest = ((room / CHARACTER) as usize).clamp(LABEL, LONG_LABEL);
+        let caption = self.caption.chars().count().min(longest);
+        let widest = self.rows.iter().map(|n| n.chars().count()).max().unwrap_or(4).clamp(caption, longest);
+        let left = BESIDE + CHARACTER * widest as f64;
         let wide = ((WIDTH - left - 2.0) / self.columns.len().max(1) as f64).min(86.0);
         let across = ((wide / 7.0) as usize).max(3);
         let top = 36.0;
@@ -70,7 +79,7 @@ impl Heat<'_> {
             }
             for (i, (name, row)) in self.rows.iter().zip(self.fields).enumerate() {
                 let y = top + i as f64 * self.row;
-                c.text("rl", (left - 8.0, y + self.row / 2.0 + 4.0), Anchor::End, &cut(name, LABEL));
+                c.text("rl", (left - 8.0, y + self.row / 2.0 + 4.0), Anchor::End, &cut(name, longest));
                 for (k, field) in row.iter().enumerate() {
                     self.field(c, field, (left + k as f64 * wide, y), wide);
                 }

@@ -192,7 +192,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     let rows = rows.into_iter().filter(|(_, parts)| !parts.is_empty());
     let mut facts: Vec<(String, String)> = rows.map(|(label, parts)| (label.to_string(), aligned(parts))).collect();
     let mut put = |label: &str, what: String| facts.push((label.to_string(), what));
-    put("ran on", environment::ran_on(analysis).join(", "));
+    put("ran on", environment::ran_on(analysis, cell).join(", "));
     put("attested", notes::attested(cell));
     for (word, n) in cell.outcomes.iter().filter(|(word, n)| **word != "completed" && **n > 0) {
         put("not used", format!("{n} {}", words::outcome(word)));

@@ -20,6 +20,7 @@ use serde_json::Value;
 pub use cell::{CellJson, MemberJson};
 pub use ordered::Ordered;
 
+use crate::analysis::ReferenceVerdict;
 use crate::guideline::{Agreement, Holds};
 use crate::stats::Quantity;
 
@@ -36,6 +37,8 @@ pub struct ReportJson {
     pub experiment: String,
     pub campaign: String,
     pub created_utc: String,
+    /// The program that measured it, if not collo: what that does not record is unknown.
+    pub measured_by: Option<String>,
     pub device: Device,
     /// The part of the experiment that it is, `1/4`; null for the whole.
     pub shard: Option<String>,
@@ -62,6 +65,8 @@ pub struct ReportJson {
     pub refusals: Vec<Refusal>,
     pub cells: Vec<CellJson>,
     pub guidelines: Vec<AdviceJson>,
+    /// Values that the experiment expects on this device, and whether they were found.
+    pub references: Vec<ReferenceJson>,
     /// Unreadable entries of the campaign's folder.
     pub problems: Vec<String>,
 }
@@ -174,6 +179,23 @@ pub struct EvidenceJson {
 pub struct PublishedJson {
     pub statement: String,
     pub source: String,
+}
+
+/// A value that the experiment expects of a cell.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct ReferenceJson {
+    pub cell: String,
+    pub quantity: String,
+    /// In the unit of the quantity's name.
+    pub value: f64,
+    /// The largest relative distance from it, to either side.
+    pub tolerance_ratio: f64,
+    pub measured: Option<Quantity>,
+    /// `unmeasured` if the cell has no usable value, or the campaign no such cell.
+    #[schemars(with = "String", extend("enum" = ReferenceVerdict::ALL.map(ReferenceVerdict::as_str)))]
+    pub verdict: String,
 }
 
 /// Texts by name: why a quantity is absent.

@@ -1,11 +1,11 @@
 //! From a report to the contents of its file. A number that is not finite is absent.
 
 use super::{
-    AdviceJson, CellJson, CommentJson, Device, EvidenceJson, MemberJson, PublishedJson, Refusal, ReportJson, SCHEMA, Shortened,
-    SurroundingsJson, Thresholds,
+    AdviceJson, CellJson, CommentJson, Device, EvidenceJson, MemberJson, PublishedJson, ReferenceJson, Refusal, ReportJson,
+    SCHEMA, Shortened, SurroundingsJson, Thresholds,
 };
 use crate::Report;
-use crate::analysis::{self, GainBy, environment};
+use crate::analysis::{self, GainBy, ReferenceCheck, environment};
 use crate::guideline::{self, Guideline};
 use crate::quantity::{self, Trait};
 use crate::report_json::cell::GainVerdict;
@@ -26,6 +26,7 @@ impl From<&Report> for ReportJson {
             experiment: c.experiment.clone(),
             campaign: c.id.clone(),
             created_utc: c.created_utc.clone(),
+            measured_by: None,
             device: Device {
                 name: c.device.name.clone(),
                 kind: c.device.kind.clone(),
@@ -52,6 +53,7 @@ impl From<&Report> for ReportJson {
             refusals: refusals.map(|r| Refusal { cell: r.cell, sharing: r.sharing, reason: r.reason, hint: r.hint }).collect(),
             cells: analysis.cells.iter().map(CellJson::from).collect(),
             guidelines: report.guidelines.iter().map(AdviceJson::from).collect(),
+            references: analysis.references().iter().map(ReferenceJson::from).collect(),
             problems: analysis.problems.clone(),
         }
     }
@@ -132,6 +134,19 @@ impl From<&Guideline> for AdviceJson {
             published: g.published.map(|p| PublishedJson { statement: p.statement.into(), source: p.source.into() }),
             command: g.command.clone(),
             summary: g.summary,
+        }
+    }
+}
+
+impl From<&ReferenceCheck> for ReferenceJson {
+    fn from(check: &ReferenceCheck) -> Self {
+        ReferenceJson {
+            cell: check.reference.cell.clone(),
+            quantity: check.reference.quantity.clone(),
+            value: check.reference.value,
+            tolerance_ratio: check.reference.tolerance_ratio,
+            measured: check.measured.clone(),
+            verdict: check.verdict.as_str().into(),
         }
     }
 }

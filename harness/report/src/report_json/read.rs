@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{CellJson, ReportJson, SCHEMA};
+use super::{ReportJson, SCHEMA};
 use crate::analysis::CellVerdict;
 use crate::{Error, Result};
 
@@ -24,7 +24,7 @@ impl ReportJson {
     }
 
     /// A report just made, or read; `what` names it in errors.
-    pub fn of(report: Value, what: &str) -> Result<ReportJson> {
+    pub fn of(mut report: Value, what: &str) -> Result<ReportJson> {
         let not = |reason: String| Error::NotAReport { what: what.into(), reason };
         if !report.is_object() {
             return Err(not("it is not a JSON object".into()));
@@ -37,16 +37,17 @@ impl ReportJson {
             }
             Some(_) => {}
         }
-        if !report["cells"].is_array() {
+        let Some(cells) = report["cells"].as_array_mut() else {
             return Err(not("it has no list `cells`".into()));
+        };
+        // Earlier reports have one word, `void`, for both; later ones say themselves which it is.
+        let no_memory =
+            |c: &Value| c["validity"] == "void" && c["outcome"] == "out_of_memory" && c["repetitions"].as_u64().unwrap_or(0) == 0;
+        for cell in cells.iter_mut().filter(|c| no_memory(c)) {
+            cell["validity"] = CellVerdict::OutOfMemory.as_str().into();
         }
-        let mut read: ReportJson =
+        let read: ReportJson =
             serde_path_to_error::deserialize(report).map_err(|e| not(format!("`{}`: {}", e.path(), e.inner())))?;
-        // Earlier reports have one word for both.
-        let no_memory = |c: &&mut CellJson| c.validity == CellVerdict::Discarded.as_str() && c.outcome == "out_of_memory";
-        for cell in read.cells.iter_mut().filter(no_memory).filter(|c| c.repetitions == 0) {
-            cell.validity = CellVerdict::OutOfMemory.as_str().into();
-        }
         match read.cells.iter().position(|cell| cell.label.is_empty()) {
             Some(i) => Err(not(format!("cell {} has no label", i + 1))),
             None if read.device.name.is_empty() => Err(not("it has no device with a name".into())),
@@ -94,12 +95,14 @@ mod tests {
             cell("b", "completed", "void"),
             cell("c", "out_of_memory", "void"),
             cell("d", "out_of_memory", "out_of_memory"),
+            // Some of its runs fitted, and none of those can be used.
+            cell("e", "out_of_memory", "discarded"),
         ];
         let report =
             json!({ "schema": 2, "campaign": "c", "device": { "name": "d" }, "informative": ["--force"], "cells": cells });
         let read = ReportJson::of(report, "x").unwrap();
         let words: Vec<&str> = read.cells.iter().map(|c| c.validity.as_str()).collect();
-        assert_eq!(words, ["indicative", "discarded", "out_of_memory", "out_of_memory"]);
+        assert_eq!(words, ["indicative", "discarded", "out_of_memory", "out_of_memory", "discarded"]);
         assert_eq!(read.indicative, ["--force"]);
     }
 

@@ -1,8 +1,8 @@
 //! The anchors of the page: rows of cells, and reasons for their validity.
 
-use collo_store::Verdict;
+use std::collections::BTreeMap;
 
-use crate::analysis::{Analysis, Cell};
+use crate::analysis::{Analysis, Cell, CellVerdict};
 
 /// With more cells the page has only the most informative rows.
 pub const TOO_MANY: usize = 2000;
@@ -19,9 +19,9 @@ pub fn cell_id(analysis: &Analysis, label: &str) -> String {
 /// Maximum number of reasons that the page lists; more are in `report.json`.
 pub const REASONS: usize = 200;
 
-/// Cells that are not valid for the same reasons.
+/// Cells of one verdict for the same reasons.
 pub struct ReasonGroup<'a> {
-    pub verdict: Verdict,
+    pub verdict: CellVerdict,
     pub reasons: &'a [String],
     /// In the order of the plan.
     pub cells: Vec<&'a Cell>,
@@ -30,14 +30,14 @@ pub struct ReasonGroup<'a> {
 /// The cells whose validity needs a reason, those with the same ones together, in the order of the plan.
 pub fn with_reasons(analysis: &Analysis) -> Vec<ReasonGroup<'_>> {
     let mut groups: Vec<ReasonGroup> = Vec::new();
+    let mut places = BTreeMap::<(CellVerdict, &[String]), usize>::new();
     for cell in analysis.cells.iter().filter(|c| !c.validity.reasons.is_empty()) {
-        let same = |g: &&mut ReasonGroup| g.verdict == cell.validity.verdict && *g.reasons == cell.validity.reasons;
-        match groups.iter_mut().find(same) {
-            Some(group) => group.cells.push(cell),
-            None => {
-                groups.push(ReasonGroup { verdict: cell.validity.verdict, reasons: &cell.validity.reasons, cells: vec![cell] })
-            }
-        }
+        let (verdict, reasons) = (cell.verdict(), cell.validity.reasons.as_slice());
+        let at = *places.entry((verdict, reasons)).or_insert_with(|| {
+            groups.push(ReasonGroup { verdict, reasons, cells: Vec::new() });
+            groups.len() - 1
+        });
+        groups[at].cells.push(cell);
     }
     groups
 }

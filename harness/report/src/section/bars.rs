@@ -1,7 +1,7 @@
 //! Bars of one reading, a panel for each workload.
 
 use super::figure::{failure, figure, hover, indicative_note, interval, whiskers};
-use super::panels::{describe, drawn};
+use super::panels::{describe, describe_alone, drawn};
 use super::places::{Places, alone_on_slice, compute_slices, drawn_as, places_note};
 use super::values::{Reading, values};
 use crate::analysis::{Analysis, Cell};
@@ -61,49 +61,60 @@ impl<'a> BarSpec<'a> {
     }
 }
 
+/// One panel before it is drawn.
+struct BarPanel<'a> {
+    workload: &'a str,
+    /// Its members run alone on slices.
+    alone: bool,
+    groups: Vec<BarGroup>,
+    /// Solo, if no bar is.
+    level: Option<Bar>,
+}
+
 /// Panels of bars: per workload one of groups by degree with a bar for each mode and solo as a line, and one of its members alone
 /// on slices; and the sentence about what is left out.
 pub fn bar_panels(analysis: &Analysis, spec: &BarSpec) -> (Vec<Panel>, String) {
     let (workloads, left_out) = drawn(analysis, &|c| (spec.get)(c).is_some());
-    let mut of: Vec<(&str, bool, Vec<BarGroup>)> = Vec::new();
+    let mut of: Vec<BarPanel> = Vec::new();
     for workload in &workloads {
         let Places { mut groups, slices } = Places::of(analysis, workload, false);
         if groups.is_empty() && slices.is_empty() {
             groups = Places::of(analysis, workload, true).groups;
         }
+        // Of a merged campaign the one that was measured where these cells were.
+        let solo = |cells: &[&Cell]| {
+            let cell = analysis.solo_beside(cells.iter().flat_map(|c| c.counted()), workload)?;
+            let bar = spec.bar(cell);
+            let said = (spec.get)(cell)
+                .map_or_else(|| bar.failure.clone().unwrap_or_else(|| "not measured".into()), |q| long(&q, spec.factor));
+            Some(Bar { text: format!("solo {said}"), ..bar })
+        };
+        let cells: Vec<&Cell> = groups.iter().flat_map(|(_, cells)| cells).copied().flatten().collect();
         let group = |(degree, cells): (u32, Vec<Option<&Cell>>)| BarGroup {
             label: format!("×{degree}"),
             bars: cells.into_iter().map(|c| c.map(|c| spec.bar(c))).collect(),
         };
         if !groups.is_empty() {
-            of.push((workload, false, groups.into_iter().map(group).collect()));
+            let level = if cells.iter().any(|c| c.record.sharing == "solo") { None } else { solo(&cells) };
+            of.push(BarPanel { workload, alone: false, groups: groups.into_iter().map(group).collect(), level });
         }
         let slice =
             |c: &&Cell| BarGroup { label: compute_slices(c).unwrap_or_else(|| "MIG".into()), bars: vec![Some(spec.bar(c))] };
         if !slices.is_empty() {
-            of.push((workload, true, slices.iter().map(slice).collect()));
+            of.push(BarPanel { workload, alone: true, groups: slices.iter().map(slice).collect(), level: solo(&slices) });
         }
     }
     // Sharing first; what a slice is worth is another question.
-    of.sort_by_key(|(_, alone, _)| *alone);
-    let solo = |workload: &str, groups: &[BarGroup]| {
-        let drawn = groups.iter().flat_map(|g| g.bars.iter().flatten()).any(|b| b.sharing == "solo");
-        let cell = analysis.solo(workload).filter(|_| !drawn)?;
-        let bar = spec.bar(cell);
-        let said = (spec.get)(cell)
-            .map_or_else(|| bar.failure.clone().unwrap_or_else(|| "not measured".into()), |q| long(&q, spec.factor));
-        Some(Bar { text: format!("solo {said}"), ..bar })
-    };
-    let all = of.iter().flat_map(|(_, _, groups)| groups).flat_map(|g| g.bars.iter().flatten()).filter_map(Bar::reach);
-    let largest = Some(reach(all)).filter(|_| spec.shared);
-    let panel = |(workload, alone, groups): &(&str, bool, Vec<BarGroup>)| {
+    of.sort_by_key(|p| p.alone);
+    let bars = of.iter().flat_map(|p| p.groups.iter().flat_map(|g| g.bars.iter().flatten()).chain(&p.level));
+    let largest = Some(reach(bars.filter_map(Bar::reach))).filter(|_| spec.shared);
+    let panel = |BarPanel { workload, alone, groups, level }: &BarPanel| {
         let (title, mut subtitle) = describe(analysis, workload);
         let mut label = format!("{} of {title} by degree and sharing mode", spec.what);
         if *alone {
-            subtitle = "alone on a slice".into();
+            subtitle = describe_alone(analysis, workload);
             label = format!("{} of {title} alone on each slice", spec.what);
         }
-        let level = solo(workload, groups);
         let bars =
             Bars { caption: spec.caption, groups, level: level.as_ref(), largest, limit: spec.limit, ceiling: spec.ceiling };
         Panel { title, subtitle, label, drawing: bars.draw() }

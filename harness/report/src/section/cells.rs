@@ -149,8 +149,9 @@ fn chosen(analysis: &Analysis, rows: usize) -> Vec<&Cell> {
         cells.sort_by(|a, b| failed(b).cmp(&failed(a)).then(told(b).total_cmp(&told(a))));
         // Failures are told first, but they leave room for the rest.
         let failures = cells.iter().filter(|c| failed(c)).count();
-        if failures > rows / 2 {
-            cells.drain(rows / 2..failures);
+        let most = (rows / 2).max(rows.saturating_sub(cells.len() - failures));
+        if failures > most {
+            cells.drain(most..failures);
         }
         cells.truncate(rows);
     }

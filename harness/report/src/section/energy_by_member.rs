@@ -99,7 +99,7 @@ fn parts(analysis: &Analysis, cell: &Cell) -> Result<Vec<Part>, &'static str> {
     let power_w = mean(cell.counted().filter_map(|r| Some(r.energy?.power_w)).collect()).ok_or("its energy was not measured")?;
     let idle_w = mean(cell.counted().filter_map(|r| r.idle_w).collect()).ok_or("the idle power is unknown")?;
     let weight = |member: &crate::analysis::Member| {
-        let alone = analysis.solo(&member.spec.solo)?.metric(Key::SmActive)?.estimate;
+        let alone = analysis.solo_beside(cell.counted(), &member.spec.solo)?.metric(Key::SmActive)?.estimate;
         Some(alone / member.get(Key::Slowdown)?.estimate)
     };
     let weights: Option<Vec<f64>> = cell.members.iter().map(weight).collect();

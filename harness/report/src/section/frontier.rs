@@ -4,7 +4,7 @@ use collo_store::{Sharing, without_mode};
 
 use super::figure::{figure as finished, legend_of};
 use super::mixed;
-use super::panels::{PANELS, by_workload, describe};
+use super::panels::{PANELS, by_workload, degrees, describe};
 use super::refused;
 use super::values::label;
 use crate::analysis::{Analysis, Cell};
@@ -72,13 +72,7 @@ fn uniform(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> Panel {
     let capacity = analysis.campaign.device.memory_bytes.map(|b| b as f64);
     let name = cells.first().map_or("", |c| c.record.members[0].workload.as_str());
     let refused = refused::of_workload(analysis, workload, cells);
-    let mut degrees: Vec<u32> = cells.iter().map(|c| c.record.degree).chain(refused.iter().map(|r| r.degree)).collect();
-    degrees.sort_unstable();
-    degrees.dedup();
-    while degrees.len() > COLUMNS {
-        // The ends and the edge of what fits matter most: thin the middle of what ran.
-        degrees.remove(degrees.len() / 2);
-    }
+    let (degrees, _) = degrees(cells.iter().map(|c| c.record.degree).chain(refused.iter().map(|r| r.degree)), COLUMNS);
     let mut modes: Vec<&str> = cells.iter().map(|c| c.record.sharing.as_str()).chain(refused.iter().map(|r| r.sharing)).collect();
     modes.sort_by_key(|m| mode_order(m));
     modes.dedup();

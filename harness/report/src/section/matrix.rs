@@ -1,9 +1,7 @@
 //! The gain of every workload by mode and degree: the first figure of the page.
 
-use collo_store::without_mode;
-
 use super::figure::{failure, figure, hover, legend, tags};
-use super::panels::by_workload;
+use super::panels::{by_workload, called, degrees};
 use super::refused::{self, Refused};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Figure, Table, TableCell};
@@ -29,16 +27,13 @@ pub fn of(analysis: &Analysis) -> Option<Figure> {
     let shared = |c: &&Cell| c.record.degree > 1 && !c.serves();
     let all: Vec<(&str, Vec<&Cell>)> = by_workload(analysis).into_iter().filter(|(_, cells)| cells.iter().any(shared)).collect();
     let beyond = all.len().saturating_sub(ROWS);
-    let bare = |cells: &[&Cell]| cells[0].record.members[0].workload.clone();
-    let named = |workload: &str, cells: &[&Cell]| {
-        let again = all.iter().filter(|(_, other)| bare(other) == bare(cells)).count() > 1;
-        if again { without_mode(workload) } else { bare(cells) }
-    };
+    let names: Vec<&str> = all.iter().map(|(_, cells)| cells[0].record.members[0].workload.as_str()).collect();
     let rows: Vec<MatrixRow> = all
         .iter()
+        .zip(&names)
         .take(ROWS)
-        .map(|(workload, cells)| MatrixRow {
-            name: named(workload, cells),
+        .map(|((workload, cells), name)| MatrixRow {
+            name: called(workload, name, names.iter().copied()),
             cells: cells.iter().copied().filter(shared).collect(),
             refused: refused::of_workload(analysis, workload, cells),
         })
@@ -49,15 +44,8 @@ pub fn of(analysis: &Analysis) -> Option<Figure> {
     if rows.iter().flat_map(|r| &r.cells).all(|c| c.repetitions.is_empty()) {
         return None;
     }
-    let mut degrees: Vec<u32> = rows.iter().flat_map(|r| &r.cells).map(|c| c.record.degree).collect();
-    degrees.extend(rows.iter().flat_map(|r| &r.refused).map(|r| r.degree).filter(|d| *d > 1));
-    degrees.sort_unstable();
-    degrees.dedup();
-    let thinned = degrees.len() > COLUMNS;
-    while degrees.len() > COLUMNS {
-        // Both ends say most: how it begins, and what still fits.
-        degrees.remove(degrees.len() / 2);
-    }
+    let refused = rows.iter().flat_map(|r| &r.refused).map(|r| r.degree).filter(|d| *d > 1);
+    let (degrees, thinned) = degrees(rows.iter().flat_map(|r| &r.cells).map(|c| c.record.degree).chain(refused), COLUMNS);
     let mut modes: Vec<&str> = rows.iter().flat_map(|r| &r.cells).map(|c| c.record.sharing.as_str()).collect();
     modes.extend(rows.iter().flat_map(|r| &r.refused).filter(|r| r.degree > 1).map(|r| r.sharing));
     modes.sort_by_key(|m| mode_order(m));
@@ -90,7 +78,7 @@ pub fn of(analysis: &Analysis) -> Option<Figure> {
     if beyond > 0 {
         caption += &format!(" Drawn: the first {ROWS} workloads; {beyond} more are in the table of all cells.");
     }
-    if thinned {
+    if thinned > 0 {
         caption += " Degrees in the middle are left out; all are under Throughput gain.";
     }
     if more_modes > 0 {

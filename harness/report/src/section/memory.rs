@@ -2,7 +2,7 @@
 
 use super::absent::{nothing, without};
 use super::figure::{failure, figure, hover, indicative_note, interval};
-use super::panels::{describe, drawn};
+use super::panels::{describe, describe_alone, drawn};
 use super::places::{Places, compute_slices, drawn_as};
 use super::values::{Reading, values_of};
 use crate::Report;
@@ -100,7 +100,7 @@ pub fn panels(analysis: &Analysis, key: Key, caption: &str, factor: f64, capacit
         let stacks: Vec<Stack> = slices.iter().map(|c| stack(c, &label(c), key, factor, alone)).collect();
         if !stacks.is_empty() {
             let label = format!("{caption} of {title} alone on each slice");
-            alone_panels.push(panel(stacks, "alone on a slice".into(), label));
+            alone_panels.push(panel(stacks, describe_alone(analysis, workload), label));
         }
     }
     // Sharing first; what a slice is worth is another question.

@@ -74,14 +74,12 @@ fn groups<'a>(mixed: &[&'a Cell]) -> Vec<MixedGroup<'a>> {
     found
 }
 
-/// The sum of the members' solo makespans, with the interval resulting from those of the terms.
-fn in_turn(analysis: &Analysis, cell: &Cell) -> Option<Quantity> {
-    let each: Vec<(&str, Quantity)> = cell
-        .record
-        .members
-        .iter()
-        .map(|m| Some((m.solo.as_str(), analysis.solo_beside(cell.counted(), &m.solo)?.get(Key::Makespan)?.clone())))
-        .collect::<Option<_>>()?;
+/// The sum of the members' solo makespans, with the interval resulting from those of the terms; `None` if no baseline is of the
+/// origin of all these cells.
+fn in_turn(analysis: &Analysis, cells: &[&Cell]) -> Option<Quantity> {
+    let solo = |label: &str| analysis.solo_beside(cells.iter().flat_map(|c| c.counted()), label)?.get(Key::Makespan).cloned();
+    let members = &cells.first()?.record.members;
+    let each: Vec<(&str, Quantity)> = members.iter().map(|m| Some((m.solo.as_str(), solo(&m.solo)?))).collect::<Option<_>>()?;
     let estimate: f64 = each.iter().map(|(_, q)| q.estimate).sum();
     // The same baseline counts as often as it has copies, and errs alike for all of them.
     let mut squares = 0.0;
@@ -155,7 +153,7 @@ fn plots(analysis: &Analysis, groups: &[MixedGroup]) -> Block {
 
 fn levels(analysis: &Analysis, group: &MixedGroup, factor: f64) -> LevelRow {
     let mut levels = Vec::new();
-    if let Some(q) = in_turn(analysis, group.cells[0]) {
+    if let Some(q) = in_turn(analysis, &group.cells) {
         levels.push(LevelBar {
             sharing: "solo".into(),
             value: Some(q.estimate * factor),

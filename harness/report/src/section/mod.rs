@@ -45,6 +45,7 @@ pub use cells::brief as brief_cells;
 pub use energy_by_member::EnergyModel;
 pub use figure::tags;
 pub use head::document;
+pub use panels::{called, degrees};
 
 /// Every section, in print order.
 fn all(report: &Report) -> Vec<Section> {

@@ -1,7 +1,7 @@
 //! Sentences about a campaign as a whole: its title, how its intervals were made, what is absent, caveats about its numbers. The
 //! terminal, the page, Markdown and exports share them.
 
-use collo_store::AttestationVerdict;
+use collo_store::{AttestationVerdict, SAMPLING_OFF};
 
 use crate::analysis::{Analysis, Cell, CellVerdict};
 use crate::format::words;
@@ -61,6 +61,9 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
         (None, false) => {}
     }
     let mut facts = Vec::new();
+    if analysis.cells.iter().flat_map(|c| c.counted()).any(|r| !r.record().is_sampled()) {
+        facts.push(format!("{SAMPLING_OFF}: no power, activity or CPU load was recorded"));
+    }
     let ran = analysis.cells.iter().any(|c| !c.counted.is_empty());
     let trains = analysis.cells.iter().any(|c| !c.counted.is_empty() && !c.serves());
     if ran && trains && analysis.cells.iter().all(|c| c.get(Key::EnergyPerEpoch).is_none()) {
@@ -112,12 +115,22 @@ pub fn verdicts(analysis: &Analysis) -> String {
 /// What a merged campaign comes from, and how its numbers are compared.
 pub fn merged(analysis: &Analysis) -> Option<String> {
     let origins = &analysis.campaign.origins;
-    let each: Vec<String> = origins.iter().map(collo_store::Origin::text).collect();
-    let spread = analysis.spread_of_solos().map(|ratio| format!("; baselines differ by up to {}", number::percent(ratio - 1.0)));
+    let mut places: Vec<(String, Vec<String>)> = Vec::new();
+    for origin in origins {
+        let shard = origin.shard.map(|shard| format!(" (shard {shard})")).unwrap_or_default();
+        let (place, id) = (origin.place(), format!("{}{shard}", collo_store::last_part(&origin.campaign)));
+        match places.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, ids)) => ids.push(id),
+            None => places.push((place, vec![id])),
+        }
+    }
+    let each: Vec<String> = places.iter().map(|(place, ids)| format!("{} on {place}", ids.join(", "))).collect();
+    let spread =
+        analysis.spread_of_baselines().map(|ratio| format!("; baselines differ by up to {}", number::percent(ratio - 1.0)));
     (!origins.is_empty()).then(|| {
         format!(
             "merged from {}; each group is compared with the baselines of its own part, solo rows are means over all parts{}",
-            each.join(" and "),
+            each.join("; "),
             spread.unwrap_or_default()
         )
     })

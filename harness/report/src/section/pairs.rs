@@ -3,6 +3,7 @@
 use collo_store::without_mode;
 
 use super::figure::{failure, figure, legend, tags, told};
+use super::panels::called;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Figure, Table, TableCell};
 use crate::number;
@@ -56,14 +57,9 @@ pub fn heat(analysis: &Analysis) -> Option<Figure> {
     }
     let beyond = solos.len().saturating_sub(NAMES);
     solos.truncate(NAMES);
-    let bare = |solo: &str| {
-        let spec = all.iter().flat_map(|d| &d.cell.record.members).find(|m| m.solo == solo);
-        spec.map_or_else(|| solo.to_string(), |m| m.workload.clone())
-    };
-    let names: Vec<String> = solos
-        .iter()
-        .map(|s| if solos.iter().filter(|o| bare(o) == bare(s)).count() > 1 { without_mode(s) } else { bare(s) })
-        .collect();
+    let spec = |solo: &str| all.iter().flat_map(|d| &d.cell.record.members).find(|m| m.solo == solo);
+    let bare: Vec<&str> = solos.iter().map(|solo| spec(solo).map_or(*solo, |m| m.workload.as_str())).collect();
+    let names: Vec<String> = solos.iter().zip(&bare).map(|(solo, name)| called(solo, name, bare.iter().copied())).collect();
     let drawn = || all.iter().filter(|d| solos.contains(&d.suffers) && solos.contains(&d.causes));
     let low = drawn().map(|d| d.slowdown.estimate).fold(1.0, f64::min);
     // Half as long again is dark enough: a single slowdown of 1 % is none.

@@ -1,4 +1,6 @@
-//! The workloads that a figure has panels of, and their titles.
+//! The workloads and degrees that a figure has room for, and their names.
+
+use collo_store::without_mode;
 
 use crate::analysis::{Analysis, Cell};
 use crate::plot::cut;
@@ -26,6 +28,32 @@ pub fn describe(analysis: &Analysis, workload: &str) -> (String, String) {
         parts.push(format!("batch {b}"));
     }
     (spec.workload.clone(), parts.join(", "))
+}
+
+/// The same in grey for a panel of its member alone on slices.
+pub fn describe_alone(analysis: &Analysis, workload: &str) -> String {
+    let spec = analysis.of_workload(workload).find_map(|c| c.record.members.first());
+    let batch = spec.and_then(|spec| spec.batch_size).map(|b| format!(", batch {b}")).unwrap_or_default();
+    format!("alone on a slice{batch}")
+}
+
+/// A workload as people call it: by its name alone, with its settings if several of all those named together share it. In: its label,
+/// its name, and the names of all, its own included.
+pub fn called<'a>(workload: &str, name: &str, all: impl Iterator<Item = &'a str>) -> String {
+    if all.filter(|other| *other == name).count() > 1 { without_mode(workload) } else { name.to_string() }
+}
+
+/// Each degree once in their order, at most so many, and how many were left out in the middle: both ends say most, how it begins and
+/// what still fits.
+pub fn degrees(all: impl Iterator<Item = u32>, most: usize) -> (Vec<u32>, usize) {
+    let mut degrees: Vec<u32> = all.collect();
+    degrees.sort_unstable();
+    degrees.dedup();
+    let left_out = degrees.len().saturating_sub(most);
+    for _ in 0..left_out {
+        degrees.remove(degrees.len() / 2);
+    }
+    (degrees, left_out)
 }
 
 /// Maximum panels of one figure: a page of hundreds is unreadable.
@@ -56,4 +84,22 @@ pub fn drawn<'a>(analysis: &'a Analysis, has: &dyn Fn(&Cell) -> bool) -> (Vec<&'
         format!(" Drawn: the first {PANELS} workloads; {left_out} more are in the cell table or `report.json`.")
     };
     (of.into_iter().take(PANELS).map(|(w, _)| w).collect(), said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_its_settings_only_where_two_share_it() {
+        let all = || ["tiny", "small", "tiny"].into_iter();
+        assert_eq!(called("small solo b32", "small", all()), "small");
+        assert_eq!(called("tiny solo b32", "tiny", all()), "tiny b32");
+    }
+
+    #[test]
+    fn of_too_many_degrees_both_ends_stay() {
+        assert_eq!(degrees([4, 1, 2, 2, 3, 8, 16].into_iter(), 4), (vec![1, 2, 8, 16], 2));
+        assert_eq!(degrees([2, 1].into_iter(), 4), (vec![1, 2], 0));
+    }
 }

@@ -22,7 +22,7 @@ pub fn section(analysis: &Analysis) -> Section {
     facts.extend(known.map(|(name, text)| (environment::word(&name).to_string(), text)));
     let mut put =
         |name: &str, value: Option<String>| facts.extend(value.filter(|v| !v.is_empty()).map(|v| (name.to_string(), v)));
-    put("precision", environment::precision(analysis));
+    put("precision", environment::precision(&analysis.cells.iter().collect::<Vec<_>>()));
     put("load at the start", m.load_1min.map(|l| format!("{l:.2}")));
     put("not passed on to members", Some(m.withheld.join(", ")));
     put("order", Some(format!("shuffled by seed {}, {} epochs per member", c.plan.seed, c.plan.epochs)));

@@ -1,10 +1,14 @@
 //! How far the numbers can be trusted: sampling, drift, skew, attestation, what was left alone.
 
+use std::collections::BTreeSet;
+
+use collo_store::Cooling;
+
 use super::absent::without;
 use super::anchor::{REASONS, with_reasons};
 use super::figure::tags;
 use super::values::label;
-use crate::analysis::{Analysis, Cell, ReferenceVerdict};
+use crate::analysis::{Analysis, Cell, Drift, ReferenceVerdict};
 use crate::document::{Block, Row, Section, Table, TableCell};
 use crate::number;
 use crate::quantity::Key;
@@ -116,11 +120,7 @@ fn reasons(analysis: &Analysis) -> Table {
             [only] => label(analysis, only),
             _ => TableCell::with_note(number::count(group.cells.len(), "cell"), some_names(&group.cells)),
         };
-        let cells = vec![
-            who,
-            TableCell::text(group.cells.first().map_or("", |c| c.verdict().text())),
-            TableCell::text(group.reasons.join("; ")),
-        ];
+        let cells = vec![who, TableCell::text(group.verdict.text()), TableCell::text(group.reasons.join("; "))];
         table.rows.push(Row { id: format!("why-{i}"), cells, ..Row::default() });
     }
     table
@@ -149,17 +149,22 @@ fn notes(analysis: &Analysis) -> Vec<String> {
         let allowed = number::milliseconds(analysis.campaign.thresholds.start_skew_s);
         notes.push(format!("Start skew: {} at worst (limit {allowed}).", number::milliseconds(worst)));
     }
-    notes.extend(cooling(analysis));
+    let runs = analysis.cells.iter().flat_map(|c| &c.repetitions);
+    notes.extend(cooling(&runs.filter_map(|r| r.record().cooling.as_ref()).collect::<Vec<_>>()));
     let drifts = &analysis.drifts;
     if let Some(worst) = drifts.iter().max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs())) {
-        let large = drifts.iter().filter(|d| d.is_large).count();
+        // A block has a drift of each baseline.
+        let blocks = |wanted: &dyn Fn(&Drift) -> bool| {
+            drifts.iter().filter(|d| wanted(d)).map(|d| d.block).collect::<BTreeSet<u32>>().len()
+        };
+        let (large, all) = (blocks(&|d| d.is_large), blocks(&|_| true));
         let allowed = number::percent(analysis.campaign.thresholds.baseline_drift_ratio);
         notes.push(format!(
             "Baseline drift: {:+.1} % at worst (`{}`, block {}); {large} of {} beyond {allowed}. Intervals include it.",
             (worst.ratio - 1.0) * 100.0,
             worst.cell,
             worst.block,
-            number::count(drifts.len(), "block")
+            number::count(all, "block")
         ));
     }
     let waited = analysis.cells.iter().flat_map(|c| &c.members).filter_map(|m| m.get(Key::InvoluntarySwitches));
@@ -193,18 +198,39 @@ fn notes(analysis: &Analysis) -> Vec<String> {
 }
 
 /// How long a thermal gate made runs wait.
-fn cooling(analysis: &Analysis) -> Option<String> {
-    let all: Vec<_> = analysis.cells.iter().flat_map(|c| &c.repetitions).filter_map(|r| r.record().cooling.as_ref()).collect();
+fn cooling(all: &[&Cooling]) -> Option<String> {
     let limit = all.iter().filter_map(|c| c.limit_c).reduce(f64::max)?;
     let idle = all.iter().filter_map(|c| c.idle_c).reduce(f64::min)?;
     let longest = all.iter().map(|c| c.waited_s).reduce(f64::max)?;
-    let missed = all.iter().filter(|c| !c.is_reached()).count();
+    let warmer = all.iter().filter(|c| c.to_c.zip(c.limit_c).is_some_and(|(to_c, limit_c)| to_c > limit_c)).count();
+    let unread = all.iter().filter(|c| !c.is_reached()).count() - warmer;
     let runs = number::count(all.len(), "run");
+    let unread =
+        if unread > 0 { format!("; the temperature before {} was not read", number::runs(unread)) } else { String::new() };
     Some(format!(
-        "Cooldown: {runs} waited for {limit} °C (idle {idle} °C), {longest:.0} s at most; {missed} began warmer than that."
+        "Cooldown: {runs} waited for {limit} °C (idle {idle} °C), {longest:.0} s at most; {warmer} began warmer than that{unread}."
     ))
 }
 
 fn finding(analysis: &Analysis) -> String {
     format!("{}.", crate::section::notes::verdicts(analysis))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_whose_temperature_was_not_read_did_not_begin_warmer() {
+        let run = |to_c| Cooling { idle_c: Some(30.0), limit_c: Some(35.0), from_c: Some(60.0), to_c, waited_s: 12.0 };
+        let (cool, warm, unread) = (run(Some(35.0)), run(Some(41.0)), run(None));
+        assert_eq!(
+            cooling(&[&cool, &warm, &unread]).as_deref(),
+            Some(
+                "Cooldown: 3 runs waited for 35 °C (idle 30 °C), 12 s at most; 1 began warmer than that; the temperature before 1 run was not read."
+            )
+        );
+        assert!(cooling(&[&cool]).is_some_and(|said| said.ends_with("0 began warmer than that.")));
+        assert_eq!(cooling(&[]), None);
+    }
 }

@@ -22,7 +22,7 @@ pub fn reading(cell: &Cell, key: Key) -> Option<Quantity> {
     cell.get(key).or_else(|| cell.metric(key)).cloned()
 }
 
-/// Maximum rows of a figure's table: more are in `report.json`.
+/// Maximum rows of a figure's table on the page: more are in its CSV.
 pub const VALUES: usize = 240;
 
 /// The head of every figure's table: the cell, with a link to its row.
@@ -30,12 +30,12 @@ pub fn label(analysis: &Analysis, cell: &Cell) -> TableCell {
     TableCell { link: cell_id(analysis, cell.name()), ..TableCell::text(cell.name()) }
 }
 
-/// State in a table's caption what was left out of it.
+/// Let people see the first rows of a long table, and its caption say so; a figure's CSV has all.
 pub fn cut_rows(table: &mut Table) {
     let all = table.rows.len();
     if all > VALUES {
-        table.rows.truncate(VALUES);
-        table.caption = format!("The first {VALUES} of {all} cells; all are in report.json");
+        table.shown = Some(VALUES);
+        table.caption = format!("The first {VALUES} of {all} rows; a figure's CSV has all of them, report.json all cells");
     }
 }
 
@@ -57,11 +57,7 @@ pub fn values_of(analysis: &Analysis, wanted: &[(&str, Reading, f64)], of: &dyn 
         .map(|(w, _)| w)
         .collect();
     let of = |c: &Cell| of(c) && c.workload().is_none_or(|w| read.contains(&w));
-    let all = analysis.cells.iter().filter(|c| of(c)).count();
-    if all > VALUES {
-        table.caption = format!("The first {VALUES} of {all} cells; all are in report.json");
-    }
-    for cell in analysis.cells.iter().filter(|c| of(c)).take(VALUES) {
+    for cell in analysis.cells.iter().filter(|c| of(c)) {
         let mut row = vec![label(analysis, cell)];
         let mut runs = String::new();
         for (i, (_, get, factor)) in wanted.iter().enumerate() {
@@ -81,6 +77,7 @@ pub fn values_of(analysis: &Analysis, wanted: &[(&str, Reading, f64)], of: &dyn 
         row.extend([TableCell::text(runs), TableCell::text(cell.verdict().text())]);
         table.row(row);
     }
+    cut_rows(&mut table);
     table.tags = tags(analysis);
     table
 }

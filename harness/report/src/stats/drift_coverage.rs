@@ -46,7 +46,8 @@ impl Machine {
         (0..runs).map(|i| pace(i, random)).collect()
     }
 
-    /// The mean of a group's change less that of a baseline, in the long run.
+    /// The mean of a group's change less that of a baseline, in the long run: beside bursts the truth is the mean ratio on a machine
+    /// disturbed so, which is not that on a quiet one.
     fn bias(self) -> f64 {
         if self == Machine::Bursts { 0.5 * 0.3 * (0.25 - 0.05) } else { 0.0 }
     }
@@ -118,7 +119,7 @@ fn coverage(machine: Machine, families: usize, groups: usize, repetitions: usize
 #[test]
 fn intervals_cover_the_truth_on_machines_that_drift() {
     for machine in MACHINES {
-        for (families, groups) in [(1, 2), (8, 4), (2, 20)] {
+        for (families, groups) in [(1, 1), (1, 2), (8, 4), (2, 20)] {
             for repetitions in [2, 3, 5, 10] {
                 let (rate, total, width) = coverage(machine, families, groups, repetitions);
                 let what = format!("{machine:?}, {families} families of {groups}, {repetitions} repetitions");
@@ -126,7 +127,9 @@ fn intervals_cover_the_truth_on_machines_that_drift() {
                 let two_se = 2.0 * (0.95f64 * 0.05 / total as f64).sqrt();
                 // A step inside one of two blocks is taken for noise of all of them: then intervals are too wide.
                 let most = if machine == Machine::Step { 0.98 } else { 0.97 };
-                assert!(rate > 0.93 - two_se && rate < most + two_se, "{what}: {rate} of {total}");
+                // The ratios of a single group say little of a noise so uneven, and nobody lends it theirs.
+                let least = if machine == Machine::Bursts && families * groups == 1 { 0.92 } else { 0.93 };
+                assert!(rate > least - two_se && rate < most + two_se, "{what}: {rate} of {total}");
             }
         }
     }

@@ -176,6 +176,8 @@ pub(crate) mod random {
 mod coverage;
 #[cfg(test)]
 mod drift_coverage;
+#[cfg(test)]
+mod until_coverage;
 
 #[cfg(test)]
 mod tests {

@@ -24,6 +24,8 @@ pub struct CardTruth {
     pub instances: Vec<f64>,
     /// Who tells the SM activity, and what each multiplies the truth by: not a number where it reads nothing. Empty: nobody.
     pub sources: Vec<(&'static str, f64)>,
+    /// Bytes per second into the card; absent where nobody reads them.
+    pub pcie_rx_bytes_per_s: Option<f64>,
     /// The energy counter begins anew in the middle of the measured window.
     pub counter_resets: bool,
     /// Instances have a counter of their own, which no real one has.
@@ -70,6 +72,11 @@ impl CardTruth {
             let span_ns = (1e9 / hz) as i64 * if *source == "gpm" { 2 } else { 1 };
             for at in ticks(life, span_ns, random) {
                 let share = life.share(at, span_ns);
+                if let Some(rate) = self.pcie_rx_bytes_per_s {
+                    let (at_ns, window_ns, scope) = (at as u64, span_ns as u64, card.clone());
+                    let value = Some(rate * share);
+                    out.push(Sample { at_ns, window_ns, source, scope, metric: "pcie_rx_bytes_per_s", value });
+                }
                 for (scope, truth) in &scopes {
                     let read = random.log_normal(READING) / (READING * READING / 2.0).exp();
                     let (at_ns, window_ns, scope) = (at as u64, span_ns as u64, (*scope).clone());

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use collo_store::{
     AfterMeasured, Attestation, BlockEdge, Campaign, CampaignFolder, CellRecord, Check, DeviceRecord, EpochRecord, Features,
     Ingredient, Machine, MemberRecord, MemberSpec, Outcome, PlanRecord, PlannedRun, Reference, RefusalRecord, RunRecord, Runs,
-    SCHEMA, Sample, SamplingQuality, Sharing, Thresholds, Timeline, Validity, WantedWidth,
+    SCHEMA, Sample, SamplingQuality, Shard, Sharing, Thresholds, Timeline, Validity, WantedWidth,
 };
 
 use card::{CardTruth, Life};
@@ -64,12 +64,17 @@ pub struct Fixture {
     pub extra_metrics: usize,
     /// Power behind the energy counter; without it there is none.
     pub power_w: Option<f64>,
+    /// What the whole machine moves into its GPU; without it that is not read.
+    pub pcie_rx_bytes_per_s: Option<f64>,
+    /// Runs are measured for a time instead of an amount of work.
+    pub measure_for_s: Option<f64>,
     /// Cores that somebody else uses all the time.
     pub others_cores: f64,
     pub refusals: Vec<RefusalRecord>,
     pub thresholds: Thresholds,
     pub references: Vec<Reference>,
     pub until: Option<WantedWidth>,
+    pub shard: Option<Shard>,
     /// Multiplies each epoch after the first of a run once more.
     pub growth: f64,
     pub indicative: Vec<String>,
@@ -116,11 +121,14 @@ impl Fixture {
             samples_hz: 10.0,
             extra_metrics: 0,
             power_w: None,
+            pcie_rx_bytes_per_s: None,
+            measure_for_s: None,
             others_cores: 0.02,
             refusals: Vec::new(),
             thresholds: Thresholds::default(),
             references: Vec::new(),
             until: None,
+            shard: None,
             growth: 1.0,
             indicative: Vec::new(),
             drift: 1.0,
@@ -208,7 +216,8 @@ impl Fixture {
             solos.iter().for_each(|&i| push(i, Some(BlockEdge::Closes)));
         }
         let cells = kept.iter().zip(&counts).map(|(c, n)| CellRecord { repetitions: *n, ..c.record.clone() }).collect();
-        PlanRecord { seed: self.seed, epochs: self.epochs, measure_for_s: None, cells, order, refusals: self.refusals.clone() }
+        let (measure_for_s, refusals) = (self.measure_for_s, self.refusals.clone());
+        PlanRecord { seed: self.seed, epochs: self.epochs, measure_for_s, cells, order, refusals }
     }
 
     /// Write the campaign under `root`.
@@ -233,7 +242,7 @@ impl Fixture {
                 Ingredient { sha256: "ab".repeat(32), version: Some("git 4e1a9c2".into()) },
             )]),
             indicative: self.indicative.clone(),
-            shard: None,
+            shard: self.shard,
             origins: Vec::new(),
             surroundings: None,
             filing: Default::default(),
@@ -449,6 +458,9 @@ impl Fixture {
             put("cpu_ratio", Some(own + self.others_cores));
             put("cpu_pressure_some_ratio", Some((n / cores - 0.9).max(0.02) / 2.0));
             put("cpu_frequency_mhz", None);
+            if let Some(rate) = self.pcie_rx_bytes_per_s {
+                put("pcie_rx_bytes_per_s", Some(rate));
+            }
             if let Some(watts) = self.power_w {
                 put("cpu_energy_j", Some(1e4 + watts * t));
             }

@@ -79,6 +79,7 @@ pub fn group(card: &Card, members: &[&str], mode: &str) -> Option<(Vec<f64>, Car
         power_w: known.power_w,
         instances: if mode == "mig" { each.iter().zip(&known.paces).map(of_instance).collect() } else { Vec::new() },
         sources: vec![(if card.has_gpm() { "gpm" } else { "dcgm" }, 1.0)],
+        pcie_rx_bytes_per_s: None,
         counter_resets: false,
         counters_of_instances: false,
     };

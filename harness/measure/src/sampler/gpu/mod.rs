@@ -20,7 +20,7 @@ mod xid;
 use std::sync::Arc;
 use std::time::Duration;
 
-use collo_store::SamplingQuality;
+use collo_store::{SAMPLING_OFF, SamplingQuality};
 
 pub use availability::Account;
 pub use dcgm::replay as dcgm_texts;
@@ -130,6 +130,13 @@ impl SourceResult {
             .quality
             .absent
             .insert("all".into(), format!("a call to the driver did not return within {} s", waited.as_secs()));
+        finished
+    }
+
+    /// For time series that are not to be recorded.
+    pub fn off() -> SourceResult {
+        let mut finished = SourceResult::without_reading("off", 0.0, Account::default());
+        finished.quality.absent.insert("all".into(), SAMPLING_OFF.into());
         finished
     }
 

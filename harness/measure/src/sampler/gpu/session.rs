@@ -55,25 +55,35 @@ impl GpuSession {
         if boards.is_empty() {
             return session;
         }
-        let opened = session.open(boards, setting);
+        let opened = session.open(boards, setting.nvml_hz, setting.everything);
         if opened.is_empty() {
             return session;
         }
         session.begin_gauges(&opened, setting);
         session.begin_profilers(&opened, setting);
-        let (cards, stop) = (opened, setting.stop.clone());
-        session.begin("nvml-events", move || xid::listen(&cards, &stop));
+        session.begin_events(opened, &setting.stop);
+        session
+    }
+
+    /// Only listen for errors of the GPUs.
+    pub fn listen(boards: &[Board], stop: &Arc<AtomicBool>) -> GpuSession {
+        let mut session = GpuSession::default();
+        if boards.is_empty() {
+            return session;
+        }
+        let cards = session.open(boards, 0.0, false);
+        session.begin_events(cards, stop);
         session
     }
 
     /// The GPUs that can be opened; the errors of the others are kept.
-    fn open(&mut self, boards: &[Board], setting: &GpuSamplingSpec) -> Vec<Arc<Opened>> {
+    fn open(&mut self, boards: &[Board], nvml_hz: f64, everything: bool) -> Vec<Arc<Opened>> {
         let mut account = Account::default();
         let mut opened = Vec::new();
         match device::nvml::open().map(Arc::new) {
             Ok(nvml) => {
                 for board in boards {
-                    match self.open_one(&nvml, board, setting) {
+                    match self.open_one(&nvml, board, everything) {
                         Ok(card) => opened.push(Arc::new(card)),
                         Err(why) => lack(&mut account, board, &why),
                     }
@@ -82,17 +92,22 @@ impl GpuSession {
             Err(why) => boards.iter().for_each(|board| lack(&mut account, board, &why.to_string())),
         }
         if opened.len() < boards.len() {
-            self.unread.push(SourceResult::without_reading("nvml", setting.nvml_hz, account));
+            self.unread.push(SourceResult::without_reading("nvml", nvml_hz, account));
         }
         opened
     }
 
-    fn open_one(&self, nvml: &Arc<Nvml>, board: &Board, setting: &GpuSamplingSpec) -> Result<Opened, String> {
+    fn open_one(&self, nvml: &Arc<Nvml>, board: &Board, everything: bool) -> Result<Opened, String> {
         let opened = Opened::open(nvml, board, &self.lost)?;
-        if setting.everything {
+        if everything {
             opened.pcie.dcgm_does_not();
         }
         Ok(opened)
+    }
+
+    fn begin_events(&mut self, cards: Vec<Arc<Opened>>, stop: &Arc<AtomicBool>) {
+        let stop = stop.clone();
+        self.begin("nvml-events", move || xid::listen(&cards, &stop));
     }
 
     fn begin_gauges(&mut self, opened: &[Arc<Opened>], setting: &GpuSamplingSpec) {

@@ -70,7 +70,7 @@ fn subject(analysis: &Analysis, cell: &Cell) -> String {
     format!("{who}{}{mode}", letters(&degree))
 }
 
-/// A name that no macro has: `…B`, `…C` for labels that differ in what is no letter.
+/// A name that no macro has: `…AgainOne`, `…AgainTwo` for labels that differ in what is no letter.
 fn free(name: &str, taken: &mut BTreeSet<String>) -> String {
     let mut found = name.to_string();
     let mut again = 0u32;

@@ -9,6 +9,7 @@ use crate::export::caveats;
 use crate::format::words;
 use crate::plot::{mode_label, mode_order};
 use crate::quantity::Key;
+use crate::section::degrees;
 
 /// Degrees that fit a page beside each other.
 const DEGREES: usize = 8;
@@ -32,14 +33,7 @@ pub fn tables(analysis: &Analysis) -> String {
 }
 
 fn table(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> String {
-    let mut degrees: Vec<u32> = cells.iter().map(|c| c.record.degree).collect();
-    degrees.sort_unstable();
-    degrees.dedup();
-    let left_out = degrees.len().saturating_sub(DEGREES);
-    while degrees.len() > DEGREES {
-        // Both ends say most.
-        degrees.remove(degrees.len() / 2);
-    }
+    let (degrees, left_out) = degrees(cells.iter().map(|c| c.record.degree), DEGREES);
     let mut modes: Vec<&str> = cells.iter().map(|c| c.record.sharing.as_str()).collect();
     modes.sort_by_key(|m| mode_order(m));
     modes.dedup();

@@ -16,7 +16,7 @@ use crate::format::words;
 use crate::number;
 use crate::plot::mode_label;
 use crate::quantity::Key;
-use crate::section::notes;
+use crate::section::{called, notes};
 use crate::stats::Quantity;
 
 pub use macros::macros;
@@ -110,11 +110,11 @@ pub fn tables(analysis: &Analysis) -> String {
 
 /// A workload as people call it: with its settings only if it runs with several.
 fn name_of(analysis: &Analysis, workload: &str) -> String {
-    let bare = |label: &str| analysis.of_workload(label).next().map(|c| c.record.members[0].workload.clone());
-    let own = bare(workload);
-    match analysis.workloads().into_iter().filter(|other| bare(other) == own).count() {
-        0 | 1 => own.unwrap_or_else(|| without_mode(workload)),
-        _ => without_mode(workload),
+    let bare = |label| Some(analysis.of_workload(label).next()?.record.members[0].workload.as_str());
+    let all = analysis.workloads();
+    match bare(workload) {
+        Some(name) => called(workload, name, all.into_iter().filter_map(bare)),
+        None => without_mode(workload),
     }
 }
 
