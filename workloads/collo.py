@@ -51,6 +51,20 @@ def connect():
     return member
 
 
+def describing():
+    """Whether this process is asked what it would train, instead of training; see `collo_describe.py`."""
+    return bool(os.environ.get("COLLO_DESCRIBE"))
+
+
+def expect_description():
+    """Said by what will describe this script's step; a script for which nobody says so cannot be described."""
+    global _description_expected
+    _description_expected = True
+
+
+_description_expected = False
+
+
 def threads():
     """How many intra-op threads this member may use: 1 unless the experiment says otherwise."""
     return int(os.environ.get("COLLO_THREADS", "1"))
@@ -106,6 +120,9 @@ class Member:
     def wait_for_warm_up(self):
         """Return when it is this member's turn to warm up."""
         self._after("hello", "wait_for_warm_up")
+        if describing() and not _description_expected:
+            reason = "this script has no training step of `collo_torch`, Lightning or transformers"
+            raise SettingError(f"{reason}, so nothing of it can be described: measure it instead")
         self._wait_for("warm_up")
 
     def ready(self):

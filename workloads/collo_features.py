@@ -12,16 +12,22 @@ from collections import Counter
 import torch
 from torch.nn import functional as F
 
+import collo
+
 # It warns that it cannot count kernels of Triton where there is no Triton, and so no such kernel.
 logging.getLogger("torch.utils.flop_counter").setLevel(logging.ERROR)
 from torch.overrides import TorchFunctionMode  # noqa: E402
-from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
+from torch.utils.flop_counter import FlopCounterMode, flop_registry  # noqa: E402, F401  (collo_trace's)
 
 MOST_LAYERS = 10_000  # in a sequence: a message of the protocol has at most 1 MiB
 
 
 def tell_features(member, model, example, settings):
     """Send the features of `model` for `example`, a tuple of its inputs with one item each."""
+    if collo.describing():
+        import collo_describe
+
+        return collo_describe.learn(example=example)
     member.features(batch_size=settings.batch_size, **features(model, example))
 
 

@@ -49,6 +49,7 @@ class Collo(lightning.Callback):
 
     def __init__(self, name=None, dataset=None):
         self.member = collo.connect()
+        collo_torch.describe_by_library()
         collo_torch.given_device()  # the library would train on the CPU where the GPU that was given cannot be used
         self.name, self.dataset = name, dataset
         self.epochs = self.epoch = None  # there is an epoch from the start of the first to the end of the last
@@ -81,6 +82,8 @@ class Collo(lightning.Callback):
             self.epoch.start_ns = time.monotonic_ns()
 
     def on_train_batch_start(self, trainer, module, batch, batch_idx):
+        if collo.describing():
+            describe(trainer, module, batch)
         self.member.leave_if_stopped()
         over = trainer.current_epoch >= self.own_epochs or trainer.global_step >= self.own_steps
         if over and self.member.channel and module.automatic_optimization:
@@ -124,6 +127,29 @@ class Collo(lightning.Callback):
             loop.min_epochs, trainer.should_stop = next_one, False
             loop.max_epochs = -1 if loop.max_epochs == -1 else max(loop.max_epochs, next_one)
             loop.epoch_loop.max_steps = -1
+
+
+def describe(trainer, module, batch):
+    """Instead of the first step. Its order is Lightning's: forward, then the old gradients go, then backward."""
+    import collo_describe
+
+    if not module.automatic_optimization or len(trainer.optimizers) != 1:
+        reason = "a module with several optimisers, or that steps by itself, cannot be described"
+        raise collo.SettingError(f"{reason}: measure it instead")
+    (optimiser,) = trainer.optimizers
+    optimiser = getattr(optimiser, "optimizer", optimiser)
+    module.log = module.log_dict = lambda *args, **kwargs: None  # there is nothing to log
+
+    def step_of(batch):
+        with trainer.precision_plugin.forward_context():
+            output = module.training_step(batch, 0)
+            loss = output["loss"] if isinstance(output, Mapping) else output
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        return loss.detach()
+
+    collo_describe.leave_described_by_library(module, optimiser, batch, str(trainer.precision), step_of)
 
 
 def no_limit_is_inf(limit):

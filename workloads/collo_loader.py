@@ -12,6 +12,7 @@ import signal
 
 import torch
 
+import collo
 from collo import DataError, SettingError
 
 PINNING = ("auto", "true", "false")  # auto: on a GPU
@@ -72,7 +73,7 @@ def loader(data, settings, shuffle=True):
     if settings.batch_size > len(data):
         too_large = f"`batch_size` {settings.batch_size} is larger than the data set of {len(data)}"
         raise SettingError(f"{too_large}: make it smaller")
-    if settings.workers:
+    if settings.workers and not collo.describing():
         check_shared_memory(data, settings)
     return Loader(
         data,

@@ -8,6 +8,7 @@ import re
 
 import torch
 
+import collo
 from collo import SettingError
 
 CONTAINER_LIMIT = "/sys/fs/cgroup/memory.max"
@@ -16,7 +17,7 @@ UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "M
 
 def check_fits(needed_bytes, device, what, way_out):
     """`what` takes at least `needed_bytes` on the device, for example "the matrices take"."""
-    there = memory_bytes(device)
+    there = float("inf") if collo.describing() else memory_bytes(device)
     if needed_bytes > there:
         where = "GPU" if device.type == "cuda" else "machine"
         raise SettingError(f"{what} {shown(needed_bytes)}, the {where} has {shown(there)}: {way_out}")

@@ -55,6 +55,10 @@ def set_up(settings):
     """Check the common settings, put them in force, and return the device."""
     device = given_device()
     check_settings(settings, device)
+    if collo.describing():
+        import collo_describe
+
+        collo_describe.begin(settings)
     if settings.compile:
         collo_compiler.set_up(device)
     torch.set_num_threads(collo.threads())
@@ -64,6 +68,13 @@ def set_up(settings):
     torch.backends.cudnn.benchmark = settings.tune  # in the warm-up, which members do one at a time
     peaks.keep_cache = settings.keep_cache
     return device
+
+
+def describe_by_library():
+    """Where a library has the loop: it sees no GPU while it is described, and knows that it can be."""
+    if collo.describing():
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        collo.expect_description()
 
 
 def allow_tf32(precision):
@@ -78,6 +89,8 @@ def given_device():
     torch goes on without CUDA where it cannot be initialised (no fabric manager, driver and library that differ, no
     device files) and trains on the CPU, for hours perhaps. Whoever was given a GPU is not to do that.
     """
+    if collo.describing():  # without a GPU even where there is one, so that descriptions do not depend on the machine
+        return torch.device("cpu")
     if torch.cuda.is_available():
         return torch.device("cuda")
     given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
@@ -108,7 +121,9 @@ def check_settings(settings, device):
     one_of("read_loss", settings.read_loss, READ_LOSS)
     one_of("allocator", settings.allocator, ALLOCATORS)
     one_of("pin_memory", settings.pin_memory, PINNING)
-    if device.type == "cpu":
+    if collo.describing():
+        pass  # it is described as on a GPU
+    elif device.type == "cpu":
         only_gpu = {"precision": "tf32", "cuda_graphs": True, "pin_memory": "true", "allocator": "cudaMallocAsync"}
         for name, value in only_gpu.items():
             if getattr(settings, name) == value:
@@ -148,6 +163,10 @@ def training_step(loss_of, model, optimiser, settings):
 
     `loss_of(*batch)` runs the model; precision, loss scaling, compilation and CUDA graphs are added here.
     """
+    if collo.describing():
+        import collo_describe
+
+        collo_describe.learn(model=model, optimiser=optimiser)
     device_type = next(model.parameters()).device.type
     low_precision = PRECISIONS[settings.precision]
     scaler = torch.amp.GradScaler(device_type, enabled=settings.precision == "fp16")
@@ -222,6 +241,10 @@ def warm_up(step, loader, device, batches=WARM_UP_BATCHES):
 
     What the workers load beyond them is the beginning of the first epoch.
     """
+    if collo.describing():
+        import collo_describe
+
+        collo_describe.leave_described(step, loader)
     for batch in on(device, loader.first(batches)):
         step(*batch).item()
     peaks.end_warm_up(device)

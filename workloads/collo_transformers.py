@@ -46,6 +46,7 @@ class Collo(transformers.TrainerCallback):
 
     def __init__(self, name=None, dataset=None):
         self.member = collo.connect()
+        collo_torch.describe_by_library()
         collo_torch.given_device()  # the library would train on the CPU where the GPU that was given cannot be used
         self.name, self.dataset = name, dataset
         self.epochs = self.epoch = None  # there is an epoch from the start of the first to the end of the last
@@ -71,7 +72,9 @@ class Collo(transformers.TrainerCallback):
         )
         self.member.wait_for_warm_up()
 
-    def on_epoch_begin(self, args, state, control, **others):
+    def on_epoch_begin(self, args, state, control, model=None, optimizer=None, train_dataloader=None, **others):
+        if collo.describing():
+            describe(args, model, optimizer, next(iter(train_dataloader)))
         if self.epochs is None:
             self.member.ready()
             self.epochs = self.member.epochs(by_hand=math.inf)
@@ -134,6 +137,29 @@ class Collo(transformers.TrainerCallback):
         if self.member.channel:
             control.should_training_stop = control.should_epoch_stop = False
         return control
+
+
+def describe(args, model, optimiser, batch):
+    """Instead of the first step. Its order is the Trainer's: forward, backward, clipping, and the gradients go."""
+    import collo_describe
+
+    optimiser = getattr(optimiser, "optimizer", optimiser)
+    low_precision = torch.bfloat16 if args.bf16 else torch.float16 if args.fp16 else None
+
+    def step_of(batch):
+        with torch.autocast("cpu", low_precision, enabled=low_precision is not None):
+            output = model(**batch)
+            loss = output["loss"] if isinstance(output, dict) else output[0]
+        loss.backward()
+        if args.max_grad_norm:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), args.max_grad_norm)
+        optimiser.step()
+        loss = loss.detach()
+        model.zero_grad()
+        return loss
+
+    precision = "bf16" if args.bf16 else "fp16" if args.fp16 else "fp32"
+    collo_describe.leave_described_by_library(model, optimiser, batch, precision, step_of)
 
 
 def check(args):

@@ -7,7 +7,7 @@ import numpy as np
 
 from collo import DataError, SettingError
 from collo_data import drawn
-from collo_data.data_set import DataSet, Split
+from collo_data.data_set import DataSet, Example, Split
 from collo_data.findings import compared, failed
 
 
@@ -69,6 +69,10 @@ class Batches(DataSet):
             few = f"`{folder}` has {count} images, {images} are asked for"
             raise DataError(f"{few}: ask for fewer, or 0 for all of them")
         return Images(self, place, pixels[:count].reshape(-1, *self.shape), labels[:count])
+
+    def example(self, split, images=0):
+        facts = {"classes": self.classes, "shape": self.shape, "mean": self.mean, "std": self.std}
+        return Example(self, images or self.published[split], [(self.shape, np.uint8), ((), np.int64)], **facts)
 
     def read(self, form, path):
         """(pixels, labels from 0) of one file, both looked at."""

@@ -18,7 +18,7 @@ import zipfile
 import numpy as np
 
 from collo import DataError, SettingError
-from collo_data.data_set import DataSet, Split
+from collo_data.data_set import DataSet, Example, Split
 from collo_data.findings import compared, failed
 from collo_data.place import Place
 from collo_data.rows import COLUMNS, Binary, Text, line_starts
@@ -119,6 +119,11 @@ class Criteo(DataSet):
         own = (KAGGLE if (folder / "train.txt").is_file() else TERABYTE) if counts is None else counts
         sizes = self.sizes(own if table_sizes is None else tuple(table_sizes), max_table)
         return Clicks(self, place, read, block * rows, rows or len(read), sizes, counts)
+
+    def example(self, split, rows=0, block=0, table_sizes=None, max_table=0):
+        sizes = self.sizes(KAGGLE if table_sizes is None else tuple(table_sizes), max_table)
+        arrays = [((13,), np.float32), ((26,), np.int64), ((), np.float32)]
+        return Example(self, rows or KAGGLE_ROWS, arrays, table_sizes=sizes)
 
     def sizes(self, sizes, max_table):
         if len(sizes) != 26 or min(sizes) < 1:

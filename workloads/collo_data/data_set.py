@@ -5,6 +5,8 @@ A data set's module subclasses `DataSet` to read, check and write its formats, a
 
 import math
 
+import numpy as np
+
 from collo import DataError, SettingError
 from collo_data.place import data_folder, folder_of_stand_in, is_stand_in, root_of_stand_in
 
@@ -24,6 +26,28 @@ class Split:
         return {"name": self.name, "synthetic": self.synthetic, "items": len(self)}
 
 
+class Example(Split):
+    """A split that is nowhere: as many items as are published, all zeros, of the shapes and types of the real ones.
+
+    `arrays` has the (shape, type) of an item's; `facts` what else a script asks a split of this data set.
+    """
+
+    def __init__(self, known, items, arrays, **facts):
+        self.name, self.synthetic = known.title, True
+        self.items, self.arrays = items, arrays
+        vars(self).update(facts)
+
+    def __len__(self):
+        return self.items
+
+    def __getitems__(self, indices):
+        return tuple(np.zeros((len(indices), *shape), kind) for shape, kind in self.arrays)
+
+    def cut(self, items):
+        """Keep the first so many."""
+        self.items = min(items, self.items)
+
+
 class DataSet:
     """A published data set. Subclasses set these, and have the methods that are named below."""
 
@@ -37,6 +61,7 @@ class DataSet:
     example_scale = 0.01  # of a stand-in that is written in a moment
 
     # find(folder) -> (format, the folder of the files); load(place, split, **options) -> Split
+    # example(split, **options) -> Example: of the same options, without data
     # lines(format, folder, note): what `check` finds; read_through(place) -> items of the training split
     # fill(folder, note): writes a stand-in; bytes_per_item(format)
 

@@ -20,7 +20,7 @@ from PIL import Image, ImageChops, UnidentifiedImageError
 
 from collo import DataError, SettingError
 from collo_data import drawn
-from collo_data.data_set import DataSet, Split
+from collo_data.data_set import DataSet, Example, Split
 from collo_data.findings import compared, failed
 from collo_data.place import Place
 
@@ -135,6 +135,11 @@ class ImageNet(DataSet):
         names, labels = self.listed(folder)
         at_random = split == "train" and crop == "random"
         return Pictures(self, place, folder, names, labels, size, seed, at_random, transform)
+
+    def example(self, split, size=224, seed=1, crop="random", transform=None):
+        shape = 3, size, size
+        facts = {"classes": self.classes, "shape": shape, "mean": self.mean, "std": self.std}
+        return Example(self, self.published[split], [(shape, np.uint8), ((), np.int64)], **facts)
 
     def class_folders(self, folder):
         """The names of the class folders, in the order of their labels."""

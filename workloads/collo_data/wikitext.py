@@ -17,7 +17,7 @@ from collections import Counter
 import numpy as np
 
 from collo import DataError, SettingError
-from collo_data.data_set import DataSet, Split
+from collo_data.data_set import DataSet, Example, Split
 from collo_data.findings import compared, failed
 
 UNKNOWN, LINE_END = "<unk>", "<eos>"
@@ -99,6 +99,12 @@ class WikiText2(DataSet):
             rows, used = lines(ids, length)
             return Sequences(self, place, rows, length, vocabulary, words, used)
         return Sequences(self, place, ids[: count * length].reshape(count, length), length, vocabulary, words)
+
+    def example(self, split, length=128, vocabulary=VOCABULARY, packing="blocks"):
+        arrays, items = [((length,), np.int64)], self.published[split] // length
+        if packing == "lines":
+            arrays, items = [*arrays, ((length,), np.bool_)], LINES[split]
+        return Example(self, items, arrays, length=length, vocabulary=vocabulary)
 
     def tokens(self, path):
         """The words of a file, and a token at the end of each line."""

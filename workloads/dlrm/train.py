@@ -50,7 +50,7 @@ way_out = "lower `max_table`, `table_bytes` or `tables`" + ("" if settings.spars
 collo_memory.check_fits(table_bytes if settings.sparse else 2 * table_bytes, device, what, way_out)
 
 used = settings.block_rows + settings.validation_rows
-if settings.dataset == "random":
+if settings.dataset == "random" and not collo.describing():  # the shapes are Criteo's
     way_out = "lower `block_rows` or `validation_rows`"
     collo_memory.check_fits(used * clicks.ROW_BYTES, torch.device("cpu"), f"{used} random clicks take", way_out)
     data = clicks.Clicks(used, rows, settings.seed)

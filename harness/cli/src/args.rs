@@ -5,6 +5,7 @@ mod gpu;
 mod import;
 mod merge;
 mod nightly;
+mod predict;
 mod report;
 mod run;
 mod slurm;
@@ -23,13 +24,15 @@ pub use gpu::{Doctor, Format, Mig, MigVerb, Need, Restore, Services};
 pub use import::{Import, ImportFrom};
 pub use merge::Merge;
 pub use nightly::{Nightly, Prune};
+pub use predict::{Evaluate, Predict, Predictor, PredictorVerb};
 pub use report::{MemberEnergy, Report, ReportFormat};
 pub use run::{Foreign, Measure, Only, Run};
 pub use slurm::{Ci, CiSystem, Slurm};
 
 /// Verbs by what they are for, in the order of the help page; a test compares them with the verbs that there are.
-const GROUPS: [(&str, &[&str]); 4] = [
+const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["plan", "run", "status", "restore", "slurm", "merge"]),
+    ("Predict", &["predict", "predictor"]),
     ("Conclude", &["report", "compare", "nightly", "ci"]),
     ("Stored", &["list", "show", "comment", "verify", "bundle", "import", "prune"]),
     ("This machine", &["doctor", "mig", "data", "workload", "init", "schema", "completions", "man"]),
@@ -111,6 +114,10 @@ pub enum Verb {
     Restore(Restore),
     /// Write the scripts of a Slurm job that measures an experiment, divided among GPUs; --submit submits them
     Slurm(Slurm),
+    /// Predict the memory of a workload before it is run, without a GPU
+    Predict(Predict),
+    /// List, show, evaluate or fit predictors
+    Predictor(Predictor),
     /// Combine the shards of an experiment, from several GPUs or machines, into one campaign
     Merge(Merge),
     /// Write the guideline report of a campaign

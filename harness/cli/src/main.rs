@@ -51,6 +51,8 @@ fn main() -> ExitCode {
         Verb::Status(a) => verb::status::run(&context, a),
         Verb::Restore(a) => verb::restore::run(&context, a),
         Verb::Slurm(a) => verb::slurm::run(&context, a),
+        Verb::Predict(a) => verb::predict::run(&context, a),
+        Verb::Predictor(a) => verb::predictor::run(&context, a),
         Verb::Merge(a) => verb::merge::run(&context, a),
         Verb::Report(a) => verb::report::run(&context, a),
         Verb::Compare(a) => verb::compare::run(&context, a),

@@ -15,6 +15,7 @@ mod names;
 mod nightly;
 mod outcomes;
 mod planning;
+mod predicting;
 mod prune;
 mod published;
 mod references;

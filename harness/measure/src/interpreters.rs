@@ -74,18 +74,25 @@ impl Interpreters {
     }
 
     /// A Python with only torch and numpy, for work outside campaigns: of the pinned sets an existing one, else this machine's.
-    pub fn torch(project: &Project, own: Option<&Path>, tell: &mut dyn FnMut(Progress)) -> Result<PathBuf, PythonError> {
-        let python = match own {
-            Some(path) => python::own(path)?,
+    pub fn torch(project: &Project, own: Option<&Path>, tell: &mut dyn FnMut(Progress)) -> Result<Python, PythonError> {
+        match own {
+            Some(path) => python::own(path),
             None => {
                 let of_this_machine = PinSet::for_this_machine();
                 match (provided(project, of_this_machine)?.ready()?, provided(project, PinSet::Cpu)?.ready()?) {
-                    (Some(python), _) | (None, Some(python)) => python,
-                    (None, None) => provided(project, of_this_machine)?.provide(tell)?,
+                    (Some(python), _) | (None, Some(python)) => Ok(python),
+                    (None, None) => provided(project, of_this_machine)?.provide(tell),
                 }
             }
-        };
-        Ok(python.interpreter)
+        }
+    }
+
+    /// For work outside campaigns that needs no GPU: the target whose pinned set exists, else this machine's.
+    pub fn target_without_gpu(project: &Project) -> Result<Option<DriverTarget>, PythonError> {
+        let of_this_machine = PinSet::for_this_machine();
+        let is_ready = |set| provided(project, set)?.ready().map(|python| python.is_some());
+        let here = of_this_machine != PinSet::Cpu && (is_ready(of_this_machine)? || !is_ready(PinSet::Cpu)?);
+        Ok(python::driver_target().filter(|_| here))
     }
 
     /// Existing interpreters, without building anything: the provided environment only if it is ready.

@@ -8,6 +8,7 @@
 pub mod campaign;
 mod cell;
 mod commands;
+mod describe;
 mod device;
 mod events;
 mod expand;
@@ -49,6 +50,7 @@ pub mod workload_check;
 
 pub use campaign::is_want_of_threads;
 pub use cell::{AfterMeasured, Cell, Member, Term};
+pub use describe::{Describer, NamedModel};
 pub use device::{
     Address as GpuAddress, Cores, DeviceFacts, DeviceKind, Driver, Gpu, GpuSelector as GpuChoice, Partition, allocation, apply,
     company, fixed, has_gpu, holders, layout, lease, mig, mps, namespace, nvml, partition, repartition, services, trust,
@@ -58,6 +60,7 @@ pub use expand::{Expanded, expand};
 pub use experiment::Experiment;
 pub use interpreters::Interpreters;
 pub use interrupted::{Noted, Stopped};
+pub use nearest::nearest;
 pub use past::PastRuns;
 pub use plan::{CellForecast, ForecastBasis, Plan, PlannedCell, plan};
 pub use prepare::{Prepared, prepare};

@@ -94,7 +94,7 @@ impl Prepared {
 }
 
 /// A workload prints `error: …` and `hint: …` itself; anything else is a traceback, whose last line is the most informative.
-fn with_words_of(stderr: &str, mistake: Diagnostic) -> Diagnostic {
+pub(crate) fn with_words_of(stderr: &str, mistake: Diagnostic) -> Diagnostic {
     let lines: Vec<&str> = stderr.lines().filter(|l| !l.trim().is_empty()).collect();
     let after = |word: &str| lines.iter().rev().find_map(|l| l.strip_prefix(word)).map(str::trim);
     let cause = after("error:").or(lines.last().copied()).unwrap_or("it failed without a message");

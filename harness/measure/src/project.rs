@@ -63,6 +63,11 @@ impl Project {
         Cards::load(&self.mig_profiles()).unwrap_or_default()
     }
 
+    /// Predictors beside those that collo brings.
+    pub fn predictors(&self) -> PathBuf {
+        self.root.join("predictors")
+    }
+
     pub fn runs(&self) -> PathBuf {
         self.runs.clone().unwrap_or_else(|| self.root.join("runs"))
     }

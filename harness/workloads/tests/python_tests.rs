@@ -47,12 +47,17 @@ fn test_files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// A file whose tests trace training steps in the testing process itself: autograd then has threads there, without which the forks of
+/// other tests cannot train, and torch has locks that forks of its own would wait for.
+const BY_ITSELF: &str = "test_describe.py";
+
 /// All files of tests, dealt out in shares of about equal length: most tests wait for one process, so a core each has its own share.
 fn shares() -> Vec<Vec<String>> {
     // What needs a GPU is left out here, all but a few.
     let on_a_gpu = |path: &Path| path.parent().is_some_and(|folder| folder.ends_with("gpu"));
     let bytes = |path: &PathBuf| fs_err::metadata(path).map_or(0, |m| m.len()) / if on_a_gpu(path) { 4 } else { 1 };
-    let mut files = test_files(&support::checkout().join("workloads/tests"));
+    let files = test_files(&support::checkout().join("workloads/tests"));
+    let (alone, mut files): (Vec<_>, Vec<_>) = files.into_iter().partition(|path| path.ends_with(BY_ITSELF));
     files.sort_by_key(|path| std::cmp::Reverse(bytes(path)));
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get()).min(4);
     let mut shares = vec![(0, Vec::new()); cores];
@@ -61,7 +66,8 @@ fn shares() -> Vec<Vec<String>> {
         least.0 += bytes(&file);
         least.1.push(file.display().to_string());
     }
-    shares.into_iter().map(|share| share.1).collect()
+    let alone = alone.iter().map(|path| vec![path.display().to_string()]);
+    shares.into_iter().map(|share| share.1).chain(alone).collect()
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub fn run(context: &Context<'_>, a: &args::Data) -> Ended {
     let mut display = progress::display(context.arguments.quiet);
     let python = Interpreters::torch(&project, a.python.as_deref(), &mut |progress| display.show(Event::Python(progress)));
     display.end();
-    let mut command = Command::new(python?);
+    let mut command = Command::new(python?.interpreter);
     command.args(["-m", "collo_data"]).args(words(&a.what));
     if context.arguments.json {
         command.arg("--json");

@@ -18,6 +18,8 @@ pub mod merge;
 pub mod mig;
 pub mod nightly;
 pub mod plan;
+pub mod predict;
+pub mod predictor;
 pub mod prune;
 pub mod report;
 pub mod restore;

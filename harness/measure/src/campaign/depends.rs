@@ -1,8 +1,5 @@
 //! What the numbers of a campaign depend on: its files, its experiment, the machine.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
-
 use collo_store::{Campaign, Diagnostic, JournalEntry, Runs, sha256_text};
 
 use super::CampaignSpec;
@@ -73,25 +70,9 @@ impl CampaignSpec<'_> {
         Ok(found)
     }
 
-    /// The files that numbers depend on: the folders of the workloads, and what workloads share beside them, such as the protocol
-    /// and the readers of data sets.
+    /// The files that numbers depend on.
     fn places(&self, runs: &Runs) -> Result<Places, collo_store::Error> {
-        let root = self.project.root().to_path_buf();
-        let mut places = Places { tracked: ingredients::tracked(&root, &self.project.workloads()), root, ..Places::default() };
-        for workload in self.plan.members().map(|member| member.workload()) {
-            places.folders.insert(workload.folder.clone());
-            let written = workload.outputs.iter().map(|name| places.name(&workload.folder.join(name)));
-            let written: Vec<String> = written.flat_map(|name| [format!("{name}/"), name]).collect();
-            places.outputs.extend(written);
-        }
-        let beside: BTreeSet<PathBuf> = fs_err::read_dir(self.project.workloads())?.flatten().map(|entry| entry.path()).collect();
-        for path in beside {
-            if path.extension().is_some_and(|e| e == "py") {
-                places.files.insert(path);
-            } else if path.join("__init__.py").is_file() {
-                places.folders.insert(path);
-            }
-        }
+        let mut places = Places::of(self.project, self.plan.members().map(|member| member.workload().as_ref()))?;
         // What runs wrote once they write again.
         for campaign in runs.campaigns()?.0 {
             for entry in campaign.history().unwrap_or_default() {

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use super::kind::{self, IngredientKind};
 use crate::launch::CommandOutput;
 use crate::machine;
+use crate::project::Project;
+use crate::workload::Workload;
 
 /// A file of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +39,28 @@ pub struct Places {
 }
 
 impl Places {
+    /// Those of some workloads: their folders, and what workloads share beside them, such as the protocol and the readers of data
+    /// sets.
+    pub fn of<'a>(project: &Project, workloads: impl IntoIterator<Item = &'a Workload>) -> std::io::Result<Places> {
+        let root = project.root().to_path_buf();
+        let mut places = Places { tracked: tracked(&root, &project.workloads()), root, ..Places::default() };
+        for workload in workloads {
+            places.folders.insert(workload.folder.clone());
+            let written = workload.outputs.iter().map(|name| places.name(&workload.folder.join(name)));
+            let written: Vec<String> = written.flat_map(|name| [format!("{name}/"), name]).collect();
+            places.outputs.extend(written);
+        }
+        let beside: BTreeSet<PathBuf> = fs_err::read_dir(project.workloads())?.flatten().map(|entry| entry.path()).collect();
+        for path in beside {
+            if path.extension().is_some_and(|e| e == "py") {
+                places.files.insert(path);
+            } else if path.join("__init__.py").is_file() {
+                places.folders.insert(path);
+            }
+        }
+        Ok(places)
+    }
+
     /// Every file by its name in the project.
     pub fn walk(&self) -> std::io::Result<BTreeMap<String, WorkloadFile>> {
         let inside = std::fs::canonicalize(&self.root)?;

@@ -43,6 +43,11 @@ impl IngredientWatch {
         Ok(watch)
     }
 
+    /// Each with its digest.
+    pub fn digests(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.files.iter().map(|(name, (_, sha256))| (name.as_str(), sha256.as_str()))
+    }
+
     /// Each as an ingredient, with the commit that last touched it.
     pub fn ingredients(&self) -> impl Iterator<Item = (String, Ingredient)> {
         let version = |file: &WorkloadFile| {

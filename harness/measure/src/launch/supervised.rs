@@ -41,8 +41,9 @@ pub fn command(control: OwnedFd, channel: OwnedFd) -> std::io::Result<Command> {
         FdMapping { parent_fd: control, child_fd: supervisor::CONTROL_FD },
         FdMapping { parent_fd: channel, child_fd: supervisor::CHANNEL_FD },
     ];
-    command.fd_mappings(mappings).map_err(std::io::Error::other)?;
+    // First: the descriptor of the group may have the very number that is given to the control socket.
     cgroup::enter(&mut command);
+    command.fd_mappings(mappings).map_err(std::io::Error::other)?;
     Ok(command)
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use collo_store::{Diagnostic, ExitClass, sha256_text};
 use fs_err as fs;
 
-pub use driver::{DriverTarget, cuda as driver_cuda, version as driver_version};
+pub use driver::{DriverTarget, cuda as driver_cuda, target as driver_target, version as driver_version};
 pub use driver_match::{Misfit, fits};
 pub use pins::PinSet;
 pub use system_python::{SystemPython, find as find_system};

@@ -286,8 +286,9 @@ impl StagedCard {
 
 /// Prefixes of variables that change how a library computes or allocates: `NVIDIA_TF32_OVERRIDE` overrides every flag of torch
 /// (<https://docs.nvidia.com/deeplearning/cudnn/backend/latest/developer/misc.html>), `PYTORCH_CUDA_ALLOC_CONF` the allocator.
-const CHANGES_TRAINING: [&str; 8] =
-    ["CUDA_", "CUBLAS_", "CUBLASLT_", "CUDNN_", "NVIDIA_TF32_OVERRIDE", "PYTORCH_", "TORCH", "TRITON_"];
+/// With `COLLO_DESCRIBE` a script describes its step and does not train.
+const CHANGES_TRAINING: [&str; 9] =
+    ["CUDA_", "CUBLAS_", "CUBLASLT_", "CUDNN_", "NVIDIA_TF32_OVERRIDE", "PYTORCH_", "TORCH", "TRITON_", "COLLO_DESCRI"];
 
 /// Locations of toolkits and caches, which are kept.
 const PLACES: [&str; 9] = [
@@ -331,6 +332,9 @@ mod tests {
         for name in
             ["TORCHINDUCTOR_MAX_AUTOTUNE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "CUBLAS_WORKSPACE_CONFIG", "TRITON_INTERPRET"]
         {
+            assert!(changes_training(name), "{name}");
+        }
+        for name in ["COLLO_DESCRIBE", "COLLO_DESCRIPTION"] {
             assert!(changes_training(name), "{name}");
         }
         for name in ["PATH", "NVIDIA_VISIBLE_DEVICES", "TORCH_HOME", "TRITON_CACHE_DIR", "CUDA_HOME", "LD_LIBRARY_PATH"] {

@@ -12,7 +12,10 @@ use crate::stats::t_quantile;
 /// Drawn rows of a section; the others are in `history.json`.
 const ROWS: usize = 400;
 
-/// One class of cells: anchor, title, description, text if it is empty, whether it is folded.
+/// So many rows that need nobody's attention are not folded.
+const UNFOLDED: usize = 20;
+
+/// One class of cells: anchor, title, description, text if it is empty, whether it is folded if it is long.
 type RowClass = (&'static str, &'static str, &'static str, &'static str, bool, fn(&Class) -> bool);
 
 const KINDS: [RowClass; 5] = [
@@ -52,14 +55,16 @@ pub fn document(history: &History) -> Document {
     let of = |kind: &RowClass| rows.iter().filter(|r| kind.5(&r.class)).collect::<Vec<_>>();
     let counts = KINDS.iter().map(|kind| (of(kind).len(), kind.1.to_lowercase())).filter(|(n, _)| *n > 0);
     let counts: Vec<String> = counts.map(|(n, title)| format!("{n} {title}")).collect();
-    let mut sections = vec![Section {
-        id: "summary",
-        title: "Last night",
-        finding: format!("{}.", verdict(history)),
-        blocks: words::head(history).into_iter().map(Block::Text).collect(),
-        ..Section::default()
-    }];
-    sections.extend(KINDS.iter().map(|kind| section(history, kind, &of(kind))));
+    let mut summary: Vec<Block> = words::head(history).into_iter().map(Block::Text).collect();
+    let none: Vec<&str> = KINDS.iter().filter(|kind| of(kind).is_empty()).map(|kind| kind.3).collect();
+    if !rows.is_empty() && !none.is_empty() {
+        summary.push(Block::Remark(none.join(" ")));
+    }
+    let finding = format!("{}.", verdict(history));
+    let mut sections = vec![Section { id: "summary", title: "Last night", finding, blocks: summary, ..Section::default() }];
+    sections.extend(
+        KINDS.iter().map(|kind| (kind, of(kind))).filter(|(_, rows)| !rows.is_empty()).map(|(k, r)| section(history, k, &r)),
+    );
     sections.push(legend(history));
     let judged = format!("{} nights, {} judged", history.nights.len(), history.whole());
     let last = night.map_or_else(|| Fact::new("Last night", ""), |n| Fact::campaign("Last night", &n.created_utc, &n.id));
@@ -76,21 +81,18 @@ pub fn document(history: &History) -> Document {
     .simulated(simulated.then_some(invented))
 }
 
-fn section(history: &History, &(id, title, about, none, folded, _): &RowClass, rows: &[&CellHistory]) -> Section {
-    let mut blocks = Vec::new();
-    if !rows.is_empty() {
-        let mut table = Table::with(&["cell", "nights", "what", "#detects"]).looking(TableLayout::Prose);
-        let nights = Nights::of(history);
-        rows.iter().take(ROWS).for_each(|r| table.row(line(history, &nights, r)));
-        blocks.push(Block::Table(table));
-    }
+fn section(history: &History, &(id, title, about, _, folded, _): &RowClass, rows: &[&CellHistory]) -> Section {
+    let mut table = Table::with(&["cell", "nights", "what", "#detects"]).looking(TableLayout::Prose);
+    let nights = Nights::of(history);
+    rows.iter().take(ROWS).for_each(|r| table.row(line(history, &nights, r)));
+    let mut blocks = vec![Block::Table(table)];
     if rows.len() > ROWS {
         blocks.push(Block::Remark(format!("{} more are in history.json.", rows.len() - ROWS)));
     }
-    if folded && !blocks.is_empty() {
+    if folded && rows.len() > UNFOLDED {
         blocks = vec![Block::Folded(number::count(rows.len(), "cell"), blocks)];
     }
-    blocks.insert(0, Block::Remark(if rows.is_empty() { none } else { about }.into()));
+    blocks.insert(0, Block::Remark(about.into()));
     Section { id, title, blocks, ..Section::default() }
 }
 

@@ -1,0 +1,301 @@
+//! `collo predict`: what a workload will need of a GPU's memory, before it is run.
+//!
+//! In: a workload with its settings. Out: its step in numbers, its memory by part with an upper bound, and what fits a GPU. It is a
+//! prediction, and says by what; nothing is measured.
+
+use std::sync::Arc;
+
+use collo_measure::units::gib;
+use collo_measure::{Describer, Driver, Event, Member, Project, Workloads};
+use collo_predict::{Basis, Description, Peer, Prediction, Predictor, Width, WidthFrom, published::MIB};
+use collo_report::document::{Align, Table};
+use collo_store::{Diagnostic, Diagnostics};
+use serde_json::{Value as Json, json};
+
+use super::predictor::{files, mark, mib, value_of};
+use super::{Context, Ended};
+use crate::{args, exit, output, progress};
+
+/// Settings under which the reserved memory is not what the caching allocator would reserve.
+const NOT_REPLAYED: [&str; 2] = ["compile", "cuda_graphs"];
+
+/// The memory of a GPU.
+struct Room {
+    name: String,
+    bytes: u64,
+    simulated: bool,
+}
+
+/// The result, for people and for programs.
+struct Answer<'a> {
+    member: &'a Member,
+    description: &'a Description,
+    predictor: &'a Predictor,
+    prediction: Prediction,
+    batch: u64,
+    basis: Basis,
+    room: Option<Room>,
+    /// Estimators of the literature, if asked for.
+    peers: Vec<(Peer, Option<f64>)>,
+}
+
+pub fn run(context: &Context<'_>, a: &args::Predict) -> Ended {
+    let project = context.project()?;
+    let workloads = Workloads::load(&project.workloads())?;
+    let workload = workloads.find(&a.workload)?;
+    let mut given = Vec::new();
+    for text in &a.settings {
+        let (name, value) = text
+            .split_once('=')
+            .ok_or_else(|| Diagnostic::new(format!("invalid setting `{text}`")).hint("as in `--set model=resnet18`"))?;
+        given.push((name, value_of(workload, name, value)));
+    }
+    if let Some(batch) = a.batch {
+        if given.iter().any(|(name, _)| *name == "batch_size") {
+            return Err(Diagnostic::new("the batch size is given twice: `--batch` and `--set batch_size`").into());
+        }
+        given.push(("batch_size", batch.into()));
+    }
+    let member = Arc::new(Member::new(workload, given)?);
+    let predictor = files::find(&project, &context.folder()?, &a.predictor)?;
+    let room = room(&project, a.gpu.as_deref())?;
+    predictor.may_serve(room.as_ref().is_some_and(|room| room.simulated)).map_err(|wrong| {
+        let hint = "for a GPU that this machine does not have: `--gpu a100-40gb`";
+        if a.gpu.is_none() { wrong.only_hint(hint) } else { wrong }
+    })?;
+    let mut display = progress::display(context.arguments.quiet);
+    let describer =
+        Describer::new(&project, std::slice::from_ref(workload), false, a.python.as_deref(), a.fresh, &mut |progress| {
+            display.show(Event::Python(progress));
+        });
+    display.end();
+    let description = describer?.member(&member)?;
+    let basis = basis_of(&member);
+    let batch = u64::from(member.batch_size().ok_or_else(|| {
+        Diagnostic::new(format!("workload `{}` has no batch size", a.workload))
+            .hint("`--batch N` is a setting `batch_size` of a workload")
+    })?);
+    let answer = Answer {
+        member: &member,
+        description: &description,
+        predictor: &predictor,
+        prediction: predictor.predict(&description, batch, basis)?,
+        batch,
+        basis,
+        room,
+        peers: match a.peers {
+            true => Peer::ALL.map(|peer| (peer, peer.estimate_bytes(&description, batch))).into(),
+            false => Vec::new(),
+        },
+    };
+    if context.arguments.json {
+        output::json(&answer.value());
+    } else {
+        output::result(answer.text());
+        answer.notes().iter().for_each(output::note);
+    }
+    Ok(exit::DONE)
+}
+
+/// Which peak of the replay stands for what the allocator of a member reserves.
+pub fn basis_of(member: &Member) -> Basis {
+    let settings = member.settings();
+    let is_on = |name: &&str| settings.get(*name).is_some_and(|value| value.as_bool() == Some(true));
+    let other_allocator = settings.get("allocator").and_then(Json::as_str).is_some_and(|name| name != "native");
+    if other_allocator || NOT_REPLAYED.iter().any(is_on) {
+        return Basis::Allocated;
+    }
+    match settings.get("keep_cache").and_then(Json::as_bool) {
+        Some(false) => Basis::CacheEmptied,
+        Some(true) | None => Basis::Reserved,
+    }
+}
+
+/// The GPU to predict for: of the models, else this machine's first that computes; `None` without one.
+fn room(project: &Project, asked: Option<&str>) -> Result<Option<Room>, Diagnostics> {
+    let cards = project.cards();
+    if let Some(name) = asked {
+        let card = cards.find(name)?;
+        // What is advertised is a little more than there is; the largest instance has what can be had for certain.
+        let instances = card.profiles.iter().filter_map(|p| p.memory_gib).reduce(f64::max);
+        let advertised = card.memory_gb.map(f64::from);
+        let least = [instances, advertised].into_iter().flatten().reduce(f64::min);
+        let bytes = least.ok_or_else(|| {
+            Diagnostic::new(format!("the memory of `{name}` is not known"))
+                .hint(format!("`memory_gb` in mig-profiles/{name}.toml"))
+        })?;
+        return Ok(Some(Room { name: name.into(), bytes: (bytes * 1024.0 * MIB) as u64, simulated: false }));
+    }
+    let gpus = Driver::ask(&cards).map(|driver| driver.gpus).unwrap_or_default();
+    let gpu = gpus.into_iter().find(|gpu| gpu.computes());
+    Ok(gpu.and_then(|gpu| Some(Room { bytes: gpu.memory_bytes?, simulated: gpu.simulated, name: gpu.label() })))
+}
+
+impl Answer<'_> {
+    /// The largest batch size whose upper bound is within the GPU.
+    fn largest_batch(&self) -> Option<u64> {
+        self.predictor.largest_batch(self.description, self.basis, self.room.as_ref()?.bytes as f64)
+    }
+
+    /// How many members' upper bounds are within the GPU together.
+    fn largest_degree(&self) -> Option<u64> {
+        Some((self.room.as_ref()?.bytes as f64 / self.prediction.upper_bytes) as u64)
+    }
+
+    /// Parts that are something, the largest first; the last three of every footprint stay at the end.
+    fn parts(&self) -> Vec<(&str, f64)> {
+        let all = &self.prediction.footprint.parts;
+        let (kinds, further) = all.split_at(all.len().saturating_sub(3));
+        let mut parts: Vec<(&str, f64)> = kinds.iter().filter(|p| p.bytes > 0.0).map(|p| (p.kind.as_str(), p.bytes)).collect();
+        parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+        parts.extend(further.iter().map(|p| (p.kind.as_str(), p.bytes)));
+        parts
+    }
+
+    fn text(&self) -> String {
+        let (d, p) = (self.description, &self.prediction);
+        let mut lines = vec![format!("{} at batch size {}: predicted, not measured\n", self.member.workload().name, self.batch)];
+        let mut add = |what: &str, text: String| lines.push(format!("  {what:<13} {text}"));
+        add("parameters", format!("{}, {} of weights", grouped(d.parameters), mib(d.parameter_bytes as f64)));
+        add(
+            "compute",
+            format!("{} forward per item, {} kernels per step", flops(d.forward_flops_per_item), grouped(d.kernels_per_step)),
+        );
+        add("traced", format!("in {} with {}, by torch {}", d.precision, d.optimizer, d.torch));
+        lines.push("\n  memory at the peak".into());
+        let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)], 3);
+        for (kind, bytes) in self.parts() {
+            table.values([Some(format!("    {kind}")), Some(mib(bytes)), Some(meaning(kind).to_string())]);
+        }
+        let rendered = table.render(output::width());
+        lines.extend(rendered.lines().map(|line| line.trim_end().to_string()));
+        let mut add = |what: &str, text: String| lines.push(format!("  {what:<13} {text}"));
+        add("estimate", mib(p.footprint.bytes));
+        add("upper bound", format!("{}: {}", mib(p.upper_bytes), promise(&self.predictor.width)));
+        if p.footprint.training_bytes < 0.99 * p.footprint.bytes {
+            add("", format!("{} once the cache of the warm-up was given back", mib(p.footprint.training_bytes)));
+        }
+        if let Some(room) = &self.room {
+            lines.push(format!("\n  on {}, {}", room.name, gib(room.bytes)));
+            let mut add = |what: &str, text: String| lines.push(format!("  {what:<13} {text}"));
+            add("largest batch", self.largest_batch().map_or("not even 1 fits".into(), |n| format!("{n} alone")));
+            add(
+                "largest degree",
+                match self.largest_degree().unwrap_or_default() {
+                    0 => format!("0: at batch size {} not even one fits", self.batch),
+                    n => format!("{n} under naive sharing at this batch size, all upper bounds together"),
+                },
+            );
+        }
+        if !self.peers.is_empty() {
+            let mut table = Table::new(&[("  estimators of the literature", Align::Left), ("", Align::Right)], 2);
+            for (peer, bytes) in &self.peers {
+                table.values([Some(format!("    {peer}")), bytes.map(mib)]);
+            }
+            lines.push(format!("\n{}", table.render(output::width()).trim_end()));
+        }
+        lines.join("\n")
+    }
+
+    /// Whose prediction it is, and what it leaves out.
+    fn notes(&self) -> Vec<String> {
+        let p = self.predictor;
+        let on = p.conditions.gpu.as_ref().map(|gpu| format!(" on {gpu}")).unwrap_or_default();
+        let mut notes = vec![format!("predicted by {}, fitted on {} {} measurements{on}", p.name, p.left_out.rows, mark(p.mark))];
+        for reason in &self.prediction.footprint.approximate {
+            notes.push(format!("approximate: {reason}"));
+        }
+        let tunes = self.member.settings().get("tune").and_then(Json::as_bool) == Some(true);
+        if tunes && self.description.features.convolutions > 0 {
+            notes.push(
+                "with `tune = true` cuDNN's search may need more for a moment in the warm-up: no prediction has that".into(),
+            );
+        }
+        if self.room.is_none() {
+            notes.push("what fits is said for a GPU: `--gpu a100-40gb`".into());
+        }
+        notes
+    }
+
+    fn value(&self) -> Json {
+        let (d, p) = (self.description, &self.prediction);
+        let parts: Vec<Json> = self.parts().iter().map(|(kind, bytes)| json!({"kind": kind, "bytes": bytes})).collect();
+        let room = self.room.as_ref().map(|room| {
+            json!({"gpu": room.name, "memory_bytes": room.bytes, "largest_batch_size": self.largest_batch(),
+                "largest_degree_naive": self.largest_degree()})
+        });
+        let peers: Vec<Json> =
+            self.peers.iter().map(|(peer, bytes)| json!({"estimator": peer.to_string(), "bytes": bytes})).collect();
+        json!({"schema": 1, "predicted": true, "workload": self.member.workload().name, "batch_size": self.batch,
+            "settings": self.member.settings(), "predictor": p.predictor, "mark": mark(self.predictor.mark),
+            "parameters": d.parameters, "flops_per_item": d.forward_flops_per_item, "kernels_per_step": d.kernels_per_step,
+            "precision": d.precision, "optimizer": d.optimizer, "torch": d.torch, "memory_bytes": p.footprint.bytes,
+            "upper_bytes": p.upper_bytes, "low_bytes": p.low_bytes, "high_bytes": p.high_bytes,
+            "warm_up_bytes": p.footprint.warm_up_bytes, "training_bytes": p.footprint.training_bytes, "parts": parts,
+            "approximate": p.footprint.approximate, "fits": room, "peers": peers})
+    }
+}
+
+/// What a part is, for who meets the word here first.
+fn meaning(kind: &str) -> &'static str {
+    match kind {
+        "saved" => "activations kept for the backward pass",
+        "temporary" => "within single operations",
+        "optimizer" => "the optimiser's moments",
+        "rounding" => "held by the allocator, in no tensor",
+        "workspace" => "cuDNN's",
+        "context" => "of CUDA, outside the allocator",
+        _ => "",
+    }
+}
+
+/// What an upper bound promises.
+fn promise(width: &Width) -> String {
+    match width.from {
+        WidthFrom::Families => "95 % of trainings stay below".into(),
+        WidthFrom::Published => format!("above all {} trainings that it was made from, too few to promise a share", width.rows),
+    }
+}
+
+/// `25,557,032`
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn flops(number: f64) -> String {
+    let units = [(1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP")];
+    let (factor, unit) = units.into_iter().find(|(factor, _)| number >= *factor).unwrap_or((1.0, "FLOP"));
+    format!("{:.2} {unit}", number / factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_and_flops_have_their_unit() {
+        assert_eq!([0, 999, 1000, 25_557_032].map(grouped), ["0", "999", "1,000", "25,557,032"]);
+        assert_eq!([0.0, 12.0, 4.1e9, 2.5e12].map(flops), ["0.00 FLOP", "12.00 FLOP", "4.10 GFLOP", "2.50 TFLOP"]);
+    }
+
+    #[test]
+    fn compiled_steps_graphs_and_another_allocator_are_predicted_by_what_tensors_need() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+        let workloads = Workloads::load(&folder).expect("readable");
+        let vision = workloads.get("vision").expect("there");
+        let basis = |name: &'static str, value: Json| basis_of(&Member::new(vision, [(name, value)]).expect("right"));
+        assert_eq!(basis("batch_size", 8.into()), Basis::CacheEmptied);
+        assert_eq!(basis("keep_cache", true.into()), Basis::Reserved);
+        assert_eq!(basis("compile", true.into()), Basis::Allocated);
+        assert_eq!(basis("cuda_graphs", true.into()), Basis::Allocated);
+        assert_eq!(basis("allocator", "cudaMallocAsync".into()), Basis::Allocated);
+    }
+}

@@ -1,0 +1,84 @@
+//! Predictors by name or path: those of the project's `predictors/`, and the one that collo brings.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use collo_measure::{Project, nearest};
+use collo_predict::Predictor;
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Diagnostics, Source};
+
+/// A file of a predictor is small.
+const LARGEST: u64 = 1 << 20;
+/// The predictor that every collo brings, fitted on published figures.
+pub const SHIPPED: &str = "published-a100";
+const SHIPPED_TEXT: &str = include_str!("../../../../../predictors/published-a100.json");
+
+/// Every predictor by its name, or what is wrong with its file. One of the project takes the place of a shipped one.
+pub fn all(project: &Project) -> Result<BTreeMap<String, Result<Predictor, Diagnostic>>, Diagnostics> {
+    let shipped = Predictor::read(&Source::file(format!("predictors/{SHIPPED}.json"), SHIPPED_TEXT));
+    let mut found = BTreeMap::from([(SHIPPED.to_string(), shipped)]);
+    let folder = project.predictors();
+    if !folder.is_dir() {
+        return Ok(found);
+    }
+    for entry in fs_err::read_dir(&folder)?.flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|e| e == "json")
+            && let Some(name) = path.file_stem().and_then(|stem| stem.to_str())
+        {
+            found.insert(name.to_string(), read(&path));
+        }
+    }
+    Ok(found)
+}
+
+/// The predictor of a name, or of a path.
+pub fn find(project: &Project, folder: &Path, asked: &str) -> Result<Predictor, Diagnostics> {
+    if asked.contains('/') || asked.ends_with(".json") {
+        return Ok(read(&folder.join(asked))?);
+    }
+    let mut all = all(project)?;
+    if let Some(found) = all.remove(asked) {
+        return Ok(found?);
+    }
+    let wrong = Diagnostic::new(format!("no predictor is called {}", quoted(asked)));
+    Err(match nearest(asked, all.keys().map(String::as_str)) {
+        Some(near) => wrong.note(format!("did you mean `{near}`?")),
+        None => wrong.hint("`collo predictor list`; a file is named by its path"),
+    }
+    .into())
+}
+
+fn read(path: &Path) -> Result<Predictor, Diagnostic> {
+    let name = collo_measure::shown(path);
+    let text = collo_store::read_small_text(path, LARGEST)
+        .map_err(|e| Diagnostic::new(format!("{} cannot be read", quoted(&name))).caused_by(e))?;
+    Predictor::read(&Source::file(name, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shipped_predictor_can_be_read_and_says_that_it_is_published() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let all = all(&Project::at(folder.path())).expect("one");
+        let shipped = all[SHIPPED].as_ref().expect("right");
+        assert_eq!((shipped.name.as_str(), shipped.mark), (SHIPPED, collo_predict::Mark::Published));
+    }
+
+    #[test]
+    fn a_predictor_is_found_by_name_or_path_and_a_wrong_name_has_a_way_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs_err::create_dir(folder.path().join("predictors")).expect("made");
+        fs_err::write(folder.path().join("predictors/mine.json"), SHIPPED_TEXT).expect("written");
+        let project = Project::at(folder.path());
+        let found = |asked: &str| find(&project, folder.path(), asked).map(|p| p.name).map_err(|e| e.titles());
+        assert_eq!(found("mine").as_deref(), Ok(SHIPPED));
+        assert_eq!(found("predictors/mine.json").as_deref(), Ok(SHIPPED));
+        assert!(found("published-a10").expect_err("none").contains("no predictor is called"));
+        assert!(found("./none.json").expect_err("none").contains("cannot be read"));
+    }
+}

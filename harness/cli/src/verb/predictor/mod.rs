@@ -1,0 +1,157 @@
+//! `collo predictor`: what predicts, on what it was fitted, and how right it is.
+
+pub mod files;
+mod rows;
+mod scores;
+
+use collo_measure::units::gib;
+use collo_predict::{Mark, Predictor, WidthFrom};
+use collo_report::document::{Align, Table};
+use serde_json::{Value as Json, json};
+
+use super::{Context, Ended};
+use crate::args::{self, PredictorVerb};
+use crate::{exit, output};
+
+pub use rows::value_of;
+
+pub fn run(context: &Context<'_>, a: &args::Predictor) -> Ended {
+    match &a.what {
+        PredictorVerb::List => list(context),
+        PredictorVerb::Show { name } => show(context, name),
+        PredictorVerb::Evaluate(asked) => scores::evaluate(context, asked),
+        PredictorVerb::Fit { rows, to } => scores::fit(context, rows, to),
+    }
+}
+
+/// Whose measurements.
+pub fn mark(mark: Mark) -> &'static str {
+    match mark {
+        Mark::Simulated => "simulated",
+        Mark::Published => "published",
+        Mark::Own => "own",
+    }
+}
+
+fn list(context: &Context<'_>) -> Ended {
+    let all = files::all(&context.project()?)?;
+    let columns = [
+        ("predictor", Align::Left),
+        ("predicts", Align::Left),
+        ("fitted on", Align::Left),
+        ("rows", Align::Right),
+        ("median error", Align::Right),
+        ("worst", Align::Right),
+        ("for", Align::Left),
+    ];
+    let mut table = Table::new(&columns, 3);
+    let mut values = Vec::new();
+    for (name, predictor) in all.iter().filter_map(|(name, p)| Some((name, p.as_ref().ok()?))) {
+        let score = &predictor.left_out;
+        table.values([
+            Some(name.clone()),
+            Some(predictor.quantity.clone()),
+            Some(format!("{} measurements", mark(predictor.mark))),
+            Some(score.rows.to_string()),
+            Some(percent(score.median_relative_error)),
+            Some(percent(score.worst_relative_error)),
+            predictor.conditions.gpu.clone(),
+        ]);
+        let mut value = value(predictor);
+        value["predictor"] = json!(name);
+        values.push(value);
+    }
+    if context.arguments.json {
+        output::json(&json!({"schema": 1, "predictors": values}));
+    } else {
+        output::result(table.render(output::width()).trim_end());
+        output::note("errors are those on architectures that the fit had not seen; next: collo predictor show NAME");
+    }
+    for wrong in all.into_values().filter_map(Result::err) {
+        output::failure(&wrong.into());
+    }
+    Ok(exit::DONE)
+}
+
+fn show(context: &Context<'_>, name: &str) -> Ended {
+    let predictor = files::find(&context.project()?, &context.folder()?, name)?;
+    if context.arguments.json {
+        let mut answer = json!({"schema": 1});
+        for (key, value) in value(&predictor).as_object().into_iter().flatten().filter(|(key, _)| *key != "schema") {
+            answer[key] = value.clone();
+        }
+        output::json(&answer);
+    } else {
+        output::result(in_full(&predictor));
+    }
+    Ok(exit::DONE)
+}
+
+fn value(predictor: &Predictor) -> Json {
+    serde_json::to_value(predictor).unwrap_or_default()
+}
+
+/// A predictor in lines.
+fn in_full(p: &Predictor) -> String {
+    let mut lines = vec![format!("{}: {}, fitted on {} measurements", p.name, p.quantity, mark(p.mark))];
+    let mut add = |what: &str, text: String| lines.push(format!("  {what:<12} {text}"));
+    let c = &p.coefficients;
+    add(
+        "formula",
+        format!("{}: context + a · what the allocator reserves + w · the largest convolution's input and output", p.formula),
+    );
+    add("context", mib(c.context_bytes));
+    add("a, w", format!("{:.4}, {:.4}", c.per_reserved_byte, c.per_workspace_byte));
+    let from = match p.width.from {
+        WidthFrom::Families => "of its own left-out families",
+        WidthFrom::Published => "as published: too few families for one of its own",
+    };
+    add("upper bound", format!("× {:.3}, {from}", p.width.upper_log.exp()));
+    add("95 % between", format!("÷ and × {:.3}", p.width.two_sided_log.exp()));
+    let score = &p.left_out;
+    add(
+        "left out",
+        format!(
+            "{} rows, {} families: median error {} ({}), worst {}, {} too low, {} above the upper bound",
+            score.rows,
+            score.families,
+            mib(score.median_error_bytes),
+            percent(score.median_relative_error),
+            percent(score.worst_relative_error),
+            score.under,
+            score.exceeded
+        ),
+    );
+    let conditions = [
+        ("GPU", &p.conditions.gpu),
+        ("architecture", &p.conditions.architecture),
+        ("driver", &p.conditions.driver),
+        ("torch", &p.conditions.torch),
+        ("sharing", &p.conditions.sharing),
+        ("precision", &p.conditions.precision),
+        ("allocator", &p.conditions.allocator),
+    ];
+    for (what, text) in conditions {
+        text.iter().for_each(|text| add(what, text.clone()));
+    }
+    add("source", p.source.clone());
+    lines.join("\n")
+}
+
+/// MiB, in which footprints of single trainings are compared; KiB for next to nothing, GiB above 10.
+pub fn mib(bytes: f64) -> String {
+    let mib = bytes / collo_predict::published::MIB;
+    if mib > 0.0 && mib < 0.095 {
+        format!("{:.0} KiB", (mib * 1024.0).max(1.0))
+    } else if mib > 0.0 && mib < 9.95 {
+        format!("{mib:.1} MiB")
+    } else if mib.abs() < 10_240.0 {
+        format!("{mib:.0} MiB")
+    } else {
+        gib(bytes as u64)
+    }
+}
+
+pub fn percent(share: f64) -> String {
+    if share < 0.0995 { format!("{:.1} %", share * 100.0) } else { format!("{:.0} %", share * 100.0) }
+}

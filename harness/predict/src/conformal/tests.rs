@@ -1,0 +1,86 @@
+use super::*;
+
+fn residual(family: usize, log_ratio: f64) -> Residual {
+    Residual { family: format!("family {family}"), log_ratio }
+}
+
+#[test]
+fn of_a_hundred_single_rows_the_bound_is_the_ninety_sixth() {
+    let residuals: Vec<Residual> = (0..100).map(|i| residual(i, i as f64 / 1000.0)).collect();
+    let width = Width::by_family(&residuals).unwrap();
+    // ⌈0.95 · 101⌉ = 96.
+    assert!((width.upper_log - 0.095).abs() < 1e-12);
+    assert_eq!((width.families, width.rows, width.from), (100, 100, WidthFrom::Families));
+}
+
+#[test]
+fn a_family_with_many_rows_weighs_as_one() {
+    let mut residuals: Vec<Residual> = (0..50).map(|i| residual(i, 0.01)).collect();
+    residuals.extend((0..1000).map(|_| residual(50, 2.0)));
+    assert!((Width::by_family(&residuals).unwrap().upper_log - 0.01).abs() < 1e-12);
+}
+
+#[test]
+fn few_families_have_the_published_width() {
+    let residuals: Vec<Residual> = (0..500).map(|i| residual(i % 19, 0.0)).collect();
+    assert_eq!(Width::by_family(&residuals), None);
+    let width = Width::of(&residuals);
+    assert_eq!((width.upper_log, width.from), (Width::PUBLISHED.upper_log, WidthFrom::Published));
+    assert_eq!((width.families, width.rows), (19, 500));
+}
+
+#[test]
+fn few_families_with_larger_errors_than_published_have_their_own() {
+    let residuals: Vec<Residual> = (0..15).map(|i| residual(i % 5, 0.1 * (1 + i % 5) as f64)).collect();
+    let width = Width::of(&residuals);
+    assert!((width.upper_log - 0.5).abs() < 1e-12 && (width.two_sided_log - 0.5).abs() < 1e-12);
+    assert_eq!(Width::of(&[]), Width { families: 0, rows: 0, ..Width::PUBLISHED });
+}
+
+#[test]
+fn an_upper_bound_is_never_below_its_estimate() {
+    let residuals: Vec<Residual> = (0..40).map(|i| residual(i, -0.2)).collect();
+    let width = Width::by_family(&residuals).unwrap();
+    assert_eq!(width.upper_log, 0.0);
+    assert!((width.two_sided_log - 0.2).abs() < 1e-12);
+}
+
+/// Uniform numbers from a seed, so that the test is the same every time.
+struct Uniform(u64);
+
+impl Uniform {
+    fn next(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Nearly normal, with standard deviation 1.
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.next()).sum::<f64>() - 6.0
+    }
+}
+
+/// Families err together, so a row of a family to come is not like the rows seen.
+#[test]
+fn the_bounds_cover_what_they_say_in_two_thousand_simulated_campaigns() {
+    let mut random = Uniform(7);
+    let (mut below, mut within) = (0, 0);
+    const CAMPAIGNS: usize = 4_000;
+    for _ in 0..CAMPAIGNS {
+        let mut family_of = |family: usize, rows: usize| -> Vec<Residual> {
+            let common = 0.03 * random.normal();
+            (0..rows).map(|_| residual(family, common + 0.02 * random.normal())).collect()
+        };
+        let seen: Vec<Residual> = (0..39).flat_map(|family| family_of(family, 1 + family % 5)).collect();
+        let new = family_of(39, 1).remove(0).log_ratio;
+        let width = Width::of(&seen);
+        below += usize::from(new <= width.upper_log);
+        within += usize::from(new.abs() <= width.two_sided_log);
+    }
+    for covered in [below, within] {
+        let share = covered as f64 / CAMPAIGNS as f64;
+        assert!((0.93..=0.97).contains(&share), "{share}");
+    }
+}

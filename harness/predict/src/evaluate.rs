@@ -1,0 +1,273 @@
+//! How well estimates agree with measurements, and the coefficients that agree best. In: measured rows with what the formula takes
+//! of each. Out: coefficients; a prediction of every row by a fit without its family; scores.
+
+use crate::conformal::{Residual, Width};
+use crate::fit::{Unfit, fit_absolute};
+use crate::memory::Coefficients;
+use crate::predictor::LeftOut;
+
+/// A training whose memory was measured, with the inputs of the formula.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasuredRow {
+    /// For people: `resnet50 b32`.
+    pub label: String,
+    /// The architecture: rows of one are left out together.
+    pub family: String,
+    /// Above 0.
+    pub measured_bytes: f64,
+    /// R at the row's batch size.
+    pub held_bytes: u64,
+    /// X at the row's batch size.
+    pub workspace_bytes: u64,
+}
+
+/// A measured row beside an estimate of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scored {
+    pub label: String,
+    pub measured_bytes: f64,
+    /// None: the estimator has none for this row.
+    pub estimate_bytes: Option<f64>,
+    pub bounds: Option<Bounds>,
+}
+
+/// The bounds of an estimate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    pub low_bytes: f64,
+    pub high_bytes: f64,
+    pub upper_bytes: f64,
+}
+
+/// An estimator's agreement with measurements. Relative errors are shares of the measured value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Score {
+    pub rows: usize,
+    /// Rows for which it has no estimate; they are in no other number.
+    pub without: usize,
+    pub median_error_bytes: f64,
+    pub median_relative_error: f64,
+    pub p90_relative_error: f64,
+    pub worst_relative_error: f64,
+    pub worst_row: String,
+    /// Estimated too low.
+    pub under: usize,
+    /// Measured at more than twice the estimate: what cuDNN's search leaves behind looks like this.
+    pub spikes: usize,
+    /// Of the rows that have bounds.
+    pub bounded: Option<BoundScore>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct BoundScore {
+    pub rows: usize,
+    /// Measured between the two-sided bounds.
+    pub covered: usize,
+    /// Measured above the upper bound.
+    pub exceeded: usize,
+    /// By how much the worst of these did.
+    pub worst_excess_bytes: f64,
+    /// The upper bound above the measured value, as a share of it.
+    pub median_over_reservation: f64,
+}
+
+/// Coefficients and how well they do on families that they have not seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemoryFit {
+    /// From all rows.
+    pub coefficients: Coefficients,
+    pub width: Width,
+    /// Each row by a fit without its family, in the order of the rows.
+    pub left_out: Vec<Scored>,
+}
+
+/// More families than this are left out some at a time.
+const MOST_FITS: usize = 40;
+
+/// Coefficients, and bounds from what they miss on families left out.
+pub fn fit_memory(rows: &[MeasuredRow]) -> Result<MemoryFit, Unfit> {
+    check(rows)?;
+    let folds = Folds::of(rows)?;
+    let estimates = folds.estimates(rows, coefficients)?;
+    let residual = |(row, estimate): (&MeasuredRow, &f64)| Residual {
+        family: row.family.clone(),
+        log_ratio: (row.measured_bytes / estimate).ln(),
+    };
+    let residuals: Vec<Residual> = rows.iter().zip(&estimates).map(residual).collect();
+    let widths: Vec<Width> = (0..folds.count).map(|fold| Width::of(&folds.others(&residuals, fold))).collect();
+    let scored = |(place, row): (usize, &MeasuredRow)| row.scored(estimates[place], widths[folds.of_row[place]]);
+    Ok(MemoryFit {
+        coefficients: coefficients(rows)?,
+        width: Width::of(&residuals),
+        left_out: rows.iter().enumerate().map(scored).collect(),
+    })
+}
+
+/// Each row by known coefficients of which only the context was fitted again, without the row's family: for another machine.
+pub fn refit_context(rows: &[MeasuredRow], known: Coefficients, width: Width) -> Result<Vec<Scored>, Unfit> {
+    check(rows)?;
+    let estimates = Folds::of(rows)?.estimates(rows, |others| context(others, known))?;
+    Ok(rows.iter().zip(estimates).map(|(row, estimate)| row.scored(estimate, width)).collect())
+}
+
+fn check(rows: &[MeasuredRow]) -> Result<(), Unfit> {
+    match rows.iter().position(|row| !(row.measured_bytes > 0.0 && row.measured_bytes.is_finite())) {
+        Some(row) => Err(Unfit::NotMeasured { row: row + 1 }),
+        None => Ok(()),
+    }
+}
+
+/// The three coefficients. A row's error counts as a share of what was measured, so that small trainings weigh as much as large.
+fn coefficients(rows: &[MeasuredRow]) -> Result<Coefficients, Unfit> {
+    // The device has at least what the allocator holds, so the factor is fitted from 1 on.
+    let input = |row: &MeasuredRow| {
+        let of = |bytes: f64| bytes / row.measured_bytes;
+        vec![of(1.0), of(row.held_bytes as f64), of(row.workspace_bytes as f64)]
+    };
+    let inputs: Vec<Vec<f64>> = rows.iter().map(input).collect();
+    let targets: Vec<f64> = rows.iter().map(|row| 1.0 - row.held_bytes as f64 / row.measured_bytes).collect();
+    let fitted = fit_absolute(&inputs, &targets)?;
+    Ok(Coefficients { context_bytes: fitted[0], per_reserved_byte: 1.0 + fitted[1], per_workspace_byte: fitted[2] })
+}
+
+/// The known coefficients with the context of these rows.
+fn context(rows: &[MeasuredRow], known: Coefficients) -> Result<Coefficients, Unfit> {
+    let without = Coefficients { context_bytes: 0.0, ..known };
+    let inputs: Vec<Vec<f64>> = rows.iter().map(|row| vec![1.0 / row.measured_bytes]).collect();
+    let left = |row: &MeasuredRow| 1.0 - without.bytes(row.held_bytes, row.workspace_bytes) / row.measured_bytes;
+    let targets: Vec<f64> = rows.iter().map(left).collect();
+    Ok(Coefficients { context_bytes: fit_absolute(&inputs, &targets)?[0], ..known })
+}
+
+/// Which rows are left out together: those of a family, with many families those of several.
+struct Folds {
+    of_row: Vec<usize>,
+    count: usize,
+}
+
+impl Folds {
+    fn of(rows: &[MeasuredRow]) -> Result<Folds, Unfit> {
+        let mut families: Vec<&str> = rows.iter().map(|row| row.family.as_str()).collect();
+        families.sort_unstable();
+        families.dedup();
+        let count = families.len().min(MOST_FITS);
+        match families.len() {
+            0 => Err(Unfit::TooFewRows { rows: 0, columns: 1 }),
+            1 => Err(Unfit::OneFamily),
+            _ => {
+                let fold = |row: &MeasuredRow| families.partition_point(|family| *family < row.family.as_str()) % count;
+                Ok(Folds { of_row: rows.iter().map(fold).collect(), count })
+            }
+        }
+    }
+
+    fn others<T: Clone>(&self, all: &[T], fold: usize) -> Vec<T> {
+        all.iter().zip(&self.of_row).filter(|(_, of)| **of != fold).map(|(one, _)| one.clone()).collect()
+    }
+
+    /// In bytes, each row by coefficients from the rows of the other folds.
+    fn estimates(
+        &self,
+        rows: &[MeasuredRow],
+        fit: impl Fn(&[MeasuredRow]) -> Result<Coefficients, Unfit>,
+    ) -> Result<Vec<f64>, Unfit> {
+        let fits: Result<Vec<Coefficients>, Unfit> = (0..self.count).map(|fold| fit(&self.others(rows, fold))).collect();
+        let fits = fits?;
+        let estimate = |(row, &fold): (&MeasuredRow, &usize)| fits[fold].bytes(row.held_bytes, row.workspace_bytes);
+        Ok(rows.iter().zip(&self.of_row).map(estimate).collect())
+    }
+}
+
+impl MeasuredRow {
+    fn scored(&self, estimate_bytes: f64, width: Width) -> Scored {
+        Scored {
+            label: self.label.clone(),
+            measured_bytes: self.measured_bytes,
+            estimate_bytes: Some(estimate_bytes),
+            bounds: Some(Bounds::around(estimate_bytes, width)),
+        }
+    }
+}
+
+impl MemoryFit {
+    /// As a predictor's file says it.
+    pub fn score(&self) -> Option<LeftOut> {
+        let found = score(&self.left_out)?;
+        Some(LeftOut {
+            rows: found.rows,
+            families: self.width.families,
+            median_error_bytes: found.median_error_bytes,
+            median_relative_error: found.median_relative_error,
+            worst_relative_error: found.worst_relative_error,
+            under: found.under,
+            exceeded: found.bounded.map_or(0, |bounded| bounded.exceeded),
+        })
+    }
+}
+
+impl Bounds {
+    pub fn around(estimate_bytes: f64, width: Width) -> Bounds {
+        let times = |log: f64| estimate_bytes * log.exp();
+        Bounds {
+            low_bytes: times(-width.two_sided_log),
+            high_bytes: times(width.two_sided_log),
+            upper_bytes: times(width.upper_log),
+        }
+    }
+}
+
+fn is_measured(row: &&Scored) -> bool {
+    row.measured_bytes > 0.0 && row.measured_bytes.is_finite()
+}
+
+/// None: no row has an estimate.
+pub fn score(rows: &[Scored]) -> Option<Score> {
+    let estimated = rows.iter().filter(is_measured).filter_map(|row| Some((row, row.estimate_bytes?)));
+    let estimated: Vec<(&Scored, f64)> = estimated.filter(|(_, estimate)| estimate.is_finite()).collect();
+    let relative = |(row, estimate): &(&Scored, f64)| (estimate - row.measured_bytes).abs() / row.measured_bytes;
+    let worst = estimated.iter().max_by(|a, b| relative(a).total_cmp(&relative(b)))?;
+    let relatives = || estimated.iter().map(relative).collect();
+    Some(Score {
+        rows: estimated.len(),
+        without: rows.len() - estimated.len(),
+        median_error_bytes: quantile(
+            estimated.iter().map(|(row, estimate)| (estimate - row.measured_bytes).abs()).collect(),
+            0.5,
+        )?,
+        median_relative_error: quantile(relatives(), 0.5)?,
+        p90_relative_error: quantile(relatives(), 0.9)?,
+        worst_relative_error: relative(worst),
+        worst_row: worst.0.label.clone(),
+        under: estimated.iter().filter(|(row, estimate)| *estimate < row.measured_bytes).count(),
+        spikes: estimated.iter().filter(|(row, estimate)| row.measured_bytes > 2.0 * estimate).count(),
+        bounded: BoundScore::of(rows),
+    })
+}
+
+impl BoundScore {
+    fn of(rows: &[Scored]) -> Option<BoundScore> {
+        let finite = |(_, bounds): &(f64, Bounds)| bounds.low_bytes.is_finite() && bounds.upper_bytes.is_finite();
+        let bounded = rows.iter().filter(is_measured).filter_map(|row| Some((row.measured_bytes, row.bounds?)));
+        let bounded: Vec<(f64, Bounds)> = bounded.filter(finite).collect();
+        let excess = |(measured, bounds): &(f64, Bounds)| measured - bounds.upper_bytes;
+        let over = bounded.iter().map(|(measured, bounds)| bounds.upper_bytes / measured - 1.0).collect();
+        Some(BoundScore {
+            rows: bounded.len(),
+            covered: bounded.iter().filter(|(x, bounds)| (bounds.low_bytes..=bounds.high_bytes).contains(x)).count(),
+            exceeded: bounded.iter().filter(|one| excess(one) > 0.0).count(),
+            worst_excess_bytes: bounded.iter().map(excess).fold(0.0, f64::max),
+            median_over_reservation: quantile(over, 0.5)?,
+        })
+    }
+}
+
+/// Between the two nearest where it falls between them. None: there are no values.
+fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let at = share * values.len().checked_sub(1)? as f64;
+    let (below, above) = (values[at.floor() as usize], values[at.ceil() as usize]);
+    Some(below + (above - below) * at.fract())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! A predictor: a formula with its coefficients, a file of a few lines. In: `predictors/NAME.json`. Out: predictions, with the
+//! name of who made them; or the reason why the file cannot serve.
+
+use std::sync::Arc;
+
+use collo_store::{Diagnostic, Source};
+use serde::{Deserialize, Serialize};
+
+use crate::PREDICTOR_SCHEMA;
+use crate::conformal::Width;
+use crate::description::Description;
+use crate::json::{self, Kind};
+use crate::memory::{Basis, Coefficients, Footprint};
+
+/// As in the file; what is absent was not known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Predictor {
+    pub schema: u32,
+    pub name: String,
+    pub quantity: String,
+    /// The formula and its version: what the coefficients mean.
+    pub formula: String,
+    pub coefficients: Coefficients,
+    pub width: Width,
+    pub conditions: Conditions,
+    /// What it was fitted on: campaigns, or a publication.
+    pub source: String,
+    pub mark: Mark,
+    pub left_out: LeftOut,
+}
+
+/// Whose measurements it was fitted on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mark {
+    /// The simulated GPU's: it serves simulated GPUs only.
+    Simulated,
+    /// Others', as published.
+    Published,
+    /// The user's own campaigns on real GPUs.
+    Own,
+}
+
+/// Under which conditions the rows were measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conditions {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub architecture: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub torch: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharing: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocator: Option<String>,
+}
+
+/// How well the formula did on families that its fit had not seen.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeftOut {
+    pub rows: usize,
+    pub families: usize,
+    #[serde(deserialize_with = "json::amount")]
+    pub median_error_bytes: f64,
+    /// Of the measured value, as the next.
+    #[serde(deserialize_with = "json::amount")]
+    pub median_relative_error: f64,
+    #[serde(deserialize_with = "json::amount")]
+    pub worst_relative_error: f64,
+    /// Rows predicted too low.
+    pub under: usize,
+    /// Rows above the upper bound.
+    pub exceeded: usize,
+}
+
+/// A claim about memory: by which predictor, how much, between which bounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    pub predictor: String,
+    pub footprint: Footprint,
+    /// 95 % of measurements are between `low_bytes` and `high_bytes`.
+    pub low_bytes: f64,
+    pub high_bytes: f64,
+    /// 95 % of measurements are below.
+    pub upper_bytes: f64,
+}
+
+const KIND: Kind = Kind { name: "a predictor", way_out: "fit it again, or restore the file", newest_schema: PREDICTOR_SCHEMA };
+/// A factor of 20, which no useful predictor needs.
+const WIDEST_LOG: f64 = 3.0;
+/// Beyond this a coefficient is no multiple of bytes that a step needs.
+const LARGEST_FACTOR: f64 = 100.0;
+/// A context of more than 64 GiB is none.
+const LARGEST_CONTEXT_BYTES: f64 = 68_719_476_736.0;
+/// The largest batch size that is searched for.
+const LARGEST_BATCH: u64 = 1 << 24;
+
+impl Predictor {
+    pub const QUANTITY: &str = "memory";
+    /// `context + per_reserved_byte · R + per_workspace_byte · X`, R by the replay of this package.
+    pub const FORMULA: &str = "replay-1";
+
+    /// Reads and checks it.
+    pub fn read(source: &Arc<Source>) -> Result<Predictor, Diagnostic> {
+        json::check_schema(source, &KIND)?;
+        #[derive(Deserialize)]
+        struct Purpose {
+            quantity: String,
+            formula: String,
+        }
+        let name = source.name();
+        let Purpose { quantity, formula } = json::read(source, &KIND)?;
+        if quantity != Predictor::QUANTITY {
+            let what = format!("{name} predicts `{quantity}`, but `{}` is wanted", Predictor::QUANTITY);
+            return Err(Diagnostic::new(what).hint("`collo predictor list` shows what each predicts"));
+        }
+        if formula != Predictor::FORMULA {
+            let what = format!("{name} is for the formula `{formula}`, which this collo does not have");
+            return Err(Diagnostic::new(what).hint(format!("fit it again; this one has `{}`", Predictor::FORMULA)));
+        }
+        let read: Predictor = json::read(source, &KIND)?;
+        let wrong = |reason: String| Diagnostic::new(format!("{name} is not a usable predictor: {reason}")).hint(KIND.way_out);
+        read.check().map_err(wrong)?;
+        Ok(read)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let Coefficients { context_bytes, per_reserved_byte, per_workspace_byte } = self.coefficients;
+        let Width { upper_log, two_sided_log, .. } = self.width;
+        for (what, value, most) in [
+            ("context_bytes", context_bytes, LARGEST_CONTEXT_BYTES),
+            ("per_reserved_byte", per_reserved_byte, LARGEST_FACTOR),
+            ("per_workspace_byte", per_workspace_byte, LARGEST_FACTOR),
+            ("upper_log", upper_log, WIDEST_LOG),
+            ("two_sided_log", two_sided_log, WIDEST_LOG),
+        ] {
+            if !(0.0..=most).contains(&value) {
+                return Err(format!("`{what}` is {value}, not from 0 to {most}"));
+            }
+        }
+        if per_reserved_byte == 0.0 {
+            return Err("`per_reserved_byte` is 0, so it would be the same for every workload".into());
+        }
+        if self.name.is_empty() {
+            return Err("`name` is empty".into());
+        }
+        Ok(())
+    }
+
+    /// Whether it may predict for a GPU: what was fitted on simulated runs says nothing about a real one, and the reverse.
+    pub fn may_serve(&self, simulated: bool) -> Result<(), Diagnostic> {
+        let name = &self.name;
+        match (self.mark == Mark::Simulated, simulated) {
+            (true, false) => {
+                Err(Diagnostic::new(format!("predictor `{name}` was fitted on simulated runs, but this GPU is real"))
+                    .hint("choose one fitted on real runs; `collo predictor list` marks them"))
+            }
+            (false, true) => {
+                Err(Diagnostic::new(format!("predictor `{name}` was fitted on real runs, but this GPU is simulated"))
+                    .hint("choose one fitted on simulated runs; `collo predictor list` marks them"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub fn predict(&self, description: &Description, batch: u64, basis: Basis) -> Result<Prediction, Diagnostic> {
+        let footprint = self.coefficients.footprint(description, batch, basis)?;
+        let Width { upper_log, two_sided_log, .. } = self.width;
+        let times = |log: f64| footprint.bytes * log.exp();
+        let (low_bytes, high_bytes, upper_bytes) = (times(-two_sided_log), times(two_sided_log), times(upper_log));
+        Ok(Prediction { predictor: self.name.clone(), footprint, low_bytes, high_bytes, upper_bytes })
+    }
+
+    /// The largest batch size whose upper bound is within these bytes. None: not even a batch of 1 is.
+    pub fn largest_batch(&self, description: &Description, basis: Basis, bytes: f64) -> Option<u64> {
+        let fits = |batch: u64| self.predict(description, batch, basis).is_ok_and(|found| found.upper_bytes <= bytes);
+        let mut low = Some(1).filter(|&one| fits(one))?;
+        let mut high = 2;
+        while high < LARGEST_BATCH && fits(high) {
+            (low, high) = (high, high * 2);
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if fits(middle) { low = middle } else { high = middle }
+        }
+        Some(low)
+    }
+
+    /// As it stands in its file.
+    pub fn to_text(&self) -> String {
+        let text = serde_json::to_string_pretty(self).expect("numbers and texts only");
+        format!("{text}\n")
+    }
+}
+
+#[cfg(test)]
+pub mod tests;
