@@ -41,6 +41,14 @@ pub struct Width {
     pub rows: usize,
 }
 
+/// The bounds of an estimate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    pub low_bytes: f64,
+    pub high_bytes: f64,
+    pub upper_bytes: f64,
+}
+
 const COVERAGE: f64 = 0.95;
 /// With fewer, one family more could be the one of twenty that is outside.
 const FEWEST_FAMILIES: usize = 20;
@@ -83,6 +91,17 @@ impl Width {
             families: by_family.len(),
             rows: residuals.len(),
         })
+    }
+}
+
+impl Bounds {
+    pub fn around(estimate_bytes: f64, width: Width) -> Bounds {
+        let times = |log: f64| estimate_bytes * log.exp();
+        Bounds {
+            low_bytes: times(-width.two_sided_log),
+            high_bytes: times(width.two_sided_log),
+            upper_bytes: times(width.upper_log),
+        }
     }
 }
 

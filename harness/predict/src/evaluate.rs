@@ -1,7 +1,7 @@
 //! How well estimates agree with measurements, and the coefficients that agree best. In: measured rows with what the formula takes
 //! of each. Out: coefficients; a prediction of every row by a fit without its family; scores.
 
-use crate::conformal::{Residual, Width};
+use crate::conformal::{Bounds, Residual, Width};
 use crate::fit::{Unfit, fit_absolute};
 use crate::memory::Coefficients;
 use crate::predictor::LeftOut;
@@ -29,14 +29,6 @@ pub struct Scored {
     /// None: the estimator has none for this row.
     pub estimate_bytes: Option<f64>,
     pub bounds: Option<Bounds>,
-}
-
-/// The bounds of an estimate.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bounds {
-    pub low_bytes: f64,
-    pub high_bytes: f64,
-    pub upper_bytes: f64,
 }
 
 /// An estimator's agreement with measurements. Relative errors are shares of the measured value.
@@ -202,17 +194,6 @@ impl MemoryFit {
             under: found.under,
             exceeded: found.bounded.map_or(0, |bounded| bounded.exceeded),
         })
-    }
-}
-
-impl Bounds {
-    pub fn around(estimate_bytes: f64, width: Width) -> Bounds {
-        let times = |log: f64| estimate_bytes * log.exp();
-        Bounds {
-            low_bytes: times(-width.two_sided_log),
-            high_bytes: times(width.two_sided_log),
-            upper_bytes: times(width.upper_log),
-        }
     }
 }
 

@@ -22,9 +22,9 @@ mod peers;
 mod predictor;
 pub mod published;
 
-pub use conformal::{Residual, Width, WidthFrom};
+pub use conformal::{Bounds, Residual, Width, WidthFrom};
 pub use description::{Allocation, Description, FakeTensorLine, Layer, ModelFeatures, OperationCost, Workspace};
-pub use evaluate::{BoundScore, Bounds, MeasuredRow, MemoryFit, Score, Scored, fit_memory, refit_context, score};
+pub use evaluate::{BoundScore, MeasuredRow, MemoryFit, Score, Scored, fit_memory, refit_context, score};
 pub use fit::Unfit;
 pub use memory::{Basis, Coefficients, Footprint, Part, Peaks, Replay, replay};
 pub use peers::{DeepSpeed, Peer};

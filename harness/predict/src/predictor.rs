@@ -7,7 +7,7 @@ use collo_store::{Diagnostic, Source};
 use serde::{Deserialize, Serialize};
 
 use crate::PREDICTOR_SCHEMA;
-use crate::conformal::Width;
+use crate::conformal::{Bounds, Width};
 use crate::description::Description;
 use crate::json::{self, Kind};
 use crate::memory::{Basis, Coefficients, Footprint};
@@ -86,10 +86,10 @@ pub struct LeftOut {
 pub struct Prediction {
     pub predictor: String,
     pub footprint: Footprint,
-    /// 95 % of measurements are between `low_bytes` and `high_bytes`.
+    /// 95 % of measurements are between `low_bytes` and `high_bytes`, if the predictor's width is of enough families.
     pub low_bytes: f64,
     pub high_bytes: f64,
-    /// 95 % of measurements are below.
+    /// 95 % of measurements are below, under the same condition.
     pub upper_bytes: f64,
 }
 
@@ -173,9 +173,7 @@ impl Predictor {
 
     pub fn predict(&self, description: &Description, batch: u64, basis: Basis) -> Result<Prediction, Diagnostic> {
         let footprint = self.coefficients.footprint(description, batch, basis)?;
-        let Width { upper_log, two_sided_log, .. } = self.width;
-        let times = |log: f64| footprint.bytes * log.exp();
-        let (low_bytes, high_bytes, upper_bytes) = (times(-two_sided_log), times(two_sided_log), times(upper_log));
+        let Bounds { low_bytes, high_bytes, upper_bytes } = Bounds::around(footprint.bytes, self.width);
         Ok(Prediction { predictor: self.name.clone(), footprint, low_bytes, high_bytes, upper_bytes })
     }
 

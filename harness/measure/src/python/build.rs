@@ -29,7 +29,7 @@ pub fn build(environment: &PythonEnvironment, tell: &mut dyn FnMut(Progress)) ->
     let pins_of_uv = environment.pins.with_file_name(PINS_OF_UV);
     let with = match &uv {
         Some(_) => "uv",
-        None if pins_of_uv.is_file() => "uv, installed by pip,",
+        None if pins_of_uv.is_file() => "uv, which pip brings",
         None => "pip",
     };
     check_room(environment, uv.is_some())?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use collo_measure::{Describer, Event, Workloads};
 use collo_predict::{
     Basis, Bounds, Conditions, Description, Mark, MeasuredRow, MemoryFit, Peer, Predictor, Replay, Score, Scored, Unfit,
-    fit_memory, published, replay, score,
+    fit_memory, published, refit_context, replay, score,
 };
 use collo_report::document::{Align, Table};
 use collo_store::{Diagnostic, Diagnostics, replace_file};
@@ -60,7 +60,7 @@ pub fn evaluate(context: &Context<'_>, asked: &Evaluate) -> Ended {
         output::json(&json!({"schema": 1, "measured": parts, "left_out": left_out, "warnings": described.all.warnings}));
     } else {
         output::note(
-            "too low: below the measurement; covered, above: of the two-sided interval and of the upper bound, both for 95 %",
+            "too low: below the measurement; covered, above: of the two-sided interval and of the upper bound, both meant for 95 %",
         );
         if described.is_published {
             let sources = &published::estimators().sources;
@@ -102,7 +102,12 @@ pub fn fit(context: &Context<'_>, asked: &Evaluate, to: &Path) -> Ended {
         width: fitted.width,
         conditions: described.conditions(),
         source: described.source(who, asked),
-        mark: if described.is_published { Mark::Published } else { Mark::Own },
+        mark: match described.is_published {
+            true => Mark::Published,
+            // As collo names such a device.
+            false if who.to_lowercase().starts_with("simulated") => Mark::Simulated,
+            false => Mark::Own,
+        },
         left_out,
     };
     let path = context.folder()?.join(to);
@@ -216,32 +221,38 @@ impl Described {
             Err(why) => output::note(format!("no fit of these rows: {why}")),
         }
         type Estimate<'e> = &'e dyn Fn(&Measurement) -> (Option<f64>, Option<Bounds>);
-        let mut add = |name: String, of: Estimate| {
+        let scored = |of: Estimate| {
             let scored = rows.iter().map(|row| {
                 let (estimate_bytes, bounds) = of(row);
                 Scored { label: self.label(row), measured_bytes: row.memory_bytes, estimate_bytes, bounds }
             });
-            all.push((name, score(&scored.collect::<Vec<_>>())));
+            score(&scored.collect::<Vec<_>>())
         };
         // On the rows that it was fitted on it would be judged by its own lesson.
         if !self.is_published {
-            add(format!("collo, {}", shipped.name), &|row| {
+            let as_shipped = scored(&|row| {
                 let found = self.descriptions[row.subject].as_ref().zip(self.replays.get(&(row.subject, row.batch_size)));
                 let estimate = found.map(|((d, basis), replay)| {
                     shipped.coefficients.bytes(basis.held_bytes(replay), d.workspace.bytes_at(row.batch_size))
                 });
                 (estimate, estimate.map(|bytes| Bounds::around(bytes, shipped.width)))
             });
+            all.push((format!("collo, {}", shipped.name), as_shipped));
+            // On another machine only the context is another, unless the rest was learnt from too few.
+            if let Ok(scored) = refit_context(&self.measured(rows), shipped.coefficients, shipped.width) {
+                all.push((format!("collo, {}, context refitted", shipped.name), score(&scored)));
+            }
         }
         for peer in Peer::ALL {
-            add(peer.to_string(), &|row| {
+            let of_peer = scored(&|row| {
                 let description = self.descriptions[row.subject].as_ref();
                 (description.and_then(|(d, _)| peer.estimate_bytes(d, row.batch_size)), None)
             });
+            all.push((peer.to_string(), of_peer));
         }
         if self.is_published {
             for (name, series) in &published::estimators().estimators {
-                add(format!("{}, as published", series.name), &|row| {
+                let as_published = scored(&|row| {
                     let subject = &self.all.subjects[row.subject];
                     let jobs = &published::estimators().jobs;
                     let Trained::Model(model) = &subject.what else { return (None, None) };
@@ -250,6 +261,7 @@ impl Described {
                     };
                     (jobs.iter().find(is_it).and_then(|job| job.estimated_bytes(name)), None)
                 });
+                all.push((format!("{}, as published", series.name), as_published));
             }
         }
         all.into_iter().filter_map(|(name, score)| Some((name, score?))).collect()
