@@ -27,8 +27,10 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 import collo
+import collo_eager
 from collo import SettingError
 from collo_as_gpu import as_on_a_gpu
+from collo_classifiers import build, made_for, maker
 from collo_description import summary, upper_envelope
 from collo_features import Seen, layers_of
 from collo_trace import BUFFERS, INPUT, TEMPORARY, LiveTensors, Trace
@@ -49,9 +51,10 @@ class Describing:
     def __init__(self, limit_s=LIMIT_S):
         self.stack, self.limit_s = contextlib.ExitStack(), limit_s
         self.approximate, self.precision = [], "fp32"
-        self.model = self.optimiser = self.example = None
+        self.model = self.optimiser = self.example = self.generated = None
 
     def begin(self):
+        collo_eager.begin()
         self.stack.enter_context(in_time(self.limit_s))
         self.fake = self.stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
         self.stack.enter_context(as_on_a_gpu())
@@ -74,6 +77,9 @@ class Describing:
         collo_loader copies it.
         """
         trace, model = self.trace, self.model
+        trace.setting_up = False
+        if trace.reads:
+            self.approximate.append(f"the set-up reads a value back {trace.reads} times: the model may be a guess")
         batch = trace.batch = prime_for(model, item)
         trace.forget_what_is_gone()
         fake_tensor = self.fake_tensor_peak(batch)
@@ -101,7 +107,8 @@ class Describing:
         sequence = [(name, values / batch, parameters) for name, values, parameters in seen.sequence]
         del told, current, coming
         more = {"approximate": self.approximate, "precision": self.precision, "fake_tensor": fake_tensor}
-        return summary(trace, ends, model, self.optimiser, sequence, **more)
+        described = summary(trace, ends, model, self.optimiser, sequence, **more)
+        return {**described, "generated": self.generated} if self.generated else described
 
     def batch_of(self, item, batch):
         made = tuple(torch.empty((batch, *part.shape[1:]), dtype=part.dtype) for part in item)
@@ -193,9 +200,11 @@ def cannot(error):
     frames = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in frames if "/torch/" not in frame.filename and not frame.filename.endswith(OURS)]
     where = f" ({pathlib.Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    kind, said = type(error).__name__, (str(error) or type(error).__name__).strip().splitlines()[0]
+    kind, said = type(error).__name__, (str(error).strip().splitlines() or [""])[0]
     if kind in ("DynamicOutputShapeException", "DataDependentOutputException", "UnsupportedOperatorException"):
         said = f"what it computes depends on the numbers in its tensors ({said})"
+    else:
+        said = f"on tensors that have no numbers it fails, {kind}{said and f': {said}'}"
     return SettingError(f"this training step cannot be described: {said}{where}")
 
 
@@ -221,9 +230,9 @@ def begin(settings):
     describing.begin()
 
 
-def learn(model=None, optimiser=None, example=None):
+def learn(model=None, optimiser=None, example=None, generated=None):
     """What the script says of itself on its way: each is kept once it is known."""
-    for name, value in (("model", model), ("optimiser", optimiser), ("example", example)):
+    for name, value in (("model", model), ("optimiser", optimiser), ("example", example), ("generated", generated)):
         if value is not None:
             setattr(describing, name, value)
 
@@ -309,9 +318,11 @@ def write(description, path):
 
 def describe_model(name, shape, classes, optimiser, precision="fp32", limit_s=LIMIT_S):
     """A classifier of timm or torchvision by its name, trained on batches of fp32 values by cross-entropy."""
+    collo_eager.begin()
+    make = maker(name, classes)
     with Describing(limit_s) as describing:
         describing.precision = precision
-        describing.model = model = build(name, classes)
+        describing.model = model = build(name, make)
         describing.optimiser = update = OPTIMISERS[optimiser](model.parameters())
         with _disable_current_modes():
             item = torch.zeros(1, *shape), torch.zeros(1, dtype=torch.int64)
@@ -330,25 +341,9 @@ def describe_model(name, shape, classes, optimiser, precision="fp32", limit_s=LI
         except SettingError:
             raise
         except Exception as error:
-            raise cannot(error) from error
-
-
-def build(name, classes):
-    library, _, model = name.partition(":")
-    try:
-        if library == "timm":
-            import timm
-
-            return timm.create_model(model, pretrained=False, num_classes=classes)
-        if library == "torchvision":
-            import torchvision
-
-            with_one_head = {"aux_logits": False} if model in ("googlenet", "inception_v3") else {}
-            return torchvision.models.get_model(model, weights=None, num_classes=classes, **with_one_head)
-    except (ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        raise SettingError(f"`{name}` cannot be built ({reason}): take a name that {library} knows") from error
-    raise SettingError(f"`{name}` is no model: write timm:NAME or torchvision:NAME")
+            fitting = made_for(name)
+            hint = f"; this model was made for {'x'.join(map(str, fitting))}" if fitting not in (None, shape) else ""
+            raise SettingError(f"{cannot(error)}{hint}") from error
 
 
 def shape(text):

@@ -11,6 +11,7 @@ kernels_per_step   operations that compute; what works on many tensors at once c
 features           layers in the order and number of the forward pass, as Yeung et al. (HotCloud'20) count them
 layers             [type, values put out per item, parameters] in the order of the forward pass
 horus_activations  values per item that the Horus estimator counts
+generated          of a network drawn at random: all that was drawn
 fake_tensor        [bytes, bytes per item]: the highest of these lines is what the FakeTensor estimator says
 
 Bytes, counts and FLOPs are whole numbers; a multiply-add is two FLOPs.

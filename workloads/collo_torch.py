@@ -17,9 +17,15 @@ from collo_features import tell_features  # noqa: F401  (scripts take it from he
 from collo_loader import PINNING, loader, on, pins  # noqa: F401  (and these)
 from collo_peaks import peaks
 
+if collo.describing():
+    import collo_eager
+
+    collo_eager.begin()  # before models are imported, which import the compiler
+
 # `torch` is what it does unasked: TF32 in convolutions, fp32 in matrix products (its notes on CUDA semantics).
 PRECISIONS = {"fp32": None, "tf32": None, "torch": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 READ_LOSS = ("epoch", "step")
+ZERO_GRAD = ("after-forward", "before-forward")  # the first is timm's, and of scripts that do not have the setting
 REGIME = ("precision", "read_loss", "workers", "keep_cache", "learning_rate")  # of every script, for the hello
 ALLOCATORS = ("native", "cudaMallocAsync")
 WARM_UP_BATCHES = 3
@@ -119,6 +125,7 @@ def check_settings(settings, device):
         raise SettingError(f"`learning_rate` is {settings.learning_rate}: it is greater than 0")
     one_of("precision", settings.precision, PRECISIONS)
     one_of("read_loss", settings.read_loss, READ_LOSS)
+    one_of("zero_grad", getattr(settings, "zero_grad", ZERO_GRAD[0]), ZERO_GRAD)
     one_of("allocator", settings.allocator, ALLOCATORS)
     one_of("pin_memory", settings.pin_memory, PINNING)
     if collo.describing():
@@ -173,10 +180,15 @@ def training_step(loss_of, model, optimiser, settings):
     if settings.compile:
         loss_of = torch.compile(loss_of)
 
+    before = getattr(settings, "zero_grad", ZERO_GRAD[0]) == "before-forward"
+
     def step(*batch):
+        if before:
+            optimiser.zero_grad(set_to_none=True)
         with torch.autocast(device_type, low_precision, enabled=low_precision is not None):
             loss = loss_of(*batch)
-        optimiser.zero_grad(set_to_none=True)
+        if not before:
+            optimiser.zero_grad(set_to_none=True)
         scaler.scale(loss).backward()
         scaler.step(optimiser)
         scaler.update()
@@ -277,6 +289,10 @@ def say_hello(member, settings, device, name, model, data=None, **more):
 
     In a `regime` of its own stands what figures are only comparable under; a script adds to it what it has beyond this.
     """
+    if collo.describing():
+        import collo_describe
+
+        collo_describe.learn(generated=more.get("generated"))
     regime = {name: getattr(settings, name) for name in REGIME}
     regime = {"recipe": getattr(settings, "recipe", None), **regime, **more.pop("regime", {})}
     member.hello(

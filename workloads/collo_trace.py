@@ -4,11 +4,16 @@ Whatever torch does inside a `Trace` goes in; out come allocations, the events o
 kind of operation. Knows no script and no file. Storages are counted once, whatever views there are of them.
 """
 
+import math
 import weakref
 from collections import defaultdict
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import (
+    TorchDispatchMode, _disable_current_modes, _get_current_dispatch_mode_stack,
+)  # fmt: skip
+from torch.utils._pytree import tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
 from collo_features import flop_registry
@@ -23,6 +28,9 @@ ON_THE_HOST = (aten.lift_fresh.default, aten.lift_fresh_copy.default)
 DRAWN = (aten.normal_.default, aten.uniform_.default, aten.random_.default, aten.bernoulli_.float)
 # `item()` and `equal()` need the numbers, of which there are none.
 ANSWERS = {aten._local_scalar_dense.default, aten.equal.default}
+# In the set-up a few numbers are computed that decide about the model: rates and widths of its layers. They are there.
+NUMBERED = {"arange", "linspace", "logspace", "full", "zeros", "ones", "eye", "scalar_tensor"}
+MOST_NUMBERS = 1 << 14
 NO_KERNEL = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach", "_to_dense", "resize_"}
 
 
@@ -41,6 +49,9 @@ class Trace(TorchDispatchMode):
         self.events = []  # k + 1: allocation k is made, -(k + 1): it is freed
         self.alive, self.references = {}, {}
         self.parameter_sizes = set()  # how many values: what has as many does not grow with the batch
+        self.numbers = WeakIdKeyDictionary()  # of small tensors, until `setting_up` ends: with numbers
+        self.numbered = set()  # their storages
+        self.setting_up = True
         self.reads = 0  # of a number by the host, not counting the optimiser's own
         self.counting = self.in_optimiser = False
         self.backward_from = None  # the first event of this step that is not of its forward pass
@@ -53,7 +64,10 @@ class Trace(TorchDispatchMode):
     # --- what torch does ---
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        known = self._with_numbers(function, args, kwargs or {}) if self.setting_up else None
         if function in ANSWERS:
+            if known is not None:
+                return known
             self.reads += not self.in_optimiser
             return True if function is aten.equal.default else number(args[0].dtype)
         if function in DRAWN:
@@ -61,15 +75,46 @@ class Trace(TorchDispatchMode):
         if self.backward_from is None and torch._C._current_graph_task_id() != -1:
             self.backward_from = len(self.events)
             self._keep_what_is_saved()
-        out = function(*args, **(kwargs or {}))
+        try:
+            out = function(*args, **(kwargs or {}))
+        except Exception:
+            if not isinstance(known, (torch.Tensor, tuple, list)):
+                raise
+            out = tree_map_only(torch.Tensor, lambda tensor: function_mode().from_tensor(tensor.clone()), known)
+        outputs = tensors_in(out)
+        for tensor, numbers in zip(outputs, tensors_in(known)):
+            self.numbers[tensor] = numbers
+            self.numbered.add(tensor_key(tensor))
         if function in ON_THE_HOST:
             return out
-        outputs = tensors_in(out)
         for tensor in outputs:
             self.see(tensor)
         if self.counting:
             self._count(function, args, kwargs or {}, out, outputs)
         return out
+
+    def _with_numbers(self, function, args, kwargs):
+        """What the function gives where all that it is given has numbers and is small; else None."""
+        given = (*tensors_in(args), *tensors_in(list(kwargs.values())))
+        if not given and (function._overloadpacket.__name__ not in NUMBERED or most_values(args) > MOST_NUMBERS):
+            return None
+        unknown = any(isinstance(tensor, FakeTensor) and tensor not in self.numbers for tensor in given)
+        drawn = torch.Tag.nondeterministic_seeded in function.tags
+        if unknown or drawn or any(tensor.numel() > MOST_NUMBERS for tensor in given):
+            if function._schema.is_mutable:
+                self._forget_numbers(written_to(function, args, kwargs))
+            return None
+        args, kwargs = tree_map_only(FakeTensor, lambda tensor: self.numbers[tensor], (args, kwargs))
+        with _disable_current_modes():
+            return function(*args, **kwargs)
+
+    def _forget_numbers(self, given):
+        """Of these tensors, and of all that are views of the same storage."""
+        keys = {tensor_key(tensor) for tensor in given} & self.numbered
+        for tensor in list(self.numbers) if keys else ():
+            if tensor_key(tensor) in keys:
+                del self.numbers[tensor]
+        self.numbered -= keys
 
     def see(self, tensor, kind=None):
         """Give its storage a place among the allocations, or the one that it has another kind."""
@@ -222,12 +267,31 @@ class LiveTensors(TorchDispatchMode):
         self.lines.add((self.fixed, self.item))
 
 
+def function_mode():
+    """The mode that makes tensors without numbers, below this one."""
+    return next(mode for mode in reversed(_get_current_dispatch_mode_stack()) if isinstance(mode, FakeTensorMode))
+
+
+def most_values(args):
+    """At most so many values are made of these: of sizes, or of numbers."""
+    sizes = [math.prod(arg) for arg in args if isinstance(arg, (list, tuple))]
+    return max((*sizes, *(abs(arg) for arg in args if isinstance(arg, (int, float)))), default=0)
+
+
 def tensors_in(value):
     if isinstance(value, torch.Tensor):
         return (value,)
     if isinstance(value, (tuple, list)):
         return [tensor for part in value for tensor in tensors_in(part)]
     return ()
+
+
+def written_to(function, args, kwargs):
+    """The tensors among its arguments that the function changes."""
+    given = zip((argument for argument in function._schema.arguments if not argument.kwarg_only), args)
+    named = ((argument, kwargs.get(argument.name)) for argument in function._schema.arguments)
+    changed = [value for argument, value in (*given, *named) if argument.alias_info and argument.alias_info.is_write]
+    return tensors_in(changed)
 
 
 def tensor_key(tensor):

@@ -24,7 +24,7 @@ NORMALISATIONS = {"mlp": ("none", "batch"), "cnn": ("none", "batch"), "transform
 
 
 def drawn(kind, seed, fixed):
-    """`fixed` has the settings by name; 0, `drawn`, and a dropout of -1 leave them to the seed."""
+    """`fixed` has the settings by name; 0, `drawn`, and -1 of `dropout` and `pooled_every` leave them to the seed."""
 
     def of(name):
         return random.Random(f"{kind} {seed} {name}")
@@ -63,6 +63,11 @@ def drawn(kind, seed, fixed):
         net["depth"] = number("depth", lambda r: r.randint(1, 29), 1000)
         net["width"] = number("width", lambda r: r.randint(16, 512), MOST_FILTERS)
         net["pooled_every"] = pooling(of("pooled_every"), net["inputs"], net["depth"])
+        if not -1 <= fixed.get("pooled_every", -1) <= 1000:
+            said = f"`pooled_every` is {fixed['pooled_every']}"
+            raise SettingError(f"{said}: it is 1 to 1000, 0 for never, or -1 to draw it")
+        if fixed.get("pooled_every", -1) != -1:
+            net["pooled_every"] = fixed["pooled_every"]
     else:
         net["inputs"] = number("inputs", lambda r: r.randint(50_000, 1_000_000), 10**8)
         net["outputs"] = number("outputs", lambda r: r.randint(2, 1000), 10**6)
@@ -75,6 +80,8 @@ def drawn(kind, seed, fixed):
             said = f"`heads` is {net['heads']} and `width` {net['width']}"
             raise SettingError(f"{said}: the heads share it evenly, or are drawn with 0")
         net["inner"] = round(net["width"] * of("inner").uniform(2, 4))
+        if fixed.get("inner"):
+            net["inner"] = number("inner", lambda _: 0, 10**6)
     return net
 
 

@@ -30,6 +30,8 @@ settings.add_argument("--outputs", type=int, default=0, help="classes; 0: drawn"
 settings.add_argument("--channels", type=int, default=0, help="colours of a picture (cnn); 0: drawn")
 settings.add_argument("--length", type=int, default=0, help="tokens of a text (transformer); 0: drawn")
 settings.add_argument("--heads", type=int, default=0, help="of the attention (transformer); 0: drawn")
+settings.add_argument("--inner", type=int, default=0, help="of an encoder layer, between its two linear ones; 0: drawn")
+settings.add_argument("--pooled-every", type=int, default=-1, help="convolutions (cnn); 0: never, -1: drawn")
 settings.add_argument("--items", type=int, default=0, help="of an epoch; 0: eight batches")
 collo_torch.add_settings(settings, batch_size=32, learning_rate=1e-3)
 settings = settings.parse_args()

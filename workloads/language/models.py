@@ -78,12 +78,27 @@ ARCHITECTURES = {
 }
 
 
-class Masked(nn.Module):
-    """BERT's: guess tokens that were hidden, from both sides."""
+class Learner(nn.Module):
+    """A model and what it learns by: from texts to the mean loss."""
+
+    keeps_outputs = False  # until the next step has its own: with them live the logits, through the backward pass
 
     def __init__(self, model):
         super().__init__()
-        self.model = model
+        self.model, self.outputs = model, None
+
+    def loss_of(self, *args, **kwargs):
+        outputs = self.model(*args, **kwargs)
+        if self.keeps_outputs:
+            self.outputs = outputs
+        return outputs.loss
+
+
+class Masked(Learner):
+    """BERT's: guess tokens that were hidden, from both sides."""
+
+    def __init__(self, model):
+        super().__init__(model)
         self.mask = model.config.vocab_size - 1
 
     def forward(self, text, seen=None):
@@ -99,36 +114,28 @@ class Masked(nn.Module):
         shown = torch.where(chosen & (fate < 0.9), other, text).masked_fill(chosen & (fate < 0.8), self.mask)
         labels = text.masked_fill(~chosen, NOT_GUESSED)
         attended = None if seen is None else seen[:, None, None, :]
-        return self.model(shown, attention_mask=attended, labels=labels).loss
+        return self.loss_of(shown, attention_mask=attended, labels=labels)
 
 
-class Causal(nn.Module):
+class Causal(Learner):
     """GPT's: guess each token from those before it."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
 
     def forward(self, text, seen=None):
         if seen is None:
-            return self.model(text, labels=text).loss
+            return self.loss_of(text, labels=text)
         length = text.shape[1]
         before = torch.ones(length, length, dtype=torch.bool, device=text.device).tril()
         # What fills a line up is guessed, too: the public scripts take the ids themselves for labels.
-        return self.model(text, attention_mask=before & seen[:, None, None, :], labels=text).loss
+        return self.loss_of(text, attention_mask=before & seen[:, None, None, :], labels=text)
 
 
-class Classified(nn.Module):
+class Classified(Learner):
     """XLNet's: say which of two kinds a text is. The public scripts call every text of WikiText the second kind."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
 
     def forward(self, text, seen=None):
         labels = torch.ones(len(text), dtype=torch.int64, device=text.device)
         attended = None if seen is None else seen.float()
-        return self.model(text, attention_mask=attended, labels=labels).loss
+        return self.loss_of(text, attention_mask=attended, labels=labels)
 
 
 def share(text, part):

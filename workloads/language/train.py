@@ -26,6 +26,8 @@ settings.add_argument("--dataset", default="wikitext-2", help="wikitext-2, or to
 settings.add_argument("--items", type=int, default=0, help="sequences, the first of the text; 0 for all")
 settings.add_argument("--packing", default="blocks", help="blocks: text without a gap; lines: each alone, filled up")
 settings.add_argument("--recipe", default="collo", help="many of these at once, see workload.toml; what is given wins")
+settings.add_argument("--zero-grad", default="after-forward", help=", ".join(collo_torch.ZERO_GRAD))
+settings.add_argument("--keep-outputs", type=collo_torch.flag, default=False, help="until the next step has its own")
 collo_torch.add_settings(settings, batch_size=32, learning_rate=5e-5)
 
 member = collo.connect()
@@ -44,6 +46,7 @@ loader = collo_torch.loader(data, settings)
 with device:  # the weights are drawn where they will lie: on a GPU seconds instead of a minute
     learner = build(sizes)
 learner.to(device)  # the few that transformers draws elsewhere
+learner.keeps_outputs = settings.keep_outputs
 optimiser = torch.optim.AdamW(learner.parameters(), settings.learning_rate, capturable=settings.cuda_graphs)
 
 regime = {"optimiser": "adamw", "packing": settings.packing}

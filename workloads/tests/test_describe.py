@@ -75,6 +75,46 @@ def test_a_description_says_what_a_direct_trace_of_another_batch_size_says(model
         assert direct["forward_flops_per_item"] == described["forward_flops_per_item"]
 
 
+@in_a_fork
+def test_numbers_that_decide_about_a_model_are_there_while_it_is_made():
+    regnet = describe_model("torchvision:regnet_y_400mf", (3, 64, 64), 1000, "adam")
+    assert regnet["parameters"] == 4_344_144  # torchvision's documentation
+    assert regnet["approximate"] == []
+
+
+class Sized(torch.nn.Module):
+    """As wide as a number in a tensor says."""
+
+    def __init__(self, number):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 1 + number)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def overwritten(change):
+    """A number of a tensor that was known, once a view of it is changed to what is not known."""
+    numbers = torch.full((4,), 5)
+    change(numbers[:2])
+    return int(numbers[0])
+
+
+@pytest.mark.parametrize(
+    "number, outputs, approximate",
+    [(lambda: int(torch.linspace(0, 4, 2)[1]), 5, []),
+     (lambda: int(torch.rand(1)), 2, ["set-up"]),
+     (lambda: overwritten(lambda part: part.random_(3)), 2, ["set-up"]),
+     (lambda: overwritten(lambda part: part.copy_(torch.randint(3, (2,)))), 2, ["set-up"]),
+     (lambda: overwritten(lambda part: torch.empty(2).copy_(part)), 6, [])],
+)  # fmt: skip
+@in_a_fork
+def test_a_model_made_by_a_number_that_is_not_there_is_called_a_guess(number, outputs, approximate):
+    found = described(lambda: Sized(number()))
+    assert found["parameters"] == 9 * outputs
+    assert [said.split()[1] for said in found["approximate"]] == approximate
+
+
 def test_a_prime_that_divides_a_size_of_the_model_is_not_taken():
     thirteen, fine = torch.nn.Linear(26, 4), torch.nn.Linear(20, 4)
     assert collo_describe.prime_for(fine, [torch.zeros(1, 20)]) == 13
@@ -362,6 +402,16 @@ def test_a_model_that_cannot_be_described_is_an_error_of_one_line(words, said, c
     assert capsys.readouterr().err.splitlines()[-1].startswith(said)
 
 
+@pytest.mark.parametrize(
+    "model, shape, made_for",
+    [("torchvision:inception_v3", (3, 32, 32), "3x299x299"), ("timm:bat_resnext26ts", (3, 224, 224), "3x256x256")],
+)
+@in_a_fork
+def test_a_model_that_fails_on_a_shape_says_which_one_it_was_made_for(model, shape, made_for):
+    with pytest.raises(SettingError, match=f"cannot be described: .* this model was made for {made_for}$"):
+        describe_model(model, shape, 1000, "adam")
+
+
 # --- scripts ---
 
 
@@ -378,15 +428,17 @@ def of_script(workload, tmp_path, monkeypatch, **settings):
 # Parameters, and MiB at most allocated at batch size 32: what changes here changes predictions.
 PRESETS = [
     ("vision", {"model": "resnet26", "dataset": "cifar-10"}, 13_966_666, 213),
-    ("vision", {"model": "resnet50", "dataset": "imagenet", "recipe": "carma"}, 25_557_032, 3022),
+    ("vision", {"model": "resnet50", "dataset": "imagenet", "recipe": "carma"}, 25_557_032, 2956),
     ("vision", {"model": "cait_xxs24_224", "dataset": "imagenet64"}, 11_956_264, 3991),
     ("generated", {}, 6_781_769, 130),
     ("generated", {"kind": "cnn"}, 8_580_584, 1195),
+    ("tiny", {}, 175_258, 36),
     ("gpt", {}, 502_848, 68),
     ("dlrm", {}, 8_475_953, 35),
     ("mnist", {}, 1_199_882, 35),
     ("decoder", {"lora_rank": 4}, 134_592, 32),
     ("language", {"model": "bert-base", "dataset": "wikitext-2"}, 108_340_804, 16445),
+    ("language", {"model": "bert-base", "recipe": "carma"}, 108_340_804, 18258),  # the logits stay
 ]
 
 
@@ -429,7 +481,8 @@ def test_a_script_without_a_step_of_ours_says_that_it_cannot(tmp_path, monkeypat
 def test_a_step_that_fails_leaves_no_description(tmp_path, monkeypatch):
     found, status, said = of_script("detection", tmp_path, monkeypatch)
     assert found is None and status == 1
-    assert said.splitlines()[-1].startswith("error: this training step cannot be described:")
+    reason = "error: this training step cannot be described: on tensors that have no numbers it fails, IndexError: "
+    assert said.splitlines()[-1].startswith(reason)
 
 
 LIBRARIES = {

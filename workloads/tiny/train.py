@@ -58,6 +58,7 @@ torch.set_num_threads(collo.threads())
 torch.set_num_interop_threads(1)
 torch.manual_seed(settings.seed)
 device = collo_torch.given_device()
+collo_torch.describe_by_library()
 # torch lets convolutions use TF32 unless told otherwise: then fp32 were not fp32.
 collo_torch.allow_tf32("fp32")
 
@@ -93,6 +94,11 @@ member.hello(
     precision="fp32",
 )
 tell_features(member, model, (torch.zeros(1, 3, 32, 32),), settings)
+if collo.describing():
+    import collo_describe
+
+    one = batches()[0]
+    collo_describe.leave_described_by_library(model, optimiser, one, "fp32", train)
 member.wait_for_warm_up()
 for batch in batches()[:warm_up_batches]:
     train(batch).item()

@@ -28,6 +28,7 @@ settings.add_argument("--recipe", default="collo", help="many of these at once, 
 settings.add_argument("--augmentation", default="none", help=", ".join(pictures.AUGMENTATIONS))
 settings.add_argument("--crop", default="random", help="of ImageNet's pictures, where not timm cuts: random, centre")
 settings.add_argument("--validate", type=collo_torch.flag, default=False, help="on the test data, in each epoch's time")
+settings.add_argument("--zero-grad", default="after-forward", help=", ".join(collo_torch.ZERO_GRAD))
 learning.add_settings(settings)
 collo_torch.add_settings(settings, batch_size=32, learning_rate=0.005)
 

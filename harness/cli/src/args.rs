@@ -24,7 +24,7 @@ pub use gpu::{Doctor, Format, Mig, MigVerb, Need, Restore, Services};
 pub use import::{Import, ImportFrom};
 pub use merge::Merge;
 pub use nightly::{Nightly, Prune};
-pub use predict::{Evaluate, Predict, Predictor, PredictorVerb};
+pub use predict::{Classify, Evaluate, MemnetSplitBy, Predict, PredictFormat, Predictor, PredictorVerb};
 pub use report::{MemberEnergy, Report, ReportFormat};
 pub use run::{Foreign, Measure, Only, Run};
 pub use slurm::{Ci, CiSystem, Slurm};
@@ -114,7 +114,7 @@ pub enum Verb {
     Restore(Restore),
     /// Write the scripts of a Slurm job that measures an experiment, divided among GPUs; --submit submits them
     Slurm(Slurm),
-    /// Predict the memory of a workload before it is run, without a GPU
+    /// Predict the memory of a workload, or of an experiment's cells, before it is run, without a GPU
     Predict(Predict),
     /// List, show, evaluate or fit predictors
     Predictor(Predictor),
@@ -207,7 +207,10 @@ pub struct Plan {
     /// Show where each value comes from: a line of a file, an option, or the default
     #[arg(long)]
     pub explain: bool,
-    /// With --commands: use this Python instead of the provided one
+    /// Do not predict the memory of the members, and refuse no cell by it
+    #[arg(long)]
+    pub no_predict: bool,
+    /// With --commands, and to predict: use this Python instead of the provided one
     #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
     pub python: Option<PathBuf>,
 }

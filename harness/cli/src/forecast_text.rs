@@ -2,8 +2,12 @@
 //!
 //! In: a plan. Out: a line each.
 
+use std::collections::BTreeMap;
+
 use collo_measure::host::Price;
-use collo_measure::{CellForecast, DeviceFacts, DeviceKind, ForecastBasis, Plan, units};
+use collo_measure::{
+    CellForecast, DeviceFacts, DeviceKind, ForecastBasis, MemorySource, OutOfMemoryRisk, Plan, PlannedCell, units,
+};
 
 /// How long a plan will take, and where that comes from.
 pub fn forecast(plan: &Plan, facts: &DeviceFacts) -> String {
@@ -66,13 +70,75 @@ pub fn price_of(plan: &Plan, price: &Price) -> Option<(f64, usize)> {
     (!known.is_empty()).then(|| (total_s / 3600.0 * price.per_hour, known.len()))
 }
 
-/// What may run out of memory.
+/// Whether some member's memory is predicted, so that a table says where each number comes from.
+pub fn has_predictions(plan: &Plan) -> bool {
+    plan.cells.iter().any(|c| c.forecast.memory.source == Some(MemorySource::Predicted))
+}
+
+/// Where the memory comes from, where that differs, and what may run out of it.
 pub fn memory(plan: &Plan) -> Option<String> {
-    let cells = plan.cells.iter().filter(|c| c.forecast.may_run_out).map(|c| c.record.cell.as_str());
-    let cells: Vec<&str> = cells.collect();
-    let named = match cells.first()? {
-        _ if cells.len() <= 3 => cells.join(", "),
-        first => format!("{first} and {} more", cells.len() - 1),
+    let mut parts = Vec::new();
+    if has_predictions(plan)
+        && let Some(predicted) = &plan.predicted
+    {
+        let by = &predicted.predictor;
+        let of = by.device.as_ref().map(|device| format!(" of {device}")).unwrap_or_default();
+        let measured = plan.cells.iter().any(|c| c.forecast.memory.source == Some(MemorySource::Measured));
+        let measured = if measured { "m: measured alone; " } else { "" };
+        parts.push(format!("{measured}p: predicted by {}, fitted on {} measurements{of}", by.name, by.fitted_on));
+    }
+    let risk = |c: &&PlannedCell, readings: bool| {
+        c.forecast.memory.risk.is_some_and(|risk| (risk == OutOfMemoryRisk::Readings) == readings)
     };
-    Some(format!("{named} may run out of memory: the largest readings of their members alone exceed it"))
+    let by_readings: Vec<String> = plan.cells.iter().filter(|c| risk(c, true)).map(|c| c.record.cell.clone()).collect();
+    if let Some(named) = some_of(&by_readings) {
+        parts.push(format!("{named} may run out of memory: the largest readings of their members alone exceed it"));
+    }
+    let mut by_prediction: Vec<(&PlannedCell, f64)> =
+        plan.cells.iter().filter_map(|c| Some((c, c.forecast.memory.probability()?))).collect();
+    by_prediction.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let named = by_prediction.iter().map(|(c, probability)| format!("{} ({})", c.record.cell, chance(*probability)));
+    if let Some(named) = some_of(&named.collect::<Vec<_>>()) {
+        parts.push(format!("{named} may run out of memory"));
+    }
+    let unpredicted: BTreeMap<&str, &str> = plan
+        .predicted
+        .iter()
+        .flat_map(|predicted| &predicted.members)
+        .filter_map(|member| Some((member.reason.as_deref()?, member.solo.as_str())))
+        .collect();
+    parts.extend(unpredicted.into_iter().map(|(reason, solo)| format!("{solo} is not predicted: {reason}")));
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// `A, B, C`, `A and 4 more`; none of nothing.
+fn some_of(cells: &[String]) -> Option<String> {
+    match cells {
+        [] => None,
+        _ if cells.len() <= 3 => Some(cells.join(", ")),
+        [first, ..] => Some(format!("{first} and {} more", cells.len() - 1)),
+    }
+}
+
+/// A probability for who plans with it.
+pub fn chance(probability: f64) -> String {
+    match probability {
+        p if p >= 0.95 => "almost certainly".into(),
+        p if p >= 0.5 => "more likely than not".into(),
+        p if p < 0.005 => "less than 1 in 200".into(),
+        p => format!("about 1 in {:.0}", 1.0 / p),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chance_is_said_in_words() {
+        let said = [0.0001, 0.1, 0.2, 0.4, 0.6, 0.99].map(chance);
+        let words =
+            ["less than 1 in 200", "about 1 in 10", "about 1 in 5", "about 1 in 2", "more likely than not", "almost certainly"];
+        assert_eq!(said, words);
+    }
 }

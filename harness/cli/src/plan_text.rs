@@ -11,6 +11,8 @@ use crate::forecast_text;
 
 /// More cells than this are shown as one row per mode and degree.
 const MOST_ROWS: usize = 40;
+/// The columns up to the memory of a cell.
+const MEMORY: usize = 6;
 /// The width of the labels of the lines below the table.
 const LABEL: usize = 10;
 
@@ -35,7 +37,7 @@ pub fn text(plan: &Plan, facts: &DeviceFacts, price: Option<&Price>, width: usiz
 }
 
 /// `cpu (2 cores, 24 GiB)`, `GPU 0, NVIDIA A100-SXM4-40GB (40 GiB)`, or a GPU model if no GPU was queried.
-fn device(plan: &Plan, facts: &DeviceFacts) -> String {
+pub fn device(plan: &Plan, facts: &DeviceFacts) -> String {
     match facts.gpu() {
         None => plan.device.text(),
         Some(gpu) if gpu.at.is_none() => {
@@ -93,7 +95,7 @@ fn line(label: &str, text: &str, width: usize) -> String {
 
 fn cells(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
     use Align::{Left, Right};
-    let columns = [
+    let mut columns = vec![
         ("", Right),
         ("cell", Left),
         ("sharing", Left),
@@ -105,21 +107,31 @@ fn cells(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
         ("total", Right),
         ("against", Left),
     ];
+    // Where the memory comes from, and its upper bound.
+    let predicted = forecast_text::has_predictions(plan);
+    if predicted {
+        columns.splice(MEMORY..MEMORY, [("", Left), ("at most", Right)]);
+    }
     let mut table = Table::new(&columns, 2);
     for (i, PlannedCell { record: cell, forecast, .. }) in plan.cells.iter().enumerate() {
         let time = |s: f64| format!("{}{}", if forecast.is_bound(facts.kind) { "≤ " } else { "" }, units::clock(s));
-        table.values([
+        let mut values = vec![
             Some((i + 1).to_string()),
             Some(cell.cell.clone()),
             Some(cell.sharing.clone()),
             Some(cell.degree.to_string()),
             cell.slots.clone(),
-            forecast.memory_bytes.map(units::gib),
+            forecast.memory.bytes.map(units::gib),
             Some(cell.repetitions.to_string()),
             forecast.each_s.map(time),
             forecast.total_s.map(time),
             Some(against(plan, cell)),
-        ]);
+        ];
+        if predicted {
+            let source = forecast.memory.source.map(|source| source.letter().to_string());
+            values.splice(MEMORY..MEMORY, [source, forecast.memory.upper_bytes.map(units::gib)]);
+        }
+        table.values(values);
     }
     table.render(width)
 }
@@ -147,7 +159,7 @@ fn summary(plan: &Plan, width: usize) -> String {
     let columns = [("sharing", Left), ("degree", Right), ("cells", Right), ("memory", Right), ("runs", Right), ("total", Right)];
     let mut table = Table::new(&columns, 2);
     for (sharing, degree, members) in groups {
-        let memory = members.iter().map(|c| c.forecast.memory_bytes).collect::<Option<Vec<u64>>>();
+        let memory = members.iter().map(|c| c.forecast.memory.bytes).collect::<Option<Vec<u64>>>();
         let total: Option<f64> = members.iter().map(|c| c.forecast.total_s).sum();
         let runs: u32 = members.iter().map(|c| c.record.repetitions).sum();
         table.values([
@@ -201,7 +213,8 @@ fn runs_line(plan: &Plan) -> String {
     format!("{} × {epochs}; {finished}; baselines open and close a block", plan.order.len())
 }
 
-fn refused(plan: &Plan, width: usize) -> String {
+/// The cells that cannot run, and why.
+pub fn refused(plan: &Plan, width: usize) -> String {
     let refusals = &plan.refusals;
     if refusals.is_empty() {
         return line("refused", "none", width);
@@ -231,7 +244,7 @@ fn refused(plan: &Plan, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use collo_measure::{Experiment, PastRuns, Workloads, expand, plan};
+    use collo_measure::{Experiment, Prior, Workloads, expand, plan};
 
     const TINY: &str = "command = ['python', '{batch_size}', '{images}']\n[settings]\nbatch_size = 32\nimages = 1024\n[forecast.cpu]\nset_up_s = 4.0\nepoch_s = 1.6\nmemory_bytes = 800_000_000\n";
     const SLEEP: &str = "command = ['python', '{seconds}']\n[settings]\nseconds = 1.0\n";
@@ -251,7 +264,7 @@ mod tests {
         let workloads = Workloads::load(folder.path()).expect("readable");
         let experiment = Experiment::read(&path, &workloads, &Default::default()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let cells = expand(&experiment, None).unwrap_or_else(|mistake| panic!("{mistake}"));
-        plan(&experiment, &cells, &facts(), &PastRuns::default())
+        plan(&experiment, &cells, &facts(), &Prior::default())
     }
 
     #[test]

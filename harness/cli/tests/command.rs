@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod carrying;
+mod claims;
 mod commands;
 mod compare;
 mod execution;

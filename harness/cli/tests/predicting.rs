@@ -3,7 +3,7 @@
 use collo_store::text::line;
 use serde_json::Value;
 
-use crate::sim;
+use crate::sim::{self, Machine};
 use crate::support::{Bench, checkout};
 
 /// A script that describes itself. Its allocations are whole segments, so that what is reserved is known: `width · (40 + 2 · batch)` MiB.
@@ -163,6 +163,46 @@ fn measurements_are_fitted_and_the_fit_predicts() {
 }
 
 #[test]
+fn estimators_are_judged_by_bins_where_asked_beside_the_commonest() {
+    let bench = on(Bench::new()).file("mine.csv", &table());
+    let evaluate = |more: &[&str]| bench.collo(&[&["predictor", "evaluate", "mine.csv"], more].concat());
+    let said = evaluate(&["--bins", "1000", "--bins", "8000", "--json"]).exits(0).json();
+    let bins = said["measured"][0]["bins"].as_array().expect("a list").clone();
+    assert_eq!(bins.iter().map(|b| b["bin_mib"].as_u64()).collect::<Vec<_>>(), [Some(1000), Some(8000)]);
+    let (first, commonest) = (&bins[1]["estimators"][0], bins[1]["commonest"].as_f64().expect("a share"));
+    assert_eq!((&first["estimator"], first["rows"].as_u64()), (&"collo, architecture left out".into(), Some(12)));
+    assert_eq!((first["right"].as_f64(), first["below"].as_f64()), (Some(1.0), Some(0.0)), "{first}");
+    assert!((commonest - 11.0 / 12.0).abs() < 1e-9, "eleven of the twelve need less than 8000 MiB: {commonest}");
+    let said = evaluate(&["--bins", "1000"]).exits(0);
+    said.answers("in bins of 1000 MiB").answers("always the commonest bin, from 1000 MiB");
+    assert!(!evaluate(&[]).exits(0).stdout.contains("in bins of"));
+    evaluate(&["--bins", "0"]).exits(2);
+    evaluate(&["--scaled"]).exits(2).says("--memnet");
+    assert_eq!(asked(&bench), 4, "each was described once");
+}
+
+#[test]
+fn many_are_described_by_one_process_and_one_that_cannot_be_leaves_the_others() {
+    let fails = DESCRIBES.replace("mib, width =", "if a.width == '64':\n    sys.exit('error: too wide')\nmib, width =");
+    let counts = fails.replace(
+        "a = p.parse_args()",
+        "a = p.parse_args()\nopen(os.environ['ASKED'] + '.parents', 'a').write(f'{os.getppid()}\\n')",
+    );
+    let bench = on(Bench::new()).file("mine.csv", &table()).file("workloads/net/train.py", &counts);
+    let said = bench.collo(&["predictor", "evaluate", "mine.csv", "--json"]).exits(0);
+    let said = said.says("`net` cannot be described").says("too wide").says("the rows of `net` are left out").json();
+    assert_eq!(said["measured"][0]["estimators"][0]["rows"], 9);
+    let parents = fs_err::read_to_string(bench.at("asked.parents")).expect("written");
+    let mut parents: Vec<&str> = parents.lines().collect();
+    assert_eq!(parents.len(), 4);
+    parents.dedup();
+    assert_eq!(parents.len(), 1, "one process has asked them all");
+    bench.collo(&["predictor", "evaluate", "mine.csv"]).exits(0);
+    assert_eq!(asked(&bench), 5, "three are kept, one is asked again");
+    assert_eq!(bench.left(), []);
+}
+
+#[test]
 fn a_predictor_file_that_was_edited_wrongly_is_refused_and_the_others_are_listed() {
     let bench = on(Bench::new());
     let shipped = bench.collo(&["predictor", "show", "published-a100", "--json"]).exits(0).stdout;
@@ -184,4 +224,158 @@ fn what_was_fitted_on_real_cards_says_nothing_about_a_simulated_one() {
     let refused = refused.says("was fitted on real runs, but this GPU is simulated");
     assert!(line(&refused.stderr).contains("--gpu a100-40gb"));
     bench.collo(&["predict", "net", "--gpu", "a100-40gb"]).exits(0);
+}
+
+/// The same script on a CPU: it also trains, and then holds what it describes.
+fn trains() -> String {
+    let instead = "if os.environ.get('COLLO_DESCRIBE') != '1':
+    import collo, time
+    member = collo.connect()
+    member.hello(device='cpu')
+    held = b'\\1' * (int(a.width) * (40 + 2 * int(a.batch_size)) << 20)
+    member.wait_for_warm_up()
+    member.ready()
+    for epoch in member.epochs(2):
+        for _ in epoch.batches(range(30)):
+            time.sleep(0.01)
+        epoch.finish(items=30)
+    sys.exit()
+";
+    DESCRIBES.replacen("if os.environ.get('COLLO_DESCRIBE') != '1':\n    sys.exit('error: it was run')\n", instead, 1)
+}
+
+const WIDTHS: &str = "epochs = 2\n[axes]\nworkload = \"net\"\nbatch_size = 16\nwidth = [1, 2, 3]\ndegree = [1, 2]\n";
+
+#[test]
+fn own_campaigns_on_a_cpu_give_its_own_constant() {
+    let bench = on(Bench::of(WIDTHS)).file("workloads/net/train.py", &trains());
+    bench.run(&[]).exits(0);
+    let said = bench.collo(&["predictor", "fit", "x", "--to", "predictors/here.json"]).exits(0);
+    let said = said.answers("fitted on own measurements").answers("a byte for each byte: not fitted");
+    said.says("rows are not fitted: they are cpu, PSS in company");
+    let here = bench.collo(&["predictor", "show", "here", "--json"]).exits(0).json();
+    assert_eq!((&here["conditions"]["device"], &here["mark"], &here["factors"]), (&"cpu".into(), &"own".into(), &"one".into()));
+    // Of Python itself, which holds nothing else.
+    let mib = here["coefficients"]["context_bytes"].as_f64().expect("a number") / 1_048_576.0;
+    assert!((1.0..60.0).contains(&mib), "{here}");
+    // Of the three members alone, some of which ran before and after the groups.
+    assert!(here["left_out"]["rows"].as_u64() >= Some(3), "{here}");
+    assert_eq!(here["left_out"]["families"], 1);
+    let source = here["source"].as_str().expect("a text");
+    assert!(
+        source.starts_with("campaign x/") && source.contains("(sha256 ") && source.contains(" rows, measured by cpu, PSS"),
+        "{source}"
+    );
+    let scores = bench.collo(&["predictor", "evaluate", "x", "--json"]).exits(0).json();
+    let alone = scores["measured"].as_array().expect("a list").iter().find(|part| part["measured_by"] == "cpu, PSS");
+    let estimator = &alone.expect("there")["estimators"][0];
+    assert_eq!(estimator["estimator"], "collo, context alone fitted, architecture left out");
+    assert!(estimator["worst_relative_error"].as_f64() < Some(0.2), "{scores}");
+    let refused = bench.collo(&["predict", "net", "--gpu", "a100-40gb", "--predictor", "here"]).exits(2);
+    refused.says("is of the memory of processes on a CPU, but this is a GPU");
+    // The data set of the campaign is the same measurements.
+    bench.collo(&["report", "x", "--format", "dataset", "--to", "rows.csv"]).exits(0);
+    bench.collo(&["report", "x", "--format", "dataset", "--to", "rows.parquet"]).exits(0);
+    for file in ["rows.csv", "rows.parquet"] {
+        let again = bench.collo(&["predictor", "evaluate", file, "--json"]).exits(0).json();
+        assert_eq!(again["measured"], scores["measured"], "{file}");
+    }
+}
+
+#[test]
+fn a_campaign_that_measured_nothing_has_a_way_out() {
+    let bench = on(Bench::of("[axes]\nworkload = \"net\"\n"));
+    bench.run(&[]);
+    let refused = bench.collo(&["predictor", "fit", "x", "--to", "mine.json"]).exits(2);
+    refused.says("has no completed run, so nothing was measured").says("`collo run x`");
+    assert!(!bench.at("mine.json").exists());
+    bench.collo(&["predictor", "evaluate", "nobody"]).exits(2).says("nobody");
+    bench.collo(&["predictor", "evaluate", "x", "published:estimators"]).exits(2).says("mixed with nothing");
+}
+
+/// A data set as a campaign on a device exports it: the formula with 600 MiB and a factor of 1.1.
+fn exported(device: &str, simulated: bool, widths: &[u64]) -> String {
+    let mut text = "experiment,campaign,device,device_kind,device_architecture,torch,simulated,cell,sharing,degree,repetition,\
+        outcome,validity,workload,batch_size,settings,memory_bytes,memory_kind\n"
+        .to_string();
+    for width in widths {
+        for batch in [16_u64, 32, 64] {
+            let bytes = (600 + width * (40 + 2 * batch) * 11 / 10) << 20;
+            text += &format!("x,1,{device},gpu,ampere,2.14.1,{simulated},net{width} b{batch},solo,1,1,completed,valid,");
+            text += &format!("net,{batch},\"{{\"\"width\"\":{width}}}\",{bytes},gpu_memory\n");
+        }
+    }
+    text + &format!("x,1,{device},gpu,ampere,2.14.1,{simulated},net b512,solo,1,1,out_of_memory,discarded,net,512,{{}},,\n")
+}
+
+#[test]
+fn a_predictor_of_a_simulated_card_serves_simulated_cards_alone() {
+    let a100 = "NVIDIA A100-SXM4-40GB";
+    let bench = on(Bench::new()).file("sim.csv", &exported(a100, true, &[8, 16]));
+    let fit =
+        |bench: &Bench, files: &[&str]| bench.collo(&[&["predictor", "fit"], files, &["--to", "predictors/mine.json"]].concat());
+    let said = fit(&bench, &["sim.csv"]).exits(0);
+    said.answers("fitted on simulated measurements")
+        .says("only the context is fitted")
+        .says("1 rows are not compared: each ran out");
+    bench.collo(&["predictor", "list"]).exits(0).answers("simulated measurements").answers(a100);
+    let refused = bench.collo(&["predict", "net", "--gpu", "a100-40gb", "--predictor", "mine"]).exits(2);
+    refused.says("was fitted on simulated runs");
+    let file = fs_err::read_to_string(bench.at("predictors/mine.json")).expect("written");
+    on(sim::bench("a100-40gb")).file("predictors/mine.json", &file).collo(&["predict", "net", "--predictor", "mine"]).exits(0);
+    // A real card of the same name is another device, and so is another card.
+    bench.write("real.csv", &exported(a100, false, &[8, 16]));
+    bench.write("a30.csv", &exported("NVIDIA A30", false, &[8, 16]));
+    for other in ["sim.csv", "a30.csv"] {
+        let refused = fit(&bench, &["real.csv", other]).exits(2);
+        refused.says("a fit mixes no sources").says("`--measured-by");
+    }
+    // With few architectures the factors are the published ones; the context is the card's own.
+    fit(&bench, &["real.csv"]).exits(0).answers("as published").says("only the context is fitted: 1 architectures are too few");
+    let mine = bench.collo(&["predictor", "show", "mine", "--json"]).exits(0).json();
+    assert_eq!((&mine["factors"], &mine["conditions"]["gpu"]), (&"published".into(), &a100.into()));
+    assert_eq!((&mine["conditions"]["torch"], &mine["conditions"]["architecture"]), (&"2.14.1".into(), &"ampere".into()));
+}
+
+#[test]
+fn a_simulated_campaign_makes_the_predictor_of_simulated_cards() {
+    let toml = "epochs = 2\n[axes]\nworkload = [\"small\", \"medium\"]\ndegree = [1, 2]\nsharing = [\"naive\", \"mps\"]\n";
+    // Long enough for a reading of each member.
+    let machine = Machine::new("a100-40gb", toml).env("COLLO_SIM_EPOCH_S", "0.8");
+    machine.run(&[]).exits(0);
+    let said = machine.collo(&["predictor", "fit", "x", "--to", "predictors/mine.json"]).exits(0);
+    said.answers("fitted on simulated measurements").says("of MPS clients, who need less than alone");
+    let mine = machine.collo(&["predictor", "show", "mine", "--json"]).exits(0).json();
+    assert_eq!((&mine["mark"], &mine["conditions"]["architecture"]), (&"simulated".into(), &"Ampere".into()));
+    assert!(mine["left_out"]["worst_relative_error"].as_f64() < Some(0.2), "{mine}");
+    // It is the nearest to the card that it was fitted on.
+    machine.collo(&["predict", "small"]).exits(0).says("predicted by mine");
+}
+
+/// Several hundred rows with what such tables have: spikes that nobody marked, and runs that ended at the card's size.
+#[test]
+fn a_large_table_with_hidden_spikes_and_ends_at_the_cards_size_is_compared_and_doubted() {
+    let mut text = "workload,settings,family,batch_size,memory_bytes,measured_by\n".to_string();
+    let mut number = 0_u64;
+    for width in 4..64_u64 {
+        for batch in [16_u64, 32, 64, 128, 256] {
+            number += 1;
+            // These do not fit the card, by far.
+            let batch = if batch == 256 && width >= 60 { 1024 } else { batch };
+            // Noise of a percent either way, the same every time.
+            let noise = 990 + number * 7919 % 21;
+            let times = if number.is_multiple_of(33) { 6 } else { 1 };
+            let mib = (600 + width * (40 + 2 * batch) * 11 / 10) * times * noise / 1000;
+            text += &format!("net,width={width},of-{width},{batch},{},nvidia-smi\n", mib.min(39_500) << 20);
+        }
+    }
+    let bench = on(Bench::new()).file("mine.csv", &text);
+    let said = bench.collo(&["predictor", "evaluate", "mine.csv", "--json"]).exits(0).says("far below what their trainings need");
+    let scores = said.json();
+    let own = &scores["measured"][0]["estimators"][0];
+    assert_eq!((own["rows"].as_u64(), own["estimator"].as_str()), (Some(300), Some("collo, architecture left out")));
+    assert!(own["median_relative_error"].as_f64() < Some(0.01) && own["p90_relative_error"].as_f64() < Some(0.08), "{own}");
+    assert!(own["spikes"].as_u64() >= Some(5), "{own}");
+    let covered = own["bounded"]["covered"].as_f64().expect("a number") / 300.0;
+    assert!((0.92..=0.97).contains(&covered), "{covered}");
 }

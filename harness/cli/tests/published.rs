@@ -28,7 +28,7 @@ fn every_experiment_for_gpus_plans_on_every_card_and_says_what_it_refuses() {
     let mut count = 0;
     for name in names("experiments").into_iter().filter(for_gpus) {
         for card in &cards {
-            let answer = bench.collo(&["-C", place, "plan", &name, "--gpu", card, "--json"]);
+            let answer = bench.collo(&["-C", place, "plan", &name, "--gpu", card, "--no-predict", "--json"]);
             let plan = serde_json::from_str::<serde_json::Value>(&answer.stdout)
                 .unwrap_or_else(|e| panic!("{name} on {card}: {e}\n{}", answer.stderr));
             let cells = plan["cells"].as_array().expect("a list").len();
@@ -58,7 +58,8 @@ fn the_studys_uniform_matrix_has_its_156_groups() {
     let root = checkout();
     let place = root.to_str().expect("text");
     let bench = Bench::new();
-    let plan = bench.collo(&["-C", place, "plan", "study-uniform", "--gpu", "a100-40gb", "--json"]).exits(0).json();
+    let plan =
+        bench.collo(&["-C", place, "plan", "study-uniform", "--gpu", "a100-40gb", "--no-predict", "--json"]).exits(0).json();
     let cells = plan["cells"].as_array().expect("a list");
     // Beside them each member is measured alone on the slices of the groups.
     let asked =
@@ -76,8 +77,18 @@ fn every_command_that_a_guideline_names_for_missing_evidence_plans() {
         let text = fs_err::read_to_string(file.expect("readable").path()).expect("readable");
         for begun in text.split("study(\"").skip(1) {
             let condition = begun[..begun.find("\")").expect("it ends")].replace("\\\"", "\"");
-            let plan =
-                bench.collo(&["-C", place, "plan", "study-uniform", "--gpu", "a100-40gb", "--where", &condition, "--json"]);
+            let plan = bench.collo(&[
+                "-C",
+                place,
+                "plan",
+                "study-uniform",
+                "--gpu",
+                "a100-40gb",
+                "--no-predict",
+                "--where",
+                &condition,
+                "--json",
+            ]);
             assert!(plan.exits(0).json()["cells"].as_array().is_some_and(|c| c.len() > 6), "{condition}");
             count += 1;
         }

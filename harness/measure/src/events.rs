@@ -16,6 +16,8 @@ use crate::python;
 pub enum Event<'a> {
     /// Progress of setting up the Python environment.
     Python(python::Progress),
+    /// So many training steps are traced, for a prediction: none of them was before.
+    Describes { count: usize },
     /// A workload's data was checked, or written.
     Data(&'a Prepared),
     /// An unfinished campaign is not continued, because its ingredients changed.

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use collo_store::{Diagnostics, Source};
+use collo_store::{Diagnostics, Predicted, PredictedMember, PredictedMemory, PredictorRecord, Source};
 
+use crate::device::DeviceFacts;
 use crate::experiment::Experiment;
 use crate::workload::Workloads;
 
@@ -100,6 +101,45 @@ pub fn read(text: &str) -> Result<Experiment, Diagnostics> {
 /// A valid experiment.
 pub fn experiment(lines: &str) -> Experiment {
     read(&mine(lines)).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+/// An A100 with 40 GB that is only planned for.
+pub fn a100() -> DeviceFacts {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mig-profiles");
+    let cards = crate::device::mig::Cards::load(&folder).expect("readable");
+    DeviceFacts::on_gpus(vec![crate::device::Gpu::planned(cards.find("a100-40gb").expect("known"))], None)
+}
+
+/// `tiny` as predicted: in the middle, and at the least; up to a quarter more.
+pub fn claims(estimate_gib: f64, least_gib: f64) -> Predicted {
+    let bytes = |gib: f64| (gib * (1u64 << 30) as f64) as u64;
+    let claim = |solo: &str, mps: bool| PredictedMember {
+        solo: solo.into(),
+        mps,
+        memory: Some(PredictedMemory {
+            estimate_bytes: bytes(estimate_gib),
+            training_bytes: bytes(estimate_gib),
+            low_bytes: bytes(estimate_gib / 1.25),
+            high_bytes: bytes(estimate_gib * 1.25),
+            upper_bytes: bytes(estimate_gib * 1.25),
+            least_bytes: bytes(least_gib),
+            context_bytes: 0,
+            context_runs: 0,
+            approximate: Vec::new(),
+        }),
+        graph: None,
+        reason: None,
+    };
+    let predictor = PredictorRecord {
+        name: "mine".into(),
+        sha256: String::new(),
+        fitted_on: "own".into(),
+        device: None,
+        widened: 1.0,
+        families: 20,
+    };
+    let members = vec![claim("tiny solo b32", false), claim("tiny solo b32", true)];
+    Predicted { made_utc: "2026-11-23T00:00:00Z".into(), predictor, members }
 }
 
 /// The errors of an invalid experiment.

@@ -1,4 +1,5 @@
-//! The largest degree that fits, for each workload and sharing mode: by doubling, then by halving the gap.
+//! The largest degree that fits, for each workload and sharing mode: from the degree that should be it, else by doubling, then by
+//! halving the gap.
 //!
 //! In: the stored runs of a campaign. Out: the next degree to try for each combination, until none is left. Pure; a campaign
 //! grows one round at a time, so that an interrupted search continues where it stopped.
@@ -11,8 +12,8 @@ use crate::cell::Cell;
 use crate::device::DeviceFacts;
 use crate::expand::{Expanded, expand};
 use crate::experiment::Experiment;
-use crate::past::PastRuns;
 use crate::plan::{self, Plan, plan};
+use crate::prior::Prior;
 use crate::select::Selection;
 
 /// Whether a degree fits. If repetitions differ, the later variant takes precedence.
@@ -56,18 +57,37 @@ pub struct Frontier {
     known: BTreeMap<Combination, BTreeMap<u32, Fits>>,
 }
 
-/// The degree to try next; `None` once the largest is found.
-pub fn next(known: &BTreeMap<u32, Fits>, least: u32, most: u32) -> Option<u32> {
+/// The degree to try next; `None` once the largest is found. A degree that should be the largest is where it begins: if it fits, the
+/// next is tried, if not, the one before, in steps that double.
+pub fn next(known: &BTreeMap<u32, Fits>, least: u32, most: u32, foreseen: Option<u32>) -> Option<u32> {
     let found = Conclusion::of(known);
     if found.unknown.is_some() {
         return None;
     }
+    let foreseen = foreseen.map(|degree| degree.clamp(least, most));
     match (found.fits, found.too_many) {
-        (None, None) => Some(least),
-        // Not even the least.
-        (None, Some(_)) => None,
-        (Some(fits), None) => (fits < most).then(|| (2 * fits).min(most)),
-        (Some(fits), Some(too_many)) => (too_many > fits + 1).then(|| fits + (too_many - fits) / 2),
+        (None, None) => Some(foreseen.unwrap_or(least)),
+        (None, Some(too_many)) => {
+            // Not even the least.
+            let step = foreseen.map_or(too_many, |foreseen| foreseen.abs_diff(too_many).max(1));
+            (too_many > least).then(|| too_many.saturating_sub(step).max(least))
+        }
+        (Some(fits), None) if fits >= most => None,
+        (Some(fits), None) => Some(
+            match foreseen {
+                Some(foreseen) if foreseen > fits => foreseen,
+                Some(foreseen) => fits + (fits - foreseen).max(1),
+                None => 2 * fits,
+            }
+            .min(most),
+        ),
+        (Some(fits), Some(too_many)) => (too_many > fits + 1).then(|| match foreseen {
+            // Beside what should be the last that fits.
+            Some(foreseen) if (fits + 1..too_many).contains(&foreseen) => foreseen,
+            Some(foreseen) if foreseen == fits => fits + 1,
+            Some(foreseen) if foreseen == too_many => too_many - 1,
+            _ => fits + (too_many - fits) / 2,
+        }),
     }
 }
 
@@ -124,19 +144,20 @@ impl Frontier {
         experiment: &Experiment,
         selection: Option<&Selection>,
         facts: &DeviceFacts,
-        past: &PastRuns,
+        prior: &Prior,
     ) -> Result<Option<Plan>, Diagnostic> {
         let (least, most) = bounds(experiment);
         // All degrees that were or may be asked for, of which each combination takes its own.
         let mut wide = experiment.clone();
         wide.axes.degree = (least..=most).collect();
         let all = expand(&wide, selection)?;
+        let foreseen = foreseen(&plan(&wide, &all, facts, prior));
         loop {
             let mut wanted: BTreeMap<Combination, u32> = BTreeMap::new();
             for Expanded { cell, .. } in &all {
                 let of = Combination::of(cell);
                 let known = self.known.get(&of).cloned().unwrap_or_default();
-                if let Some(degree) = next(&known, least, most) {
+                if let Some(degree) = next(&known, least, most, foreseen.get(&of).copied()) {
                     wanted.insert(of, degree);
                 }
             }
@@ -147,7 +168,7 @@ impl Frontier {
             let is_known = |cell: &Cell| self.known.get(&Combination::of(cell)).is_some_and(|k| k.contains_key(&cell.degree()));
             let is_in_it = |e: &&Expanded| is_wanted(&e.cell) || is_known(&e.cell) || e.cell.is_baseline();
             let cells: Vec<Expanded> = all.iter().filter(is_in_it).map(|e| Expanded { asked: true, ..e.clone() }).collect();
-            let mut plan = plan(experiment, &cells, facts, past);
+            let mut plan = plan(experiment, &cells, facts, prior);
             plan.keep(|_, planned| is_wanted(&planned.cell));
             let refused = self.learn_refused(&plan, is_wanted, facts);
             if !plan.order.is_empty() {
@@ -197,6 +218,25 @@ impl Frontier {
     }
 }
 
+/// The largest degree that should fit, by what is known of its members; absent where that is nothing.
+fn foreseen(all: &Plan) -> BTreeMap<Combination, u32> {
+    let mut degrees: BTreeMap<Combination, u32> = BTreeMap::new();
+    let mut least: BTreeMap<Combination, u32> = BTreeMap::new();
+    for planned in &all.cells {
+        let (of, degree) = (Combination::of(&planned.cell), planned.cell.degree());
+        match planned.forecast.memory.fits {
+            Some(true) => degrees.entry(of).and_modify(|most| *most = degree.max(*most)).or_insert(degree),
+            Some(false) => least.entry(of).and_modify(|known| *known = degree.min(*known)).or_insert(degree),
+            None => continue,
+        };
+    }
+    // Where not even the least should fit, that is where to begin.
+    for (of, degree) in least {
+        degrees.entry(of).or_insert(degree);
+    }
+    degrees
+}
+
 fn bounds(experiment: &Experiment) -> (u32, u32) {
     let degrees = &experiment.axes.degree;
     (degrees.iter().copied().min().unwrap_or(1), degrees.iter().copied().max().unwrap_or(1))
@@ -208,9 +248,13 @@ mod tests {
 
     /// Search on a GPU with this capacity; returns the degrees tried.
     fn search(capacity: u32, least: u32, most: u32) -> Vec<u32> {
+        search_from(None, capacity, least, most)
+    }
+
+    fn search_from(foreseen: Option<u32>, capacity: u32, least: u32, most: u32) -> Vec<u32> {
         let mut known = BTreeMap::new();
         let mut tried = Vec::new();
-        while let Some(degree) = next(&known, least, most) {
+        while let Some(degree) = next(&known, least, most, foreseen) {
             assert!(!known.contains_key(&degree), "{degree} is tried twice in {tried:?}");
             known.insert(degree, if degree <= capacity { Fits::Yes } else { Fits::No });
             tried.push(degree);
@@ -238,19 +282,37 @@ mod tests {
     }
 
     #[test]
+    fn a_search_begins_at_the_degree_that_should_be_the_largest_and_two_or_three_runs_are_enough_if_it_nearly_is() {
+        assert_eq!(search_from(Some(23), 23, 1, 64), [23, 24]);
+        assert_eq!(search_from(Some(23), 24, 1, 64), [23, 24, 25]);
+        assert_eq!(search_from(Some(23), 22, 1, 64), [23, 22]);
+        assert_eq!(search_from(Some(23), 30, 1, 64), [23, 24, 25, 27, 31, 29, 30]);
+        assert_eq!(search_from(Some(23), 12, 1, 64), [23, 22, 21, 19, 15, 7, 11, 13, 12]);
+        assert_eq!(search_from(Some(90), 64, 1, 64), [64], "not beyond what is asked for");
+        assert_eq!(search_from(Some(1), 0, 1, 64), [1]);
+        for foreseen in 1..=64 {
+            for capacity in 0..=64 {
+                let tried = search_from(Some(foreseen), capacity, 1, 64);
+                assert_eq!(tried.iter().copied().filter(|d| *d <= capacity).max().unwrap_or(0), capacity, "{foreseen} {tried:?}");
+                assert!(capacity == 64 || tried.contains(&(capacity + 1)), "{foreseen} {capacity}: {tried:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_failure_that_is_no_answer_ends_the_search() {
         for fits in [Fits::Unknown, Fits::Host] {
             let known = BTreeMap::from([(1, Fits::Yes), (2, fits)]);
-            assert_eq!(next(&known, 1, 64), None);
+            assert_eq!(next(&known, 1, 64, None), None);
         }
     }
 
     #[test]
     fn a_crash_before_the_training_is_taken_as_too_many_above_a_degree_that_ran_and_the_search_goes_on() {
         let known = BTreeMap::from([(1, Fits::Yes), (2, Fits::Yes), (4, Fits::Unsure)]);
-        assert_eq!(next(&known, 1, 64), Some(3));
+        assert_eq!(next(&known, 1, 64, None), Some(3));
         // Where nothing ran the script itself may be wrong.
-        assert_eq!(next(&BTreeMap::from([(1, Fits::Unsure)]), 1, 64), None);
+        assert_eq!(next(&BTreeMap::from([(1, Fits::Unsure)]), 1, 64, None), None);
     }
 
     /// The answer for a combination with these results.

@@ -73,6 +73,30 @@ impl Interpreters {
         Ok((interpreters, facts))
     }
 
+    /// Whether [`Interpreters::provide`] would find everything, and build nothing.
+    pub fn exist(
+        project: &Project,
+        workloads: &[Arc<Workload>],
+        own: Option<&Path>,
+        target: Option<DriverTarget>,
+    ) -> Result<bool, PythonError> {
+        let pinned = || provided(project, PinSet::for_driver(target)?);
+        for workload in workloads {
+            let is_there = match (&workload.environment, own) {
+                (WorkloadPython::Torch, None) => pinned()?.ready()?.is_some(),
+                (WorkloadPython::Torch, Some(_)) | (WorkloadPython::System | WorkloadPython::Own(_), _) => true,
+            };
+            let overlay = match (&workload.packages, own) {
+                (Some(pins), None) => pinned()?.overlay_folder(pins)?.exists(),
+                _ => true,
+            };
+            if !is_there || !overlay {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// A Python with only torch and numpy, for work outside campaigns: of the pinned sets an existing one, else this machine's.
     pub fn torch(project: &Project, own: Option<&Path>, tell: &mut dyn FnMut(Progress)) -> Result<Python, PythonError> {
         match own {

@@ -25,11 +25,15 @@ mod interrupted;
 pub mod launch;
 pub mod load;
 pub mod machine;
+mod memnet;
 mod nearest;
 pub mod observe;
 mod past;
 mod plan;
+mod prediction;
+pub mod predictors;
 mod prepare;
+mod prior;
 mod project;
 pub mod python;
 mod run;
@@ -50,7 +54,7 @@ pub mod workload_check;
 
 pub use campaign::is_want_of_threads;
 pub use cell::{AfterMeasured, Cell, Member, Term};
-pub use describe::{Describer, NamedModel};
+pub use describe::{Describable, Describer, NamedModel, basis_of};
 pub use device::{
     Address as GpuAddress, Cores, DeviceFacts, DeviceKind, Driver, Gpu, GpuSelector as GpuChoice, Partition, allocation, apply,
     company, fixed, has_gpu, holders, layout, lease, mig, mps, namespace, nvml, partition, repartition, services, trust,
@@ -60,14 +64,15 @@ pub use expand::{Expanded, expand};
 pub use experiment::Experiment;
 pub use interpreters::Interpreters;
 pub use interrupted::{Noted, Stopped};
+pub use memnet::{MemnetAnswer, MemnetBin, MemnetOptions, MemnetResult, MemnetRow, MemnetSplit, memnet};
 pub use nearest::nearest;
-pub use past::PastRuns;
-pub use plan::{CellForecast, ForecastBasis, Plan, PlannedCell, plan};
+pub use plan::{CellForecast, ForecastBasis, MemoryForecast, MemorySource, OutOfMemoryRisk, Plan, PlannedCell, plan};
 pub use prepare::{Prepared, prepare};
+pub use prior::Prior;
 pub use project::Project;
 pub use run::RunError;
 pub use select::{Expression, Selection};
-pub use session::{Request, Session, Unfinished};
+pub use session::{NotPredicted, PythonToPredict, Request, Session, Unfinished};
 pub use sharing::{Refusal, SharingMode};
 pub use shown::shown;
 pub use steps::{ProcessStart, Step};

@@ -1,8 +1,9 @@
 use super::*;
 use crate::device::DeviceFacts;
 
-use crate::fixture;
-use crate::plan::{ForecastBasis, Plan, cells_of, plan};
+use crate::fixture::{self, a100, claims};
+use crate::plan::{ForecastBasis, MemorySource, Plan, cells_of, plan};
+use crate::prior::Prior;
 
 const GIB: u64 = 1 << 30;
 
@@ -14,13 +15,6 @@ fn measured(record: &CellRecord, times: [f64; 3]) -> PastCell {
     PastCell { record: record.clone(), epochs: 2, measure_for_s: None, runs: vec![run] }
 }
 
-/// An A100 with 40 GB that is only planned for.
-fn a100() -> DeviceFacts {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mig-profiles");
-    let cards = crate::device::mig::Cards::load(&folder).expect("readable");
-    DeviceFacts::on_gpus(vec![crate::device::Gpu::planned(cards.find("a100-40gb").expect("known"))], None)
-}
-
 fn experiment(lines: &str) -> Experiment {
     let text = format!("name = \"mine\"\ndevice = \"gpu\"\nrepetitions = 1\n{lines}");
     fixture::read(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
@@ -29,7 +23,7 @@ fn experiment(lines: &str) -> Experiment {
 fn planned(experiment: &Experiment, past: &[PastCell]) -> Plan {
     let facts = a100();
     let cells = cells_of(experiment, None, None, &facts).unwrap_or_else(|mistake| panic!("{mistake}"));
-    plan(experiment, &cells, &facts, &PastRuns { cells: past.to_vec() })
+    plan(experiment, &cells, &facts, &Prior { past: PastRuns { cells: past.to_vec() }, ..Prior::default() })
 }
 
 /// The records of the cells as they are planned.
@@ -94,10 +88,31 @@ fn on_a_gpu_stored_runs_mark_what_may_run_out_of_memory_and_refuse_nothing() {
     let (plan, without) = (planned(&experiment(lines), &solo), planned(&experiment(lines), &[]));
     assert_eq!(plan.record(), without.record(), "a campaign that is resumed has the plan that it began with");
     let naive: Vec<_> = plan.cells.iter().filter(|c| c.record.sharing == "naive").collect();
-    let marked: Vec<_> = naive.iter().map(|c| (c.record.degree, c.forecast.memory_bytes, c.forecast.may_run_out)).collect();
+    let marked: Vec<_> =
+        naive.iter().map(|c| (c.record.degree, c.forecast.memory.bytes, c.forecast.memory.risk.is_some())).collect();
     assert_eq!(marked, [(2, Some(32 * GIB), false), (3, Some(48 * GIB), true), (4, Some(64 * GIB), true)]);
     let on_slices = plan.cells.iter().filter(|c| c.record.sharing.starts_with("mig"));
-    assert!(on_slices.map(|c| c.forecast.may_run_out).eq([true; 4]), "16 GiB in a slice of 5, alone and in three groups");
+    assert!(
+        on_slices.map(|c| c.forecast.memory.risk.is_some()).eq([true; 4]),
+        "16 GiB in a slice of 5, alone and in three groups"
+    );
+}
+
+#[test]
+fn what_was_measured_beats_what_is_predicted() {
+    let lines = "[axes]\nworkload = \"tiny\"\ndegree = [1, 2, 3]\n";
+    let solo: Vec<_> = records(lines).iter().filter(|r| r.sharing == "solo").map(|r| measured(r, [5.0, 20.0, 1.0])).collect();
+    let (experiment, facts) = (experiment(lines), a100());
+    let cells = cells_of(&experiment, None, None, &facts).unwrap_or_else(|mistake| panic!("{mistake}"));
+    let refused = |past: &[PastCell]| {
+        let prior = Prior { past: PastRuns { cells: past.to_vec() }, predicted: Some(claims(30.0, 25.0)), ..Prior::default() };
+        let plan = plan(&experiment, &cells, &facts, &prior);
+        let sources: Vec<_> = plan.cells.iter().filter_map(|c| c.forecast.memory.source).collect();
+        (plan.refusals.len(), sources)
+    };
+    // Two of 25 GiB do not fit 40. One needed 16: what says otherwise refuses nothing.
+    assert_eq!(refused(&[]), (2, vec![MemorySource::Predicted]));
+    assert_eq!(refused(&solo), (0, vec![MemorySource::Measured; 3]));
 }
 
 #[test]

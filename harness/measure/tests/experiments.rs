@@ -4,7 +4,7 @@ use std::path::Path;
 
 use collo_measure::experiment::{DeviceChoice, DeviceRequest};
 use collo_measure::mig::Cards;
-use collo_measure::{Expression, PastRuns, Project, Selection, Workloads, expand, experiment, plan};
+use collo_measure::{Expression, Prior, Project, Selection, Workloads, expand, experiment, plan};
 
 fn project() -> Project {
     Project::find(Path::new(env!("CARGO_MANIFEST_DIR"))).expect("the checkout is a project")
@@ -31,7 +31,7 @@ fn every_experiment_of_the_project_plans_under_its_own_name() {
         let asked = DeviceRequest { gpu, planning: true, as_found: false };
         let facts = experiment.device_facts(&asked, &cards).unwrap_or_else(|mistake| panic!("{mistake}"));
         let cells = expand(&experiment, None).unwrap_or_else(|mistake| panic!("{mistake}"));
-        let plan = plan(&experiment, &cells, &facts, &PastRuns::default());
+        let plan = plan(&experiment, &cells, &facts, &Prior::default());
         assert_eq!(plan.cells.len() + plan.refusals.len(), cells.len(), "{}", path.display());
     }
 }
@@ -42,7 +42,7 @@ fn the_quickstart_is_twelve_runs_of_three_cells() {
     let quickstart =
         collo_measure::Experiment::resolve(&project(), "quickstart", &workloads).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let facts = quickstart.device_facts(&Default::default(), &Default::default()).expect("a CPU");
-    let plan = plan(&quickstart, &expand(&quickstart, None).expect("few cells"), &facts, &PastRuns::default());
+    let plan = plan(&quickstart, &expand(&quickstart, None).expect("few cells"), &facts, &Prior::default());
     let cells: Vec<&str> = plan.cells.iter().map(|cell| cell.record.cell.as_str()).collect();
     assert_eq!(cells, ["tiny solo b32", "tiny×2 naive b32", "tiny×3 naive b32"]);
     assert_eq!(plan.order.len(), 12);

@@ -67,7 +67,7 @@ pub struct Held(Option<usize>);
 #[error("no room for {bytes} more bytes beside {reserved_bytes}")]
 pub struct Exhausted {
     pub bytes: u64,
-    /// Held of the device at that moment.
+    /// Held of the device at that moment, with nothing more to give back.
     pub reserved_bytes: u64,
 }
 
@@ -82,8 +82,9 @@ impl CachingAllocator {
         CachingAllocator::with_limit(NO_LIMIT_BYTES)
     }
 
-    /// On a device with so many bytes for this process. Near the limit the cache is given back, as PyTorch does.
-    fn with_limit(limit_bytes: u64) -> CachingAllocator {
+    /// On a device with so many bytes for tensors. Where a segment does not fit, the cache is given back before that is a failure:
+    /// `release_cached_blocks`.
+    pub fn with_limit(limit_bytes: u64) -> CachingAllocator {
         CachingAllocator {
             blocks: Vec::new(),
             vacant: Vec::new(),
@@ -118,14 +119,11 @@ impl CachingAllocator {
         if bytes == 0 {
             return Ok(Held(None));
         }
-        let exhausted = Exhausted { bytes, reserved_bytes: self.reserved_bytes };
-        if bytes > self.limit_bytes {
-            return Err(exhausted);
-        }
-        let bytes = bytes.next_multiple_of(ROUNDING_BYTES);
-        let found = match self.smallest_free(bytes) {
-            Some(found) => found,
-            None => self.new_segment(bytes).ok_or(exhausted)?,
+        let asked = bytes;
+        // What no device has is not rounded up: that might overflow.
+        let bytes = bytes.min(NO_LIMIT_BYTES + 1).next_multiple_of(ROUNDING_BYTES);
+        let Some(found) = self.smallest_free(bytes).or_else(|| self.new_segment(bytes)) else {
+            return Err(Exhausted { bytes: asked, reserved_bytes: self.reserved_bytes });
         };
         let free = self.as_free(found);
         self.free_of(self.blocks[found].small).remove(&free);

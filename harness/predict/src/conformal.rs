@@ -2,11 +2,13 @@
 //! Out: factors, as logarithms.
 //!
 //! Split-conformal with families as the unit: rows of one architecture err alike, so each family has the weight of one, shared by
-//! its rows, and so has the family that is yet to come (Lee, Barber and Willett 2023, arXiv 2306.06342).
+//! its rows, and so has the family that is yet to come (Lee, Barber and Willett 2023, arXiv 2306.06342). How much of that last weight it
+//! takes depends on how alike the rows of a family err, and is tried on families left out.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use statrs::function::erf::erfc;
 
 use crate::json::amount;
 
@@ -50,6 +52,8 @@ pub struct Bounds {
 }
 
 const COVERAGE: f64 = 0.95;
+/// A factor of 20, which no useful predictor needs.
+pub const WIDEST_LOG: f64 = 3.0;
 /// With fewer, one family more could be the one of twenty that is outside.
 const FEWEST_FAMILIES: usize = 20;
 
@@ -65,7 +69,7 @@ impl Width {
             return width;
         }
         let by_family = families(residuals);
-        let seen = |score: fn(f64) -> f64| quantile(&by_family, 1.0 / by_family.len() as f64, score).unwrap_or(0.0);
+        let seen = |score: fn(f64) -> f64| Ranked::of(&by_family, score).quantile(None, 0.0).unwrap_or(0.0);
         Width {
             upper_log: seen(|ratio| ratio).max(Width::PUBLISHED.upper_log),
             two_sided_log: seen(f64::abs).max(Width::PUBLISHED.two_sided_log),
@@ -75,18 +79,22 @@ impl Width {
         }
     }
 
+    /// So many times as wide, up to the widest that a file may have.
+    pub fn times(self, factor: f64) -> Width {
+        let wider = |log: f64| (log * factor).min(WIDEST_LOG.max(log));
+        Width { upper_log: wider(self.upper_log), two_sided_log: wider(self.two_sided_log), ..self }
+    }
+
     /// None: too few families.
     pub fn by_family(residuals: &[Residual]) -> Option<Width> {
         let by_family = families(residuals);
         if by_family.len() < FEWEST_FAMILIES {
             return None;
         }
-        // The family to come is above all that were seen.
-        let share = 1.0 / (by_family.len() + 1) as f64;
         Some(Width {
             // An upper bound is at least the estimate.
-            upper_log: quantile(&by_family, share, |ratio| ratio)?.max(0.0),
-            two_sided_log: quantile(&by_family, share, f64::abs)?,
+            upper_log: Ranked::of(&by_family, |ratio| ratio).covering()?.max(0.0),
+            two_sided_log: Ranked::of(&by_family, f64::abs).covering()?,
             from: WidthFrom::Families,
             families: by_family.len(),
             rows: residuals.len(),
@@ -105,6 +113,21 @@ impl Bounds {
     }
 }
 
+/// The probability that a measurement is above a limit, if errors are log-normal and 95 % of them within `±two_sided_log`. The shape
+/// is an assumption; with an interval of few families so is the width.
+pub fn probability_above(estimate_bytes: f64, two_sided_log: f64, limit_bytes: f64) -> f64 {
+    if limit_bytes <= 0.0 {
+        return 1.0;
+    }
+    let distance = (limit_bytes / estimate_bytes.max(1.0)).ln();
+    if two_sided_log <= 0.0 {
+        return if distance < 0.0 { 1.0 } else { 0.0 };
+    }
+    // 95 % of a normal distribution are within 1.96 standard deviations.
+    let standard = distance / (two_sided_log / 1.959_964);
+    0.5 * erfc(standard / std::f64::consts::SQRT_2)
+}
+
 fn families(residuals: &[Residual]) -> BTreeMap<&str, Vec<f64>> {
     let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for one in residuals.iter().filter(|one| one.log_ratio.is_finite()) {
@@ -113,19 +136,62 @@ fn families(residuals: &[Residual]) -> BTreeMap<&str, Vec<f64>> {
     all
 }
 
-/// The least score at or below which 95 % of the weight is, if each family has this share of it.
-fn quantile(by_family: &BTreeMap<&str, Vec<f64>>, share: f64, score: impl Fn(f64) -> f64) -> Option<f64> {
-    let weighted = by_family.values().flat_map(|rows| rows.iter().map(|&row| (score(row), share / rows.len() as f64)));
-    let mut weighted: Vec<(f64, f64)> = weighted.collect();
-    weighted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    let mut below = 0.0;
-    for (score, weight) in weighted {
-        below += weight;
-        if below >= COVERAGE - 1e-9 {
-            return Some(score);
-        }
+/// Scores in order, each with its family and the part of the family that it is.
+struct Ranked {
+    families: usize,
+    /// The family's place, the score, its part.
+    rows: Vec<(usize, f64, f64)>,
+}
+
+/// How much the family to come is taken to be above all that were seen, least first: as if it were a whole one, it is the bound that
+/// holds however alike the rows of a family err (Lee, Barber and Willett 2023); as if it were none, one that holds if they err
+/// independently.
+const TO_COME: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
+/// With more families, or rows, the difference is not worth its time.
+const MOST_FAMILIES: usize = 100;
+const MOST_ROWS: usize = 20_000;
+
+impl Ranked {
+    fn of(by_family: &BTreeMap<&str, Vec<f64>>, score: impl Fn(f64) -> f64) -> Ranked {
+        let each = by_family.values().enumerate();
+        let of_family = |(family, rows): (usize, &Vec<f64>)| -> Vec<(usize, f64, f64)> {
+            rows.iter().map(|&row| (family, score(row), 1.0 / rows.len() as f64)).collect()
+        };
+        let mut rows: Vec<(usize, f64, f64)> = each.flat_map(of_family).collect();
+        rows.sort_unstable_by(|a, b| a.1.total_cmp(&b.1));
+        Ranked { families: by_family.len(), rows }
     }
-    None
+
+    /// The least score that covers 95 % of each family when it is left out, on average.
+    fn covering(&self) -> Option<f64> {
+        let is_large = self.families > MOST_FAMILIES || self.rows.len() > MOST_ROWS;
+        let enough = TO_COME.into_iter().find(|&to_come| !is_large && self.covered_left_out(to_come) >= COVERAGE);
+        self.quantile(None, enough.unwrap_or(1.0))
+    }
+
+    /// The mean part of a family that is at or below the quantile of the others.
+    fn covered_left_out(&self, to_come: f64) -> f64 {
+        let limits: Vec<f64> =
+            (0..self.families).map(|family| self.quantile(Some(family), to_come).unwrap_or(f64::INFINITY)).collect();
+        let covered = self.rows.iter().filter(|(family, score, _)| *score <= limits[*family]).map(|(_, _, part)| part);
+        // The mean is in steps, each a row's part of its family, and the row to come counts as one that is missed.
+        let step = self.families as f64 / self.rows.len() as f64;
+        covered.sum::<f64>() / (self.families as f64 + step)
+    }
+
+    /// The least score at or below which 95 % of the weight is, if each family and that to come share it.
+    fn quantile(&self, without: Option<usize>, to_come: f64) -> Option<f64> {
+        let families = (self.families - usize::from(without.is_some())) as f64;
+        let wanted = COVERAGE * (families + to_come) - 1e-9;
+        let mut below = 0.0;
+        for (_, score, part) in self.rows.iter().filter(|(family, ..)| Some(*family) != without) {
+            below += part;
+            if below >= wanted {
+                return Some(*score);
+            }
+        }
+        None
+    }
 }
 
 #[cfg(test)]

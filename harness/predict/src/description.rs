@@ -57,6 +57,18 @@ pub struct Description {
     pub horus_activations: f64,
     /// Lines in the batch size; their maximum is the peak of live storages of a forward and a backward pass.
     pub fake_tensor: Vec<FakeTensorLine>,
+    /// Of a network drawn at random.
+    #[serde(default)]
+    pub generated: Option<Generated>,
+}
+
+/// What a network drawn at random is; its further sizes are not read.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Generated {
+    /// `mlp`, `cnn`, `transformer`.
+    pub kind: String,
+    /// `pyramid`, `uniform`.
+    pub shape: String,
 }
 
 /// A piece of memory that the step asks for.

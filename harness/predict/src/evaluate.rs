@@ -1,7 +1,10 @@
 //! How well estimates agree with measurements, and the coefficients that agree best. In: measured rows with what the formula takes
 //! of each. Out: coefficients; a prediction of every row by a fit without its family; scores.
 
+use std::collections::BTreeMap;
+
 use crate::conformal::{Bounds, Residual, Width};
+use crate::covariance::Covariance;
 use crate::fit::{Unfit, fit_absolute};
 use crate::memory::Coefficients;
 use crate::predictor::LeftOut;
@@ -68,6 +71,7 @@ pub struct BoundScore {
 pub struct MemoryFit {
     /// From all rows.
     pub coefficients: Coefficients,
+    pub covariance: Option<Covariance>,
     pub width: Width,
     /// Each row by a fit without its family, in the order of the rows.
     pub left_out: Vec<Scored>,
@@ -75,12 +79,39 @@ pub struct MemoryFit {
 
 /// More families than this are left out some at a time.
 const MOST_FITS: usize = 40;
+/// Without one of them there are still as many as coefficients.
+pub const FEWEST_TO_FIT: usize = 4;
 
 /// Coefficients, and bounds from what they miss on families left out.
 pub fn fit_memory(rows: &[MeasuredRow]) -> Result<MemoryFit, Unfit> {
     check(rows)?;
-    let folds = Folds::of(rows)?;
-    let estimates = folds.estimates(rows, coefficients)?;
+    let (folds, families) = (Folds::of(rows), by_family(rows));
+    if (1..FEWEST_TO_FIT).contains(&families.len()) {
+        return Err(Unfit::TooFewFamilies { families: families.len(), needed: FEWEST_TO_FIT });
+    }
+    let covariance = Covariance::by_resampling(&families, |rows| coefficients(rows).ok());
+    Ok(MemoryFit { covariance, ..left_out(rows, &folds?, coefficients)? })
+}
+
+/// The context of these rows with the other coefficients as known: of another machine, or where there are few architectures. With one
+/// family alone its rows are left out one by one.
+pub fn fit_context(rows: &[MeasuredRow], known: Coefficients) -> Result<MemoryFit, Unfit> {
+    check(rows)?;
+    let folds = match Folds::of(rows) {
+        Err(Unfit::OneFamily) => Folds::one_by_one(rows),
+        folds => folds?,
+    };
+    // Of one row alone nothing is left to learn from.
+    left_out(rows, &folds, |others| if others.is_empty() { Ok(known) } else { context(others, known) })
+}
+
+/// A fit of all rows, and of each row one without its fold.
+fn left_out(
+    rows: &[MeasuredRow],
+    folds: &Folds,
+    fit: impl Fn(&[MeasuredRow]) -> Result<Coefficients, Unfit>,
+) -> Result<MemoryFit, Unfit> {
+    let estimates = folds.estimates(rows, &fit)?;
     let residual = |(row, estimate): (&MeasuredRow, &f64)| Residual {
         family: row.family.clone(),
         log_ratio: (row.measured_bytes / estimate).ln(),
@@ -89,13 +120,14 @@ pub fn fit_memory(rows: &[MeasuredRow]) -> Result<MemoryFit, Unfit> {
     let widths: Vec<Width> = (0..folds.count).map(|fold| Width::of(&folds.others(&residuals, fold))).collect();
     let scored = |(place, row): (usize, &MeasuredRow)| row.scored(estimates[place], widths[folds.of_row[place]]);
     Ok(MemoryFit {
-        coefficients: coefficients(rows)?,
+        coefficients: fit(rows)?,
+        covariance: None,
         width: Width::of(&residuals),
         left_out: rows.iter().enumerate().map(scored).collect(),
     })
 }
 
-/// Each row by known coefficients of which only the context was fitted again, without the row's family: for another machine.
+/// Each row by known coefficients of which only the context was fitted again, without the row's family, in a width that is given.
 pub fn refit_context(rows: &[MeasuredRow], known: Coefficients, width: Width) -> Result<Vec<Scored>, Unfit> {
     check(rows)?;
     let estimates = Folds::of(rows)?.estimates(rows, |others| context(others, known))?;
@@ -131,6 +163,14 @@ fn context(rows: &[MeasuredRow], known: Coefficients) -> Result<Coefficients, Un
     Ok(Coefficients { context_bytes: fit_absolute(&inputs, &targets)?[0], ..known })
 }
 
+fn by_family(rows: &[MeasuredRow]) -> Vec<Vec<MeasuredRow>> {
+    let mut families: BTreeMap<&str, Vec<MeasuredRow>> = BTreeMap::new();
+    for row in rows {
+        families.entry(&row.family).or_default().push(row.clone());
+    }
+    families.into_values().collect()
+}
+
 /// Which rows are left out together: those of a family, with many families those of several.
 struct Folds {
     of_row: Vec<usize>,
@@ -151,6 +191,11 @@ impl Folds {
                 Ok(Folds { of_row: rows.iter().map(fold).collect(), count })
             }
         }
+    }
+
+    fn one_by_one(rows: &[MeasuredRow]) -> Folds {
+        let count = rows.len().min(MOST_FITS);
+        Folds { of_row: (0..rows.len()).map(|row| row % count).collect(), count }
     }
 
     fn others<T: Clone>(&self, all: &[T], fold: usize) -> Vec<T> {

@@ -5,6 +5,8 @@
 //! at a corner where as many rows or bounds hold exactly as there are coefficients; from corner to corner along edges, each step as
 //! far as the sum falls (Barrodale and Roberts 1973, doi 10.1137/0710069).
 
+use crate::seeded::share;
+
 /// The most coefficients.
 const COLUMNS: usize = 6;
 /// Corners; each is better than the one before, and a hundred are many.
@@ -27,6 +29,8 @@ pub enum Unfit {
     TooManyColumns { columns: usize },
     #[error("all rows are of one family, so none can be left out")]
     OneFamily,
+    #[error("{families} architectures are too few for all coefficients, which take {needed}")]
+    TooFewFamilies { families: usize, needed: usize },
     #[error("the fit did not settle")]
     Unsettled,
 }
@@ -73,13 +77,9 @@ pub fn fit_absolute(inputs: &[Vec<f64>], targets: &[f64]) -> Result<Vec<f64>, Un
     Ok(solution.zip(&scales).map(|(x, &scale)| if scale > 0.0 { x * target_scale / scale } else { 0.0 }).collect())
 }
 
-/// From −1 to 1, the same for a row every time, and in no line with other rows (the mixer of SplitMix64, Steele and others 2014, doi
-/// 10.1145/2660193.2660195).
+/// From −1 to 1, the same for a row every time, and in no line with other rows.
 fn spread(row: usize) -> f64 {
-    let mut mixed = (row as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    2.0 * share(row as u64 + 1) - 1.0
 }
 
 /// What holds exactly at a corner: a row's error is 0, or a coefficient is.

@@ -7,12 +7,16 @@
 //! description ──replay──▶ reserved bytes ──predictor──▶ estimate, upper bound
 //!             └─peers──▶ Horus, FakeTensor, DeepSpeed
 //! measured rows ──fit──▶ coefficients ──conformal──▶ widths ──▶ predictor file
+//! predictor files ──choose──▶ the one for a device, its intervals widened
 //! ```
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod allocator;
+mod bins;
+mod choice;
 mod conformal;
+mod covariance;
 mod description;
 mod evaluate;
 mod fit;
@@ -21,16 +25,23 @@ mod memory;
 mod peers;
 mod predictor;
 pub mod published;
+mod seeded;
 
-pub use conformal::{Bounds, Residual, Width, WidthFrom};
-pub use description::{Allocation, Description, FakeTensorLine, Layer, ModelFeatures, OperationCost, Workspace};
-pub use evaluate::{BoundScore, MeasuredRow, MemoryFit, Score, Scored, fit_memory, refit_context, score};
+pub use bins::{BinScore, CommonestBin};
+pub use choice::{Because, Chosen, Target, choose};
+pub use conformal::{Bounds, Residual, Width, WidthFrom, probability_above};
+pub use covariance::Covariance;
+pub use description::{Allocation, Description, FakeTensorLine, Generated, Layer, ModelFeatures, OperationCost, Workspace};
+pub use evaluate::{
+    BoundScore, FEWEST_TO_FIT, MeasuredRow, MemoryFit, Score, Scored, fit_context, fit_memory, refit_context, score,
+};
 pub use fit::Unfit;
-pub use memory::{Basis, Coefficients, Footprint, Part, Peaks, Replay, replay};
+pub use memory::{Basis, Coefficients, DoesNotFit, Footprint, NotReplayed, Part, Peaks, Replay, replay, replay_within};
 pub use peers::{DeepSpeed, Peer};
-pub use predictor::{Conditions, LeftOut, Mark, Prediction, Predictor};
+pub use predictor::{Conditions, Factors, LeftOut, Mark, Prediction, Predictor, TargetDevice};
 
-/// The schema of predictor files that this build writes, and the newest that it reads.
-pub const PREDICTOR_SCHEMA: u32 = 1;
+/// The schema of predictor files that this build writes, and the newest that it reads. The first had no `covariance`, `widening` and
+/// `device`.
+pub const PREDICTOR_SCHEMA: u32 = 2;
 /// The newest schema of descriptions that this build reads.
 pub const DESCRIPTION_SCHEMA: u32 = 1;

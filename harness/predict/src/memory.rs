@@ -9,7 +9,7 @@
 use collo_store::Diagnostic;
 use serde::{Deserialize, Serialize};
 
-use crate::allocator::{CachingAllocator, Held};
+use crate::allocator::{CachingAllocator, Exhausted, Held};
 use crate::description::Description;
 use crate::json::amount;
 
@@ -35,6 +35,8 @@ pub enum Basis {
     /// What tensors need, for a step that is compiled, replayed as a CUDA graph, or has `cudaMallocAsync` as its allocator: how
     /// these reserve is not replayed, so the estimate is approximate.
     Allocated,
+    /// What tensors need, and exactly that: on a CPU there is no allocator that keeps what was freed.
+    Uncached,
 }
 
 impl Basis {
@@ -43,12 +45,21 @@ impl Basis {
         match self {
             Basis::Reserved => replay.warm_up.reserved_bytes,
             Basis::CacheEmptied => replay.warm_up.reserved_bytes.max(replay.training.reserved_bytes),
-            Basis::Allocated => replay.warm_up.allocated_bytes,
+            Basis::Allocated | Basis::Uncached => replay.warm_up.allocated_bytes,
         }
     }
 
+    /// The same without the warm-up, as it is read of a process that trains.
+    pub fn trained_bytes(self, replay: &Replay) -> u64 {
+        // A cache that is kept is still there.
+        if self == Basis::Reserved { replay.warm_up.reserved_bytes } else { self.of(replay.training) }
+    }
+
     fn of(self, peaks: Peaks) -> u64 {
-        if self == Basis::Allocated { peaks.allocated_bytes } else { peaks.reserved_bytes }
+        match self {
+            Basis::Reserved | Basis::CacheEmptied => peaks.reserved_bytes,
+            Basis::Allocated | Basis::Uncached => peaks.allocated_bytes,
+        }
     }
 }
 
@@ -78,23 +89,73 @@ pub struct Replay {
     pub at_peak: Vec<Part>,
 }
 
-/// Replays the events of a description at a batch size.
-pub fn replay(description: &Description, batch: u64) -> Result<Replay, Diagnostic> {
-    let too_large = || {
-        Diagnostic::new(format!("at batch size {batch} the step needs more memory than any GPU has"))
-            .hint("choose a smaller batch size")
-    };
-    if batch == 0 {
-        return Err(Diagnostic::new("a batch of 0 items needs no prediction").hint("the batch size is 1 or more"));
+/// Why there is no replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotReplayed {
+    /// A batch of nothing.
+    NoItems,
+    DoesNotFit(DoesNotFit),
+}
+
+/// The step asks for more than the device has, when all that can be given back was given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DoesNotFit {
+    pub batch: u64,
+    /// Asked for at last, and not to be had.
+    pub asked_bytes: u64,
+    /// Held of the device by what was in use.
+    pub reserved_bytes: u64,
+    /// Absent: the device is any.
+    pub limit_bytes: Option<u64>,
+}
+
+impl From<NotReplayed> for Diagnostic {
+    fn from(why: NotReplayed) -> Diagnostic {
+        match why {
+            NotReplayed::NoItems => Diagnostic::new("a batch of 0 items needs no prediction").hint("the batch size is 1 or more"),
+            NotReplayed::DoesNotFit(DoesNotFit { batch, limit_bytes: None, .. }) => {
+                Diagnostic::new(format!("at batch size {batch} the step needs more memory than any GPU has"))
+                    .hint("choose a smaller batch size")
+            }
+            NotReplayed::DoesNotFit(DoesNotFit { batch, asked_bytes, reserved_bytes, limit_bytes: Some(limit_bytes) }) => {
+                let gb = |bytes: u64| bytes as f64 / 1e9;
+                Diagnostic::new(format!(
+                    "at batch size {batch} the step does not fit: beside {:.2} GB that are in use it asks for {:.2} GB, and there \
+                     are {:.2} GB for tensors",
+                    gb(reserved_bytes),
+                    gb(asked_bytes),
+                    gb(limit_bytes)
+                ))
+                .hint("choose a smaller batch size")
+            }
+        }
     }
+}
+
+/// Replays the events of a description at a batch size, on a device that is never full.
+pub fn replay(description: &Description, batch: u64) -> Result<Replay, Diagnostic> {
+    Ok(replay_within(description, batch, None)?)
+}
+
+/// The same on a device with so many bytes for tensors: it reserves less than it would like to, or does not fit.
+///
+/// What the allocator keeps without need it gives back before it fails, so the peak is up to the limit: a full device is no
+/// sign that the step needs all of it. Only the first failure *after* that is out of memory. As such it is a bound from below.
+pub fn replay_within(description: &Description, batch: u64, limit_bytes: Option<u64>) -> Result<Replay, NotReplayed> {
+    if batch == 0 {
+        return Err(NotReplayed::NoItems);
+    }
+    let does_not_fit = |Exhausted { bytes, reserved_bytes }| {
+        NotReplayed::DoesNotFit(DoesNotFit { batch, asked_bytes: bytes, reserved_bytes, limit_bytes })
+    };
     let [_, first, second] = description.steps;
-    let mut kept = Run::of(description, batch);
-    kept.play(second).ok_or_else(too_large)?;
-    let mut emptied = Run::of(description, batch);
-    emptied.play(first).ok_or_else(too_large)?;
+    let mut kept = Run::of(description, batch, limit_bytes);
+    kept.play(second).map_err(does_not_fit)?;
+    let mut emptied = Run::of(description, batch, limit_bytes);
+    emptied.play(first).map_err(does_not_fit)?;
     emptied.allocator.empty_cache();
     emptied.allocator.reset_peaks();
-    emptied.play(second).ok_or_else(too_large)?;
+    emptied.play(second).map_err(does_not_fit)?;
     let parts = description.kinds.iter().zip(&kept.at_peak);
     let at_peak = parts.map(|(kind, &bytes)| Part { kind: kind.clone(), bytes: bytes as f64 }).collect();
     Ok(Replay { warm_up: kept.peaks(), training: emptied.peaks(), at_peak })
@@ -113,20 +174,20 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn of(description: &'a Description, batch: u64) -> Run<'a> {
+    fn of(description: &'a Description, batch: u64, limit_bytes: Option<u64>) -> Run<'a> {
         Run {
             description,
             batch,
             at: 0,
-            allocator: CachingAllocator::new(),
+            allocator: limit_bytes.map_or_else(CachingAllocator::new, CachingAllocator::with_limit),
             held: description.allocations.iter().map(|_| None).collect(),
             by_kind: vec![0; description.kinds.len()],
             at_peak: vec![0; description.kinds.len()],
         }
     }
 
-    /// Up to an event, which is not played. None: no device is as large.
-    fn play(&mut self, end: usize) -> Option<()> {
+    /// Up to an event, which is not played.
+    fn play(&mut self, end: usize) -> Result<(), Exhausted> {
         let events = &self.description.events[self.at..end];
         self.at = end;
         for &event in events {
@@ -141,13 +202,13 @@ impl<'a> Run<'a> {
                 continue;
             }
             let peak = self.allocator.allocated_peak_bytes();
-            self.held[place] = Some(self.allocator.allocate(bytes).ok()?);
+            self.held[place] = Some(self.allocator.allocate(bytes)?);
             self.by_kind[kind] += bytes;
             if self.allocator.allocated_peak_bytes() > peak {
                 self.at_peak.copy_from_slice(&self.by_kind);
             }
         }
-        Some(())
+        Ok(())
     }
 
     fn peaks(&self) -> Peaks {
@@ -169,6 +230,9 @@ pub struct Footprint {
     /// They add up to `bytes`: the description's kinds, then `rounding` (what the allocator holds and no tensor needs),
     /// `workspace`, `context`.
     pub parts: Vec<Part>,
+    /// Its tensors need as much at one time, however it is allocated. Of an approximate description only the weights and buffers are
+    /// certain: a compiled step keeps less than the traced one.
+    pub least_tensor_bytes: f64,
     /// Why it is no exact replay, in words.
     pub approximate: Vec<String>,
 }
@@ -180,7 +244,32 @@ impl Coefficients {
     }
 
     pub fn footprint(&self, description: &Description, batch: u64, basis: Basis) -> Result<Footprint, Diagnostic> {
-        let replay = replay(description, batch)?;
+        Ok(self.footprint_of(replay(description, batch)?, description, batch, basis))
+    }
+
+    /// What a device of so many bytes would show: never more than it has, see `replay_within`. cuDNN takes what is left for its
+    /// workspace (ATen/native/cudnn/Conv_v7.cpp, `try_all`: an algorithm that runs out of memory is passed over).
+    pub fn footprint_within(
+        &self,
+        description: &Description,
+        batch: u64,
+        basis: Basis,
+        device_bytes: u64,
+    ) -> Result<Footprint, NotReplayed> {
+        let room = (device_bytes as f64 - self.context_bytes).max(0.0) / self.per_reserved_byte;
+        let replay = replay_within(description, batch, Some(room as u64))?;
+        let mut footprint = self.footprint_of(replay, description, batch, basis);
+        let over = (footprint.bytes - device_bytes as f64).max(0.0);
+        if let Some(workspace) = footprint.parts.iter_mut().find(|part| part.kind == "workspace") {
+            workspace.bytes -= over;
+        }
+        for bytes in [&mut footprint.bytes, &mut footprint.warm_up_bytes, &mut footprint.training_bytes] {
+            *bytes = bytes.min(device_bytes as f64);
+        }
+        Ok(footprint)
+    }
+
+    fn footprint_of(&self, replay: Replay, description: &Description, batch: u64, basis: Basis) -> Footprint {
         let workspace_bytes = description.workspace.bytes_at(batch);
         let held_bytes = basis.held_bytes(&replay);
         let of = |peaks: Peaks| self.bytes(basis.of(peaks), workspace_bytes);
@@ -197,7 +286,12 @@ impl Coefficients {
         if basis == Basis::Allocated {
             approximate.push("how the memory of its tensors is reserved is not replayed".into());
         }
-        Ok(Footprint { batch, bytes: self.bytes(held_bytes, workspace_bytes), warm_up_bytes, training_bytes, parts, approximate })
+        let least_tensor_bytes = match approximate.is_empty() {
+            true => asked,
+            false => asked.min((description.parameter_bytes + description.buffer_bytes) as f64),
+        };
+        let bytes = self.bytes(held_bytes, workspace_bytes);
+        Footprint { batch, bytes, warm_up_bytes, training_bytes, parts, least_tensor_bytes, approximate }
     }
 }
 

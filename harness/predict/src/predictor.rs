@@ -7,7 +7,8 @@ use collo_store::{Diagnostic, Source};
 use serde::{Deserialize, Serialize};
 
 use crate::PREDICTOR_SCHEMA;
-use crate::conformal::{Bounds, Width};
+use crate::conformal::{Bounds, WIDEST_LOG, Width};
+use crate::covariance::Covariance;
 use crate::description::Description;
 use crate::json::{self, Kind};
 use crate::memory::{Basis, Coefficients, Footprint};
@@ -22,7 +23,16 @@ pub struct Predictor {
     /// The formula and its version: what the coefficients mean.
     pub formula: String,
     pub coefficients: Coefficients,
+    #[serde(default, skip_serializing_if = "Factors::are_fitted")]
+    pub factors: Factors,
+    /// Of the coefficients; absent if not all were fitted, and in files of the first schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covariance: Option<Covariance>,
     pub width: Width,
+    /// How many times as wide the intervals become, as logarithms, with each step from the device and torch that it was fitted on:
+    /// another torch, another device of the architecture, one of another. Chosen, not measured.
+    #[serde(default = "widening", deserialize_with = "json::amount")]
+    pub widening: f64,
     pub conditions: Conditions,
     /// What it was fitted on: campaigns, or a publication.
     pub source: String,
@@ -42,10 +52,47 @@ pub enum Mark {
     Own,
 }
 
+/// Whose memory is predicted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TargetDevice {
+    /// What a process holds of a GPU.
+    #[default]
+    Gpu,
+    /// The resident memory of a process that trains on a CPU.
+    Cpu,
+}
+
+impl TargetDevice {
+    fn is_gpu(&self) -> bool {
+        *self == TargetDevice::Gpu
+    }
+}
+
+/// Where the factors of reserved bytes and of the workspace come from; the context is always fitted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Factors {
+    #[default]
+    Fitted,
+    /// The published ones: there were too few architectures for others.
+    Published,
+    /// A byte for each byte, and no workspace: on a CPU, and of a simulated GPU with few architectures.
+    One,
+}
+
+impl Factors {
+    fn are_fitted(&self) -> bool {
+        *self == Factors::Fitted
+    }
+}
+
 /// Under which conditions the rows were measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conditions {
+    #[serde(default, skip_serializing_if = "TargetDevice::is_gpu")]
+    pub device: TargetDevice,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,11 +138,16 @@ pub struct Prediction {
     pub high_bytes: f64,
     /// 95 % of measurements are below, under the same condition.
     pub upper_bytes: f64,
+    /// It cannot run in less: the context and what its tensors need at one time, less the interval's width. No caches and no
+    /// workspaces: before PyTorch's allocator gives up it releases its cached blocks and asks again
+    /// (`c10/cuda/CUDACachingAllocator.cpp`: `malloc`, `release_cached_blocks`), and a convolution that finds no memory for its
+    /// workspace takes the next algorithm (`aten/src/ATen/native/cudnn/Conv_v7.cpp`: `AlgoIterator::try_all`).
+    pub least_bytes: f64,
 }
 
 const KIND: Kind = Kind { name: "a predictor", way_out: "fit it again, or restore the file", newest_schema: PREDICTOR_SCHEMA };
-/// A factor of 20, which no useful predictor needs.
-const WIDEST_LOG: f64 = 3.0;
+/// With a larger one the first step back would leave nothing said.
+const MOST_WIDENING: f64 = 10.0;
 /// Beyond this a coefficient is no multiple of bytes that a step needs.
 const LARGEST_FACTOR: f64 = 100.0;
 /// A context of more than 64 GiB is none.
@@ -107,6 +159,9 @@ impl Predictor {
     pub const QUANTITY: &str = "memory";
     /// `context + per_reserved_byte · R + per_workspace_byte · X`, R by the replay of this package.
     pub const FORMULA: &str = "replay-1";
+
+    /// Of files that say no other.
+    pub const WIDENING: f64 = 1.5;
 
     /// Reads and checks it.
     pub fn read(source: &Arc<Source>) -> Result<Predictor, Diagnostic> {
@@ -149,6 +204,10 @@ impl Predictor {
         if per_reserved_byte == 0.0 {
             return Err("`per_reserved_byte` is 0, so it would be the same for every workload".into());
         }
+        if !(1.0..=MOST_WIDENING).contains(&self.widening) {
+            return Err(format!("`widening` is {}, not from 1 to {MOST_WIDENING}", self.widening));
+        }
+        self.covariance.as_ref().map_or(Ok(()), Covariance::check)?;
         if self.name.is_empty() {
             return Err("`name` is empty".into());
         }
@@ -158,6 +217,10 @@ impl Predictor {
     /// Whether it may predict for a GPU: what was fitted on simulated runs says nothing about a real one, and the reverse.
     pub fn may_serve(&self, simulated: bool) -> Result<(), Diagnostic> {
         let name = &self.name;
+        if self.conditions.device == TargetDevice::Cpu {
+            let wrong = Diagnostic::new(format!("predictor `{name}` is of the memory of processes on a CPU, but this is a GPU"));
+            return Err(wrong.hint("choose one fitted on GPUs; `collo predictor show NAME` says which is"));
+        }
         match (self.mark == Mark::Simulated, simulated) {
             (true, false) => {
                 Err(Diagnostic::new(format!("predictor `{name}` was fitted on simulated runs, but this GPU is real"))
@@ -174,7 +237,27 @@ impl Predictor {
     pub fn predict(&self, description: &Description, batch: u64, basis: Basis) -> Result<Prediction, Diagnostic> {
         let footprint = self.coefficients.footprint(description, batch, basis)?;
         let Bounds { low_bytes, high_bytes, upper_bytes } = Bounds::around(footprint.bytes, self.width);
-        Ok(Prediction { predictor: self.name.clone(), footprint, low_bytes, high_bytes, upper_bytes })
+        let least = self.coefficients.context_bytes + footprint.least_tensor_bytes;
+        let least_bytes = Bounds::around(least, self.width).low_bytes;
+        Ok(Prediction { predictor: self.name.clone(), footprint, low_bytes, high_bytes, upper_bytes, least_bytes })
+    }
+
+    /// With another width, as a choice widens it, and the context that stored runs have shown.
+    pub fn predict_with(
+        &self,
+        description: &Description,
+        batch: u64,
+        basis: Basis,
+        width: Width,
+        context_bytes: Option<f64>,
+    ) -> Result<Prediction, Diagnostic> {
+        self.adapted(width, context_bytes).predict(description, batch, basis)
+    }
+
+    /// The same with another width, and another context if one is known.
+    pub fn adapted(&self, width: Width, context_bytes: Option<f64>) -> Predictor {
+        let context_bytes = context_bytes.unwrap_or(self.coefficients.context_bytes);
+        Predictor { width, coefficients: Coefficients { context_bytes, ..self.coefficients }, ..self.clone() }
     }
 
     /// The largest batch size whose upper bound is within these bytes. None: not even a batch of 1 is.
@@ -197,6 +280,10 @@ impl Predictor {
         let text = serde_json::to_string_pretty(self).expect("numbers and texts only");
         format!("{text}\n")
     }
+}
+
+fn widening() -> f64 {
+    Predictor::WIDENING
 }
 
 #[cfg(test)]

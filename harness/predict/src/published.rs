@@ -141,6 +141,9 @@ mod tests {
         near(shipped.coefficients.context_bytes, fitted.coefficients.context_bytes);
         near(shipped.coefficients.per_reserved_byte, fitted.coefficients.per_reserved_byte);
         near(shipped.coefficients.per_workspace_byte, fitted.coefficients.per_workspace_byte);
+        let (is, found) = (shipped.covariance.expect("fitted"), fitted.covariance.expect("fitted"));
+        is.0.iter().flatten().zip(found.0.iter().flatten()).for_each(|(a, b)| near(*a, *b));
+        assert_eq!(shipped.width, fitted.width);
         let score = fitted.score().expect("rows");
         near(shipped.left_out.median_error_bytes, score.median_error_bytes);
         assert_eq!((shipped.left_out.rows, shipped.left_out.exceeded), (30, score.exceeded));

@@ -1,7 +1,8 @@
 //! Descriptions of real networks, replayed, against what others measured on a GPU.
 //!
-//! `descriptions/` holds timm's networks as `collo_describe` traced them: 32 × 32 pixels, 100 classes, AdamW. The measurements are
-//! those of CARMA's jobs on CIFAR-100 (itu-rad/CARMA, `workloads/*.rad`), the greatest `memory.used` on an A100-40GB.
+//! `descriptions/` holds timm's networks as `collo_describe` traced them: 32 × 32 pixels, 100 classes, AdamW; and the preset
+//! `bert-base`. The measurements are those of CARMA's jobs (itu-rad/CARMA, `workloads/*.rad`, `workloads/ehsan-summary.csv`), the
+//! greatest `memory.used` on an A100-40GB.
 
 use collo_predict::{Description, replay};
 use collo_store::Source;
@@ -31,4 +32,11 @@ fn the_replay_reserves_what_a_real_allocator_reserved() {
         let found_mib = reserved_mib(description, batch) + CONTEXT_MIB;
         assert_eq!(found_mib, measured_mib, "{} parameters at {batch}", description.parameters);
     }
+}
+
+/// Without convolutions there is no workspace. Its largest tensors, three of 1.8 GB beside the logits, leave much unused.
+#[test]
+fn the_replay_reserves_what_a_language_model_reserved() {
+    let found_mib = reserved_mib(&described(include_str!("descriptions/bert_base.json")), 32) + CONTEXT_MIB;
+    assert!(found_mib.abs_diff(19_828) <= 16, "{found_mib} MiB");
 }

@@ -238,6 +238,17 @@ fn latencies_have_their_plots_and_a_phone_reads_them() {
 }
 
 #[test]
+fn predictions_have_their_plots_and_a_phone_reads_them() {
+    for width in [1280, 390] {
+        let Some(t) = told(&support::predictions::predicted(), width) else { return };
+        let figure = t["figures"].as_array().unwrap().iter().find(|f| f["id"] == "fig-prediction").unwrap();
+        assert_eq!((&t["wrong"], &figure["outside"]), (&serde_json::json!([]), &serde_json::json!([])));
+        assert_eq!(figure["panels"], serde_json::json!([9, 9]), "a mark for each point in both panels");
+        assert_eq!((&t["overflow"], &t["opened"]), (&t["width"], &t["width"]), "no sideways scrolling: {}", t["wide"]);
+    }
+}
+
+#[test]
 fn a_phone_needs_no_sideways_scrolling() {
     let Some(t) = told(&card(), 390) else { return };
     assert!(t["width"].as_u64().unwrap() <= 390);

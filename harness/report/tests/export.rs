@@ -12,7 +12,7 @@ use arrow_array::types::Float64Type;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use collo_report::Report;
-use collo_report::export::{Format, dataset_columns, export};
+use collo_report::export::{Format, csv_of_parquet, dataset_columns, export};
 use collo_report::quantity::Key;
 use collo_store::{Outcome, RefusalRecord};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -464,6 +464,10 @@ fn table(bytes: Vec<u8>) -> RecordBatch {
 fn parquet_has_the_same_rows_with_types_and_nulls() {
     let report = analysed(&hostile());
     let bytes = export(&report, Format::DatasetParquet).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rows.parquet");
+    std::fs::write(&file, &bytes).unwrap();
+    assert_eq!(csv_of_parquet(&file).unwrap(), text(&report, Format::Dataset), "and back");
     let table = table(bytes);
     let rows = rows(&text(&report, Format::Dataset));
     assert_eq!(table.num_rows(), rows.len());

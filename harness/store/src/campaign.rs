@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::{DeviceRecord, Expectation, Machine, Origin, Reference, Shard, Sharing, Surroundings, WantedWidth};
+use crate::{DeviceRecord, Expectation, Machine, Origin, Predicted, Reference, Shard, Sharing, Surroundings, WantedWidth};
 
 /// One execution of an experiment on one machine: what a report is made from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,9 @@ pub struct Campaign {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<WantedWidth>,
     pub plan: PlanRecord,
+    /// What was predicted of its members; absent if nothing was, and in campaigns of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted: Option<Predicted>,
     pub device: DeviceRecord,
     pub machine: Machine,
     /// What the numbers depend on, each with its digest: workloads, protocol library, pins, experiment.
@@ -319,6 +322,11 @@ impl PlanRecord {
             let repetition = self.cells[cell].repetitions;
             self.order.push(PlannedRun { block: last_block + run.block, cell, repetition, edge: run.edge });
         }
+    }
+
+    /// The members of all cells, one after another.
+    pub fn members(&self) -> impl Iterator<Item = &MemberSpec> {
+        self.cells.iter().flat_map(|cell| &cell.members)
     }
 
     /// The folder of a planned run: `tinyx2_naive_b32~b04e-2`.

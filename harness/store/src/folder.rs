@@ -1,6 +1,6 @@
 //! One campaign on disk, and its runs: files are checked on reading, both for consistency and against what collo recorded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -8,8 +8,8 @@ use fs_err as fs;
 use crate::lock::{self, CampaignLock};
 use crate::recorded::{Digests, Recorded};
 use crate::{
-    Campaign, Error, Journal, JournalEntry, PlanRecord, Result, RunDraft, RunRecord, SCHEMA, digest, journal, names::last_part,
-    place, read_small, regular::entries, run, shape,
+    Campaign, Error, Journal, JournalEntry, PlanRecord, Predicted, Result, RunDraft, RunRecord, SCHEMA, digest, journal,
+    names::last_part, place, read_small, regular::entries, run, shape,
 };
 
 /// Something in `runs/` that is not a campaign, or in a campaign that is not one of its runs; it is left alone.
@@ -151,8 +151,12 @@ impl CampaignFolder {
         Ok(())
     }
 
-    /// Add the repetitions of another plan to this campaign's, in further blocks.
-    pub fn extend(&mut self, more: &PlanRecord) -> Result<()> {
+    /// Add the repetitions of another plan to this campaign's, in further blocks, and what was predicted of members that it did not
+    /// have: of what was measured already nothing can be predicted.
+    pub fn extend(&mut self, more: &PlanRecord, predicted: Option<&Predicted>) -> Result<()> {
+        let known: HashSet<String> = self.manifest.plan.members().map(|member| member.solo.clone()).collect();
+        let new = predicted.and_then(|predicted| predicted.without(|member| known.contains(&member.solo)));
+        Predicted::join(&mut self.manifest.predicted, new.as_ref());
         self.manifest.plan.extend(more);
         write_manifest(&self.path, &self.manifest)
     }

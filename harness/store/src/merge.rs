@@ -14,8 +14,8 @@ use crate::campaign::Filing;
 use crate::folder::{CampaignFolder, StoredRun, write_manifest};
 use crate::place::{fresh_file, sweep, sync_folder};
 use crate::{
-    Campaign, Comment, Error, Ingredient, Journal, Origin, PlannedRun, RefusalRecord, Result, Runs, SCHEMA, comments, digest,
-    names, order, run,
+    Campaign, Comment, Error, Ingredient, Journal, Origin, PlannedRun, Predicted, RefusalRecord, Result, Runs, SCHEMA, comments,
+    digest, names, order, run,
 };
 
 /// Prefix of a campaign's name while it is merged; listings ignore such names.
@@ -228,6 +228,7 @@ fn unite(merged: &mut Campaign, all: &[&Campaign]) {
     merged.ingredients.clear();
     merged.machine.python.clear();
     merged.references.clear();
+    merged.predicted = None;
     // Where two environments have a package, the one with torch is meant, as in a campaign that uses both.
     let (with_torch, without): (Vec<&Campaign>, Vec<&Campaign>) = all.iter().copied().partition(|c| has_torch(c));
     for c in with_torch.into_iter().chain(without) {
@@ -237,6 +238,9 @@ fn unite(merged: &mut Campaign, all: &[&Campaign]) {
         for (name, version) in &c.machine.python {
             merged.machine.python.entry(name.clone()).or_insert_with(|| version.clone());
         }
+    }
+    for c in all {
+        Predicted::join(&mut merged.predicted, c.predicted.as_ref());
     }
     for reference in all.iter().flat_map(|c| &c.references) {
         if !merged.references.contains(reference) {

@@ -2,19 +2,19 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use crate::complete;
 
 #[derive(Debug, Args)]
 pub struct Predict {
-    /// A workload of `collo workload list`
-    #[arg(value_name = "WORKLOAD", add = complete::workloads())]
-    pub workload: String,
-    /// A setting other than its default, as in --set model=resnet18
-    #[arg(long = "set", value_name = "SETTING=VALUE")]
+    /// A workload of `collo workload list`, or an experiment of experiments/
+    #[arg(value_name = "WORKLOAD|EXPERIMENT", add = complete::workloads())]
+    pub name: String,
+    /// A workload's setting, as in --set model=resnet18; or a key of an experiment, as in --set epochs=3
+    #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
-    /// The batch size; by default the workload's own
+    /// The batch size of a workload; by default its own
     #[arg(long, value_name = "ITEMS", value_parser = clap::value_parser!(u32).range(1..))]
     pub batch: Option<u32>,
     /// For this GPU model of `collo list gpus`; by default this machine's GPU, if it has one
@@ -23,15 +23,26 @@ pub struct Predict {
     /// Compare with the estimators of the literature
     #[arg(long)]
     pub peers: bool,
-    /// A predictor of `collo predictor list`, or a file
-    #[arg(long, value_name = "PREDICTOR", default_value = "published-a100")]
-    pub predictor: String,
+    /// A predictor of `collo predictor list`, or a file; by default the one that was fitted nearest to the GPU
+    #[arg(long, value_name = "PREDICTOR")]
+    pub predictor: Option<String>,
+    /// Of an experiment: csv, a row for each cell
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<PredictFormat>,
     /// Trace the training step again, whatever is in the cache
     #[arg(long)]
     pub fresh: bool,
     /// Use this Python, which must have torch, instead of the provided one
     #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
     pub python: Option<PathBuf>,
+}
+
+/// How predictions are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PredictFormat {
+    Text,
+    Json,
+    Csv,
 }
 
 #[derive(Debug, Args)]
@@ -52,7 +63,12 @@ pub enum PredictorVerb {
         name: String,
     },
     /// Compare predictions with measurements, each architecture predicted without having been seen
-    Evaluate(Evaluate),
+    Evaluate {
+        #[command(flatten)]
+        rows: Evaluate,
+        #[command(flatten)]
+        classify: Classify,
+    },
     /// Fit a predictor on measurements, and write it to a file
     Fit {
         #[command(flatten)]
@@ -64,11 +80,13 @@ pub enum PredictorVerb {
 }
 
 #[derive(Debug, Args)]
+#[group(skip)] // the verb's own group has this name
 pub struct Evaluate {
-    /// `published:estimators`, or a table FILE.csv with the columns workload or model, batch_size, memory_bytes, measured_by
-    #[arg(value_name = "MEASUREMENTS")]
-    pub rows: String,
-    /// Only the rows of this `measured_by`
+    /// Stored campaigns, as `collo report` names them; tables FILE.csv or FILE.parquet, of `collo report --format dataset` or with the
+    /// columns workload or model, batch_size, memory_bytes, measured_by; or `published:estimators`
+    #[arg(value_name = "CAMPAIGN|FILE", required = true)]
+    pub rows: Vec<String>,
+    /// Only the rows of this `measured_by`, as printed above each table
     #[arg(long, value_name = "WHO")]
     pub measured_by: Option<String>,
     /// Trace the training steps again, whatever is in the cache
@@ -77,4 +95,28 @@ pub struct Evaluate {
     /// Use this Python, which must have torch, instead of the provided one
     #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
     pub python: Option<PathBuf>,
+}
+
+/// Estimators as classifiers into bins of memory.
+#[derive(Debug, Args)]
+pub struct Classify {
+    /// Also how often each estimator finds the bin of memory, in bins of so many MiB: 1000 and 8000 are the thesis'; repeatable
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(100..))]
+    pub bins: Vec<u32>,
+    /// Also train GPUMemNet's two ensembles on these rows, and judge them on rows kept apart; takes minutes
+    #[arg(long)]
+    pub memnet: bool,
+    /// Its features in deviations from their mean, instead of raw as published
+    #[arg(long, requires = "memnet")]
+    pub scaled: bool,
+    /// What is kept apart: rows at random, or each family in turn, which of generated nets is their shape
+    #[arg(long, value_enum, value_name = "BY", requires = "memnet", default_value = "random")]
+    pub split: MemnetSplitBy,
+}
+
+/// How rows are kept apart from GPUMemNet's training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MemnetSplitBy {
+    Random,
+    Shape,
 }

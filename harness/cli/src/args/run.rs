@@ -86,6 +86,9 @@ pub struct Measure {
     /// What to do with services that have the GPU open when its MIG mode must change; stopping them needs root
     #[arg(long, value_name = "WHAT", default_value = "leave")]
     pub services: Services,
+    /// Do not predict the memory of the members first, and refuse no cell by it
+    #[arg(long)]
+    pub no_predict: bool,
     /// Use this Python, which must have torch, instead of the provided one
     #[arg(long, value_name = "PATH", env = "COLLO_PYTHON", display_order = 90)]
     pub python: Option<PathBuf>,

@@ -100,6 +100,7 @@ impl Display for Lines {
                     output::note(text);
                 }
             }
+            Event::Describes { count } => output::note(describes(count)),
             Event::Data(prepared) => {
                 if let Some(text) = data_line(prepared) {
                     output::note(text);
@@ -146,6 +147,12 @@ impl Display for Lines {
     }
 
     fn end(&mut self) {}
+}
+
+/// That training steps are traced, which takes seconds each.
+pub fn describes(count: usize) -> String {
+    let steps = if count == 1 { "1 training step is".to_string() } else { format!("{count} training steps are") };
+    format!("predict {steps} traced, once")
 }
 
 /// The line about a data set, if worth one: it is a stand-in, or was written.

@@ -11,7 +11,7 @@ use collo_store::{CampaignFolder, CellRecord, DeviceRecord, Outcome, PlannedRun}
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::eta::Eta;
-use super::lines::data_line;
+use super::lines::{data_line, describes};
 use super::words::MeasuringGoal;
 use super::{Display, python, words};
 use crate::output;
@@ -273,6 +273,7 @@ impl Display for Live {
                     self.row(0, line);
                 }
             }
+            Event::Describes { count } => self.row(0, describes(count)),
             Event::Data(prepared) => {
                 if let Some(line) = data_line(prepared) {
                     self.say(&line);

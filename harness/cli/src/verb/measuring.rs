@@ -3,7 +3,7 @@
 
 use collo_measure::campaign::{CampaignOptions, Finished};
 use collo_measure::experiment::{DeviceChoice, DeviceRequest};
-use collo_measure::{Event, Experiment, Project, Request, Selection, Session};
+use collo_measure::{Event, Experiment, NotPredicted, Project, PythonToPredict, Request, Selection, Session};
 
 use collo_store::{Diagnostic, Diagnostics, ExitClass};
 
@@ -23,7 +23,7 @@ pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::M
         services: a.services.into(),
         ..CampaignOptions::default()
     };
-    Request { selection, device, python, choice, ..Request::of(experiment) }
+    Request { selection, device, python, predict: !a.no_predict, choice, ..Request::of(experiment) }
 }
 
 /// The GPU to use: as typed, or that of the machine's `collo.toml` if the experiment uses one.
@@ -50,12 +50,36 @@ pub fn planned(project: &Project, request: Request, prepare: bool) -> Result<Ses
     Ok(session)
 }
 
-/// Measure it.
-pub fn measured(context: &Context<'_>, mut session: Session, resume: &str) -> Result<Finished, Diagnostic> {
+/// Predict what the members of a plan need, as far as Python is set up, or with what is set up for it; what is wrong with a predictor's
+/// file is told.
+pub fn predicted(
+    context: &Context<'_>,
+    session: &mut Session,
+    python: PythonToPredict,
+) -> Result<Option<NotPredicted>, Diagnostics> {
+    let mut display = progress::display(context.arguments.quiet);
+    let predicted = session.predict(python, &mut |event| display.show(event));
+    display.end();
+    let (why_not, unreadable) = predicted?;
+    unreadable.into_iter().for_each(|wrong| output::failure(&wrong.into()));
+    Ok(why_not)
+}
+
+/// Predict it, and measure what can fit.
+pub fn measured(context: &Context<'_>, mut session: Session, resume: &str) -> Result<Finished, Diagnostics> {
+    let known = session.planned().refusals.len();
+    let mut display = progress::display(context.arguments.quiet);
+    let prepared = session.prepare(&mut |event| display.show(event));
+    display.end();
+    prepared.map_err(|error| ending::failure(error.into(), resume))?;
+    predicted(context, &mut session, PythonToPredict::Provided)?;
+    if session.planned().refusals.len() > known {
+        check(&session)?;
+    }
     let mut display = progress::display(context.arguments.quiet);
     let finished = session.measure(&mut |event| display.show(event));
     display.end();
-    finished.map_err(|unfinished| ending::failure(unfinished, resume))
+    Ok(finished.map_err(|unfinished| ending::failure(unfinished, resume))?)
 }
 
 fn check(session: &Session) -> Result<(), Diagnostics> {

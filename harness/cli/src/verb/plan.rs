@@ -2,7 +2,7 @@
 
 use collo_measure::experiment::{DeviceRequest, Origin, Overrides};
 use collo_measure::host::HostFile;
-use collo_measure::{Experiment, Project, Request, Session, Workloads};
+use collo_measure::{Experiment, NotPredicted, Project, PythonToPredict, Request, Session, Workloads};
 use collo_report::document::{Align, Table};
 use serde_json::json;
 
@@ -22,8 +22,13 @@ fn one(context: &Context<'_>, a: &args::Plan, project: &Project, experiment: Exp
     experiment.warnings.iter().for_each(output::warning);
     let asked = DeviceRequest { gpu: super::measuring::gpu(&experiment, a.gpu.as_deref()), planning: true, as_found: a.as_found };
     let python = a.python.clone().or_else(|| experiment.layers.host().python.clone());
-    let request = Request { selection: a.selection.parse()?, shard: a.shard, device: asked, python, ..Request::of(experiment) };
-    let session = Session::plan(project, request)?;
+    let selection = a.selection.parse()?;
+    let request = Request { selection, shard: a.shard, device: asked, python, predict: !a.no_predict, ..Request::of(experiment) };
+    let mut session = Session::plan(project, request)?;
+    if super::measuring::predicted(context, &mut session, PythonToPredict::Existing)? == Some(NotPredicted::NoPython) {
+        let name = super::as_named(project, session.experiment());
+        output::note(format!("memory is not predicted: Python is not set up; `collo predict {name}` does it"));
+    }
     session.notes().iter().for_each(output::note);
     let (experiment, plan) = (session.experiment(), session.planned());
     let host = HostFile::of(project)?;

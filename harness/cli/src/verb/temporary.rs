@@ -57,7 +57,7 @@ impl Trial<'_> {
         let finished = session.measure(&mut |event| match event {
             Event::Ends { run, .. } => runs.push(run.clone()),
             // How a card was put back, or could not be, is never kept to oneself.
-            Event::Python(_) | Event::Data(_) | Event::Restored { .. } | Event::NotRestored { .. } => {
+            Event::Python(_) | Event::Describes { .. } | Event::Data(_) | Event::Restored { .. } | Event::NotRestored { .. } => {
                 display.show(event);
             }
             _ => {}

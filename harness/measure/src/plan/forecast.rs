@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use super::{Basis, PlannedCell, Seated, memory};
+use super::{Basis, MemoryForecast, MemorySource, PlannedCell, Seated, memory};
 use crate::cell::{AfterMeasured, Cell, Member, Term};
 use crate::device::{Cores, DeviceFacts, DeviceKind};
 use crate::experiment::Experiment;
@@ -33,10 +33,7 @@ pub struct CellForecast {
     pub each_s: Option<f64>,
     /// All repetitions.
     pub total_s: Option<f64>,
-    /// All members together.
-    pub memory_bytes: Option<u64>,
-    /// All members may need more than the device, or their part of it, has: their largest readings alone do.
-    pub may_run_out: bool,
+    pub memory: MemoryForecast,
     /// All repetitions; absent unless the cell's energy was measured before.
     pub energy_j: Option<f64>,
     /// Where its time comes from; absent with it.
@@ -90,16 +87,19 @@ impl CellForecast {
             ForecastBasis::Members(_) => "stored runs of its members alone",
         });
         let stored = self.basis.as_ref().map_or(0, |basis| basis.folders().count());
-        json!({"each_s": self.each_s, "total_s": self.total_s, "memory_bytes": self.memory_bytes,
-            "may_run_out_of_memory": self.may_run_out, "energy_j": self.energy_j, "from": basis, "stored_runs": stored})
+        let memory = &self.memory;
+        json!({"each_s": self.each_s, "total_s": self.total_s, "memory_bytes": memory.bytes, "memory_upper_bytes": memory.upper_bytes,
+            "memory_from": memory.source.map(MemorySource::as_str), "may_run_out_of_memory": memory.risk.is_some(),
+            "out_of_memory_probability": memory.probability(), "energy_j": self.energy_j, "from": basis,
+            "stored_runs": stored})
     }
 }
 
 /// One cell on a device, for its repetitions.
 pub(super) fn cell(seated: Seated<'_>, basis: &Basis<'_>) -> CellForecast {
-    let (Seated { cell, record, .. }, Basis { experiment, facts, past }) = (seated, *basis);
+    let (Seated { cell, record, .. }, Basis { experiment, facts, prior }) = (seated, *basis);
     let same = || {
-        let past = past.of(record)?;
+        let past = prior.past.of(record)?;
         Some((past.each_s(experiment)?, ForecastBasis::Runs(past.folders())))
     };
     let members = || members_alone(seated, basis);
@@ -115,9 +115,9 @@ pub(super) fn cell(seated: Seated<'_>, basis: &Basis<'_>) -> CellForecast {
     let (each_s, source) = same().or_else(members).or_else(shipped).unzip();
     let memory = memory::forecast(seated, basis);
     let total_s = each_s.map(|s| s * f64::from(record.repetitions));
-    let power_w = past.of(record).and_then(PastCell::power_w);
+    let power_w = prior.past.of(record).and_then(PastCell::power_w);
     let energy_j = total_s.zip(power_w).map(|(s, w)| s * w);
-    CellForecast { each_s, total_s, memory_bytes: memory.bytes, may_run_out: memory.may_run_out, energy_j, basis: source }
+    CellForecast { each_s, total_s, memory, energy_j, basis: source }
 }
 
 /// A member's times alone, and how many there are of it.
@@ -129,7 +129,7 @@ struct Alone {
 
 /// From stored runs of its members alone.
 fn members_alone(seated: Seated<'_>, basis: &Basis<'_>) -> Option<(f64, ForecastBasis)> {
-    let (Seated { cell, record, seating }, Basis { experiment, facts, past }) = (seated, *basis);
+    let (Seated { cell, record, seating }, Basis { experiment, facts, prior }) = (seated, *basis);
     let mut folders = BTreeSet::new();
     let mut alone = |past: &PastCell, count: u32| {
         folders.extend(past.folders());
@@ -138,11 +138,11 @@ fn members_alone(seated: Seated<'_>, basis: &Basis<'_>) -> Option<(f64, Forecast
     let each_s = if record.mode.partitioned {
         // On slices of their own the slowest decides. Alone on the whole GPU a member tells nothing of a slice.
         let slices = record.mode.isolated.then_some(&record.alone_on_slice)?;
-        let members = slices.iter().zip(&record.members).map(|(label, member)| alone(past.alone_on(label, member)?, 1));
+        let members = slices.iter().zip(&record.members).map(|(label, member)| alone(prior.past.alone_on(label, member)?, 1));
         let members: Vec<Alone> = members.collect::<Option<Vec<_>>>().filter(|all| all.len() == record.members.len())?;
         at_most(&members, members.iter().map(|a| a.epoch_s).fold(0.0, f64::max), experiment)
     } else {
-        let members = cell.terms().iter().map(|term| alone(past.alone(&term.member.spec())?, term.count));
+        let members = cell.terms().iter().map(|term| alone(prior.past.alone(&term.member.spec())?, term.count));
         let members: Vec<Alone> = members.collect::<Option<_>>()?;
         match facts.kind {
             DeviceKind::Cpu => on_cores(cell, &members, experiment, facts),

@@ -2,7 +2,7 @@
 //!
 //! In: cells, the facts of a device, the experiment's repetitions and seed. Out: the plan as it is stored. Pure: the same input gives
 //! the same plan on every machine and in every year, and nothing is touched. Earlier runs give the forecast beside it, and decide
-//! nothing.
+//! nothing; a prediction refuses what cannot fit, and puts what is likely to run out of memory behind the other groups of its baseline.
 //!
 //! Each repetition is one pass over all cells. Cells of one device state make a block: on a CPU there is one, on a GPU one for
 //! each partition. If the whole device is available, each workload's groups stand between two runs of its solo baseline, so that
@@ -12,6 +12,7 @@
 
 mod forecast;
 mod memory;
+mod order;
 mod rights;
 mod shards;
 mod shuffle;
@@ -20,23 +21,22 @@ mod slices;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use collo_store::{BlockEdge, CellRecord, DeviceRecord, Diagnostic, PlanRecord, PlannedRun, RefusalRecord, Shard};
+use collo_store::{CellRecord, DeviceRecord, Diagnostic, PlanRecord, PlannedRun, Predicted, RefusalRecord, Shard};
 use serde_json::{Value as Json, json};
 
 use crate::cell::{Cell, Member};
 use crate::device::{Cores, DeviceFacts, DeviceKind, Partition, mps, usable_cores};
 use crate::expand::{Expanded, expand};
 use crate::experiment::Experiment;
-use crate::past::PastRuns;
+use crate::prior::Prior;
 use crate::select::Selection;
 use crate::sharing::{Refusal, Seating};
 use crate::units::ranges;
 use crate::workload::Requirement;
 use memory::members;
-use shuffle::Shuffle;
 
 pub use forecast::{CellForecast, Forecast, ForecastBasis};
-pub use memory::beyond_the_host;
+pub use memory::{MemoryForecast, MemorySource, OutOfMemoryRisk, beyond_the_host};
 use slices::alone_on_slices;
 
 /// The cells that fit, their order, the refusals and the forecast.
@@ -54,6 +54,8 @@ pub struct Plan {
     /// Every repetition in the order of execution.
     pub order: Vec<PlannedRun>,
     pub refusals: Vec<RefusedCell>,
+    /// What was predicted of its members; absent if nothing was.
+    pub predicted: Option<Predicted>,
     pub forecast: Forecast,
 }
 
@@ -74,7 +76,7 @@ pub struct PlannedCell {
 struct Basis<'a> {
     experiment: &'a Experiment,
     facts: &'a DeviceFacts,
-    past: &'a PastRuns,
+    prior: &'a Prior,
 }
 
 /// A cell whose members have their seats.
@@ -92,9 +94,9 @@ pub struct RefusedCell {
     pub record: RefusalRecord,
 }
 
-/// Plan the cells of an experiment on a device, with what earlier runs there tell of them.
-pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts, past: &PastRuns) -> Plan {
-    let basis = Basis { experiment, facts, past };
+/// Plan the cells of an experiment on a device, with what is known before they run.
+pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts, prior: &Prior) -> Plan {
+    let basis = Basis { experiment, facts, prior };
     let mut refusals = Vec::new();
     let mut fitting: Vec<PlannedCell> = Vec::new();
     for Expanded { cell, asked } in cells {
@@ -114,7 +116,13 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts, pa
                 record.alone_on_slice = slices::labels(cell, &seating);
                 let expected = experiment.expect.iter().find(|expected| expected.condition.holds(&|axis| cell.axis(axis)));
                 record.expect = expected.map(|expected| expected.expectation.clone());
-                let forecast = forecast::cell(Seated { cell, record: &record, seating: &seating }, &basis);
+                let seated = Seated { cell, record: &record, seating: &seating };
+                if let Some(Refusal { reason, hint }) = memory::never_fits(seated, &basis) {
+                    let record = RefusalRecord { cell: record.cell, sharing: record.sharing, reason, hint };
+                    refusals.push(RefusedCell { cell: cell.clone(), record });
+                    continue;
+                }
+                let forecast = forecast::cell(seated, &basis);
                 fitting.push(PlannedCell { cell: cell.clone(), asked: *asked, record, seating, forecast });
             }
         }
@@ -126,7 +134,7 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts, pa
     distinct_slugs(&mut fitting);
     slices::join(&mut fitting);
 
-    let order = order(&fitting, experiment, facts.gpu().and_then(|g| g.partition.as_ref()).is_some_and(|p| p.mig));
+    let order = order::order(&fitting, experiment, facts.gpu().and_then(|g| g.partition.as_ref()).is_some_and(|p| p.mig));
     Plan {
         experiment: experiment.name.clone(),
         device: facts.record(),
@@ -134,6 +142,7 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts, pa
         epochs: experiment.epochs,
         measure_for_s: experiment.measure_for.map(|d| d.as_secs_f64()),
         forecast: Forecast::of(&fitting, experiment.cooldown),
+        predicted: prior.predicted.clone(),
         cells: fitting,
         order,
         refusals,
@@ -143,7 +152,7 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts, pa
 /// Expand an experiment and plan its cells, members alone on the slices of their groups among them.
 #[cfg(test)]
 pub fn plan_experiment(experiment: &Experiment, selection: Option<&Selection>, facts: &DeviceFacts) -> Result<Plan, Diagnostic> {
-    Ok(plan(experiment, &cells_of(experiment, selection, None, facts)?, facts, &PastRuns::default()))
+    Ok(plan(experiment, &cells_of(experiment, selection, None, facts)?, facts, &Prior::default()))
 }
 
 /// The cells of an experiment, or of one shard of it, members alone on the slices of their groups among them.
@@ -293,68 +302,6 @@ fn distinct_slugs(cells: &mut [PlannedCell]) {
     }
 }
 
-fn order(cells: &[PlannedCell], experiment: &Experiment, found_on: bool) -> Vec<PlannedRun> {
-    // In the order of their first cells.
-    let mut states: Vec<Option<&Partition>> = Vec::new();
-    for fitting in cells {
-        let state = fitting.seating.partition.as_ref();
-        if !states.contains(&state) {
-            states.push(state);
-        }
-    }
-    let mut shuffle = Shuffle::seeded(experiment.seed);
-    let mut done = vec![0u32; cells.len()];
-    let mut order = Vec::new();
-    let mut block = 0;
-    // A change of the mode is the dearest step: it may reset the card, and services must let go of it. As found comes first, so that
-    // what is measured before the change needs none.
-    let is_on = |state: &Option<&Partition>| state.is_some_and(|p| p.mig);
-    let (found, other): (Vec<_>, Vec<_>) = states.into_iter().partition(|state| is_on(state) == found_on);
-    for states in [found, other] {
-        for _ in 0..experiment.repetitions {
-            let mut states = states.clone();
-            if states.len() > 1 {
-                shuffle.shuffle(&mut states);
-            }
-            for state in states {
-                block += 1;
-                let here = (0..cells.len()).filter(|c| cells[*c].seating.partition.as_ref() == state);
-                for (cell, edge) in families(cells, here.collect(), &mut shuffle) {
-                    done[cell] += 1;
-                    order.push(PlannedRun { block, cell, repetition: done[cell], edge });
-                }
-            }
-        }
-    }
-    order
-}
-
-/// The cells of a block in an order in which each baseline stands close around its groups, so that what changes meanwhile changes
-/// little between them: families in a shuffled order, in each the baseline, its groups shuffled, the baseline. A mixed group stands
-/// in the family of one of its members, chosen by chance.
-fn families(cells: &[PlannedCell], here: Vec<usize>, shuffle: &mut Shuffle) -> Vec<(usize, Option<BlockEdge>)> {
-    let (mut baselines, others): (Vec<usize>, Vec<usize>) = here.into_iter().partition(|cell| cells[*cell].record.baseline);
-    shuffle.shuffle(&mut baselines);
-    let mut groups: Vec<Vec<usize>> = vec![Vec::new(); baselines.len().max(1)];
-    for cell in others {
-        let of = |place: &usize| cells[cell].record.members.iter().any(|m| m.solo == cells[baselines[*place]].record.cell);
-        let mut possible: Vec<usize> = (0..baselines.len()).filter(of).collect();
-        if possible.len() > 1 {
-            shuffle.shuffle(&mut possible);
-        }
-        groups[possible.first().copied().unwrap_or(0)].push(cell);
-    }
-    let mut order = Vec::new();
-    for (place, mut groups) in groups.into_iter().enumerate() {
-        let edge = |edge| baselines.get(place).map(|cell| (*cell, Some(edge)));
-        shuffle.shuffle(&mut groups);
-        order.extend(edge(BlockEdge::Opens));
-        order.extend(groups.into_iter().map(|cell| (cell, None)));
-        order.extend(edge(BlockEdge::Closes));
-    }
-    order
-}
-
 impl Plan {
     /// The schema of [`Plan::json`].
     pub const SCHEMA: u32 = 1;
@@ -404,6 +351,7 @@ impl Plan {
             "refusals": self.refusals.iter().map(|r| refusal(&r.record)).collect::<Vec<Json>>(),
             "forecast_s": self.forecast.total_s,
             "energy_j": self.forecast.energy_j,
+            "predictor": self.predicted.as_ref().map(|predicted| &predicted.predictor),
         })
     }
 }

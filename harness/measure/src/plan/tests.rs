@@ -1,12 +1,14 @@
 use std::collections::BTreeMap;
 
+use collo_store::BlockEdge;
+
 use super::*;
 use crate::expand::expand;
 use crate::fixture::{experiment, read};
 
 fn planned_on(lines: &str, facts: &DeviceFacts) -> Plan {
     let e = experiment(lines);
-    plan(&e, &expand(&e, None).unwrap_or_else(|mistake| panic!("{mistake}")), facts, &PastRuns::default())
+    plan(&e, &expand(&e, None).unwrap_or_else(|mistake| panic!("{mistake}")), facts, &Prior::default())
 }
 
 fn planned(lines: &str) -> Plan {
@@ -127,7 +129,7 @@ fn the_forecast_adds_what_the_workloads_tell() {
     let runs_s = plan.forecast.runs_s.expect("all tell");
     assert!((runs_s - (6.0 * 7.2 + 3.0 * 7.2 + 3.0 * 8.8)).abs() < 1e-9);
     assert_eq!((plan.forecast.between_s, plan.forecast.total_s), (11.0, Some(runs_s + 11.0)));
-    assert_eq!(plan.cells[2].forecast.memory_bytes, Some(2_400_000_000));
+    assert_eq!(plan.cells[2].forecast.memory.bytes, Some(2_400_000_000));
 }
 
 #[test]
@@ -143,7 +145,7 @@ fn a_shortened_epoch_takes_its_share_and_another_training_is_unknown() {
     let first = |axes: &str| planned(&format!("[axes]\nworkload = \"net\"\n{axes}\n")).cells[0].forecast.clone();
     assert!((first("limit_batches = 5").each_s.expect("told") - (4.0 + 2.0 * 5.0)).abs() < 1e-9);
     assert!((first("limit_batches = 5000").each_s.expect("told") - 204.0).abs() < 1e-9, "no longer than a whole one");
-    assert_eq!((first("width = 128").each_s, first("width = 128").memory_bytes), (None, None));
+    assert_eq!((first("width = 128").each_s, first("width = 128").memory.bytes), (None, None));
 }
 
 #[test]
@@ -167,13 +169,13 @@ fn the_json_has_the_agreed_keys() {
         planned("repetitions = 1\nseed = 1\n[axes]\nworkload = \"tiny\"\nsharing = [\"naive\", \"mps\"]\ndegree = 2\n").json();
     insta::assert_snapshot!(serde_json::to_string(&json).expect("text").replace("},{", "},\n{").replace("],\"", "],\n\""), @r#"
     {"schema":1,"experiment":"mine","cells":[{"cell":"tiny solo b32","sharing":"solo","degree":1,"members":[{"workload":"tiny","batch_size":32,"images":1024}],
-    "baseline":true,"repetitions":2,"slots":"whole CPU","forecast":{"each_s":7.2,"total_s":14.4,"memory_bytes":800000000,"may_run_out_of_memory":false,"energy_j":null,"from":"workload.toml","stored_runs":0}},
+    "baseline":true,"repetitions":2,"slots":"whole CPU","forecast":{"each_s":7.2,"total_s":14.4,"memory_bytes":800000000,"memory_upper_bytes":null,"memory_from":"workload.toml","may_run_out_of_memory":false,"out_of_memory_probability":null,"energy_j":null,"from":"workload.toml","stored_runs":0}},
     {"cell":"tiny×2 naive b32","sharing":"naive","degree":2,"members":[{"workload":"tiny","batch_size":32,"images":1024},
     {"workload":"tiny","batch_size":32,"images":1024}],
-    "baseline":false,"repetitions":1,"slots":"whole CPU, shared","forecast":{"each_s":7.2,"total_s":7.2,"memory_bytes":1600000000,"may_run_out_of_memory":false,"energy_j":null,"from":"workload.toml","stored_runs":0}}],
+    "baseline":false,"repetitions":1,"slots":"whole CPU, shared","forecast":{"each_s":7.2,"total_s":7.2,"memory_bytes":1600000000,"memory_upper_bytes":null,"memory_from":"workload.toml","may_run_out_of_memory":false,"out_of_memory_probability":null,"energy_j":null,"from":"workload.toml","stored_runs":0}}],
     "order":[[1,"tiny solo b32",1],[1,"tiny×2 naive b32",1],[1,"tiny solo b32",2]],
     "refusals":[{"cell":"tiny×2 mps b32","sharing":"mps","reason":"`mps` needs an NVIDIA GPU, this is a cpu","hint":"on a CPU: `naive`"}],
-    "forecast_s":23.6,"energy_j":null}
+    "forecast_s":23.6,"energy_j":null,"predictor":null}
     "#);
 }
 
@@ -183,7 +185,7 @@ fn ten_thousand_cells_are_planned() {
     let batches: Vec<u32> = (1..=715).collect();
     let e = read(&format!("name = \"mine\"\ndevice = \"cpu\"\n[axes]\nworkload = [\"tiny\", \"small\"]\nbatch_size = {batches:?}\ndegree = {degrees:?}\n")).expect("right");
     let cells = expand(&e, None).expect("few enough");
-    let plan = plan(&e, &cells, &DeviceFacts::test_cpu(2, 24 << 30), &PastRuns::default());
+    let plan = plan(&e, &cells, &DeviceFacts::test_cpu(2, 24 << 30), &Prior::default());
     assert_eq!((plan.cells.len(), plan.order.len()), (10_010, 3 * (8580 + 2 * 1430)));
 }
 

@@ -3,6 +3,7 @@
 //! In: a request, built by a verb from its arguments. Out: the result, and events on the way. Planning touches nothing; restoring
 //! and storing are done by `campaign`. It prints nothing.
 
+mod predict;
 mod search;
 
 use std::collections::BTreeMap;
@@ -15,18 +16,28 @@ use crate::campaign::{self, CampaignOptions, CampaignSpec, Finished};
 use crate::commands::MemberCommands;
 use crate::device::{DeviceFacts, Gpu, NumaMemory, Partition, fixed, lease, numa};
 use crate::events::{Event, Watcher};
+use crate::expand::Expanded;
 use crate::experiment::{DeviceRequest, Experiment};
 use crate::interpreters::Interpreters;
 use crate::interrupted::Noted;
 use crate::past::PastRuns;
 use crate::plan::{Plan, PlannedCell, cells_of, plan};
 use crate::prepare::{Prepared, prepare_all};
+use crate::prior::Prior;
 use crate::project::Project;
 use crate::python::{DriverTarget, PythonError};
 use crate::run::RunError;
 use crate::select::Selection;
 use crate::steps::{Step, steps};
 use crate::workload::Workload;
+
+pub use predict::{NotPredicted, PythonToPredict};
+
+/// Earlier runs of these cells and of their members alone.
+fn past_of(project: &Project, experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts) -> PastRuns {
+    let records: Vec<_> = cells.iter().map(|e| e.cell.record(1)).collect();
+    PastRuns::read(&Runs::at(project.runs()), &facts.record(), experiment, records.iter())
+}
 
 /// What to measure, and how.
 #[derive(Debug, Clone)]
@@ -39,6 +50,8 @@ pub struct Request {
     pub device: DeviceRequest,
     /// The user's own Python instead of the provided one.
     pub python: Option<PathBuf>,
+    /// Predict what its members need, before it is measured.
+    pub predict: bool,
     pub choice: CampaignOptions,
 }
 
@@ -51,6 +64,7 @@ impl Request {
             shard: None,
             device: DeviceRequest::default(),
             python: None,
+            predict: true,
             choice: CampaignOptions::default(),
         }
     }
@@ -61,7 +75,7 @@ pub struct Session {
     project: Project,
     request: Request,
     facts: DeviceFacts,
-    past: PastRuns,
+    prior: Prior,
     plan: Plan,
     provided: Option<Provided>,
 }
@@ -100,10 +114,9 @@ impl Session {
             return Err(Diagnostic::new(what).hint(hint).into());
         }
         let cells = cells_of(&request.experiment, request.selection.as_ref(), request.shard, &facts)?;
-        let records: Vec<_> = cells.iter().map(|e| e.cell.record(1)).collect();
-        let past = PastRuns::read(&Runs::at(project.runs()), &facts.record(), &request.experiment, records.iter());
-        let plan = plan(&request.experiment, &cells, &facts, &past);
-        Ok(Session { project: project.clone(), request, facts, past, plan, provided: None })
+        let prior = Prior { past: past_of(project, &request.experiment, &cells, &facts), ..Prior::default() };
+        let plan = plan(&request.experiment, &cells, &facts, &prior);
+        Ok(Session { project: project.clone(), request, facts, prior, plan, provided: None })
     }
 
     /// The same for measuring: the state left by a dead collo is restored first, and what cannot be changed on the GPU is
@@ -142,7 +155,7 @@ impl Session {
 
     fn planned_on(&self, facts: &DeviceFacts) -> Result<Plan, Diagnostic> {
         let cells = cells_of(&self.request.experiment, self.request.selection.as_ref(), self.request.shard, facts)?;
-        Ok(plan(&self.request.experiment, &cells, facts, &self.past))
+        Ok(plan(&self.request.experiment, &cells, facts, &self.prior))
     }
 
     pub fn experiment(&self) -> &Experiment {

@@ -2,10 +2,11 @@
 
 use collo_store::{CampaignFolder, Diagnostic, Runs};
 
-use super::{Session, Unfinished};
+use super::{Session, Unfinished, past_of};
 use crate::campaign::{CampaignEnd, CampaignOptions, Finished, Only};
 use crate::events::Watcher;
 use crate::frontier::Frontier;
+use crate::plan::cells_of;
 
 impl Session {
     /// Until every combination has its answer.
@@ -17,7 +18,7 @@ impl Session {
             let runs = campaign.as_ref().map(CampaignFolder::runs).transpose()?.map(|(runs, _)| runs).unwrap_or_default();
             let mut frontier = Frontier::of(runs.values());
             let selection = self.request.selection.as_ref();
-            let Some(plan) = frontier.round(self.experiment(), selection, &self.facts, &self.past)? else {
+            let Some(plan) = frontier.round(self.experiment(), selection, &self.facts, &self.prior)? else {
                 if let Some(finished) = finished {
                     return Ok(Finished { answers: frontier.answers(), ..finished });
                 }
@@ -43,11 +44,19 @@ impl Session {
                 return Ok(ended);
             }
             campaign = Some(CampaignFolder::open(ended.campaign.path())?);
+            // What a member alone needed is known now, and with it where to look.
+            self.learn_past()?;
             finished = Some(ended);
         }
     }
 
-    fn newest(&self) -> Option<CampaignFolder> {
+    fn learn_past(&mut self) -> Result<(), Diagnostic> {
+        let cells = cells_of(&self.request.experiment, self.request.selection.as_ref(), None, &self.facts)?;
+        self.prior.past = past_of(&self.project, &self.request.experiment, &cells, &self.facts);
+        Ok(())
+    }
+
+    pub(super) fn newest(&self) -> Option<CampaignFolder> {
         let (campaigns, _) = Runs::at(self.project.runs()).campaigns().ok()?;
         campaigns.into_iter().find(|c| c.manifest().experiment == self.experiment().name && !c.manifest().is_merged())
     }

@@ -231,6 +231,50 @@ fn no_list_of_events_makes_an_overlap_or_a_leak() {
     }
 }
 
+/// Random lists on a device that is too small for most of them.
+#[test]
+fn whatever_fits_within_a_limit_stays_within_it_and_fits_without_one() {
+    let mut state = 7u64;
+    let mut random = |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    };
+    let (mut given_back, mut failed) = (0, 0);
+    for list in 0..300 {
+        let limit = (64 + random(960)) * MIB;
+        let (mut within, mut without) = (CachingAllocator::with_limit(limit), CachingAllocator::new());
+        let mut held = Vec::new();
+        for _ in 0..1_000 {
+            if held.is_empty() || random(3) > 0 {
+                let scale = random(27);
+                let bytes = 1 + random(1 << scale);
+                let reserved = within.reserved_bytes;
+                match within.allocate(bytes) {
+                    Ok(one) => held.push((one, without.allocate(bytes).expect("it fits without a limit"))),
+                    Err(Exhausted { bytes: asked, reserved_bytes }) => {
+                        failed += 1;
+                        assert_eq!(asked, bytes);
+                        assert_eq!(reserved_bytes, within.reserved_bytes, "nothing more is left to give back");
+                        assert!(segments(&within).iter().all(|blocks| blocks.iter().any(|block| block.used)));
+                        check(&within);
+                    }
+                }
+                given_back += u64::from(within.reserved_bytes < reserved);
+            } else {
+                let (one, other) = held.swap_remove(random(held.len() as u64) as usize);
+                within.free(one);
+                without.free(other);
+            }
+            assert!(within.reserved_bytes <= limit && within.reserved_peak_bytes() <= limit, "list {list}");
+            assert!(within.reserved_bytes >= within.allocated_bytes);
+        }
+        check(&within);
+    }
+    assert!(given_back > 200 && failed > 1_000, "the limits were tried: {given_back}, {failed}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -84,3 +84,12 @@ fn the_bounds_cover_what_they_say_in_two_thousand_simulated_campaigns() {
         assert!((0.93..=0.97).contains(&share), "{share}");
     }
 }
+
+#[test]
+fn the_probability_of_more_than_a_limit_is_half_at_the_estimate_and_a_fortieth_at_the_end_of_the_interval() {
+    let width: f64 = 0.11;
+    let above = |limit: f64| probability_above(100.0, width, limit);
+    assert!((above(100.0) - 0.5).abs() < 1e-9);
+    assert!((above(100.0 * width.exp()) - 0.025).abs() < 1e-4 && (above(100.0 * (-width).exp()) - 0.975).abs() < 1e-4);
+    assert_eq!((above(0.0), above(1e9), probability_above(100.0, 0.0, 99.0)), (1.0, 0.0, 1.0));
+}

@@ -124,10 +124,29 @@ fn a_score_counts_what_its_words_say() {
 #[test]
 fn rows_that_cannot_be_judged_are_refused() {
     assert_eq!(fit_memory(&[]).unwrap_err(), Unfit::TooFewRows { rows: 0, columns: 1 });
-    assert_eq!(fit_memory(&rows(1)).unwrap_err(), Unfit::OneFamily);
+    assert_eq!(fit_memory(&rows(3)).unwrap_err(), Unfit::TooFewFamilies { families: 3, needed: 4 });
     let mut all = rows(3);
     all[1].measured_bytes = 0.0;
     assert!(matches!(fit_memory(&all).unwrap_err(), Unfit::NotMeasured { .. }));
     all[1].measured_bytes = f64::NAN;
     assert!(matches!(fit_memory(&all).unwrap_err(), Unfit::NotMeasured { .. }));
+}
+
+#[test]
+fn with_few_architectures_only_the_context_is_fitted() {
+    let known = Coefficients { context_bytes: 9.0 * GIB, per_reserved_byte: 1.02, per_workspace_byte: 1.6 };
+    for families in [1, 3] {
+        let fitted = fit_context(&rows(families), known).unwrap();
+        assert!((fitted.coefficients.context_bytes / GIB - 0.5).abs() < 1e-6);
+        assert_eq!(Coefficients { context_bytes: known.context_bytes, ..fitted.coefficients }, known);
+        assert_eq!((fitted.covariance, fitted.width.from), (None, WidthFrom::Published));
+        let found = fitted.score().unwrap();
+        assert_eq!((found.rows, found.families), (3 * families, families));
+        assert!(found.worst_relative_error < 1e-9);
+    }
+    // One measurement has taught itself nothing: it is judged by what was known before.
+    let alone = fit_context(&rows(1)[..1], known).unwrap();
+    assert!((alone.coefficients.context_bytes / GIB - 0.5).abs() < 1e-6);
+    assert!(alone.left_out[0].estimate_bytes.unwrap() > 8.0 * GIB);
+    assert_eq!(fit_context(&[], known).unwrap_err(), Unfit::TooFewRows { rows: 0, columns: 1 });
 }

@@ -66,3 +66,48 @@ fn no_batch_and_one_beyond_any_gpu_are_refused() {
     hint: choose a smaller batch size
     ");
 }
+
+/// The cache is given back before a step fails, so it fits on less than it would reserve; not on less than its tensors.
+#[test]
+fn on_a_smaller_device_a_step_reserves_less_until_it_does_not_fit() {
+    let free = replay(&small(), 32).unwrap().warm_up;
+    let (mut least, mut fitted) = (None, 0);
+    for limit in (0..free.reserved_bytes / MIB + 8).rev().map(|mib| mib * MIB) {
+        match replay_within(&small(), 32, Some(limit)) {
+            Ok(within) => {
+                assert!(least.is_none(), "what fits on less fits on more");
+                for peaks in [within.warm_up, within.training] {
+                    assert!(peaks.allocated_bytes <= peaks.reserved_bytes && peaks.reserved_bytes <= limit);
+                }
+                fitted += 1;
+            }
+            Err(NotReplayed::DoesNotFit(why)) => {
+                assert_eq!((why.batch, why.limit_bytes), (32, Some(limit)));
+                let segment = (why.asked_bytes + 2 * MIB).max(20 * MIB);
+                assert!(why.reserved_bytes <= limit && why.reserved_bytes + segment > limit);
+                least = least.max(Some(limit));
+            }
+            Err(NotReplayed::NoItems) => unreachable!(),
+        }
+    }
+    assert!(least.unwrap() < free.reserved_bytes && fitted >= 8);
+    assert_eq!(replay_within(&small(), 32, None), Ok(replay(&small(), 32).unwrap()));
+    assert_eq!(replay_within(&small(), 0, None), Err(NotReplayed::NoItems));
+}
+
+#[test]
+fn a_device_never_shows_more_than_it_has() {
+    let free = known().footprint(&small(), 32, Basis::Reserved).unwrap();
+    let on = |device_bytes| known().footprint_within(&small(), 32, Basis::Reserved, device_bytes);
+    assert_eq!(on(free.bytes as u64 * 2), Ok(free.clone()));
+    // All but half of cuDNN's workspace.
+    let workspace = free.parts.iter().find(|part| part.kind == "workspace").unwrap().bytes;
+    let tight = on((free.bytes - workspace / 2.0) as u64).unwrap();
+    assert!(tight.bytes <= free.bytes - workspace / 2.0 && tight.training_bytes <= tight.bytes);
+    let sum: f64 = tight.parts.iter().map(|part| part.bytes).sum();
+    assert!((sum - tight.bytes).abs() < 1.0, "{sum}, not {}", tight.bytes);
+    insta::assert_snapshot!(Diagnostic::from(on(530_000_000).unwrap_err()).to_string(), @"
+    error: at batch size 32 the step does not fit: beside 0.02 GB that are in use it asks for 0.02 GB, and there are 0.03 GB for tensors
+    hint: choose a smaller batch size
+    ");
+}

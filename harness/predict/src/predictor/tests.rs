@@ -5,11 +5,14 @@ use proptest::prelude::*;
 
 pub fn published() -> Predictor {
     Predictor {
-        schema: 1,
+        schema: 2,
         name: "published-a100".into(),
         quantity: "memory".into(),
         formula: "replay-1".into(),
         coefficients: Coefficients { context_bytes: 567_279_616.0, per_reserved_byte: 1.02, per_workspace_byte: 1.6 },
+        factors: Factors::Fitted,
+        covariance: Some(Covariance([[4e14, -1e5, 0.0], [-1e5, 1e-4, 0.0], [0.0, 0.0, 0.04]])),
+        widening: 1.5,
         width: Width { upper_log: 0.1, two_sided_log: 0.12, from: WidthFrom::Published, families: 7, rows: 30 },
         conditions: Conditions { gpu: Some("NVIDIA A100-SXM4-40GB".into()), ..Conditions::default() },
         source: "published".into(),
@@ -46,8 +49,8 @@ fn a_predictor_is_read_as_it_was_written() {
 
 #[test]
 fn a_file_that_cannot_serve_is_refused_with_a_way_out() {
-    insta::assert_snapshot!(with("\"schema\": 1", "\"schema\": 2"), @"
-    error: predictors/mine.json is a predictor of schema 2, but this collo reads up to 1
+    insta::assert_snapshot!(with("\"schema\": 2", "\"schema\": 3"), @"
+    error: predictors/mine.json is a predictor of schema 3, but this collo reads up to 2
     hint: it was written by a newer collo: use that one, or fit it again, or restore the file
     ");
     insta::assert_snapshot!(with("\"memory\"", "\"utilisation\""), @"
@@ -83,14 +86,14 @@ fn a_file_that_cannot_serve_is_refused_with_a_way_out() {
     hint: fit it again, or restore the file
     ");
     insta::assert_snapshot!(with("\"mark\": \"published\"", "\"mark\": \"publishd\""), @r#"
-    error: not a predictor: unknown variant `publishd`, expected one of `simulated`, `published`, `own`, at predictors/mine.json:22:20
-    22 |   "mark": "publishd",
+    error: not a predictor: unknown variant `publishd`, expected one of `simulated`, `published`, `own`, at predictors/mine.json:40:20
+    40 |   "mark": "publishd",
        |                    ^
     hint: fit it again, or restore the file
     "#);
     insta::assert_snapshot!(with("\"mark\"", "\"marks\""), @r#"
-    error: not a predictor: unknown field `marks`, expected one of `schema`, `name`, `quantity`, `formula`, `coefficients`, `width`, `conditions`, `source`, `mark`, `left_out`, at predictors/mine.json:22:9
-    22 |   "marks": "published",
+    error: not a predictor: unknown field `marks`, expected one of `schema`, `name`, `quantity`, `formula`, `coefficients`, `factors`, `covariance`, `width`, `widening`, `conditions`, `source`, `mark`, `left_out`, at predictors/mine.json:40:9
+    40 |   "marks": "published",
        |         ^
     hint: fit it again, or restore the file
     "#);
@@ -156,4 +159,75 @@ proptest! {
         let bounds = [found.low_bytes, found.high_bytes, found.upper_bytes, found.footprint.bytes];
         prop_assert!(bounds.into_iter().all(|bytes| bytes.is_finite() && bytes > 0.0));
     }
+}
+
+#[test]
+fn a_file_of_the_first_schema_is_read_with_what_it_did_not_say() {
+    let known = published();
+    let first = Predictor { schema: 1, covariance: None, ..known };
+    let text = first.to_text().replacen("  \"widening\": 1.5,\n", "", 1);
+    assert!(!text.contains("widening") && !text.contains("covariance") && !text.contains("device"));
+    assert_eq!(read(&text).unwrap(), first);
+}
+
+#[test]
+fn a_width_that_narrows_and_a_covariance_that_is_none_are_refused() {
+    insta::assert_snapshot!(with("\"widening\": 1.5", "\"widening\": 0.5"), @"
+    error: predictors/mine.json is not a usable predictor: `widening` is 0.5, not from 1 to 10
+    hint: fit it again, or restore the file
+    ");
+    insta::assert_snapshot!(with("0.04", "-0.04"), @"
+    error: predictors/mine.json is not a usable predictor: `covariance` has a negative variance
+    hint: fit it again, or restore the file
+    ");
+}
+
+#[test]
+fn with_another_width_and_context_the_rest_stays() {
+    let (predictor, small) = (published(), small());
+    let plain = predictor.predict(&small, 32, Basis::Reserved).unwrap();
+    let context = predictor.coefficients.context_bytes + 1e9;
+    let wide = predictor.predict_with(&small, 32, Basis::Reserved, predictor.width.times(2.0), Some(context)).unwrap();
+    assert!((wide.footprint.bytes - plain.footprint.bytes - 1e9).abs() < 1.0);
+    assert!(((wide.upper_bytes / wide.footprint.bytes).ln() - 2.0 * predictor.width.upper_log).abs() < 1e-9);
+    assert_eq!(predictor.predict_with(&small, 32, Basis::Reserved, predictor.width, None).unwrap(), plain);
+}
+
+#[test]
+fn the_least_is_without_caches_and_workspaces() {
+    let predictor = published();
+    let small = small();
+    let found = predictor.predict(&small, 32, Basis::Reserved).unwrap();
+    let replayed = crate::replay(&small, 32).unwrap();
+    let asked: f64 = replayed.at_peak.iter().map(|part| part.bytes).sum();
+    let wanted = (predictor.coefficients.context_bytes + asked) * (-predictor.width.two_sided_log).exp();
+    assert!((found.least_bytes - wanted).abs() < 1.0);
+    assert!(asked <= replayed.warm_up.allocated_bytes as f64 && found.least_bytes < found.low_bytes);
+    // A compiled step may keep less than was traced, so that only what it is made of is certain.
+    let approximate = Description { approximate: vec!["it is compiled".into()], ..small };
+    let loose = predictor.predict(&approximate, 32, Basis::Allocated).unwrap();
+    assert!(loose.least_bytes < found.least_bytes);
+}
+
+#[test]
+fn on_a_cpu_what_is_allocated_is_what_is_needed() {
+    let small = small();
+    let found = published().predict(&small, 32, Basis::Uncached).unwrap();
+    assert!(found.footprint.approximate.is_empty());
+    assert_eq!(
+        Basis::Uncached.held_bytes(&crate::replay(&small, 32).unwrap()),
+        crate::replay(&small, 32).unwrap().warm_up.allocated_bytes
+    );
+}
+
+#[test]
+fn what_was_fitted_on_a_cpu_is_refused_for_a_gpu() {
+    let conditions = Conditions { device: TargetDevice::Cpu, ..Conditions::default() };
+    let on_cpu = Predictor { name: "mine".into(), mark: Mark::Own, conditions, ..published() };
+    assert!(on_cpu.to_text().contains("\"device\": \"cpu\""));
+    assert_eq!(read(&on_cpu.to_text()).unwrap(), on_cpu);
+    insta::assert_snapshot!(on_cpu.may_serve(false).unwrap_err().to_string(), @"
+    error: predictor `mine` is of the memory of processes on a CPU, but this is a GPU
+    hint: choose one fitted on GPUs; `collo predictor show NAME` says which is
+    ");
 }

@@ -1,5 +1,5 @@
 //! Training data for predictors: one row per member of each stored repetition. In: an analysis. Out: the member (its graph, its
-//! settings), its solo results, the other members, its results here, and whether these may be used. The data dictionary is in
+//! settings, what was predicted of it), its solo results, the other members, its results here, and whether these may be used. The data dictionary is in
 //! `docs/guide/exports.md`; a test compares it with the columns.
 //!
 //! A run with unusable numbers has its row without results, so that it cannot be trained on by mistake.
@@ -11,7 +11,7 @@ use super::table::{ColumnKind, ExportTable, ExportValue};
 use crate::analysis::{Analysis, Cell, MemberNumbers, Repetition};
 use crate::format::words;
 use crate::quantity::Key;
-use collo_store::{Features, GpuRecord, MemberRecord};
+use collo_store::{Features, GpuRecord, GraphNumbers, MemberRecord, PredictedMember, PredictedMemory};
 
 use ColumnKind::{Flag, Number, Text, Whole};
 
@@ -23,6 +23,8 @@ pub struct At<'a> {
     index: usize,
     record: &'a MemberRecord,
     features: Option<&'a Features>,
+    /// What was predicted of it before the campaign ran.
+    predicted: Option<&'a PredictedMember>,
     solo: Option<&'a Cell>,
     company: Vec<Option<&'a Cell>>,
     /// Present only if the numbers may be shown.
@@ -42,7 +44,7 @@ const fn column(name: &'static str, kind: ColumnKind, value: fn(&At) -> ExportVa
 
 /// The columns in order.
 pub fn columns() -> impl Iterator<Item = &'static DatasetColumn> {
-    CAMPAIGN.iter().chain(&MEMBER).chain(&ALONE).chain(&COMPANY).chain(&RESULTS)
+    CAMPAIGN.iter().chain(&MEMBER).chain(&PREDICTED).chain(&ALONE).chain(&COMPANY).chain(&RESULTS)
 }
 
 /// The run, its device, and caveats about its numbers.
@@ -78,7 +80,7 @@ static CAMPAIGN: [DatasetColumn; 28] = [
 ];
 
 /// The member: settings and computation graph.
-static MEMBER: [DatasetColumn; 18] = [
+static MEMBER: [DatasetColumn; 23] = [
     column("member", Whole, |at| at.index.into()),
     column("slice", Text, |at| at.record.slice.clone().into()),
     column("workload", Text, |at| ExportValue::text(&at.record.spec.workload)),
@@ -88,15 +90,35 @@ static MEMBER: [DatasetColumn; 18] = [
     column("serving_slo_s", Number, |at| at.record.serving.as_ref().and_then(|s| s.slo_s).into()),
     column("serving_capacity_per_s", Number, |at| at.record.serving.as_ref().and_then(|s| s.capacity_per_s).into()),
     column("graph_batch_size", Whole, |at| at.features.and_then(|f| f.batch_size).into()),
-    column("graph_parameters", Whole, |at| at.features.and_then(|f| f.parameters).into()),
+    column("graph_parameters", Whole, |at| at.features.and_then(|f| f.parameters).or_else(|| Some(graph(at)?.parameters)).into()),
     column("graph_model_mb", Number, |at| at.features.and_then(|f| f.model_mb).into()),
-    column("graph_flops_per_item", Number, |at| at.features.and_then(|f| f.flops_per_item).into()),
+    column("graph_flops_per_item", Number, |at| {
+        at.features.and_then(|f| f.flops_per_item).or_else(|| Some(graph(at)?.flops_per_item)).into()
+    }),
     column("graph_activations_per_item", Number, |at| at.features.and_then(|f| f.activations_per_item).into()),
     column("graph_layers", Whole, |at| layers(at).map(|l| l.values().sum::<u64>()).into()),
     column("graph_conv_layers", Whole, |at| kinds(at, |kind| kind.starts_with("Conv"))),
     column("graph_linear_layers", Whole, |at| kinds(at, |kind| kind == "Linear")),
     column("graph_layers_by_kind", Text, |at| layers(at).map(|l| json!(l).to_string()).into()),
     column("graph_sequence", Text, |at| at.features.and_then(|f| f.sequence.as_ref()).map(|s| json!(s).to_string()).into()),
+    column("graph_kernels_per_step", Whole, |at| graph(at).map(|g| g.kernels_per_step).into()),
+    column("graph_bytes_per_item", Number, |at| graph(at).map(|g| g.bytes_per_item).into()),
+    column("graph_allocated_bytes", Whole, |at| graph(at).map(|g| g.allocated_bytes).into()),
+    column("graph_reserved_bytes", Whole, |at| graph(at).map(|g| g.reserved_bytes).into()),
+    column("graph_workspace_bytes", Whole, |at| graph(at).map(|g| g.workspace_bytes).into()),
+];
+
+/// What was predicted of it before the campaign ran, and never again.
+static PREDICTED: [DatasetColumn; 7] = [
+    column("predicted_memory_bytes", Whole, |at| claim(at).map(|m| m.estimate_bytes).into()),
+    column("predicted_memory_training_bytes", Whole, |at| claim(at).map(|m| m.training_bytes).into()),
+    column("predicted_memory_low_bytes", Whole, |at| claim(at).map(|m| m.low_bytes).into()),
+    column("predicted_memory_high_bytes", Whole, |at| claim(at).map(|m| m.high_bytes).into()),
+    column("predicted_memory_upper_bytes", Whole, |at| claim(at).map(|m| m.upper_bytes).into()),
+    column("predicted_by", Text, |at| {
+        claim(at).and(at.analysis.campaign.predicted.as_ref()).map(|p| p.predictor.name.clone()).into()
+    }),
+    column("predicted_utc", Text, |at| claim(at).and(at.analysis.campaign.predicted.as_ref()).map(|p| p.made_utc.clone()).into()),
 ];
 
 /// The same workload alone on the whole device: the mean of its solo cell.
@@ -182,6 +204,7 @@ pub fn table(analysis: &Analysis) -> ExportTable {
     let campaign = &analysis.campaign;
     let cards = &campaign.machine.gpus;
     let card = cards.iter().find(|c| c.name == campaign.device.name).filter(|_| campaign.device.kind == "gpu");
+    let claims = campaign.predicted.as_ref();
     let heads = columns().map(|c| (c.name.to_string(), c.kind)).collect();
     let mut rows = Vec::new();
     for cell in &analysis.cells {
@@ -199,6 +222,7 @@ pub fn table(analysis: &Analysis) -> ExportTable {
                     index,
                     record,
                     features: record.features.as_ref().or_else(told),
+                    predicted: claims.and_then(|claims| claims.of(&record.spec.solo, &cell.record.mode)),
                     solo: solos.get(index).copied().flatten(),
                     company: others.collect(),
                     results: r.members.get(index).filter(|_| r.counts()),
@@ -208,6 +232,15 @@ pub fn table(analysis: &Analysis) -> ExportTable {
         }
     }
     ExportTable { heads, rows }
+}
+
+/// Its training step in numbers, as it was described before the campaign ran.
+fn graph<'a>(at: &At<'a>) -> Option<&'a GraphNumbers> {
+    at.predicted?.graph.as_ref()
+}
+
+fn claim<'a>(at: &At<'a>) -> Option<&'a PredictedMemory> {
+    at.predicted?.memory.as_ref()
 }
 
 fn layers<'a>(at: &At<'a>) -> Option<&'a std::collections::BTreeMap<String, u64>> {

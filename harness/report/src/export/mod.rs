@@ -4,7 +4,7 @@
 mod caveats;
 mod cells;
 mod comment;
-mod csv;
+pub mod csv;
 mod dataset;
 mod junit;
 mod latex;
@@ -13,7 +13,7 @@ pub mod mlflow;
 mod openmetrics;
 mod parquet;
 mod sqlite;
-mod table;
+pub mod table;
 
 use crate::report_json::ReportJson;
 use crate::{Error, Report, Result};
@@ -62,6 +62,11 @@ pub fn export(report: &Report, format: Format) -> Result<Vec<u8>> {
         Format::Comment => comment::report(report),
     };
     Ok(text.into_bytes())
+}
+
+/// A table in Parquet, an exported data set or another, as CSV.
+pub fn csv_of_parquet(path: &std::path::Path) -> Result<String> {
+    parquet::csv_of(path)
 }
 
 /// The columns of the data set, in order, each with its type: `text`, `number`, `whole` or `flag`.

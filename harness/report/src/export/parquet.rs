@@ -1,5 +1,6 @@
-//! A table as Parquet, each column with its type and absent values as null. In: a table. Out: the bytes of a file.
+//! A table as Parquet, each column with its type and absent values as null. In: a table. Out: the bytes of a file; and back, as CSV.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
@@ -7,13 +8,44 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
 
 use super::table::{ColumnKind, ExportTable, ExportValue};
 use crate::Result;
+use crate::format::quoted::quoted;
 
 /// The whole file.
 pub fn bytes(table: ExportTable) -> Result<Vec<u8>> {
     Ok(write(table).map_err(std::io::Error::other)?)
+}
+
+/// A file of one row a line, whoever wrote it, as CSV.
+pub fn csv_of(path: &Path) -> Result<String> {
+    let file = fs_err::File::open(path)?;
+    Ok(read(file.into_parts().0).map_err(std::io::Error::other)?)
+}
+
+fn read(file: std::fs::File) -> Result<String, ParquetError> {
+    let reader = SerializedFileReader::new(file)?;
+    let columns = reader.metadata().file_metadata().schema().get_fields();
+    let mut text = columns.iter().map(|column| quoted(column.name())).collect::<Vec<String>>().join(",") + "\n";
+    for row in reader.get_row_iter(None)? {
+        let fields: Vec<String> = row?.get_column_iter().map(|(_, field)| text_of(field)).collect();
+        text += &fields.join(",");
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn text_of(field: &Field) -> String {
+    match field {
+        Field::Null => String::new(),
+        Field::Str(text) => quoted(text),
+        Field::Float(number) => number.to_string(),
+        Field::Double(number) => number.to_string(),
+        other => other.to_string(),
+    }
 }
 
 fn write(ExportTable { heads, rows }: ExportTable) -> Result<Vec<u8>, ParquetError> {

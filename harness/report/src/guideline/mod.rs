@@ -14,6 +14,7 @@ mod memory;
 mod mixing;
 mod naive;
 mod pcie;
+pub(crate) mod prediction;
 pub(crate) mod serving;
 mod settings;
 mod starvation;
@@ -162,11 +163,14 @@ fn worded(holds: Holds, question: &str, advice: impl Into<String>, otherwise: &s
     }
 }
 
+/// What a measured value is divided by, if that was predicted.
+const PREDICTED: &str = "predicted";
+
 /// A number behind a guideline.
 #[derive(Debug, Clone)]
 pub struct Evidence {
     pub cell: String,
-    /// If the value is a ratio of two cells: the denominator.
+    /// If the value is a ratio: the cell in its denominator, or `PREDICTED`.
     pub against: Option<String>,
     pub quantity: Key,
     pub value: Quantity,
@@ -268,13 +272,14 @@ const SUMMARY: usize = 7;
 pub fn all(analysis: &Analysis) -> Vec<Guideline> {
     type Ask = fn(&Analysis) -> Option<Guideline>;
     // Whether it is asked where in every group somebody serves: then nobody's epochs are compared.
-    let questions: [(Ask, bool); 16] = [
+    let questions: [(Ask, bool); 17] = [
         (serving::guideline, true),
         (collocate::guideline, false),
         (best_mode::guideline, false),
         (energy::guideline, false),
         (threshold::guideline, false),
         (memory::guideline, true),
+        (prediction::guideline, true),
         (isolation::guideline, false),
         (mixing::guideline, false),
         (naive::guideline, false),

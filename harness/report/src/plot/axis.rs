@@ -29,6 +29,10 @@ fn round_step(span: f64) -> f64 {
     power * [1.0, 2.0, 2.5, 5.0].into_iter().find(|s| lead <= *s * 1.0001).unwrap_or(10.0)
 }
 
+/// Round ratios that may carry a tick.
+pub const RATIO_TICKS: [f64; 21] =
+    [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
+
 /// Steps of a logarithmic axis within a power of ten.
 const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
 /// More ticks of a logarithmic axis than this are thinned to powers of ten.

@@ -2,6 +2,7 @@
 //! not relevant. Out: a drawing for each row, and one for the axis above them. Bands and lines reach from edge to edge of a row,
 //! so that consecutive rows make one plot.
 
+use super::axis::RATIO_TICKS;
 use super::chart::drawing;
 use super::{Anchor, Drawing, hue, shape};
 
@@ -32,10 +33,6 @@ pub struct Ratios {
     threshold: f64,
 }
 
-/// Round ratios that may carry a tick.
-const TICKS: [f64; 21] =
-    [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
-
 impl Ratios {
     /// An axis that includes every estimate and the band. Intervals may exceed it: the widest would squeeze all others.
     pub fn of<'a>(rows: impl Iterator<Item = (f64, Option<(f64, f64)>)> + 'a, threshold: f64) -> Self {
@@ -56,7 +53,7 @@ impl Ratios {
     }
 
     fn ticks(&self) -> Vec<f64> {
-        let mut ticks: Vec<f64> = TICKS.into_iter().filter(|t| *t >= self.low && *t <= self.high).collect();
+        let mut ticks: Vec<f64> = RATIO_TICKS.into_iter().filter(|t| *t >= self.low && *t <= self.high).collect();
         // Labels keep apart; 1 is never dropped.
         let mut last = f64::NEG_INFINITY;
         let one = self.px(1.0);

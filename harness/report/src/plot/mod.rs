@@ -3,6 +3,7 @@
 
 mod axis;
 mod bars;
+mod calibration;
 mod chart;
 mod delays;
 mod dots;
@@ -25,6 +26,7 @@ mod timelines;
 use themed::{Anchor, escape};
 
 pub use bars::{Bar, BarGroup, Bars};
+pub use calibration::{Calibrated, OrderedErrors, PredictedMeasured};
 pub use delays::{Delay, DelayRow, Delays};
 pub use dots::{Dot, DotRow, Dots};
 pub use feasibility_grid::{Feasibility, Square, SquareRow, Squares};

@@ -8,7 +8,7 @@ use crate::document::{Align, Block, Column, Table, terminal};
 use crate::format::words;
 use crate::number::{self, ABSENT};
 use crate::quantity::{Key, Trait};
-use crate::section::{finding, notes, provenance};
+use crate::section::{finding, notes, prediction, provenance};
 
 /// The end-of-run table with its notes and findings, at most `width` columns wide.
 pub fn summary(analysis: &Analysis, width: usize) -> String {
@@ -20,7 +20,8 @@ pub fn summary(analysis: &Analysis, width: usize) -> String {
     if let Some(open) = limitation::sentence(analysis) {
         blocks.extend([Block::Text(open), Block::Text(String::new())]);
     }
-    blocks.extend([Block::Notes(notes::notes(analysis)), Block::Notes(finding::remarks(analysis))]);
+    let remarks = finding::remarks(analysis).into_iter().chain(prediction::remark(analysis)).collect();
+    blocks.extend([Block::Notes(notes::notes(analysis)), Block::Notes(remarks)]);
     format!("{}\n{}", text::line(&title), terminal::text(&blocks, width))
 }
 
@@ -137,6 +138,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
         memory.extend(cell.memory_kind.map(|k| k.text().to_string()));
     }
     rows.push(("memory", memory));
+    rows.extend(predicted(analysis, cell).into_iter().map(|parts| ("predicted", parts)));
     let mut cpu: Vec<String> = cell.get(Key::Cpu).map(|q| number::percent(q.estimate)).into_iter().collect();
     cpu.extend(solo.and_then(|s| s.get(Key::Cpu)).map(|q| format!("solo {}", number::percent(q.estimate))));
     cpu.extend(cell.metrics.get("cpu_pressure_some_ratio").map(|q| format!("pressure {}", number::percent(q.estimate))));
@@ -210,6 +212,33 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
     }
     reasons.iter().for_each(|(names, why)| put("absent", format!("{names}: {why}")));
     format!("{}\n{}", text::line(&title), terminal::text(&[Block::Facts(facts)], usize::MAX))
+}
+
+/// What was predicted of each distinct member, and whether it was so.
+fn predicted(analysis: &Analysis, cell: &Cell) -> Vec<Vec<String>> {
+    let by = analysis.campaign.predicted.as_ref().map_or("", |claims| claims.predictor.name.as_str());
+    let mut rows = Vec::new();
+    for quantity in analysis.predicted_of(std::slice::from_ref(cell)) {
+        let compared = quantity.points.iter().map(|point| {
+            let inside = if point.is_covered() { "inside" } else { "outside" };
+            (point.spec, Some(point.claim), format!("measured {} times, {inside}", number::three(point.ratio())))
+        });
+        let others = quantity.uncompared.iter().map(|one| (one.spec, one.claim, format!("not compared: {}", one.why)));
+        for (spec, claim, how) in compared.chain(others) {
+            let mut parts = vec![spec.workload.clone()];
+            if let Some(claim) = claim {
+                parts.push(format!("{} {} each", quantity.key.label, number::gib(claim.estimate)));
+                parts.push(format!("95 % interval {} to {}", number::gib_number(claim.low), number::gib(claim.high)));
+            }
+            parts.push(how);
+            parts.extend(claim.map(|_| format!("by {by}")));
+            rows.push(parts);
+        }
+    }
+    if analysis.may_run_out(cell) == Some(true) {
+        rows.push(vec!["may run out of memory, by the upper bounds of its members".into()]);
+    }
+    rows
 }
 
 /// How late a server's answers are, in a few figures.

@@ -9,7 +9,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Ordered, Texts};
+use super::{Ordered, PredictedJson, Texts};
 use crate::analysis::{CellVerdict, Regime};
 use crate::quantity::{self, Trait};
 use crate::stats::Quantity;
@@ -98,6 +98,8 @@ pub struct MemberJson {
     /// Its computation graph in numbers.
     #[schemars(with = "Option<Map<String, Value>>")]
     pub features: Option<Features>,
+    /// What was predicted of it before it ran; null if nothing was.
+    pub predicted: Option<PredictedJson>,
 }
 
 impl MemberJson {

@@ -7,6 +7,7 @@
 mod cell;
 mod of;
 mod ordered;
+mod predicted;
 mod read;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use serde_json::Value;
 
 pub use cell::{CellJson, MemberJson};
 pub use ordered::Ordered;
+pub use predicted::{PredictedBy, PredictedJson, PredictedMemoryJson};
 
 use crate::analysis::ReferenceVerdict;
 use crate::guideline::{Agreement, Holds};
@@ -63,6 +65,8 @@ pub struct ReportJson {
     /// Runs by outcome; they sum to `planned`.
     pub accounted: Ordered<usize>,
     pub refusals: Vec<Refusal>,
+    /// Who predicted what its members would need; null if nothing was predicted.
+    pub predicted: Option<PredictedBy>,
     pub cells: Vec<CellJson>,
     pub guidelines: Vec<AdviceJson>,
     /// Values that the experiment expects on this device, and whether they were found.
@@ -159,7 +163,7 @@ pub struct AdviceJson {
     pub summary: bool,
 }
 
-/// A number behind a guideline: a quantity of a cell, or its ratio to that of another one.
+/// A number behind a guideline: a quantity of a cell, or its ratio to that of another one, or to what was `predicted`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(inline, deny_unknown_fields)]

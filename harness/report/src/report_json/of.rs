@@ -1,9 +1,11 @@
 //! From a report to the contents of its file. A number that is not finite is absent.
 
 use super::{
-    AdviceJson, CellJson, CommentJson, Device, EvidenceJson, MemberJson, PublishedJson, ReferenceJson, Refusal, ReportJson,
-    SCHEMA, Shortened, SurroundingsJson, Thresholds,
+    AdviceJson, CellJson, CommentJson, Device, EvidenceJson, MemberJson, PredictedBy, PredictedJson, PublishedJson,
+    ReferenceJson, Refusal, ReportJson, SCHEMA, Shortened, SurroundingsJson, Thresholds,
 };
+use collo_store::Predicted;
+
 use crate::Report;
 use crate::analysis::{self, GainBy, ReferenceCheck, environment};
 use crate::guideline::{self, Guideline};
@@ -51,7 +53,8 @@ impl From<&Report> for ReportJson {
             planned: analysis.planned,
             accounted: analysis.accounted.iter().copied().collect(),
             refusals: refusals.map(|r| Refusal { cell: r.cell, sharing: r.sharing, reason: r.reason, hint: r.hint }).collect(),
-            cells: analysis.cells.iter().map(CellJson::from).collect(),
+            predicted: c.predicted.as_ref().map(PredictedBy::from),
+            cells: analysis.cells.iter().map(|cell| of_cell(cell, c.predicted.as_ref())).collect(),
             guidelines: report.guidelines.iter().map(AdviceJson::from).collect(),
             references: analysis.references().iter().map(ReferenceJson::from).collect(),
             problems: analysis.problems.clone(),
@@ -71,30 +74,28 @@ impl From<&collo_store::Thresholds> for Thresholds {
     }
 }
 
-impl From<&analysis::Cell> for CellJson {
-    fn from(c: &analysis::Cell) -> Self {
-        let absent = c.absent.iter().map(|(name, why)| (name.to_string(), why.clone()));
-        CellJson {
-            label: c.name().into(),
-            sharing: c.record.sharing.clone(),
-            degree: c.record.degree.into(),
-            baseline: c.record.baseline,
-            after_measured: c.record.after_measured,
-            slots: c.record.slots.clone(),
-            members: (0..c.members.len()).map(|index| member(c, index)).collect(),
-            repetitions: c.counted.len(),
-            outcome: c.outcome().into(),
-            outcomes: c.outcomes.iter().map(|(word, n)| (*word, *n)).collect(),
-            validity: c.verdict().as_str().into(),
-            reasons: c.validity.reasons.clone(),
-            suspicious: c.suspicious.clone(),
-            quantities: quantity::all(Trait::Cell).map(|key| (key.name, c.get(key).cloned())).collect(),
-            throughput_gain_by: Some(GainBy::of(&c.record).as_str().into()),
-            throughput_gain_verdict: c.gain_verdict.as_ref().map(GainVerdict::from),
-            memory_kind: c.memory_kind.map(|kind| kind.as_str().into()),
-            metrics: c.metrics.iter().map(|(name, q)| (name.as_str(), Some(q.clone()))).collect(),
-            absent: absent.collect(),
-        }
+fn of_cell(c: &analysis::Cell, claims: Option<&Predicted>) -> CellJson {
+    let absent = c.absent.iter().map(|(name, why)| (name.to_string(), why.clone()));
+    CellJson {
+        label: c.name().into(),
+        sharing: c.record.sharing.clone(),
+        degree: c.record.degree.into(),
+        baseline: c.record.baseline,
+        after_measured: c.record.after_measured,
+        slots: c.record.slots.clone(),
+        members: (0..c.members.len()).map(|index| member(c, index, claims)).collect(),
+        repetitions: c.counted.len(),
+        outcome: c.outcome().into(),
+        outcomes: c.outcomes.iter().map(|(word, n)| (*word, *n)).collect(),
+        validity: c.verdict().as_str().into(),
+        reasons: c.validity.reasons.clone(),
+        suspicious: c.suspicious.clone(),
+        quantities: quantity::all(Trait::Cell).map(|key| (key.name, c.get(key).cloned())).collect(),
+        throughput_gain_by: Some(GainBy::of(&c.record).as_str().into()),
+        throughput_gain_verdict: c.gain_verdict.as_ref().map(GainVerdict::from),
+        memory_kind: c.memory_kind.map(|kind| kind.as_str().into()),
+        metrics: c.metrics.iter().map(|(name, q)| (name.as_str(), Some(q.clone()))).collect(),
+        absent: absent.collect(),
     }
 }
 
@@ -105,7 +106,7 @@ impl From<&RatioTest> for GainVerdict {
     }
 }
 
-fn member(cell: &analysis::Cell, index: usize) -> MemberJson {
+fn member(cell: &analysis::Cell, index: usize, claims: Option<&Predicted>) -> MemberJson {
     let m = &cell.members[index];
     MemberJson {
         workload: m.spec.workload.clone(),
@@ -118,6 +119,7 @@ fn member(cell: &analysis::Cell, index: usize) -> MemberJson {
         absent: m.absent.iter().map(|(name, why)| (name.to_string(), why.clone())).collect(),
         loss: m.loss.and_then(finite),
         features: m.features.clone(),
+        predicted: claims.and_then(|claims| claims.of(&m.spec.solo, &cell.record.mode)).map(PredictedJson::from),
     }
 }
 

@@ -29,6 +29,7 @@ mod pairs;
 mod panels;
 mod pcie;
 mod places;
+pub mod prediction;
 pub mod provenance;
 mod quality;
 mod refused;
@@ -72,10 +73,16 @@ fn all(report: &Report) -> Vec<Section> {
         quality::section(analysis),
         provenance::section(analysis),
     ];
+    // Beside what was measured.
+    let mut insert = |section: Section, beside: &str| {
+        let after = all.iter().position(|s| s.id == beside).map_or(all.len(), |at| at + 1);
+        all.insert(after, section);
+    };
     if let Some(model) = report.energy_model {
-        // Beside what was measured.
-        let after = all.iter().position(|s| s.id == "energy").map_or(all.len(), |at| at + 1);
-        all.insert(after, energy_by_member::section(analysis, model));
+        insert(energy_by_member::section(analysis, model), "energy");
+    }
+    if let Some(prediction) = prediction::section(report) {
+        insert(prediction, "memory");
     }
     all
 }

@@ -41,6 +41,8 @@ pub struct Life<'a> {
     pub ends: &'a [u64],
     pub ended_ns: u64,
     pub pace: f64,
+    /// Footprint of each member, GiB: not a number where nobody reads it.
+    pub memory_gib: &'a [f64],
 }
 
 impl Life<'_> {
@@ -91,7 +93,7 @@ impl CardTruth {
         }
         for (i, (start, end)) in life.starts.iter().zip(life.ends).enumerate() {
             let (at_ns, scope) = ((start + end) / 2, format!("member:{i}").into());
-            let value = Some(1073741824.0);
+            let value = Some(life.memory_gib[i] * 1073741824.0).filter(|bytes| bytes.is_finite());
             out.push(Sample { at_ns, window_ns: 0, source: "nvml", scope, metric: "gpu_memory_bytes", value });
         }
         self.gauges(life, hz, &card, &mut out);

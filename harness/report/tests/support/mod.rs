@@ -5,6 +5,7 @@
 pub mod card;
 #[path = "../../../store/tests/support/noted.rs"]
 pub mod noted;
+pub mod predictions;
 pub mod random;
 pub mod serving;
 pub mod study;
@@ -15,8 +16,8 @@ use std::sync::Arc;
 
 use collo_store::{
     AfterMeasured, Attestation, BlockEdge, Campaign, CampaignFolder, CellRecord, Check, DeviceRecord, EpochRecord, Features,
-    Ingredient, Machine, MemberRecord, MemberSpec, Outcome, PlanRecord, PlannedRun, Reference, RefusalRecord, RunRecord, Runs,
-    SCHEMA, Sample, SamplingQuality, Shard, Sharing, Thresholds, Timeline, Validity, WantedWidth,
+    Ingredient, Machine, MemberRecord, MemberSpec, Outcome, PlanRecord, PlannedRun, Predicted, Reference, RefusalRecord,
+    RunRecord, Runs, SCHEMA, Sample, SamplingQuality, Shard, Sharing, Thresholds, Timeline, Validity, WantedWidth,
 };
 
 use card::{CardTruth, Life};
@@ -87,6 +88,8 @@ pub struct Fixture {
     /// Stop writing runs after so many.
     pub stop_after: usize,
     pub baselines: bool,
+    /// What was predicted of the members before.
+    pub predicted: Option<Predicted>,
     /// Samples written so far.
     pub written: std::cell::Cell<u64>,
 }
@@ -136,6 +139,7 @@ impl Fixture {
             slow_block: None,
             stop_after: usize::MAX,
             baselines: true,
+            predicted: None,
             written: std::cell::Cell::new(0),
         }
     }
@@ -190,6 +194,12 @@ impl Fixture {
         self
     }
 
+    /// The footprint of each member of the last cell.
+    pub fn holding(mut self, memory_gib: f64) -> Self {
+        self.cells.last_mut().expect("a cell before its memory").memory_gib.fill(memory_gib);
+        self
+    }
+
     pub fn repetitions(mut self, n: u32) -> Self {
         self.repetitions = n;
         self
@@ -235,6 +245,7 @@ impl Fixture {
             references: self.references.clone(),
             until: self.until.clone(),
             plan: plan.clone(),
+            predicted: self.predicted.clone(),
             device: self.device.clone(),
             machine: machine(),
             ingredients: BTreeMap::from([(
@@ -315,6 +326,7 @@ impl Fixture {
                         ends: &ends,
                         ended_ns: ended,
                         pace: 1.0 / shared,
+                        memory_gib: &truth.memory_gib,
                     };
                     card.samples(&life, self.samples_hz, random)
                 }

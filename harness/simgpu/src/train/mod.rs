@@ -1,11 +1,12 @@
 //! `sim-train`: what stands where Python stands.
 //!
 //! In: the arguments that Python would get. Out: what the training script would do, as far as anyone outside can tell: answers to `-c`
-//! and to a `prepare` command, or a member that trains on the simulated card.
+//! and to a `prepare` command, a description of its step, or a member that trains on the simulated card.
 
 use std::process::ExitCode;
 
 pub mod channel;
+pub mod describe;
 pub mod epoch_plan;
 pub mod member;
 pub mod noise;
@@ -38,6 +39,16 @@ pub fn main(arguments: &[String]) -> ExitCode {
     }
     let folder = std::env::current_dir().ok().and_then(|d| Some(d.file_name()?.to_string_lossy().into_owned()));
     let options = Options::read(&arguments[script.map_or(0, |i| i + 1)..]);
+    if let Some(to) = describe::asked() {
+        return match describe::write(&to, &folder.unwrap_or_default(), &options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => {
+                use std::io::Write;
+                let _ = writeln!(std::io::stderr(), "error: {why}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     member::main(&folder.unwrap_or_default(), options)
 }
 

@@ -1,11 +1,19 @@
 //! `collo predictor`: what predicts, on what it was fitted, and how right it is.
 
-pub mod files;
-mod rows;
+mod binned;
+mod described;
+mod describing;
+mod fit;
+mod measurements;
+mod memnet;
 mod scores;
+mod sources;
+mod subjects;
+mod table;
 
+use collo_measure::predictors;
 use collo_measure::units::gib;
-use collo_predict::{Mark, Predictor, WidthFrom};
+use collo_predict::{Factors, Mark, Predictor, TargetDevice, WidthFrom};
 use collo_report::document::{Align, Table};
 use serde_json::{Value as Json, json};
 
@@ -13,14 +21,14 @@ use super::{Context, Ended};
 use crate::args::{self, PredictorVerb};
 use crate::{exit, output};
 
-pub use rows::value_of;
+pub use subjects::value_of;
 
 pub fn run(context: &Context<'_>, a: &args::Predictor) -> Ended {
     match &a.what {
         PredictorVerb::List => list(context),
         PredictorVerb::Show { name } => show(context, name),
-        PredictorVerb::Evaluate(asked) => scores::evaluate(context, asked),
-        PredictorVerb::Fit { rows, to } => scores::fit(context, rows, to),
+        PredictorVerb::Evaluate { rows, classify } => scores::evaluate(context, rows, classify),
+        PredictorVerb::Fit { rows, to } => fit::fit(context, rows, to),
     }
 }
 
@@ -34,7 +42,7 @@ pub fn mark(mark: Mark) -> &'static str {
 }
 
 fn list(context: &Context<'_>) -> Ended {
-    let all = files::all(&context.project()?)?;
+    let all = predictors::all(&context.project()?)?;
     let columns = [
         ("predictor", Align::Left),
         ("predicts", Align::Left),
@@ -74,7 +82,7 @@ fn list(context: &Context<'_>) -> Ended {
 }
 
 fn show(context: &Context<'_>, name: &str) -> Ended {
-    let predictor = files::find(&context.project()?, &context.folder()?, name)?;
+    let predictor = predictors::find(&context.project()?, &context.folder()?, name)?;
     if context.arguments.json {
         let mut answer = json!({"schema": 1});
         for (key, value) in value(&predictor).as_object().into_iter().flatten().filter(|(key, _)| *key != "schema") {
@@ -100,14 +108,22 @@ fn in_full(p: &Predictor) -> String {
         "formula",
         format!("{}: context + a · what the allocator reserves + w · the largest convolution's input and output", p.formula),
     );
-    add("context", mib(c.context_bytes));
-    add("a, w", format!("{:.4}, {:.4}", c.per_reserved_byte, c.per_workspace_byte));
+    let errors = p.covariance.map(|covariance| covariance.standard_errors());
+    let give_or_take = |error: Option<String>| error.map(|error| format!(", standard error {error}")).unwrap_or_default();
+    add("context", format!("{}{}", mib(c.context_bytes), give_or_take(errors.map(|e| mib(e[0])))));
+    let factors = match p.factors {
+        Factors::Fitted => give_or_take(errors.map(|e| format!("{:.4}, {:.4}", e[1], e[2]))),
+        Factors::Published => ", as published: of too few architectures to be fitted".into(),
+        Factors::One => ", a byte for each byte: not fitted".into(),
+    };
+    add("a, w", format!("{:.4}, {:.4}{factors}", c.per_reserved_byte, c.per_workspace_byte));
     let from = match p.width.from {
         WidthFrom::Families => "of its own left-out families",
         WidthFrom::Published => "as published: too few families for one of its own",
     };
     add("upper bound", format!("× {:.3}, {from}", p.width.upper_log.exp()));
     add("95 % between", format!("÷ and × {:.3}", p.width.two_sided_log.exp()));
+    add("elsewhere", format!("intervals × {} with each step away from its device and torch, as logarithms: chosen", p.widening));
     let score = &p.left_out;
     add(
         "left out",
@@ -122,6 +138,9 @@ fn in_full(p: &Predictor) -> String {
             score.exceeded
         ),
     );
+    if p.conditions.device == TargetDevice::Cpu {
+        add("device", "cpu: resident memory of a process".into());
+    }
     let conditions = [
         ("GPU", &p.conditions.gpu),
         ("architecture", &p.conditions.architecture),

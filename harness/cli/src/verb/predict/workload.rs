@@ -1,27 +1,29 @@
-//! `collo predict`: what a workload will need of a GPU's memory, before it is run.
+//! What a workload will need of a GPU's memory.
 //!
 //! In: a workload with its settings. Out: its step in numbers, its memory by part with an upper bound, and what fits a GPU. It is a
 //! prediction, and says by what; nothing is measured.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use collo_measure::units::gib;
-use collo_measure::{Describer, Driver, Event, Member, Project, Workloads};
-use collo_predict::{Basis, Description, Peer, Prediction, Predictor, Width, WidthFrom, published::MIB};
+use collo_measure::{Describer, Driver, Event, Gpu, Member, Project, Workloads, basis_of, predictors};
+use collo_predict::{Basis, Description, Peer, Prediction, Predictor, Target, Width, WidthFrom, choose, published::MIB};
 use collo_report::document::{Align, Table};
 use collo_store::{Diagnostic, Diagnostics};
 use serde_json::{Value as Json, json};
 
-use super::predictor::{files, mark, mib, value_of};
-use super::{Context, Ended};
-use crate::{args, exit, output, progress};
-
-/// Settings under which the reserved memory is not what the caching allocator would reserve.
-const NOT_REPLAYED: [&str; 2] = ["compile", "cuda_graphs"];
+use super::super::predictor::{mark, mib, value_of};
+use super::super::{Context, Ended};
+use crate::args::{self, PredictFormat};
+use crate::{exit, output, progress};
 
 /// The memory of a GPU.
 struct Room {
     name: String,
+    /// The driver's name for it.
+    gpu: String,
+    architecture: Option<String>,
     bytes: u64,
     simulated: bool,
 }
@@ -39,10 +41,11 @@ struct Answer<'a> {
     peers: Vec<(Peer, Option<f64>)>,
 }
 
-pub fn run(context: &Context<'_>, a: &args::Predict) -> Ended {
-    let project = context.project()?;
-    let workloads = Workloads::load(&project.workloads())?;
-    let workload = workloads.find(&a.workload)?;
+pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workloads: &Workloads) -> Ended {
+    let workload = workloads.find(&a.name)?;
+    if a.format == Some(PredictFormat::Csv) {
+        return Err(Diagnostic::new("`--format csv` has a row for each cell of an experiment").hint("`--json`").into());
+    }
     let mut given = Vec::new();
     for text in &a.settings {
         let (name, value) = text
@@ -57,22 +60,25 @@ pub fn run(context: &Context<'_>, a: &args::Predict) -> Ended {
         given.push(("batch_size", batch.into()));
     }
     let member = Arc::new(Member::new(workload, given)?);
-    let predictor = files::find(&project, &context.folder()?, &a.predictor)?;
-    let room = room(&project, a.gpu.as_deref())?;
+    let room = room(project, a.gpu.as_deref())?;
+    let predictor = match &a.predictor {
+        Some(name) => predictors::find(project, &context.folder()?, name)?,
+        None => nearest(project, &context.folder()?, room.as_ref())?,
+    };
     predictor.may_serve(room.as_ref().is_some_and(|room| room.simulated)).map_err(|wrong| {
         let hint = "for a GPU that this machine does not have: `--gpu a100-40gb`";
         if a.gpu.is_none() { wrong.only_hint(hint) } else { wrong }
     })?;
     let mut display = progress::display(context.arguments.quiet);
     let describer =
-        Describer::new(&project, std::slice::from_ref(workload), false, a.python.as_deref(), a.fresh, &mut |progress| {
+        Describer::new(project, std::slice::from_ref(workload), false, a.python.as_deref(), a.fresh, &mut |progress| {
             display.show(Event::Python(progress));
         });
     display.end();
     let description = describer?.member(&member)?;
     let basis = basis_of(&member);
     let batch = u64::from(member.batch_size().ok_or_else(|| {
-        Diagnostic::new(format!("workload `{}` has no batch size", a.workload))
+        Diagnostic::new(format!("workload `{}` has no batch size", a.name))
             .hint("`--batch N` is a setting `batch_size` of a workload")
     })?);
     let answer = Answer {
@@ -88,7 +94,7 @@ pub fn run(context: &Context<'_>, a: &args::Predict) -> Ended {
             false => Vec::new(),
         },
     };
-    if context.arguments.json {
+    if context.arguments.json || a.format == Some(PredictFormat::Json) {
         output::json(&answer.value());
     } else {
         output::result(answer.text());
@@ -97,17 +103,20 @@ pub fn run(context: &Context<'_>, a: &args::Predict) -> Ended {
     Ok(exit::DONE)
 }
 
-/// Which peak of the replay stands for what the allocator of a member reserves.
-pub fn basis_of(member: &Member) -> Basis {
-    let settings = member.settings();
-    let is_on = |name: &&str| settings.get(*name).is_some_and(|value| value.as_bool() == Some(true));
-    let other_allocator = settings.get("allocator").and_then(Json::as_str).is_some_and(|name| name != "native");
-    if other_allocator || NOT_REPLAYED.iter().any(is_on) {
-        return Basis::Allocated;
-    }
-    match settings.get("keep_cache").and_then(Json::as_bool) {
-        Some(false) => Basis::CacheEmptied,
-        Some(true) | None => Basis::Reserved,
+/// The predictor that was fitted nearest to a GPU, its intervals the wider the farther that was; the shipped one as it is without a GPU,
+/// and where none serves, which the caller refuses.
+fn nearest(project: &Project, folder: &Path, room: Option<&Room>) -> Result<Predictor, Diagnostics> {
+    let (all, unreadable) = predictors::readable(project)?;
+    unreadable.into_iter().for_each(|wrong| output::failure(&wrong.into()));
+    let target = room.map(|room| Target {
+        gpu: Some(room.gpu.clone()),
+        architecture: room.architecture.clone(),
+        simulated: room.simulated,
+        ..Target::default()
+    });
+    match target.and_then(|target| choose(all.iter(), &target)) {
+        Some(chosen) => Ok(chosen.predictor.adapted(chosen.width, None)),
+        None => predictors::find(project, folder, predictors::SHIPPED),
     }
 }
 
@@ -124,17 +133,44 @@ fn room(project: &Project, asked: Option<&str>) -> Result<Option<Room>, Diagnost
             Diagnostic::new(format!("the memory of `{name}` is not known"))
                 .hint(format!("`memory_gb` in mig-profiles/{name}.toml"))
         })?;
-        return Ok(Some(Room { name: name.into(), bytes: (bytes * 1024.0 * MIB) as u64, simulated: false }));
+        let gpu = Gpu::planned(card);
+        return Ok(Some(Room {
+            name: name.into(),
+            gpu: gpu.name,
+            architecture: gpu.architecture,
+            bytes: (bytes * 1024.0 * MIB) as u64,
+            simulated: false,
+        }));
     }
     let gpus = Driver::ask(&cards).map(|driver| driver.gpus).unwrap_or_default();
     let gpu = gpus.into_iter().find(|gpu| gpu.computes());
-    Ok(gpu.and_then(|gpu| Some(Room { bytes: gpu.memory_bytes?, simulated: gpu.simulated, name: gpu.label() })))
+    Ok(gpu.and_then(|gpu| {
+        Some(Room {
+            bytes: gpu.memory_bytes?,
+            simulated: gpu.simulated,
+            name: gpu.label(),
+            architecture: gpu.architecture.clone(),
+            gpu: gpu.name,
+        })
+    }))
 }
 
 impl Answer<'_> {
     /// The largest batch size whose upper bound is within the GPU.
     fn largest_batch(&self) -> Option<u64> {
         self.predictor.largest_batch(self.description, self.basis, self.room.as_ref()?.bytes as f64)
+    }
+
+    /// What happens on a GPU that has less than the estimate: the allocator gives back what it keeps before a step fails.
+    fn within(&self, room: &Room) -> Option<String> {
+        if self.prediction.footprint.bytes <= room.bytes as f64 {
+            return None;
+        }
+        let coefficients = self.predictor.coefficients;
+        Some(match coefficients.footprint_within(self.description, self.batch, self.basis, room.bytes) {
+            Ok(_) => "fits by the estimate only where cached memory is given back again and again, which costs time".into(),
+            Err(why) => Diagnostic::from(why).what().to_string(),
+        })
     }
 
     /// How many members' upper bounds are within the GPU together.
@@ -178,6 +214,9 @@ impl Answer<'_> {
         if let Some(room) = &self.room {
             lines.push(format!("\n  on {}, {}", room.name, gib(room.bytes)));
             let mut add = |what: &str, text: String| lines.push(format!("  {what:<13} {text}"));
+            if let Some(text) = self.within(room) {
+                add("one alone", text);
+            }
             add("largest batch", self.largest_batch().map_or("not even 1 fits".into(), |n| format!("{n} alone")));
             add(
                 "largest degree",
@@ -284,18 +323,5 @@ mod tests {
     fn numbers_are_grouped_and_flops_have_their_unit() {
         assert_eq!([0, 999, 1000, 25_557_032].map(grouped), ["0", "999", "1,000", "25,557,032"]);
         assert_eq!([0.0, 12.0, 4.1e9, 2.5e12].map(flops), ["0.00 FLOP", "12.00 FLOP", "4.10 GFLOP", "2.50 TFLOP"]);
-    }
-
-    #[test]
-    fn compiled_steps_graphs_and_another_allocator_are_predicted_by_what_tensors_need() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
-        let workloads = Workloads::load(&folder).expect("readable");
-        let vision = workloads.get("vision").expect("there");
-        let basis = |name: &'static str, value: Json| basis_of(&Member::new(vision, [(name, value)]).expect("right"));
-        assert_eq!(basis("batch_size", 8.into()), Basis::CacheEmptied);
-        assert_eq!(basis("keep_cache", true.into()), Basis::Reserved);
-        assert_eq!(basis("compile", true.into()), Basis::Allocated);
-        assert_eq!(basis("cuda_graphs", true.into()), Basis::Allocated);
-        assert_eq!(basis("allocator", "cudaMallocAsync".into()), Basis::Allocated);
     }
 }

@@ -1,18 +1,24 @@
 //! Predictors by name or path: those of the project's `predictors/`, and the one that collo brings.
+//!
+//! In: a project. Out: predictors, or what is wrong with a file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use collo_measure::{Project, nearest};
-use collo_predict::Predictor;
+use collo_predict::{Predictor, Target, TargetDevice};
 use collo_store::text::quoted;
 use collo_store::{Diagnostic, Diagnostics, Source};
+
+use crate::device::{DeviceFacts, DeviceKind};
+use crate::nearest::nearest;
+use crate::project::Project;
+use crate::shown::shown;
 
 /// A file of a predictor is small.
 const LARGEST: u64 = 1 << 20;
 /// The predictor that every collo brings, fitted on published figures.
 pub const SHIPPED: &str = "published-a100";
-const SHIPPED_TEXT: &str = include_str!("../../../../../predictors/published-a100.json");
+const SHIPPED_TEXT: &str = include_str!("../../../predictors/published-a100.json");
 
 /// Every predictor by its name, or what is wrong with its file. One of the project takes the place of a shipped one.
 pub fn all(project: &Project) -> Result<BTreeMap<String, Result<Predictor, Diagnostic>>, Diagnostics> {
@@ -33,6 +39,33 @@ pub fn all(project: &Project) -> Result<BTreeMap<String, Result<Predictor, Diagn
     Ok(found)
 }
 
+/// Those that can be read, by the names that they are found by; and what is wrong with the others.
+pub fn readable(project: &Project) -> Result<(Vec<Predictor>, Vec<Diagnostic>), Diagnostics> {
+    let (mut right, mut wrong) = (Vec::new(), Vec::new());
+    for (name, predictor) in all(project)? {
+        match predictor {
+            Ok(predictor) => right.push(Predictor { name, ..predictor }),
+            Err(why) => wrong.push(why),
+        }
+    }
+    Ok((right, wrong))
+}
+
+/// What a predictor is chosen for on a device; without a torch it is asked whether there is any.
+pub fn target(facts: &DeviceFacts, torch: Option<String>) -> Target {
+    let gpu = facts.gpu().filter(|_| facts.kind == DeviceKind::Gpu);
+    Target {
+        device: match facts.kind {
+            DeviceKind::Cpu => TargetDevice::Cpu,
+            DeviceKind::Gpu => TargetDevice::Gpu,
+        },
+        gpu: gpu.map(|gpu| gpu.name.clone()),
+        architecture: gpu.and_then(|gpu| gpu.architecture.clone()),
+        torch,
+        simulated: gpu.is_some_and(|gpu| gpu.simulated),
+    }
+}
+
 /// The predictor of a name, or of a path.
 pub fn find(project: &Project, folder: &Path, asked: &str) -> Result<Predictor, Diagnostics> {
     if asked.contains('/') || asked.ends_with(".json") {
@@ -51,7 +84,7 @@ pub fn find(project: &Project, folder: &Path, asked: &str) -> Result<Predictor, 
 }
 
 fn read(path: &Path) -> Result<Predictor, Diagnostic> {
-    let name = collo_measure::shown(path);
+    let name = shown(path);
     let text = collo_store::read_small_text(path, LARGEST)
         .map_err(|e| Diagnostic::new(format!("{} cannot be read", quoted(&name))).caused_by(e))?;
     Predictor::read(&Source::file(name, text))

@@ -1,0 +1,103 @@
+//! What a process holds of a GPU outside its allocator, as stored runs on that GPU have shown: the context of CUDA with its modules.
+//!
+//! In: stored runs on the same GPU model, driver and kind of GPU. Out: the median of memory read by the driver less memory reserved by
+//! the allocator, over members; apart for clients of MPS.
+
+use collo_store::{CampaignFolder, DeviceRecord, Outcome, Runs, StoredRun, read_samples};
+
+/// Campaigns that are opened at most, the newest first.
+const MOST_CAMPAIGNS: usize = 20;
+/// Runs that are read at most in each way of having a context.
+const MOST_RUNS: usize = 12;
+
+/// The contexts that were seen on a GPU.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Contexts {
+    /// Of processes that have their own, by run.
+    own: Vec<f64>,
+    /// Of clients of MPS, by run.
+    of_clients: Vec<f64>,
+}
+
+/// The context of a process, from some stored runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Context {
+    pub bytes: u64,
+    pub runs: usize,
+}
+
+impl Contexts {
+    /// Of the newest stored runs on this device, with this driver.
+    pub fn read(runs: &Runs, device: &DeviceRecord, driver: Option<&str>) -> Contexts {
+        let mut contexts = Contexts::default();
+        for campaign in runs.newest(MOST_CAMPAIGNS) {
+            let manifest = campaign.manifest();
+            let same = &manifest.device;
+            let is_here = same.kind == device.kind && same.name == device.name && same.simulated == device.simulated;
+            if is_here && manifest.machine.driver.as_deref() == driver && campaign.expect_unchanged().is_ok() {
+                contexts.learn(&campaign);
+            }
+            if contexts.own.len() >= MOST_RUNS && contexts.of_clients.len() >= MOST_RUNS {
+                break;
+            }
+        }
+        contexts
+    }
+
+    fn learn(&mut self, campaign: &CampaignFolder) {
+        let plan = &campaign.manifest().plan;
+        for planned in &plan.order {
+            let mps = plan.cells[planned.cell].mode.mps;
+            if self.list(mps).len() >= MOST_RUNS {
+                continue;
+            }
+            let Ok(run) = StoredRun::open(&campaign.path().join(plan.folder(planned))) else { continue };
+            if let Some(bytes) = Some(run).filter(|run| run.record.outcome == Outcome::Completed).and_then(|run| outside_of(&run))
+            {
+                self.list(mps).push(bytes);
+            }
+        }
+    }
+
+    fn list(&mut self, mps: bool) -> &mut Vec<f64> {
+        if mps { &mut self.of_clients } else { &mut self.own }
+    }
+
+    /// For clients of MPS, or for processes with a context of their own.
+    pub fn of(&self, mps: bool) -> Option<Context> {
+        let list = if mps { &self.of_clients } else { &self.own };
+        median(list.clone()).map(|bytes| Context { bytes: bytes as u64, runs: list.len() })
+    }
+}
+
+/// The median over the members of a run; absent where the driver reported no memory of theirs.
+fn outside_of(run: &StoredRun) -> Option<f64> {
+    let (go_ns, done_ns) = (run.record.timeline.go_ns?, run.record.timeline.done_ns?);
+    let is_it = |scope: &str, metric: &str| metric == "gpu_memory_bytes" && scope.starts_with("member:");
+    let samples = read_samples(&run.path.join("samples.parquet"), |_, scope, metric| is_it(scope, metric)).ok()?;
+    let mut outside = Vec::new();
+    for (index, member) in run.record.members.iter().enumerate() {
+        let native =
+            run.record.cell.members.get(index).and_then(|m| m.settings.get("allocator")?.as_str().map(|a| a == "native"));
+        let Some(reserved) = member.reserved_bytes.filter(|_| native != Some(false)) else { continue };
+        let scope = format!("member:{index}");
+        // While it trained: the cache of the warm-up may be larger, and given back before the first reading.
+        let read = samples.iter().filter(|((of, _), _)| *of == scope).flat_map(|(_, readings)| readings);
+        let inside = read.filter(|(at, _, _)| (go_ns..=done_ns).contains(at)).filter_map(|(_, _, value)| *value);
+        let largest = inside.fold(0.0, f64::max);
+        if largest > reserved as f64 {
+            outside.push(largest - reserved as f64);
+        }
+    }
+    median(outside)
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(values[middle]),
+        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
+    }
+}

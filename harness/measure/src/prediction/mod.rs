@@ -1,0 +1,162 @@
+//! What is predicted of the members of a plan, before they run.
+//!
+//! In: a plan, its device, the predictors of the project, stored runs. Out: the claims, as a campaign keeps them; none where no
+//! predictor serves the device. What cannot be predicted of a member is absent, with the reason.
+
+mod contexts;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use collo_predict::{Basis, Chosen, Description, Mark, TargetDevice, replay};
+use collo_store::{
+    Diagnostic, ExitClass, GraphNumbers, Predicted, PredictedMember, PredictedMemory, PredictorRecord, Runs, sha256_text, utc_now,
+};
+
+use crate::cell::Member;
+use crate::describe::{Describable, Describer, basis_of};
+use crate::device::{DeviceFacts, DeviceKind};
+use crate::plan::Plan;
+use crate::project::Project;
+use contexts::Contexts;
+
+/// A member, in one way of having a context.
+struct Subject<'a> {
+    member: &'a Arc<Member>,
+    mps: bool,
+}
+
+/// What is predicted of all members of a plan by the predictor that was chosen.
+pub fn predict(
+    project: &Project,
+    plan: &Plan,
+    facts: &DeviceFacts,
+    chosen: &Chosen<'_>,
+    describer: &Describer<'_>,
+    tell: &mut dyn FnMut(usize),
+) -> Result<Predicted, Diagnostic> {
+    let subjects = subjects(plan);
+    let contexts = match facts.kind {
+        DeviceKind::Cpu => Contexts::default(),
+        DeviceKind::Gpu => Contexts::read(&Runs::at(project.runs()), &facts.record(), facts.driver.as_deref()),
+    };
+    // One description serves every batch size and mode.
+    let mut distinct: Vec<(String, &Arc<Member>)> = Vec::new();
+    for Subject { member, .. } in &subjects {
+        if !distinct.iter().any(|(known, _)| *known == without_batch(member)) {
+            distinct.push((without_batch(member), member));
+        }
+    }
+    let describable: Vec<Describable<'_>> = distinct.iter().map(|(_, member)| Describable::Member(member)).collect();
+    let answers = describer.all(&describable, tell);
+    let mut described: BTreeMap<String, Result<Description, String>> = BTreeMap::new();
+    for ((key, _), answer) in distinct.into_iter().zip(answers) {
+        let answer = match answer {
+            Ok(description) => Ok(description),
+            // Stopped by the user.
+            Err(why) if !matches!(why.class(), ExitClass::Usage | ExitClass::Machine) => return Err(why),
+            Err(why) => Err(why.title()),
+        };
+        described.insert(key, answer);
+    }
+    let mut members = Vec::new();
+    for Subject { member, mps } in subjects {
+        let spec = member.spec();
+        let mut claim = PredictedMember { solo: spec.solo.clone(), mps, memory: None, graph: None, reason: None };
+        match (&described[&without_batch(member)], spec.batch_size) {
+            (Err(why), _) => claim.reason = Some(why.clone()),
+            (Ok(_), None) => claim.reason = Some(format!("workload `{}` has no batch size", spec.workload)),
+            (Ok(description), Some(batch)) => {
+                let basis = if facts.kind == DeviceKind::Cpu { Basis::Uncached } else { basis_of(member) };
+                match said(chosen, description, u64::from(batch), basis, contexts.of(mps)) {
+                    Ok((memory, graph)) => (claim.memory, claim.graph) = (Some(memory), Some(graph)),
+                    Err(why) => claim.reason = Some(why.title()),
+                }
+            }
+        }
+        members.push(claim);
+    }
+    Ok(Predicted { made_utc: utc_now(), predictor: record(chosen), members })
+}
+
+/// What a description depends on, but for the files.
+fn without_batch(member: &Member) -> String {
+    let spec = member.spec();
+    format!("{} {:?}", spec.workload, spec.settings)
+}
+
+/// The members of a plan's cells, each once in each way of having a context.
+fn subjects(plan: &Plan) -> Vec<Subject<'_>> {
+    let mut subjects: Vec<Subject<'_>> = Vec::new();
+    for planned in &plan.cells {
+        let mps = planned.record.mode.mps;
+        for member in planned.cell.members() {
+            if !subjects.iter().any(|known| known.mps == mps && known.member.solo() == member.solo()) {
+                subjects.push(Subject { member, mps });
+            }
+        }
+    }
+    subjects
+}
+
+/// The claim about one member at its batch size.
+fn said(
+    chosen: &Chosen<'_>,
+    description: &Description,
+    batch: u64,
+    basis: Basis,
+    context: Option<contexts::Context>,
+) -> Result<(PredictedMemory, GraphNumbers), Diagnostic> {
+    let context_bytes = context.map(|context| context.bytes as f64);
+    let prediction = chosen.predictor.predict_with(description, batch, basis, chosen.width, context_bytes)?;
+    let replayed = replay(description, batch)?;
+    let context_bytes = context_bytes.unwrap_or(chosen.predictor.coefficients.context_bytes);
+    // A cache that is kept is still there.
+    let kept = basis == Basis::Reserved;
+    let memory = PredictedMemory {
+        estimate_bytes: prediction.footprint.bytes as u64,
+        training_bytes: if kept { prediction.footprint.bytes } else { prediction.footprint.training_bytes } as u64,
+        low_bytes: prediction.low_bytes as u64,
+        high_bytes: prediction.high_bytes as u64,
+        upper_bytes: prediction.upper_bytes as u64,
+        least_bytes: prediction.least_bytes as u64,
+        context_bytes: context_bytes as u64,
+        context_runs: context.map_or(0, |context| context.runs),
+        approximate: prediction.footprint.approximate,
+    };
+    let moved: f64 = description.operations.values().map(|cost| cost.bytes_per_item + cost.fixed_bytes / batch as f64).sum();
+    let graph = GraphNumbers {
+        parameters: description.parameters,
+        parameter_bytes: description.parameter_bytes,
+        allocated_bytes: replayed.warm_up.allocated_bytes,
+        reserved_bytes: replayed.warm_up.reserved_bytes,
+        workspace_bytes: description.workspace.bytes_at(batch),
+        kernels_per_step: description.kernels_per_step,
+        flops_per_item: description.forward_flops_per_item,
+        bytes_per_item: moved,
+        precision: description.precision.clone(),
+        optimizer: description.optimizer.clone(),
+        torch: description.torch.clone(),
+    };
+    Ok((memory, graph))
+}
+
+fn record(chosen: &Chosen<'_>) -> PredictorRecord {
+    let predictor = chosen.predictor;
+    PredictorRecord {
+        name: predictor.name.clone(),
+        sha256: sha256_text(&predictor.to_text()),
+        fitted_on: match predictor.mark {
+            Mark::Simulated => "simulated",
+            Mark::Published => "published",
+            Mark::Own => "own",
+        }
+        .into(),
+        device: match predictor.conditions.device {
+            TargetDevice::Cpu => Some("cpu".into()),
+            TargetDevice::Gpu => predictor.conditions.gpu.clone(),
+        },
+        widened: chosen.widened,
+        families: chosen.width.families,
+    }
+}

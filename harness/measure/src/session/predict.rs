@@ -1,0 +1,90 @@
+//! A session's predictions: made before it is measured, and planned with.
+
+use std::sync::Arc;
+
+use collo_predict::choose;
+use collo_store::{Diagnostic, Diagnostics};
+
+use super::Session;
+use crate::describe::Describer;
+use crate::events::{Event, Watcher};
+use crate::interpreters::Interpreters;
+use crate::prediction::predict;
+use crate::predictors::{readable, target};
+use crate::workload::Workload;
+
+/// The Python that describes the workloads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PythonToPredict {
+    /// As it is: nothing is set up for a prediction.
+    Existing,
+    /// Set up if it does not exist.
+    Provided,
+}
+
+/// Why nothing is predicted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotPredicted {
+    /// It was asked not to be.
+    NotAsked,
+    /// No predictor serves the device.
+    NoPredictor,
+    /// The Python of the workloads is not set up.
+    NoPython,
+}
+
+impl Session {
+    /// Predict what the members of the plan need, and plan again with that. Of the predictor files that cannot be read the reasons are
+    /// told.
+    pub fn predict(
+        &mut self,
+        python: PythonToPredict,
+        watcher: Watcher<'_>,
+    ) -> Result<(Option<NotPredicted>, Vec<Diagnostic>), Diagnostics> {
+        if !self.request.predict {
+            return Ok((Some(NotPredicted::NotAsked), Vec::new()));
+        }
+        let (predictors, unreadable) = readable(&self.project)?;
+        if choose(predictors.iter(), &target(&self.facts, None)).is_none() {
+            return Ok((Some(NotPredicted::NoPredictor), unreadable));
+        }
+        let workloads = self.workloads();
+        let Some(describer) = self.describer(&workloads, python, watcher)? else {
+            return Ok((Some(NotPredicted::NoPython), unreadable));
+        };
+        let Some(chosen) = choose(predictors.iter(), &target(&self.facts, describer.version_of("torch"))) else {
+            return Ok((Some(NotPredicted::NoPredictor), unreadable));
+        };
+        let mut tell = |count: usize| watcher(Event::Describes { count });
+        let predicted = predict(&self.project, &self.plan, &self.facts, &chosen, &describer, &mut tell)?;
+        drop(describer);
+        self.prior.predicted = Some(predicted);
+        // What a campaign has begun with it ends with.
+        let choice = &self.request.choice;
+        let continued = choice.campaign.clone().or_else(|| if choice.new { None } else { self.newest() });
+        let labels = continued.iter().flat_map(|campaign| &campaign.manifest().plan.cells).map(|cell| cell.cell.clone());
+        self.prior.begun = labels.collect();
+        self.plan = self.planned_on(&self.facts)?;
+        Ok((None, unreadable))
+    }
+
+    /// With the interpreters that members are started with, if these are there already.
+    fn describer(
+        &self,
+        workloads: &[Arc<Workload>],
+        python: PythonToPredict,
+        watcher: Watcher<'_>,
+    ) -> Result<Option<Describer<'_>>, Diagnostic> {
+        if let Some(provided) = &self.provided {
+            return Ok(Some(Describer::with(&self.project, provided.interpreters.clone(), provided.versions.clone())));
+        }
+        let own = self.request.python.as_deref();
+        let target = Interpreters::target_without_gpu(&self.project)?;
+        if python == PythonToPredict::Existing && !Interpreters::exist(&self.project, workloads, own, target)? {
+            return Ok(None);
+        }
+        let mut tell = |progress| watcher(Event::Python(progress));
+        let (interpreters, versions) = Interpreters::provide(&self.project, workloads, own, target, &mut tell)?;
+        Ok(Some(Describer::with(&self.project, interpreters, versions)))
+    }
+}

@@ -1,0 +1,102 @@
+//! Which predictor serves a device. In: all that there are, the device. Out: the one fitted nearest to it, its intervals the wider the
+//! farther it was.
+
+use std::cmp::Reverse;
+use std::fmt;
+
+use crate::conformal::Width;
+use crate::predictor::{Mark, Predictor, TargetDevice};
+
+/// What is predicted for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Target {
+    pub device: TargetDevice,
+    /// As its driver names it: `NVIDIA A100-SXM4-40GB`. Absent for a CPU, or if unknown.
+    pub gpu: Option<String>,
+    /// `ampere`.
+    pub architecture: Option<String>,
+    /// The version that the members train with.
+    pub torch: Option<String>,
+    pub simulated: bool,
+}
+
+/// How near to the target a predictor was fitted, the nearest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Because {
+    /// Of CPUs any is the same: a process takes as much on each.
+    SameDeviceAndTorch,
+    SameDevice,
+    SameArchitecture,
+    Published,
+    /// It was fitted on another device, but nothing else was.
+    Any,
+}
+
+/// The predictor for a target.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Chosen<'a> {
+    pub predictor: &'a Predictor,
+    /// The predictor's, widened.
+    pub width: Width,
+    /// How many times as wide it is, as logarithms.
+    pub widened: f64,
+    pub because: Because,
+}
+
+/// The nearest; at one distance the user's own before a published one, then the one of the most families, of the most rows.
+pub fn choose<'a>(all: impl Iterator<Item = &'a Predictor>, target: &Target) -> Option<Chosen<'a>> {
+    let served = all.filter_map(|predictor| Some((Because::of(predictor, target)?, predictor)));
+    let order = |(because, p): &(Because, &'a Predictor)| {
+        (*because, p.mark == Mark::Published, Reverse(p.width.families), Reverse(p.left_out.rows), &p.name)
+    };
+    let (because, predictor) = served.min_by(|a, b| order(a).cmp(&order(b)))?;
+    let widened = predictor.widening.powi(because.steps());
+    Some(Chosen { predictor, width: predictor.width.times(widened), widened, because })
+}
+
+impl Because {
+    /// None: it may not serve the target at all.
+    fn of(predictor: &Predictor, target: &Target) -> Option<Because> {
+        let conditions = &predictor.conditions;
+        if conditions.device != target.device || (predictor.mark == Mark::Simulated) != target.simulated {
+            return None;
+        }
+        let same = |a: &Option<String>, b: &Option<String>| {
+            a.as_ref().zip(b.as_ref()).is_some_and(|(a, b)| a.trim().eq_ignore_ascii_case(b.trim()))
+        };
+        let is_cpu = target.device == TargetDevice::Cpu;
+        Some(match is_cpu || same(&conditions.gpu, &target.gpu) {
+            true if same(&conditions.torch, &target.torch) => Because::SameDeviceAndTorch,
+            true => Because::SameDevice,
+            false if same(&conditions.architecture, &target.architecture) => Because::SameArchitecture,
+            false if predictor.mark == Mark::Published => Because::Published,
+            false => Because::Any,
+        })
+    }
+
+    /// Back from the nearest.
+    fn steps(self) -> i32 {
+        match self {
+            Because::SameDeviceAndTorch => 0,
+            Because::SameDevice => 1,
+            Because::SameArchitecture => 2,
+            Because::Published => 3,
+            Because::Any => 4,
+        }
+    }
+}
+
+impl fmt::Display for Because {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Because::SameDeviceAndTorch => "fitted on this device and torch",
+            Because::SameDevice => "fitted on this device, with another torch or one unknown",
+            Because::SameArchitecture => "fitted on another device of its architecture",
+            Because::Published => "published for another device",
+            Because::Any => "fitted on another device",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! What was predicted beside what was measured: on the page, in the terminal, in `report.json` and in the data set.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use collo_report::export::{Format, export};
+use collo_report::{Holds, Report, json, terminal, terminal_cell, write};
+use collo_store::{Outcome, PredictedMember};
+use support::Fixture;
+use support::predictions::{by, card, member, predicted, unknown};
+use support::study::analysed;
+
+/// As it is, for the tests that only read it.
+static REPORT: LazyLock<Report> = LazyLock::new(|| analysed(&predicted()));
+
+fn markdown(report: &Report) -> String {
+    let reports = tempfile::tempdir().unwrap();
+    std::fs::read_to_string(write(report, reports.path()).unwrap().markdown).unwrap()
+}
+
+/// The section of a report, without those before and after it.
+fn section(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("\n## Predicted and measured")?;
+    Some(rest.split("\n## ").next().unwrap_or(rest))
+}
+
+#[test]
+fn the_section_scores_each_claim_and_says_who_made_it() {
+    let text = markdown(&REPORT);
+    let places = ["\n## Memory", "\n## Predicted and measured", "\n## Energy and power"].map(|title| text.find(title));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
+    insta::assert_snapshot!(section(&text).unwrap(), @r"
+
+
+    **open** · Memory was within 5 % of its prediction in 7 of 9 cells, 1 interval missed; `medium×2 mps b32` is furthest, 1.30 times its prediction. The upper bounds had marked 1 of 1 cell that ran out of memory, and 1 that completed. Fewer than 20 are too few to judge 95 % intervals.
+
+    | quantity | compared | median error % | bias % | inside 95 % interval | above upper bound | predicted too low |
+    |---|--:|--:|--:|--:|--:|--:|
+    | memory | 9 | 2.9 | +2.9 | 8 of 9 | 1 of 9 | 8 of 9 |
+
+    ![Predicted and measured memory (synthetic data)](20261120-1842-7f3a/plots/prediction.svg)
+
+    A mark for each distinct member of a cell: the median over its equals and their runs, read as GPU memory by process. Marks are measured; bars and the grey area are predicted, the 95 % interval of each. The line is where both are equal.
+
+    | cell | member | predicted GiB | 95 % interval | upper bound GiB | measured GiB | measured ÷ predicted | interval | runs | validity |
+    |---|---|--:|---|--:|--:|--:|---|--:|---|
+    | small solo b32 | small | 2.00 | \[1.79, 2.23\] | 2.23 | 2.04 | 1.02 | inside | 6 | valid |
+    | small×2 naive b32 | small | 2.00 | \[1.79, 2.23\] | 2.23 | 2.06 | 1.03 | inside | 3 | valid |
+    | small×4 naive b32 | small | 2.00 | \[1.79, 2.23\] | 2.23 | 2.07 | 1.03 | inside | 3 | valid |
+    | small×2 mps b32 | small | 1.70 | \[1.52, 1.90\] | 1.90 | 1.75 | 1.03 | inside | 3 | valid |
+    | small×4 mps b32 | small | 1.70 | \[1.52, 1.90\] | 1.90 | 1.72 | 1.01 | inside | 3 | valid |
+    | medium solo b32 | medium | 6.00 | \[5.38, 6.70\] | 6.70 | 6.10 | 1.02 | inside | 6 | valid |
+    | medium×2 naive b32 | medium | 6.00 | \[5.38, 6.70\] | 6.70 | 6.40 | 1.07 | inside | 3 | valid |
+    | medium×2 mps b32 | medium | 5.70 | \[5.11, 6.36\] | 6.36 | 7.40 | 1.30 | outside | 3 | valid |
+    | large solo b32 | large | 21.0 | \[18.8, 23.4\] | 23.4 | 20.4 | 0.971 | inside | 6 | valid |
+    | large×2 naive b32 | large | 21.0 | \[18.8, 23.4\] | 23.4 |  |  | OOM |  | out of memory |
+    | large×2 mps b32 | large | 20.7 | \[18.5, 23.1\] | 23.1 |  |  | its memory was not read |  | valid |
+    | foreign solo b32 | foreign |  |  |  |  |  | its script does not use `collo_torch`, so it cannot be described |  | valid |
+
+    - Predicted 2026-11-20 18:42:09 UTC by `published-a100`, fitted on published measurements of `NVIDIA A100-SXM4-40GB`, none of them made by collo.
+    - Its intervals have their width from 6 architectures, too few to promise a share; as logarithms they are 1.5 times as wide, because it was fitted under other conditions.
+    - What a process holds outside its allocator was measured here before, in up to 4 stored runs, for 3 of 5 predictions.
+    - `large×2 naive b32` is not compared: it ran out of memory.
+    - `large×2 mps b32` is not compared: its memory was not read.
+    - `foreign solo b32` is not compared: its script does not use `collo_torch`, so it cannot be described.
+    ");
+}
+
+#[test]
+fn the_end_of_a_run_and_each_cell_say_how_good_the_prediction_was() {
+    let report = &*REPORT;
+    let summary = terminal(report, 120);
+    let line = summary.lines().find(|line| line.contains("prediction")).unwrap();
+    insta::assert_snapshot!(line, @"memory was within 5 % of its prediction in 7 of 9 cells, 1 interval missed");
+    let row = |cell: &str| {
+        let text = terminal_cell(report, cell).unwrap();
+        text.lines().filter(|line| line.starts_with("  predicted")).collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(row("medium×2 mps b32"), @"  predicted  medium             memory 5.7 GiB each  95 % interval 5.1 to 6.4 GiB  measured 1.30 times, outside  by published-a100");
+    insta::assert_snapshot!(row("large×2 naive b32"), @"
+    predicted  large              memory 21.0 GiB each  95 % interval 18.8 to 23.4 GiB  not compared: it ran out of memory  by published-a100
+    predicted  may run out of memory, by the upper bounds of its members
+    ");
+    insta::assert_snapshot!(row("foreign solo b32"), @"  predicted  foreign            not compared: its script does not use `collo_torch`, so it cannot be described");
+    assert!(!terminal_cell(&analysed(&Fixture::quickstart()), "tinyx3").unwrap().contains("predicted"));
+}
+
+#[test]
+fn without_claims_there_is_no_section_and_without_measurements_it_says_why() {
+    let mut fixture = predicted();
+    fixture.predicted = None;
+    let older = analysed(&fixture);
+    assert!(!markdown(&older).contains("Predicted and measured") && older.guideline("prediction").is_none());
+    fixture.predicted = Some(by(vec![unknown("small", "it trained for no second step")]));
+    let text = markdown(&analysed(&fixture));
+    let left_out = text.lines().find(|line| line.starts_with("Left out")).unwrap();
+    assert!(
+        left_out.contains("Predicted and measured: `small solo b32` and 2 more are not compared: it trained for no second step."),
+        "{left_out}"
+    );
+    fixture.stop_after = 0;
+    let text = markdown(&analysed(&fixture));
+    assert!(section(&text).is_none() && text.contains("Predicted and measured"), "{text}");
+}
+
+#[test]
+fn a_guideline_counts_what_was_near_what_was_missed_and_what_was_marked() {
+    let guideline = REPORT.guideline("prediction").unwrap();
+    assert_eq!(guideline.holds, Holds::Open);
+    insta::assert_snapshot!(guideline.finding, @"Memory was within 5 % of its prediction in 7 of 9 cells, 1 interval missed; `medium×2 mps b32` is furthest, 1.30 times its prediction. The upper bounds had marked 1 of 1 cell that ran out of memory, and 1 that completed. Fewer than 20 are too few to judge 95 % intervals.");
+    assert_eq!(guideline.evidence.len(), 9);
+    assert_eq!(guideline.key.as_ref().unwrap().name(), "medium×2 mps b32 ÷ predicted");
+    // Three of ten outside are more than chance leaves.
+    let mut worse = predicted();
+    worse.predicted = Some(by(vec![member("small", false, 3.0, 0), member("medium", false, 6.0, 0)]));
+    let report = analysed(&worse);
+    let guideline = report.guideline("prediction").unwrap();
+    assert_eq!(guideline.holds, Holds::No);
+    assert!(guideline.finding.starts_with("No: less was needed than the bounds say. Memory was within"), "{}", guideline.finding);
+}
+
+#[test]
+fn one_repetition_is_compared_and_carries_no_guideline() {
+    let report = analysed(&predicted().repetitions(1));
+    let guideline = report.guideline("prediction").unwrap();
+    // Baselines run twice in a block.
+    assert!(guideline.evidence.iter().all(|e| e.cell.contains(" solo ")), "{:?}", guideline.evidence);
+    let text = markdown(&report);
+    let rows: Vec<&str> = section(&text).unwrap().lines().filter(|line| line.starts_with("| memory")).collect();
+    assert!(rows.len() == 2 && rows[1].starts_with("| memory, indicative cells | 6 |"), "{rows:?}");
+}
+
+#[test]
+fn marks_are_right_for_shared_memory_for_instances_and_never_guessed() {
+    let cell = |fixture: Fixture, sharing: &str, n: usize| {
+        fixture.on_card(sharing, &vec![("large", 1.0); n], card(), 0.005).holding(20.0)
+    };
+    let out = || Outcome::OutOfMemory { member: 0, message: "CUDA out of memory".into() };
+    let marks = |claims: Vec<PredictedMember>, sharing: &str, n: usize, ran_out: bool| {
+        let mut fixture = predicted();
+        fixture.cells.clear();
+        fixture = cell(cell(fixture, "solo", 1), sharing, n);
+        if ran_out {
+            fixture = fixture.ends(out());
+        }
+        fixture.predicted = Some(by(claims));
+        let found = analysed(&fixture).analysis.memory_warnings();
+        (found.ran_out, found.ran_out_unmarked, found.ran_out_unsaid, found.marked_completed)
+    };
+    let large = |gib: f64| vec![member("large", false, gib, 0), member("large", true, gib, 0)];
+    assert_eq!(marks(large(19.0), "naive", 2, true), (1, 0, 0, 0), "38 are at most 42, of 40");
+    assert_eq!(marks(large(17.0), "naive", 2, true), (1, 1, 0, 0), "at most 38 was meant to fit");
+    assert_eq!(marks(large(19.0), "mps", 2, false), (0, 0, 0, 1));
+    assert_eq!(marks(vec![unknown("large", "why")], "naive", 2, true), (1, 0, 1, 0));
+    // Of the instance that each has to itself.
+    assert_eq!(marks(large(19.0), "mig:3g.20gb", 2, true), (1, 0, 0, 0), "at most 21 of less than 20");
+    assert_eq!(marks(large(15.0), "mig:3g.20gb", 2, true), (1, 1, 0, 0));
+    assert_eq!(marks(large(15.0), "mig", 2, true), (1, 0, 1, 0), "which instance is unknown");
+    assert_eq!(marks(large(30.0), "mig:3g.20gb+mps", 2, true), (1, 0, 1, 0), "who shares which is unknown");
+}
+
+#[test]
+fn simulated_predictions_are_labelled_as_the_rest_of_the_page() {
+    let mut fixture = predicted();
+    fixture.device.simulated = true;
+    if let Some(predicted) = &mut fixture.predicted {
+        predicted.predictor.fitted_on = "simulated".into();
+    }
+    let reports = tempfile::tempdir().unwrap();
+    let written = write(&analysed(&fixture), reports.path()).unwrap();
+    let page = std::fs::read_to_string(&written.html).unwrap();
+    let from = page.find("<section id=\"sec-prediction\">").unwrap();
+    let part = &page[from..from + page[from..].find("</section>").unwrap()];
+    assert!(part.contains("fitted on simulated runs"));
+    let (tables, figures) = (part.matches("<table").count(), part.matches("<figure").count());
+    assert_eq!((tables, figures), (2, 1));
+    assert_eq!(part.matches(">simulated<").count(), tables + figures, "{part}");
+    let svg = std::fs::read_to_string(written.folder.join("plots/prediction.svg")).unwrap();
+    assert!(svg.contains("class=\"fig sim\"") && svg.contains(">simulated ·"));
+}
+
+#[test]
+fn what_is_predicted_is_drawn_as_bars_and_marks_are_measured() {
+    let reports = tempfile::tempdir().unwrap();
+    let written = write(&REPORT, reports.path()).unwrap();
+    let svg = std::fs::read_to_string(written.folder.join("plots/prediction.svg")).unwrap();
+    // Nine points in each panel, and the three modes of the legend.
+    assert_eq!(svg.matches("class=\"h ").count(), 18);
+    assert_eq!(svg.matches("class=\"mk\"").count(), 18 + 3);
+    assert_eq!(svg.matches("class=\"wh\"").count(), 9 * 3, "a bar with two ends for each, in one panel");
+    assert_eq!(svg.matches("class=\"within\"").count(), 1);
+    // The one outside its interval, and the next.
+    assert!(svg.contains(">medium×2 mps b32</text>"), "{svg}");
+    let csv = std::fs::read_to_string(written.folder.join("plots/prediction.csv")).unwrap();
+    let line = |cell: &str| csv.lines().find(|line| line.starts_with(&format!("{cell},"))).unwrap();
+    assert!(
+        line("cell").starts_with("cell,member,predicted GiB,predicted GiB low,predicted GiB high,upper bound GiB,measured GiB,"),
+        "{csv}"
+    );
+    assert!(line("medium×2 mps b32").ends_with(",7.4,1.298245614204784,outside,3,valid"), "{csv}");
+    assert!(line("large×2 naive b32").ends_with(",,,OOM,,out of memory"), "{csv}");
+}
+
+#[test]
+fn report_json_has_the_claims_of_every_member_by_its_schema() {
+    let report = json(&REPORT);
+    let schema = jsonschema::validator_for(&collo_report::json_schema()).unwrap();
+    let wrong: Vec<String> = schema.iter_errors(&report).map(|e| format!("{}: {e}", e.instance_path)).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(report["predicted"]["predictor"], "published-a100");
+    let member = |cell: &str| {
+        let cells = report["cells"].as_array().unwrap();
+        cells.iter().find(|c| c["cell"] == cell).unwrap()["members"][0]["predicted"].clone()
+    };
+    let (own, client) = (member("small×2 naive b32"), member("small×2 mps b32"));
+    let of = |claim: &serde_json::Value| claim["memory"]["estimate_bytes"].as_f64().unwrap() / 1073741824.0;
+    assert!((of(&own) - 2.0).abs() < 1e-6 && (of(&client) - 1.7).abs() < 1e-6);
+    assert_eq!(own["graph"]["kernels_per_step"], 980);
+    let foreign = member("foreign solo b32");
+    assert!(foreign["memory"].is_null() && foreign["reason"].as_str().unwrap().contains("cannot be described"));
+    let mut older = report.clone();
+    older.as_object_mut().unwrap().remove("predicted");
+    assert!(collo_report::ReportJson::of(older, "x").unwrap().predicted.is_none(), "an earlier report has none");
+    assert!(json(&analysed(&Fixture::quickstart()))["predicted"].is_null());
+}
+
+#[test]
+fn the_data_set_has_what_was_predicted_beside_what_was_measured() {
+    let rows = |report: &Report| -> Vec<BTreeMap<String, String>> {
+        let text = export(report, Format::Dataset).unwrap();
+        csv::Reader::from_reader(&*text).deserialize().map(|row| row.unwrap()).collect()
+    };
+    let all = rows(&REPORT);
+    let of = |cell: &str| all.iter().find(|row| row["cell"] == cell).unwrap();
+    let (small, out, foreign) = (of("small×2 mps b32"), of("large×2 naive b32"), of("foreign solo b32"));
+    let gib = |row: &BTreeMap<String, String>, name: &str| row[name].parse::<f64>().unwrap() / 1073741824.0;
+    let claimed =
+        ["predicted_memory_bytes", "predicted_memory_low_bytes", "predicted_memory_high_bytes", "predicted_memory_upper_bytes"]
+            .map(|name| (gib(small, name) * 1000.0).round());
+    assert_eq!(claimed, [1700.0, 1523.0, 1898.0, 1898.0]);
+    assert_eq!((small["predicted_by"].as_str(), small["predicted_utc"].as_str()), ("published-a100", "2026-11-20T18:42:09Z"));
+    assert_eq!((small["graph_kernels_per_step"].as_str(), small["graph_reserved_bytes"].as_str()), ("980", "4294967296"));
+    assert_eq!(small["graph_parameters"], "175258", "what the member reported comes first");
+    assert!(out["memory_bytes"].is_empty() && gib(out, "predicted_memory_bytes") > 20.9, "a claim is no result");
+    assert!(
+        ["predicted_memory_bytes", "predicted_by", "predicted_utc", "graph_bytes_per_item"]
+            .iter()
+            .all(|n| foreign[*n].is_empty())
+    );
+    assert!(rows(&analysed(&Fixture::quickstart())).iter().all(|row| row["predicted_by"].is_empty()));
+}
+
+#[test]
+fn different_members_of_a_cell_are_points_of_their_own() {
+    let mut fixture = predicted().on_card("naive", &[("small", 1.0), ("medium", 1.4), ("small", 1.0)], card(), 0.005);
+    fixture.cells.last_mut().unwrap().memory_gib = vec![2.0, 6.0, 2.2];
+    let report = analysed(&fixture);
+    let text = markdown(&report);
+    let rows = |of: &str| section(&text).unwrap().lines().filter(|line| line.contains(of)).count();
+    assert_eq!(rows("small+medium+small naive b32"), 2, "two like each other are one point");
+    assert!(report.guideline("prediction").unwrap().finding.contains(" of 11 members, "));
+}
+
+#[test]
+fn on_a_cpu_resident_memory_is_compared_and_what_is_approximate_is_said() {
+    let mut claim = member("tiny", false, 0.8, 0);
+    if let Some(memory) = &mut claim.memory {
+        memory.approximate = vec!["compiled steps".into()];
+    }
+    let mut fixture = Fixture::quickstart();
+    fixture.predicted = Some(by(vec![claim]));
+    let text = markdown(&analysed(&fixture));
+    let section = section(&text).unwrap();
+    assert!(section.contains("read as PSS, which counts shared pages once"), "{section}");
+    assert!(
+        section.contains("| tiny solo b32 | tiny | 0.800 |") && section.contains("| 0.750 | 0.938 | inside | 6 | valid |"),
+        "{section}"
+    );
+    assert!(section.contains("\n- 1 prediction: no exact replay, compiled steps.\n"), "{section}");
+    assert!(section.contains("is the predictor's: no stored run had measured it here."), "{section}");
+}
