@@ -55,7 +55,7 @@ pub fn predict(
             Ok(description) => Ok(description),
             // Stopped by the user.
             Err(why) if !matches!(why.class(), ExitClass::Usage | ExitClass::Machine) => return Err(why),
-            Err(why) => Err(why.title()),
+            Err(why) => Err(in_a_line(&why)),
         };
         described.insert(key, answer);
     }
@@ -70,7 +70,7 @@ pub fn predict(
                 let basis = if facts.kind == DeviceKind::Cpu { Basis::Uncached } else { basis_of(member) };
                 match said(chosen, description, u64::from(batch), basis, contexts.of(mps)) {
                     Ok((memory, graph)) => (claim.memory, claim.graph) = (Some(memory), Some(graph)),
-                    Err(why) => claim.reason = Some(why.title()),
+                    Err(why) => claim.reason = Some(in_a_line(&why)),
                 }
             }
         }
@@ -139,6 +139,12 @@ fn said(
         torch: description.torch.clone(),
     };
     Ok((memory, graph))
+}
+
+/// What is wrong, and why.
+fn in_a_line(why: &Diagnostic) -> String {
+    let cause = why.cause().and_then(|cause| cause.lines().next());
+    cause.map_or_else(|| why.title(), |cause| format!("{}: {cause}", why.title()))
 }
 
 fn record(chosen: &Chosen<'_>) -> PredictorRecord {
