@@ -8,6 +8,7 @@ use collo_measure::host::Price;
 use collo_measure::{
     CellForecast, DeviceFacts, DeviceKind, ForecastBasis, MemorySource, OutOfMemoryRisk, Plan, PlannedCell, units,
 };
+use collo_report::number;
 
 /// How long a plan will take, and where that comes from.
 pub fn forecast(plan: &Plan, facts: &DeviceFacts) -> String {
@@ -85,7 +86,11 @@ pub fn memory(plan: &Plan) -> Option<String> {
         let of = by.device.as_ref().map(|device| format!(" of {device}")).unwrap_or_default();
         let measured = plan.cells.iter().any(|c| c.forecast.memory.source == Some(MemorySource::Measured));
         let measured = if measured { "m: measured alone; " } else { "" };
-        parts.push(format!("{measured}p: predicted by {}, fitted on {} measurements{of}", by.name, by.fitted_on));
+        let wider = match by.widened > 1.0 {
+            true => format!(", intervals {} times as wide", number::factor(by.widened)),
+            false => String::new(),
+        };
+        parts.push(format!("{measured}p: predicted by {}, fitted on {} measurements{of}{wider}", by.name, by.fitted_on));
     }
     let risk = |c: &&PlannedCell, readings: bool| {
         c.forecast.memory.risk.is_some_and(|risk| (risk == OutOfMemoryRisk::Readings) == readings)

@@ -1,7 +1,7 @@
 //! What a plan predicts is kept with the campaign, decides what it may, and is compared with what was measured: on a simulated card,
 //! by a predictor that was fitted on simulated runs.
 
-use collo_store::Outcome;
+use collo_store::{MarkedCell, Outcome};
 use serde_json::Value;
 
 use crate::sim::{Machine, short};
@@ -51,6 +51,8 @@ fn a_campaign_refuses_what_cannot_fit_marks_what_may_not_and_keeps_what_was_said
     let (runs, _) = campaign.runs().expect("readable");
     for run in runs.values().filter(|run| run.record.cell.degree > 1) {
         let cell = &run.record.cell.cell;
+        let said = |(label, _, chance): (String, _, Option<f64>)| (label == *cell).then_some(chance.is_some());
+        assert_eq!(predicted.may_run_out(&run.record.cell), cells(&plan).into_iter().find_map(said), "{cell}");
         let (_, _, chance) = cells(&plan).into_iter().find(|(label, _, _)| label == cell).expect("planned");
         match &run.record.outcome {
             Outcome::Completed => assert!(chance.is_none_or(|chance| chance < 0.99), "{cell} completed at {chance:?}"),
@@ -79,6 +81,27 @@ fn a_campaign_refuses_what_cannot_fit_marks_what_may_not_and_keeps_what_was_said
 }
 
 #[test]
+fn a_mark_by_what_its_members_held_alone_is_kept_and_told_too() {
+    let machine = fitted();
+    machine.bench.write("experiments/z.toml", &short("[axes]\nworkload = \"medium\"\nbatch_size = 128\ndegree = 1\n"));
+    machine.collo(&["run", "z", "--no-report", "--no-predict"]).exits(0);
+    machine.bench.write("experiments/y.toml", &short(GROUPS));
+    let medium = ["--where", "workload == \"medium\""];
+    let plan = machine.collo(&[&["plan", "y", "--json"][..], &medium].concat()).exits(0).json();
+    assert!(cells(&plan).iter().all(|(_, from, chance)| from.as_deref() == Some("measured") && chance.is_none()), "{plan}");
+    machine.collo(&[&["run", "y", "--no-report"][..], &medium].concat()).exits(0);
+    let campaign = machine.bench.runs_folder().find("y").expect("stored");
+    let predicted = campaign.manifest().predicted.clone().expect("kept");
+    let nine = MarkedCell { cell: "medium×9 naive b128".into(), probability: None };
+    assert_eq!(predicted.marked, [nine], "by readings, so without a probability");
+    let memory = predicted.members[0].memory.as_ref().expect("predicted");
+    assert_eq!(memory.context_bytes >> 20, 400, "what each held outside its allocator");
+    assert!(memory.context_runs >= 2, "{memory:?}");
+    machine.collo(&["show", "mediumx9"]).exits(0).answers("may run out of memory, as the plan said");
+    assert!(!machine.collo(&["show", "mediumx8"]).exits(0).stdout.contains("as the plan said"));
+}
+
+#[test]
 fn an_experiment_is_predicted_cell_by_cell_and_a_device_without_a_predictor_says_so() {
     let machine = fitted();
     machine.bench.write("experiments/y.toml", &short(GROUPS));
@@ -104,7 +127,12 @@ fn a_search_begins_where_the_largest_degree_should_be() {
         machine.collo(&["run", "z", "--no-report"]).exits(0).answers("8 fit, 9 do not");
         let campaign = machine.bench.runs_folder().find("z").expect("stored");
         let (runs, _) = campaign.runs().expect("readable");
-        let plan = &campaign.manifest().plan;
+        let manifest = campaign.manifest();
+        let ran_out = runs.values().filter(|run| matches!(run.record.outcome, Outcome::OutOfMemory { .. }));
+        let marked = ran_out.map(|run| manifest.predicted.as_ref().and_then(|claims| claims.may_run_out(&run.record.cell)));
+        let as_said = manifest.predicted.as_ref().map(|_| true);
+        assert_eq!(marked.collect::<Vec<_>>(), [as_said], "nine are of a later round");
+        let plan = &manifest.plan;
         plan.order.iter().map(|run| plan.cells[run.cell].degree).filter(|d| *d > 1 || runs.len() < 3).collect()
     };
     let machine = fitted();

@@ -3,7 +3,7 @@
 use collo_store::text::line;
 use serde_json::Value;
 
-use crate::sim::{self, Machine};
+use crate::sim::{self, Machine, short};
 use crate::support::{Bench, checkout};
 
 /// A script that describes itself. Its allocations are whole segments, so that what is reserved is known: `width · (40 + 2 · batch)` MiB.
@@ -98,6 +98,27 @@ fn a_workload_is_predicted_without_being_run_and_asked_only_when_something_chang
     assert_eq!(asked(&bench), 4, "once, after the script was edited");
     assert_eq!(bench.campaigns(), 0);
     assert_eq!(bench.left(), []);
+}
+
+/// A script whose first step frees what no later one needs.
+#[test]
+fn of_a_cache_that_is_kept_nothing_is_given_back() {
+    let larger = DESCRIBES
+        .replace("a = p.parse_args()", "a = p.parse_known_args()[0]")
+        .replace("[2 * mib * width, 1, 2]]", "[2 * mib * width, 1, 2], [512 * mib * width, 0, 0]]")
+        .replace("[1, 3, 2, -3, 3, -3, -2], 'steps': [1, 4, 7]", "[1, 3, 2, 4, -4, -3, 3, -3, -2], 'steps': [1, 6, 9]");
+    let bench = on(Bench::new()).file("workloads/net/train.py", &larger);
+    bench.write("workloads/net/workload.toml", &format!("{NET}keep_cache = false\n"));
+    let predict = |more: &[&str]| bench.collo(&[&["predict", "net", "--gpu", "a100-40gb"], more].concat()).exits(0);
+    let (words, kept) = ("once the cache of the warm-up was given back", ["--set", "keep_cache=true"]);
+    predict(&[]).answers(words);
+    let said = predict(&kept).stdout;
+    assert!(!said.contains(words), "{said}");
+    let said = predict(&[&kept[..], &["--json"]].concat()).json();
+    assert_eq!(
+        (said["training_bytes"].as_f64(), said["warm_up_bytes"].as_f64()),
+        (said["memory_bytes"].as_f64(), said["memory_bytes"].as_f64())
+    );
 }
 
 #[test]
@@ -348,8 +369,36 @@ fn a_simulated_campaign_makes_the_predictor_of_simulated_cards() {
     let mine = machine.collo(&["predictor", "show", "mine", "--json"]).exits(0).json();
     assert_eq!((&mine["mark"], &mine["conditions"]["architecture"]), (&"simulated".into(), &"Ampere".into()));
     assert!(mine["left_out"]["worst_relative_error"].as_f64() < Some(0.2), "{mine}");
-    // It is the nearest to the card that it was fitted on.
-    machine.collo(&["predict", "small"]).exits(0).says("predicted by mine");
+    // It is the nearest to the card and the torch that it was fitted on.
+    let plain = machine.collo(&["predict", "small"]).exits(0).says("predicted by mine");
+    assert!(!plain.stderr.contains("times as wide"), "{}", plain.stderr);
+    let width = |machine: &Machine| {
+        let said = machine.collo(&["predict", "small", "--json"]).exits(0).json();
+        let number = |key: &str| said[key].as_f64().expect("a number");
+        ((number("high_bytes") / number("memory_bytes")).ln(), number("widened"))
+    };
+    let own = mine["width"]["two_sided_log"].as_f64().expect("a number");
+    let (log, widened) = width(&machine);
+    assert!((log - own).abs() < 1e-9 && widened == 1.0, "{log} is {own}");
+    let at = machine.bench.at("predictors/mine.json");
+    let torch = mine["conditions"]["torch"].as_str().expect("known");
+    let older = fs_err::read_to_string(&at).expect("written").replace(torch, "2.4.0");
+    fs_err::write(&at, older).expect("written");
+    let said = machine.collo(&["predict", "small"]).exits(0);
+    let said = line(&said.stderr).into_owned();
+    let why =
+        "its intervals are 1.5 times as wide, as logarithms: it was fitted on this device, with another torch or one unknown";
+    assert!(said.contains(why), "{said}");
+    let (log, widened) = width(&machine);
+    assert!((log - 1.5 * own).abs() < 1e-9 && widened == 1.5, "{log} is 1.5 times {own}");
+    // As the plan has it.
+    machine.bench.write("experiments/y.toml", &short("[axes]\nworkload = \"small\"\nbatch_size = 64\ndegree = 1\n"));
+    let plan = machine.collo(&["plan", "y"]).exits(0);
+    assert!(
+        line(&plan.stdout).contains("simulated measurements of NVIDIA A100-SXM4-40GB, intervals 1.5 times as wide"),
+        "{}",
+        plan.stdout
+    );
 }
 
 /// Several hundred rows with what such tables have: spikes that nobody marked, and runs that ended at the card's size.

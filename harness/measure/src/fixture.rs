@@ -139,7 +139,7 @@ pub fn claims(estimate_gib: f64, least_gib: f64) -> Predicted {
         families: 20,
     };
     let members = vec![claim("tiny solo b32", false), claim("tiny solo b32", true)];
-    Predicted { made_utc: "2026-11-23T00:00:00Z".into(), predictor, members }
+    Predicted { made_utc: "2026-11-23T00:00:00Z".into(), predictor, members, marked: Vec::new() }
 }
 
 /// The errors of an invalid experiment.

@@ -245,9 +245,7 @@ struct Here<'a> {
 
 impl Here<'_> {
     fn is_device(&self, other: &DeviceRecord) -> bool {
-        let same = self.device.kind == other.kind && self.device.name == other.name && self.device.simulated == other.simulated;
-        // All CPUs have the same name.
-        same && (self.device.kind == "gpu" || self.device.cores == other.cores)
+        self.device.is_of_model(other) && (self.device.kind == "gpu" || self.device.cores == other.cores)
     }
 
     fn serves(&self, run: &RunRecord, same_cpu: bool) -> bool {

@@ -29,7 +29,7 @@ mod seeded;
 
 pub use bins::{BinScore, CommonestBin};
 pub use choice::{Because, Chosen, Target, choose};
-pub use conformal::{Bounds, Residual, Width, WidthFrom, probability_above};
+pub use conformal::{Bounds, FEWEST_FAMILIES, Residual, Width, WidthFrom, probability_above};
 pub use covariance::Covariance;
 pub use description::{Allocation, Description, FakeTensorLine, Generated, Layer, ModelFeatures, OperationCost, Workspace};
 pub use evaluate::{

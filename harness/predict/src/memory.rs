@@ -225,8 +225,10 @@ pub struct Footprint {
     pub bytes: f64,
     /// Of the warm-up, without cuDNN's search.
     pub warm_up_bytes: f64,
-    /// After the cache of the warm-up was given back.
+    /// While it trains, as `Basis::trained_bytes` has it: after the cache of the warm-up was given back, if it is.
     pub training_bytes: f64,
+    /// The allocator's own peaks, of the warm-up.
+    pub replayed: Peaks,
     /// They add up to `bytes`: the description's kinds, then `rounding` (what the allocator holds and no tensor needs),
     /// `workspace`, `context`.
     pub parts: Vec<Part>,
@@ -272,8 +274,9 @@ impl Coefficients {
     fn footprint_of(&self, replay: Replay, description: &Description, batch: u64, basis: Basis) -> Footprint {
         let workspace_bytes = description.workspace.bytes_at(batch);
         let held_bytes = basis.held_bytes(&replay);
-        let of = |peaks: Peaks| self.bytes(basis.of(peaks), workspace_bytes);
-        let (warm_up_bytes, training_bytes) = (of(replay.warm_up), of(replay.training));
+        let of = |held_bytes: u64| self.bytes(held_bytes, workspace_bytes);
+        let (warm_up_bytes, training_bytes) = (of(basis.of(replay.warm_up)), of(basis.trained_bytes(&replay)));
+        let replayed = replay.warm_up;
         let asked: f64 = replay.at_peak.iter().map(|part| part.bytes).sum();
         let mut parts = replay.at_peak;
         let further = [
@@ -290,8 +293,8 @@ impl Coefficients {
             true => asked,
             false => asked.min((description.parameter_bytes + description.buffer_bytes) as f64),
         };
-        let bytes = self.bytes(held_bytes, workspace_bytes);
-        Footprint { batch, bytes, warm_up_bytes, training_bytes, parts, least_tensor_bytes, approximate }
+        let bytes = of(held_bytes);
+        Footprint { batch, bytes, warm_up_bytes, training_bytes, replayed, parts, least_tensor_bytes, approximate }
     }
 }
 

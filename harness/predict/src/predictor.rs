@@ -52,6 +52,16 @@ pub enum Mark {
     Own,
 }
 
+impl Mark {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mark::Simulated => "simulated",
+            Mark::Published => "published",
+            Mark::Own => "own",
+        }
+    }
+}
+
 /// Whose memory is predicted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -242,19 +252,7 @@ impl Predictor {
         Ok(Prediction { predictor: self.name.clone(), footprint, low_bytes, high_bytes, upper_bytes, least_bytes })
     }
 
-    /// With another width, as a choice widens it, and the context that stored runs have shown.
-    pub fn predict_with(
-        &self,
-        description: &Description,
-        batch: u64,
-        basis: Basis,
-        width: Width,
-        context_bytes: Option<f64>,
-    ) -> Result<Prediction, Diagnostic> {
-        self.adapted(width, context_bytes).predict(description, batch, basis)
-    }
-
-    /// The same with another width, and another context if one is known.
+    /// The same with another width, as a choice widens it, and with the context that stored runs have shown, if any has.
     pub fn adapted(&self, width: Width, context_bytes: Option<f64>) -> Predictor {
         let context_bytes = context_bytes.unwrap_or(self.coefficients.context_bytes);
         Predictor { width, coefficients: Coefficients { context_bytes, ..self.coefficients }, ..self.clone() }

@@ -324,11 +324,6 @@ impl PlanRecord {
         }
     }
 
-    /// The members of all cells, one after another.
-    pub fn members(&self) -> impl Iterator<Item = &MemberSpec> {
-        self.cells.iter().flat_map(|cell| &cell.members)
-    }
-
     /// The folder of a planned run: `tinyx2_naive_b32~b04e-2`.
     pub fn folder(&self, run: &PlannedRun) -> String {
         format!("{}-{}", self.cells[run.cell].slug, run.repetition)

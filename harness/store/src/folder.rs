@@ -1,6 +1,6 @@
 //! One campaign on disk, and its runs: files are checked on reading, both for consistency and against what collo recorded.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -151,11 +151,10 @@ impl CampaignFolder {
         Ok(())
     }
 
-    /// Add the repetitions of another plan to this campaign's, in further blocks, and what was predicted of members that it did not
-    /// have: of what was measured already nothing can be predicted.
+    /// Add the repetitions of another plan to this campaign's, in further blocks, and what was predicted of members and cells that it
+    /// did not have: of what was measured already nothing can be predicted.
     pub fn extend(&mut self, more: &PlanRecord, predicted: Option<&Predicted>) -> Result<()> {
-        let known: HashSet<String> = self.manifest.plan.members().map(|member| member.solo.clone()).collect();
-        let new = predicted.and_then(|predicted| predicted.without(|member| known.contains(&member.solo)));
+        let new = predicted.and_then(|predicted| predicted.beyond(&self.manifest.plan));
         Predicted::join(&mut self.manifest.predicted, new.as_ref());
         self.manifest.plan.extend(more);
         write_manifest(&self.path, &self.manifest)

@@ -72,7 +72,7 @@ pub use merge::{MergeDifference, MergeScope, differences, merge};
 pub use names::last_part;
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
 pub use place::{place_file, replace_file, sweep};
-pub use predicted::{GraphNumbers, Predicted, PredictedMember, PredictedMemory, PredictorRecord};
+pub use predicted::{GraphNumbers, MarkedCell, Predicted, PredictedMember, PredictedMemory, PredictorRecord};
 pub use progress::Progress;
 pub use recorded::Recorded;
 pub use reference::Reference;

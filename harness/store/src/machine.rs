@@ -28,6 +28,11 @@ impl DeviceRecord {
         if self.simulated { format!("simulated {}", self.name) } else { self.name.clone() }
     }
 
+    /// Whether it is of the same model, simulated or not as this one: what was measured on it can hold here. All CPUs have one name.
+    pub fn is_of_model(&self, other: &DeviceRecord) -> bool {
+        self.kind == other.kind && self.name == other.name && self.simulated == other.simulated
+    }
+
     /// One short phrase: `cpu (2 cores, 24 GiB)`.
     pub fn text(&self) -> String {
         let mut parts = Vec::new();
@@ -97,4 +102,30 @@ pub struct GpuRecord {
     pub max_sm_clock_mhz: Option<u32>,
     /// Its partition: `MIG off`, `7×1g.5gb`.
     pub partition: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_card_of_the_model_serves_and_a_simulated_one_serves_no_real_one() {
+        let card = DeviceRecord {
+            name: "NVIDIA A30".into(),
+            kind: "gpu".into(),
+            simulated: false,
+            memory_bytes: Some(24 << 30),
+            cores: None,
+            persistence: Some(true),
+        };
+        let other = DeviceRecord { memory_bytes: None, persistence: None, ..card.clone() };
+        assert!(card.is_of_model(&other) && other.is_of_model(&card));
+        for unlike in [
+            DeviceRecord { simulated: true, ..card.clone() },
+            DeviceRecord { name: "NVIDIA A100-SXM4-40GB".into(), ..card.clone() },
+            DeviceRecord { kind: "cpu".into(), ..card.clone() },
+        ] {
+            assert!(!card.is_of_model(&unlike) && !unlike.is_of_model(&card), "{unlike:?}");
+        }
+    }
 }

@@ -1,8 +1,9 @@
-//! What was predicted of the members of a campaign before it ran: claims with a date, never made again.
+//! What was predicted of the members of a campaign before it ran, and which cells its plan marked: claims with a date, never made
+//! again.
 
 use serde::{Deserialize, Serialize};
 
-use crate::Sharing;
+use crate::{CellRecord, PlanRecord, Sharing};
 
 /// The predictions of a campaign, and who made them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -12,6 +13,18 @@ pub struct Predicted {
     pub predictor: PredictorRecord,
     /// One for each distinct member in each way of having a context.
     pub members: Vec<PredictedMember>,
+    /// The cells that may run out of memory, as the plan said.
+    #[serde(default)]
+    pub marked: Vec<MarkedCell>,
+}
+
+/// A cell that may run out of memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MarkedCell {
+    /// Its label.
+    pub cell: String,
+    /// That it does, by the predictions of its members; absent where the largest readings of its members alone were more than there is.
+    pub probability: Option<f64>,
 }
 
 /// The predictor, as it was then.
@@ -100,7 +113,20 @@ impl Predicted {
         self.members.iter().find(|member| member.solo == solo && member.mps == mps)
     }
 
-    /// Adds what is predicted of members that are not in it; a claim that was made stays.
+    fn is_marked(&self, cell: &str) -> bool {
+        self.marked.iter().any(|marked| marked.cell == cell)
+    }
+
+    /// Whether the plan said of a cell that it may run out of memory. None: it could not say, as of a member nothing was predicted.
+    pub fn may_run_out(&self, cell: &CellRecord) -> Option<bool> {
+        if self.is_marked(&cell.cell) {
+            return Some(true);
+        }
+        let is_claimed = |solo: &str| self.of(solo, &cell.mode).is_some_and(|member| member.memory.is_some());
+        cell.members.iter().all(|member| is_claimed(&member.solo)).then_some(false)
+    }
+
+    /// Adds what is predicted of members, and the marks of cells, that are not in it; a claim that was made stays.
     pub fn join(claims: &mut Option<Predicted>, more: Option<&Predicted>) {
         let Some(more) = more else { return };
         let Some(known) = claims else {
@@ -110,18 +136,29 @@ impl Predicted {
         let is_known = |member: &PredictedMember| known.of_member(&member.solo, member.mps).is_some();
         let new: Vec<PredictedMember> = more.members.iter().filter(|member| !is_known(member)).cloned().collect();
         known.members.extend(new);
+        let new: Vec<MarkedCell> = more.marked.iter().filter(|marked| !known.is_marked(&marked.cell)).cloned().collect();
+        known.marked.extend(new);
     }
 
-    /// The same without some members; none if nothing is left.
-    pub fn without(&self, is_out: impl Fn(&PredictedMember) -> bool) -> Option<Predicted> {
-        let members: Vec<PredictedMember> = self.members.iter().filter(|member| !is_out(member)).cloned().collect();
-        (!members.is_empty()).then(|| Predicted { members, ..self.clone() })
+    /// What it says of members, in their way of having a context, and of cells that a plan lacks; none if it has them all.
+    pub fn beyond(&self, plan: &PlanRecord) -> Option<Predicted> {
+        let has_member = |of: &PredictedMember| {
+            let cells = plan.cells.iter().filter(|cell| cell.mode.mps == of.mps);
+            cells.flat_map(|cell| &cell.members).any(|member| member.solo == of.solo)
+        };
+        let has_cell = |marked: &MarkedCell| plan.cells.iter().any(|cell| cell.cell == marked.cell);
+        let members: Vec<PredictedMember> = self.members.iter().filter(|member| !has_member(member)).cloned().collect();
+        let marked: Vec<MarkedCell> = self.marked.iter().filter(|marked| !has_cell(marked)).cloned().collect();
+        (!members.is_empty() || !marked.is_empty()).then(|| Predicted { members, marked, ..self.clone() })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::{AfterMeasured, MemberSpec};
 
     fn member(solo: &str, mps: bool, parameters: u64) -> PredictedMember {
         let graph = GraphNumbers {
@@ -140,7 +177,7 @@ mod tests {
         PredictedMember { solo: solo.into(), mps, memory: None, graph: Some(graph), reason: None }
     }
 
-    fn predicted(members: Vec<PredictedMember>) -> Predicted {
+    fn predicted(members: Vec<PredictedMember>, marked: &[&str]) -> Predicted {
         let predictor = PredictorRecord {
             name: "mine".into(),
             sha256: String::new(),
@@ -149,14 +186,50 @@ mod tests {
             widened: 1.0,
             families: 20,
         };
-        Predicted { made_utc: "2026-11-20T18:42:09Z".into(), predictor, members }
+        let mark = |cell: &&str| MarkedCell { cell: cell.to_string(), probability: Some(0.5) };
+        let marked = marked.iter().map(mark).collect();
+        Predicted { made_utc: "2026-11-20T18:42:09Z".into(), predictor, members, marked }
+    }
+
+    /// With members of which these are the solo cells.
+    fn cell(label: &str, solos: &[&str]) -> CellRecord {
+        let member = |solo: &&str| {
+            let workload = solo.split(' ').next().unwrap_or_default().to_string();
+            MemberSpec { workload, batch_size: None, settings: BTreeMap::new(), solo: solo.to_string() }
+        };
+        let sharing = label.split(' ').nth(1).unwrap_or_default();
+        CellRecord {
+            cell: label.into(),
+            slug: label.into(),
+            sharing: sharing.into(),
+            mode: Sharing::of_label(sharing),
+            degree: solos.len() as u32,
+            members: solos.iter().map(member).collect(),
+            baseline: false,
+            against: Vec::new(),
+            repetitions: 1,
+            after_measured: AfterMeasured::KeepRunning,
+            slots: None,
+            alone_on_slice: Vec::new(),
+            expect: None,
+        }
+    }
+
+    fn plan(cells: Vec<CellRecord>) -> PlanRecord {
+        PlanRecord { seed: 1, epochs: 2, measure_for_s: None, cells, order: Vec::new(), refusals: Vec::new() }
+    }
+
+    fn labels(claims: &Predicted) -> Vec<&str> {
+        claims.marked.iter().map(|marked| marked.cell.as_str()).collect()
     }
 
     #[test]
     fn a_claim_that_was_made_stays_when_a_campaign_grows() {
-        let more = predicted(vec![member("tiny solo", false, 2), member("tiny solo", true, 3), member("small solo", false, 4)]);
+        let more = vec![member("tiny solo", false, 2), member("tiny solo", true, 3), member("small solo", false, 4)];
+        let mut more = predicted(more, &["tiny×9 naive", "tiny×8 naive"]);
+        more.marked[0].probability = None;
         let mut claims = None;
-        Predicted::join(&mut claims, Some(&predicted(vec![member("tiny solo", false, 1)])));
+        Predicted::join(&mut claims, Some(&predicted(vec![member("tiny solo", false, 1)], &["tiny×9 naive"])));
         Predicted::join(&mut claims, Some(&more));
         Predicted::join(&mut claims, None);
         let first = claims.expect("the first");
@@ -169,7 +242,57 @@ mod tests {
             [Some(1), Some(3), Some(4)]
         );
         assert_eq!(found("small solo", "mps"), None);
-        assert_eq!(more.without(|member| !member.mps).map(|left| left.members.len()), Some(1));
-        assert_eq!(more.without(|_| true), None);
+        assert_eq!((labels(&first), first.marked[0].probability), (vec!["tiny×9 naive", "tiny×8 naive"], Some(0.5)));
+    }
+
+    #[test]
+    fn nothing_is_claimed_of_what_a_campaign_has_already() {
+        let members = vec![member("tiny solo", false, 1), member("tiny solo", true, 2), member("small solo", false, 3)];
+        let claims = predicted(members, &["tiny×8 naive", "tiny×9 naive"]);
+        let has = |cells: Vec<CellRecord>| {
+            let left = claims.beyond(&plan(cells))?;
+            let members: Vec<String> = left.members.iter().map(|m| format!("{} {}", m.solo, m.mps)).collect();
+            Some((members.join(", "), labels(&left).join(", ")))
+        };
+        let said = |members: &str, marked: &str| Some((members.to_string(), marked.to_string()));
+        let tiny = |label: &str| cell(label, &["tiny solo"]);
+        let all = "tiny solo false, tiny solo true, small solo false";
+        assert_eq!(has(Vec::new()), said(all, "tiny×8 naive, tiny×9 naive"));
+        assert_eq!(has(vec![tiny("tiny×8 naive")]), said("tiny solo true, small solo false", "tiny×9 naive"));
+        // A further cell of members that were measured in others.
+        let both = vec![tiny("tiny×8 naive"), tiny("tiny×2 mps"), cell("small solo", &["small solo"])];
+        assert_eq!(has(both.clone()), said("", "tiny×9 naive"));
+        assert_eq!(has([both, vec![tiny("tiny×9 naive")]].concat()), None);
+    }
+
+    #[test]
+    fn a_cell_may_run_out_if_it_is_marked_and_not_if_all_its_members_were_claimed_to_fit() {
+        let memory = PredictedMemory {
+            estimate_bytes: 1,
+            training_bytes: 1,
+            low_bytes: 1,
+            high_bytes: 1,
+            upper_bytes: 1,
+            least_bytes: 1,
+            context_bytes: 0,
+            context_runs: 0,
+            approximate: Vec::new(),
+        };
+        let known = PredictedMember { memory: Some(memory), ..member("tiny solo", false, 1) };
+        let claims = predicted(vec![known, member("foreign solo", false, 1)], &["foreign×2 naive"]);
+        let said = |label: &str, solos: &[&str]| claims.may_run_out(&cell(label, solos));
+        let marked = said("foreign×2 naive", &["foreign solo", "foreign solo"]);
+        assert_eq!(marked, Some(true), "by its readings, whatever could be predicted of it");
+        assert_eq!(said("tiny×2 naive", &["tiny solo", "tiny solo"]), Some(false));
+        assert_eq!(said("tiny+foreign naive", &["tiny solo", "foreign solo"]), None, "what the other needs is unknown");
+        assert_eq!(said("tiny×2 mps", &["tiny solo", "tiny solo"]), None, "a client has another context");
+    }
+
+    #[test]
+    fn claims_of_before_marks_were_kept_have_none() {
+        let mut file = serde_json::to_value(predicted(vec![member("tiny solo", false, 1)], &["tiny×9 naive"])).expect("JSON");
+        file.as_object_mut().expect("an object").remove("marked");
+        let read: Predicted = serde_json::from_value(file).expect("read");
+        assert_eq!((read.members.len(), read.marked), (1, Vec::new()));
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use collo_predict::Description;
-use collo_store::Diagnostic;
+use collo_store::{Diagnostic, ExitClass};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -18,6 +18,9 @@ use crate::prepare::with_words_of;
 const MOST: usize = 10_000;
 /// A process with torch, however many questions there are.
 const START: Duration = Duration::from_secs(60);
+
+/// A description, or why there is none.
+type Answer = Result<Description, Diagnostic>;
 
 /// The end of a fork.
 #[derive(Debug, Deserialize)]
@@ -36,9 +39,10 @@ struct Open {
 }
 
 impl Describer<'_> {
-    /// The descriptions of all of them, in their order. `tell` hears how many are not in the cache, before they are asked for.
-    pub fn all(&self, subjects: &[Describable<'_>], tell: &mut dyn FnMut(usize)) -> Vec<Result<Description, Diagnostic>> {
-        let mut answers: Vec<Option<Result<Description, Diagnostic>>> = Vec::new();
+    /// The descriptions of all of them, in their order; of what cannot be described the reason. An error: collo was asked to end. `tell`
+    /// hears how many are not in the cache, before they are asked for.
+    pub fn all(&self, subjects: &[Describable<'_>], tell: &mut dyn FnMut(usize)) -> Result<Vec<Answer>, Diagnostic> {
+        let mut answers: Vec<Option<Answer>> = Vec::new();
         let mut open: Vec<Open> = Vec::new();
         for (at, subject) in subjects.iter().enumerate() {
             let question = match subject {
@@ -64,22 +68,23 @@ impl Describer<'_> {
         for one in &open {
             groups.entry(one.question.process()).or_default().push(one);
         }
-        let mut stopped = None;
         for group in groups.values().flat_map(|group| group.chunks(MOST)).filter(|group| group.len() > 1) {
-            if let Err(why) = together(group, &mut answers) {
-                stopped = Some(why);
-                break;
-            }
+            together(group, &mut answers)?;
         }
         for one in open {
             if answers[one.at].is_none() {
-                answers[one.at] = Some(match &stopped {
-                    Some(why) => Err(why.clone()),
-                    None => self.ask(&one.question),
-                });
+                answers[one.at] = Some(unless_stopped(self.ask(&one.question))?);
             }
         }
-        answers.into_iter().flatten().collect()
+        Ok(answers.into_iter().flatten().collect())
+    }
+}
+
+/// Takes an answer that never came, as collo was asked to end, from one that says what is wrong.
+fn unless_stopped(answer: Answer) -> Result<Answer, Diagnostic> {
+    match answer {
+        Err(why) if !matches!(why.class(), ExitClass::Usage | ExitClass::Machine) => Err(why),
+        answer => Ok(answer),
     }
 }
 
@@ -98,7 +103,7 @@ impl Question {
 }
 
 /// Asks one process. What it does not answer stays open; an error: collo was asked to end.
-fn together(group: &[&Open], answers: &mut [Option<Result<Description, Diagnostic>>]) -> Result<(), Diagnostic> {
+fn together(group: &[&Open], answers: &mut [Option<Answer>]) -> Result<(), Diagnostic> {
     let group: Vec<&Open> = group.iter().copied().filter(|one| one.question.is_of_python()).collect();
     let (Some(first), Ok(scratch)) = (group.first(), tempfile::tempdir()) else { return Ok(()) };
     let answer_to = |number: usize| scratch.path().join(format!("{number}.json"));
@@ -147,4 +152,20 @@ fn ask(like: &Question, file: &Path, questions: usize) -> Result<Vec<Told>, Unan
     }
     let answer = errand.run()?;
     Ok(answer.out().lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::signal::Signal;
+
+    use super::*;
+    use crate::interrupted::Stopped;
+
+    #[test]
+    fn who_stops_collo_is_no_reason_why_something_cannot_be_described() {
+        let why = || Diagnostic::new("`net` cannot be described");
+        let ends = |why: Diagnostic| unless_stopped(Err(why)).is_err();
+        assert_eq!([ends(why()), ends(why().of_machine())], [false; 2]);
+        assert_eq!([Signal::SIGINT, Signal::SIGTERM].map(|signal| ends(why().of(Stopped(signal).class()))), [true; 2]);
+    }
 }

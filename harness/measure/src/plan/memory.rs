@@ -5,10 +5,10 @@
 //! may run out is marked.
 
 use collo_predict::probability_above;
-use collo_store::PredictedMemory;
+use collo_store::{MarkedCell, PredictedMemory};
 
 use super::forecast::forecast_of;
-use super::{Basis, Seated};
+use super::{Basis, PlannedCell, Seated};
 use crate::cell::{Cell, Term};
 use crate::device::{DeviceFacts, DeviceKind};
 use crate::past::PastCell;
@@ -94,6 +94,14 @@ pub(super) fn forecast(seated: Seated<'_>, basis: &Basis<'_>) -> MemoryForecast 
         risk: places.iter().filter_map(Place::risk).reduce(OutOfMemoryRisk::larger),
         fits: places.iter().map(Place::fits).reduce(|all, own| Some(all? && own?)).flatten(),
     }
+}
+
+/// The cells that may run out of memory, as a campaign keeps them.
+pub(super) fn marked(cells: &[PlannedCell]) -> Vec<MarkedCell> {
+    let marked = cells.iter().filter(|planned| planned.forecast.memory.risk.is_some());
+    marked
+        .map(|planned| MarkedCell { cell: planned.record.cell.clone(), probability: planned.forecast.memory.probability() })
+        .collect()
 }
 
 /// No run of the cell can fit: by the lower bounds of its members' predictions.

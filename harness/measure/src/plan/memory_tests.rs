@@ -57,6 +57,26 @@ fn a_cell_whose_upper_bounds_are_more_is_planned_and_marked_with_its_probability
 }
 
 #[test]
+fn the_plan_marks_in_its_claims_the_cells_that_may_run_out_and_no_other() {
+    let marked = |plan: &Plan| -> Vec<(String, Option<u32>)> {
+        let marked = plan.predicted.iter().flat_map(|claims| &claims.marked);
+        marked.map(|m| (m.cell.clone(), m.probability.map(|p| (p * 100.0).round() as u32))).collect()
+    };
+    let prior = predicted(13.0, 6.0);
+    let plan = planned(NAIVE, &prior);
+    assert_eq!(marked(&plan), [("tiny×3 naive b32".to_string(), Some(41)), ("tiny×4 naive b32".to_string(), Some(99))]);
+    let claims = plan.predicted.as_ref().expect("kept");
+    let said = |label: &str| plan.cells.iter().find(|c| c.record.cell == label).and_then(|c| claims.may_run_out(&c.record));
+    assert_eq!(["tiny×2 naive b32", "tiny×3 naive b32"].map(said), [Some(false), Some(true)]);
+    assert_eq!(marked(&planned(NAIVE, &predicted(9.0, 6.0))), [("tiny×4 naive b32".to_string(), Some(18))]);
+    assert_eq!(marked(&planned(NAIVE, &predicted(5.0, 4.0))), []);
+    // On slices what is compared is the memory of an instance.
+    let slices = "[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\nsharing = [\"mig:2g.10gb\", \"mig:3g.20gb\"]\n";
+    let cells: Vec<String> = marked(&planned(slices, &predicted(9.0, 6.0))).into_iter().map(|(cell, _)| cell).collect();
+    assert_eq!(cells, ["tiny mig:2g.10gb b32", "tiny×2 mig:2g.10gb b32"]);
+}
+
+#[test]
 fn a_search_an_expected_failure_and_what_a_campaign_has_begun_are_never_refused_by_a_prediction() {
     let prior = predicted(16.0, 12.0);
     let refused = |lines: &str, prior: &Prior| planned(lines, prior).refusals.len();

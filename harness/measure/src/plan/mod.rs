@@ -142,7 +142,7 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts, pr
         epochs: experiment.epochs,
         measure_for_s: experiment.measure_for.map(|d| d.as_secs_f64()),
         forecast: Forecast::of(&fitting, experiment.cooldown),
-        predicted: prior.predicted.clone(),
+        predicted: prior.predicted.clone().map(|claims| Predicted { marked: memory::marked(&fitting), ..claims }),
         cells: fitting,
         order,
         refusals,

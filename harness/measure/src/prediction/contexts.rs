@@ -32,9 +32,10 @@ impl Contexts {
         let mut contexts = Contexts::default();
         for campaign in runs.newest(MOST_CAMPAIGNS) {
             let manifest = campaign.manifest();
-            let same = &manifest.device;
-            let is_here = same.kind == device.kind && same.name == device.name && same.simulated == device.simulated;
-            if is_here && manifest.machine.driver.as_deref() == driver && campaign.expect_unchanged().is_ok() {
+            if manifest.device.is_of_model(device)
+                && manifest.machine.driver.as_deref() == driver
+                && campaign.expect_unchanged().is_ok()
+            {
                 contexts.learn(&campaign);
             }
             if contexts.own.len() >= MOST_RUNS && contexts.of_clients.len() >= MOST_RUNS {

@@ -8,9 +8,9 @@ mod contexts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_predict::{Basis, Chosen, Description, Mark, TargetDevice, replay};
+use collo_predict::{Basis, Chosen, Description, Predictor, TargetDevice};
 use collo_store::{
-    Diagnostic, ExitClass, GraphNumbers, Predicted, PredictedMember, PredictedMemory, PredictorRecord, Runs, sha256_text, utc_now,
+    Diagnostic, GraphNumbers, Predicted, PredictedMember, PredictedMemory, PredictorRecord, Runs, sha256_text, utc_now,
 };
 
 use crate::cell::Member;
@@ -18,12 +18,19 @@ use crate::describe::{Describable, Describer, basis_of};
 use crate::device::{DeviceFacts, DeviceKind};
 use crate::plan::Plan;
 use crate::project::Project;
-use contexts::Contexts;
+use contexts::{Context, Contexts};
 
 /// A member, in one way of having a context.
 struct Subject<'a> {
     member: &'a Arc<Member>,
     mps: bool,
+}
+
+/// The predictor that was chosen, for one way of having a context.
+struct Adapted {
+    predictor: Predictor,
+    /// How many stored runs its context is from; 0: it is the predictor's.
+    context_runs: usize,
 }
 
 /// What is predicted of all members of a plan by the predictor that was chosen.
@@ -48,27 +55,21 @@ pub fn predict(
         }
     }
     let describable: Vec<Describable<'_>> = distinct.iter().map(|(_, member)| Describable::Member(member)).collect();
-    let answers = describer.all(&describable, tell);
-    let mut described: BTreeMap<String, Result<Description, String>> = BTreeMap::new();
-    for ((key, _), answer) in distinct.into_iter().zip(answers) {
-        let answer = match answer {
-            Ok(description) => Ok(description),
-            // Stopped by the user.
-            Err(why) if !matches!(why.class(), ExitClass::Usage | ExitClass::Machine) => return Err(why),
-            Err(why) => Err(in_a_line(&why)),
-        };
-        described.insert(key, answer);
-    }
+    let answers = describer.all(&describable, tell)?;
+    let described: BTreeMap<String, Result<Description, Diagnostic>> =
+        distinct.into_iter().map(|(key, _)| key).zip(answers).collect();
+    let (own, of_clients) = (Adapted::of(chosen, contexts.of(false)), Adapted::of(chosen, contexts.of(true)));
     let mut members = Vec::new();
     for Subject { member, mps } in subjects {
         let spec = member.spec();
         let mut claim = PredictedMember { solo: spec.solo.clone(), mps, memory: None, graph: None, reason: None };
         match (&described[&without_batch(member)], spec.batch_size) {
-            (Err(why), _) => claim.reason = Some(why.clone()),
+            (Err(why), _) => claim.reason = Some(in_a_line(why)),
             (Ok(_), None) => claim.reason = Some(format!("workload `{}` has no batch size", spec.workload)),
             (Ok(description), Some(batch)) => {
                 let basis = if facts.kind == DeviceKind::Cpu { Basis::Uncached } else { basis_of(member) };
-                match said(chosen, description, u64::from(batch), basis, contexts.of(mps)) {
+                let adapted = if mps { &of_clients } else { &own };
+                match adapted.said(description, u64::from(batch), basis) {
                     Ok((memory, graph)) => (claim.memory, claim.graph) = (Some(memory), Some(graph)),
                     Err(why) => claim.reason = Some(in_a_line(&why)),
                 }
@@ -76,7 +77,8 @@ pub fn predict(
         }
         members.push(claim);
     }
-    Ok(Predicted { made_utc: utc_now(), predictor: record(chosen), members })
+    // What may run out of memory is known when the cells are planned with this.
+    Ok(Predicted { made_utc: utc_now(), predictor: record(chosen), members, marked: Vec::new() })
 }
 
 /// What a description depends on, but for the files.
@@ -99,46 +101,44 @@ fn subjects(plan: &Plan) -> Vec<Subject<'_>> {
     subjects
 }
 
-/// The claim about one member at its batch size.
-fn said(
-    chosen: &Chosen<'_>,
-    description: &Description,
-    batch: u64,
-    basis: Basis,
-    context: Option<contexts::Context>,
-) -> Result<(PredictedMemory, GraphNumbers), Diagnostic> {
-    let context_bytes = context.map(|context| context.bytes as f64);
-    let prediction = chosen.predictor.predict_with(description, batch, basis, chosen.width, context_bytes)?;
-    let replayed = replay(description, batch)?;
-    let context_bytes = context_bytes.unwrap_or(chosen.predictor.coefficients.context_bytes);
-    // A cache that is kept is still there.
-    let kept = basis == Basis::Reserved;
-    let memory = PredictedMemory {
-        estimate_bytes: prediction.footprint.bytes as u64,
-        training_bytes: if kept { prediction.footprint.bytes } else { prediction.footprint.training_bytes } as u64,
-        low_bytes: prediction.low_bytes as u64,
-        high_bytes: prediction.high_bytes as u64,
-        upper_bytes: prediction.upper_bytes as u64,
-        least_bytes: prediction.least_bytes as u64,
-        context_bytes: context_bytes as u64,
-        context_runs: context.map_or(0, |context| context.runs),
-        approximate: prediction.footprint.approximate,
-    };
-    let moved: f64 = description.operations.values().map(|cost| cost.bytes_per_item + cost.fixed_bytes / batch as f64).sum();
-    let graph = GraphNumbers {
-        parameters: description.parameters,
-        parameter_bytes: description.parameter_bytes,
-        allocated_bytes: replayed.warm_up.allocated_bytes,
-        reserved_bytes: replayed.warm_up.reserved_bytes,
-        workspace_bytes: description.workspace.bytes_at(batch),
-        kernels_per_step: description.kernels_per_step,
-        flops_per_item: description.forward_flops_per_item,
-        bytes_per_item: moved,
-        precision: description.precision.clone(),
-        optimizer: description.optimizer.clone(),
-        torch: description.torch.clone(),
-    };
-    Ok((memory, graph))
+impl Adapted {
+    /// With the context that stored runs have shown, if any has.
+    fn of(chosen: &Chosen<'_>, context: Option<Context>) -> Adapted {
+        let predictor = chosen.predictor.adapted(chosen.width, context.map(|context| context.bytes as f64));
+        Adapted { predictor, context_runs: context.map_or(0, |context| context.runs) }
+    }
+
+    /// The claim about one member at its batch size.
+    fn said(&self, description: &Description, batch: u64, basis: Basis) -> Result<(PredictedMemory, GraphNumbers), Diagnostic> {
+        let prediction = self.predictor.predict(description, batch, basis)?;
+        let footprint = prediction.footprint;
+        let memory = PredictedMemory {
+            estimate_bytes: footprint.bytes as u64,
+            training_bytes: footprint.training_bytes as u64,
+            low_bytes: prediction.low_bytes as u64,
+            high_bytes: prediction.high_bytes as u64,
+            upper_bytes: prediction.upper_bytes as u64,
+            least_bytes: prediction.least_bytes as u64,
+            context_bytes: self.predictor.coefficients.context_bytes as u64,
+            context_runs: self.context_runs,
+            approximate: footprint.approximate,
+        };
+        let moved: f64 = description.operations.values().map(|cost| cost.bytes_per_item + cost.fixed_bytes / batch as f64).sum();
+        let graph = GraphNumbers {
+            parameters: description.parameters,
+            parameter_bytes: description.parameter_bytes,
+            allocated_bytes: footprint.replayed.allocated_bytes,
+            reserved_bytes: footprint.replayed.reserved_bytes,
+            workspace_bytes: description.workspace.bytes_at(batch),
+            kernels_per_step: description.kernels_per_step,
+            flops_per_item: description.forward_flops_per_item,
+            bytes_per_item: moved,
+            precision: description.precision.clone(),
+            optimizer: description.optimizer.clone(),
+            torch: description.torch.clone(),
+        };
+        Ok((memory, graph))
+    }
 }
 
 /// What is wrong, and why.
@@ -152,12 +152,7 @@ fn record(chosen: &Chosen<'_>) -> PredictorRecord {
     PredictorRecord {
         name: predictor.name.clone(),
         sha256: sha256_text(&predictor.to_text()),
-        fitted_on: match predictor.mark {
-            Mark::Simulated => "simulated",
-            Mark::Published => "published",
-            Mark::Own => "own",
-        }
-        .into(),
+        fitted_on: predictor.mark.as_str().into(),
         device: match predictor.conditions.device {
             TargetDevice::Cpu => Some("cpu".into()),
             TargetDevice::Gpu => predictor.conditions.gpu.clone(),

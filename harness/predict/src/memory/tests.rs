@@ -1,4 +1,5 @@
 use super::*;
+use crate::description::Allocation;
 use crate::description::tests::small;
 
 const MIB: u64 = 1 << 20;
@@ -53,6 +54,24 @@ fn an_estimate_from_what_tensors_need_says_that_it_is_approximate() {
     assert!(footprint(Basis::Allocated).bytes < footprint(Basis::Reserved).bytes);
     let emptied = footprint(Basis::CacheEmptied);
     assert_eq!(emptied.bytes, emptied.warm_up_bytes.max(emptied.training_bytes));
+}
+
+/// The first step frees 512 MiB at once, which the second does not need.
+#[test]
+fn a_cache_that_is_kept_is_still_there_while_it_trains() {
+    let mut description = small();
+    description.allocations.push(Allocation { bytes: 512 * MIB, grows: false, kind: 0 });
+    let last = description.allocations.len() as i64;
+    let [first, second, end] = description.steps;
+    description.events.splice(first..first, [last, -last]);
+    description.steps = [first, second + 2, end + 2];
+    let footprint = |basis| known().footprint(&description, 32, basis).unwrap();
+    let (kept, emptied) = (footprint(Basis::Reserved), footprint(Basis::CacheEmptied));
+    assert_eq!((kept.training_bytes, kept.bytes), (kept.warm_up_bytes, emptied.bytes));
+    assert!(emptied.training_bytes < emptied.bytes - 256.0 * MIB as f64, "{emptied:?}");
+    // What the allocator itself has is the same for both, and is not replayed again by those who tell it.
+    assert_eq!(kept.replayed, replay(&description, 32).unwrap().warm_up);
+    assert_eq!(emptied.replayed, kept.replayed);
 }
 
 #[test]

@@ -110,6 +110,13 @@ fn a_file_that_cannot_serve_is_refused_with_a_way_out() {
 }
 
 #[test]
+fn a_mark_is_said_as_it_stands_in_the_file() {
+    for mark in [Mark::Simulated, Mark::Published, Mark::Own] {
+        assert_eq!(serde_json::to_value(mark).unwrap(), mark.as_str());
+    }
+}
+
+#[test]
 fn simulated_and_real_are_never_mixed() {
     let simulated = Predictor { mark: Mark::Simulated, name: "mine".into(), ..published() };
     assert!(simulated.may_serve(true).is_ok());
@@ -187,10 +194,11 @@ fn with_another_width_and_context_the_rest_stays() {
     let (predictor, small) = (published(), small());
     let plain = predictor.predict(&small, 32, Basis::Reserved).unwrap();
     let context = predictor.coefficients.context_bytes + 1e9;
-    let wide = predictor.predict_with(&small, 32, Basis::Reserved, predictor.width.times(2.0), Some(context)).unwrap();
+    let adapted = predictor.adapted(predictor.width.times(2.0), Some(context));
+    let wide = adapted.predict(&small, 32, Basis::Reserved).unwrap();
     assert!((wide.footprint.bytes - plain.footprint.bytes - 1e9).abs() < 1.0);
     assert!(((wide.upper_bytes / wide.footprint.bytes).ln() - 2.0 * predictor.width.upper_log).abs() < 1e-9);
-    assert_eq!(predictor.predict_with(&small, 32, Basis::Reserved, predictor.width, None).unwrap(), plain);
+    assert_eq!(predictor.adapted(predictor.width, None), predictor);
 }
 
 #[test]

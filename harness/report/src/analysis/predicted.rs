@@ -152,13 +152,13 @@ impl PredictionScore {
     }
 }
 
-/// Cells by whether their upper bounds exceed the memory there is, and by whether they ran out of it.
+/// Cells by whether the plan had marked them, and by whether they ran out of memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemoryWarnings {
     pub ran_out: usize,
     pub ran_out_unmarked: usize,
     pub marked_completed: usize,
-    /// Ran out, and whether it would could not be said: of a member nothing was predicted, or nobody knows how much there is.
+    /// Ran out, and whether it would could not be said: of a member nothing was predicted.
     pub ran_out_unsaid: usize,
 }
 
@@ -180,7 +180,7 @@ impl Analysis {
         all.filter(|quantity| !quantity.points.is_empty() || !quantity.uncompared.is_empty()).collect()
     }
 
-    /// What the upper bounds said beforehand of cells that then ran out of memory, or did not.
+    /// What the plan said beforehand of cells that then ran out of memory, or did not.
     pub fn memory_warnings(&self) -> MemoryWarnings {
         let mut found = MemoryWarnings::default();
         for cell in &self.cells {
@@ -199,32 +199,9 @@ impl Analysis {
         found
     }
 
-    /// Whether the upper bounds of a cell's members exceed the memory that they share; `None` if that cannot be said.
+    /// Whether the plan said that it may run out of memory; `None` if it could not say.
     pub fn may_run_out(&self, cell: &Cell) -> Option<bool> {
-        let claims = self.campaign.predicted.as_ref()?;
-        let mode = &cell.record.mode;
-        let upper = |spec: &MemberSpec| claims.of(&spec.solo, mode).and_then(memory).map(|claim| claim.upper);
-        let uppers: Vec<Option<f64>> = cell.record.members.iter().map(upper).collect();
-        let known: f64 = uppers.iter().flatten().sum();
-        if !mode.partitioned {
-            let there = self.campaign.device.memory_bytes? as f64;
-            // A member of which nothing is known needs something too.
-            return if known > there { Some(true) } else { uppers.iter().all(Option::is_some).then_some(false) };
-        }
-        if !mode.isolated {
-            // Which members share an instance is not recorded.
-            return None;
-        }
-        let exceeds = |(index, upper): (usize, &Option<f64>)| Some((*upper)? > self.instance_bytes(cell, index)?);
-        let each: Vec<Option<bool>> = uppers.iter().enumerate().map(exceeds).collect();
-        if each.contains(&Some(true)) { Some(true) } else { each.iter().all(Option::is_some).then_some(false) }
-    }
-
-    /// The memory of the instance that a member has to itself.
-    fn instance_bytes(&self, cell: &Cell, member: usize) -> Option<f64> {
-        let slice = cell.repetitions.iter().find_map(|r| r.record().members.get(member)?.slice.as_deref())?;
-        let model = collo_gpus::of_product(&self.campaign.device.name)?;
-        Some(model.profile(slice)?.memory_gib? * (1u64 << 30) as f64)
+        self.campaign.predicted.as_ref()?.may_run_out(&cell.record)
     }
 }
 

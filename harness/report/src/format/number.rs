@@ -121,6 +121,11 @@ pub fn percent_as_written(ratio: f64) -> String {
     format!("{} %", (ratio * 1e4).round() / 100.0)
 }
 
+/// How many times something is, with at most two decimals: `1.5`, `2.25`, `3.38`.
+pub fn factor(x: f64) -> String {
+    ((x * 100.0).round() / 100.0).to_string()
+}
+
 /// Memory in GiB: two decimals below 2, else one.
 pub fn gib(bytes: f64) -> String {
     format!("{} GiB", gib_number(bytes))

@@ -109,7 +109,7 @@ fn said(warnings: MemoryWarnings) -> String {
         _ => format!("{marked} of {} that ran out of memory, and {}", number::count(ran_out, "cell"), completed("")),
     };
     let unsaid = if ran_out_unsaid > 0 { format!("; of {ran_out_unsaid} there was no prediction") } else { String::new() };
-    format!(" The upper bounds had marked {what}{unsaid}.")
+    format!(" The plan had marked {what}{unsaid}.")
 }
 
 fn evidence(point: &PredictedPoint) -> Evidence {
@@ -134,10 +134,10 @@ mod tests {
     fn what_was_marked_and_what_ran_out_are_counted_apart() {
         let none = MemoryWarnings::default();
         let all = MemoryWarnings { ran_out: 4, ran_out_unmarked: 1, ran_out_unsaid: 1, marked_completed: 2 };
-        insta::assert_snapshot!(said(all), @" The upper bounds had marked 2 of 4 cells that ran out of memory, and 2 that completed; of 1 there was no prediction.");
+        insta::assert_snapshot!(said(all), @" The plan had marked 2 of 4 cells that ran out of memory, and 2 that completed; of 1 there was no prediction.");
         let missed = MemoryWarnings { ran_out: 1, ran_out_unmarked: 1, ..none };
-        insta::assert_snapshot!(said(missed), @" The upper bounds had marked 0 of 1 cell that ran out of memory.");
-        insta::assert_snapshot!(said(MemoryWarnings { marked_completed: 1, ..none }), @" The upper bounds had marked 1 cell that completed.");
+        insta::assert_snapshot!(said(missed), @" The plan had marked 0 of 1 cell that ran out of memory.");
+        insta::assert_snapshot!(said(MemoryWarnings { marked_completed: 1, ..none }), @" The plan had marked 1 cell that completed.");
         assert_eq!(said(none), "");
     }
 }

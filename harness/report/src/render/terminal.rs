@@ -236,7 +236,7 @@ fn predicted(analysis: &Analysis, cell: &Cell) -> Vec<Vec<String>> {
         }
     }
     if analysis.may_run_out(cell) == Some(true) {
-        rows.push(vec!["may run out of memory, by the upper bounds of its members".into()]);
+        rows.push(vec!["may run out of memory, as the plan said".into()]);
     }
     rows
 }

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use collo_predict::FEWEST_FAMILIES;
+
 use super::absent::{nothing, without};
 use super::figure::{failure, figure, legend_of, tags};
 use super::places::drawn_as;
@@ -20,8 +22,6 @@ const ID: &str = "prediction";
 const TITLE: &str = "Predicted and measured";
 /// Points that are named in the drawing, at most.
 const NAMED: usize = 3;
-/// With fewer architectures the width of an interval is that of the published jobs, and no share is promised.
-const FEWEST_FAMILIES: usize = 20;
 
 /// None: nothing was predicted, as in campaigns of earlier versions.
 pub fn section(report: &Report) -> Option<Section> {
@@ -268,7 +268,7 @@ fn provenance(analysis: &Analysis, quantity: &PredictedQuantity) -> Vec<String> 
     let families = number::count(by.families, "architecture");
     let promise = if by.families < FEWEST_FAMILIES { ", too few to promise a share" } else { "" };
     let widened = if by.widened > 1.0 {
-        let times = (by.widened * 100.0).round() / 100.0;
+        let times = number::factor(by.widened);
         format!("; as logarithms they are {times} times as wide, because it was fitted under other conditions")
     } else {
         String::new()

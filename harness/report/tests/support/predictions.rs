@@ -1,7 +1,7 @@
 //! A campaign on a GPU whose memory was predicted before: most of it well, one interval missed, one cell without a reading, one that
 //! ran out of memory and was marked.
 
-use collo_store::{GraphNumbers, Outcome, Predicted, PredictedMember, PredictedMemory, PredictorRecord};
+use collo_store::{GraphNumbers, MarkedCell, Outcome, Predicted, PredictedMember, PredictedMemory, PredictorRecord};
 
 use super::Fixture;
 use super::card::CardTruth;
@@ -60,7 +60,14 @@ pub fn by(members: Vec<PredictedMember>) -> Predicted {
             families: 6,
         },
         members,
+        marked: Vec::new(),
     }
+}
+
+/// The same, with cells that the plan marked by their predictions.
+pub fn marking(claims: Predicted, cells: &[&str]) -> Predicted {
+    let marked = cells.iter().map(|cell| MarkedCell { cell: cell.to_string(), probability: Some(0.9) }).collect();
+    Predicted { marked, ..claims }
 }
 
 pub fn card() -> CardTruth {
@@ -106,7 +113,7 @@ pub fn predicted() -> Fixture {
             fixture = fixture.ends(out.clone());
         }
     }
-    fixture.predicted = Some(by(vec![
+    let claims = by(vec![
         member("small", false, 2.0, 4),
         member("small", true, 1.7, 0),
         member("medium", false, 6.0, 4),
@@ -114,6 +121,7 @@ pub fn predicted() -> Fixture {
         member("large", false, 21.0, 4),
         member("large", true, 20.7, 0),
         unknown("foreign", "its script does not use `collo_torch`, so it cannot be described"),
-    ]));
+    ]);
+    fixture.predicted = Some(marking(claims, &["large×2 naive b32", "large×2 mps b32"]));
     fixture
 }

@@ -1,6 +1,7 @@
 //! `collo predict`: what a workload, or each cell of an experiment, will need of a GPU's memory, before it is run.
 
 mod experiment;
+mod serving;
 mod workload;
 
 use collo_measure::Workloads;

@@ -3,18 +3,19 @@
 //! In: a workload with its settings. Out: its step in numbers, its memory by part with an upper bound, and what fits a GPU. It is a
 //! prediction, and says by what; nothing is measured.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use collo_measure::units::gib;
-use collo_measure::{Describer, Driver, Event, Gpu, Member, Project, Workloads, basis_of, predictors};
-use collo_predict::{Basis, Description, Peer, Prediction, Predictor, Target, Width, WidthFrom, choose, published::MIB};
+use collo_measure::{Describer, Driver, Event, Gpu, Member, Project, Workloads, basis_of};
+use collo_predict::{Basis, Description, Peer, Prediction, Target, Width, WidthFrom, published::MIB};
 use collo_report::document::{Align, Table};
+use collo_report::number;
 use collo_store::{Diagnostic, Diagnostics};
 use serde_json::{Value as Json, json};
 
-use super::super::predictor::{mark, mib, value_of};
+use super::super::predictor::{mib, value_of};
 use super::super::{Context, Ended};
+use super::serving::{Candidates, Serving};
 use crate::args::{self, PredictFormat};
 use crate::{exit, output, progress};
 
@@ -32,7 +33,7 @@ struct Room {
 struct Answer<'a> {
     member: &'a Member,
     description: &'a Description,
-    predictor: &'a Predictor,
+    by: Serving,
     prediction: Prediction,
     batch: u64,
     basis: Basis,
@@ -61,11 +62,11 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
     }
     let member = Arc::new(Member::new(workload, given)?);
     let room = room(project, a.gpu.as_deref())?;
-    let predictor = match &a.predictor {
-        Some(name) => predictors::find(project, &context.folder()?, name)?,
-        None => nearest(project, &context.folder()?, room.as_ref())?,
-    };
-    predictor.may_serve(room.as_ref().is_some_and(|room| room.simulated)).map_err(|wrong| {
+    let target = room.as_ref().map(Room::target);
+    let candidates = Candidates::of(project, &context.folder()?, a.predictor.as_deref(), target)?;
+    // Before anything is traced.
+    let any = candidates.with_torch(None)?;
+    any.predictor.may_serve(room.as_ref().is_some_and(|room| room.simulated)).map_err(|wrong| {
         let hint = "for a GPU that this machine does not have: `--gpu a100-40gb`";
         if a.gpu.is_none() { wrong.only_hint(hint) } else { wrong }
     })?;
@@ -75,17 +76,19 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
             display.show(Event::Python(progress));
         });
     display.end();
-    let description = describer?.member(&member)?;
+    let describer = describer?;
+    let description = describer.member(&member)?;
     let basis = basis_of(&member);
     let batch = u64::from(member.batch_size().ok_or_else(|| {
         Diagnostic::new(format!("workload `{}` has no batch size", a.name))
             .hint("`--batch N` is a setting `batch_size` of a workload")
     })?);
+    let by = candidates.with_torch(describer.version_of("torch"))?;
     let answer = Answer {
         member: &member,
         description: &description,
-        predictor: &predictor,
-        prediction: predictor.predict(&description, batch, basis)?,
+        prediction: by.predictor.predict(&description, batch, basis)?,
+        by,
         batch,
         basis,
         room,
@@ -101,23 +104,6 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
         answer.notes().iter().for_each(output::note);
     }
     Ok(exit::DONE)
-}
-
-/// The predictor that was fitted nearest to a GPU, its intervals the wider the farther that was; the shipped one as it is without a GPU,
-/// and where none serves, which the caller refuses.
-fn nearest(project: &Project, folder: &Path, room: Option<&Room>) -> Result<Predictor, Diagnostics> {
-    let (all, unreadable) = predictors::readable(project)?;
-    unreadable.into_iter().for_each(|wrong| output::failure(&wrong.into()));
-    let target = room.map(|room| Target {
-        gpu: Some(room.gpu.clone()),
-        architecture: room.architecture.clone(),
-        simulated: room.simulated,
-        ..Target::default()
-    });
-    match target.and_then(|target| choose(all.iter(), &target)) {
-        Some(chosen) => Ok(chosen.predictor.adapted(chosen.width, None)),
-        None => predictors::find(project, folder, predictors::SHIPPED),
-    }
 }
 
 /// The GPU to predict for: of the models, else this machine's first that computes; `None` without one.
@@ -155,10 +141,22 @@ fn room(project: &Project, asked: Option<&str>) -> Result<Option<Room>, Diagnost
     }))
 }
 
+impl Room {
+    /// Whatever the workload trains with.
+    fn target(&self) -> Target {
+        Target {
+            gpu: Some(self.gpu.clone()),
+            architecture: self.architecture.clone(),
+            simulated: self.simulated,
+            ..Target::default()
+        }
+    }
+}
+
 impl Answer<'_> {
     /// The largest batch size whose upper bound is within the GPU.
     fn largest_batch(&self) -> Option<u64> {
-        self.predictor.largest_batch(self.description, self.basis, self.room.as_ref()?.bytes as f64)
+        self.by.predictor.largest_batch(self.description, self.basis, self.room.as_ref()?.bytes as f64)
     }
 
     /// What happens on a GPU that has less than the estimate: the allocator gives back what it keeps before a step fails.
@@ -166,7 +164,7 @@ impl Answer<'_> {
         if self.prediction.footprint.bytes <= room.bytes as f64 {
             return None;
         }
-        let coefficients = self.predictor.coefficients;
+        let coefficients = self.by.predictor.coefficients;
         Some(match coefficients.footprint_within(self.description, self.batch, self.basis, room.bytes) {
             Ok(_) => "fits by the estimate only where cached memory is given back again and again, which costs time".into(),
             Err(why) => Diagnostic::from(why).what().to_string(),
@@ -207,7 +205,7 @@ impl Answer<'_> {
         lines.extend(rendered.lines().map(|line| line.trim_end().to_string()));
         let mut add = |what: &str, text: String| lines.push(format!("  {what:<13} {text}"));
         add("estimate", mib(p.footprint.bytes));
-        add("upper bound", format!("{}: {}", mib(p.upper_bytes), promise(&self.predictor.width)));
+        add("upper bound", format!("{}: {}", mib(p.upper_bytes), promise(&self.by.predictor.width)));
         if p.footprint.training_bytes < 0.99 * p.footprint.bytes {
             add("", format!("{} once the cache of the warm-up was given back", mib(p.footprint.training_bytes)));
         }
@@ -238,9 +236,14 @@ impl Answer<'_> {
 
     /// Whose prediction it is, and what it leaves out.
     fn notes(&self) -> Vec<String> {
-        let p = self.predictor;
+        let p = &self.by.predictor;
         let on = p.conditions.gpu.as_ref().map(|gpu| format!(" on {gpu}")).unwrap_or_default();
-        let mut notes = vec![format!("predicted by {}, fitted on {} {} measurements{on}", p.name, p.left_out.rows, mark(p.mark))];
+        let mut notes =
+            vec![format!("predicted by {}, fitted on {} {} measurements{on}", p.name, p.left_out.rows, p.mark.as_str())];
+        if let Some(because) = self.by.because.filter(|_| self.by.widened > 1.0) {
+            let times = number::factor(self.by.widened);
+            notes.push(format!("its intervals are {times} times as wide, as logarithms: it was {because}"));
+        }
         for reason in &self.prediction.footprint.approximate {
             notes.push(format!("approximate: {reason}"));
         }
@@ -266,7 +269,8 @@ impl Answer<'_> {
         let peers: Vec<Json> =
             self.peers.iter().map(|(peer, bytes)| json!({"estimator": peer.to_string(), "bytes": bytes})).collect();
         json!({"schema": 1, "predicted": true, "workload": self.member.workload().name, "batch_size": self.batch,
-            "settings": self.member.settings(), "predictor": p.predictor, "mark": mark(self.predictor.mark),
+            "settings": self.member.settings(), "predictor": p.predictor, "mark": self.by.predictor.mark.as_str(),
+            "widened": self.by.widened,
             "parameters": d.parameters, "flops_per_item": d.forward_flops_per_item, "kernels_per_step": d.kernels_per_step,
             "precision": d.precision, "optimizer": d.optimizer, "torch": d.torch, "memory_bytes": p.footprint.bytes,
             "upper_bytes": p.upper_bytes, "low_bytes": p.low_bytes, "high_bytes": p.high_bytes,

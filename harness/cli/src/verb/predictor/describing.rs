@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use collo_measure::{Describable, Describer, basis_of};
 use collo_predict::{Basis, Description};
-use collo_store::{Diagnostics, ExitClass};
+use collo_store::Diagnostics;
 
 use super::measurements::{Measurements, Subject, Trained};
 use crate::output;
@@ -21,7 +21,7 @@ pub fn described(describer: &Describer<'_>, all: &mut Measurements) -> Result<Ve
         if new > FEW {
             output::note(format!("{new} trainings are traced, once each: about a second of a core for one"));
         }
-    });
+    })?;
     let mut descriptions: Vec<Option<(Description, Basis)>> = all.subjects.iter().map(|_| None).collect();
     for (place, answer) in needed.into_iter().zip(answers) {
         let subject = &mut all.subjects[place];
@@ -36,7 +36,6 @@ pub fn described(describer: &Describer<'_>, all: &mut Measurements) -> Result<Ve
                 };
                 descriptions[place] = Some((description, basis));
             }
-            Err(why) if !matches!(why.class(), ExitClass::Usage | ExitClass::Machine) => return Err(why.into()),
             Err(why) => {
                 output::failure(&why.into());
                 output::warning(format!("the rows of `{}` are left out", subject.name()));

@@ -13,7 +13,7 @@ mod table;
 
 use collo_measure::predictors;
 use collo_measure::units::gib;
-use collo_predict::{Factors, Mark, Predictor, TargetDevice, WidthFrom};
+use collo_predict::{Factors, Predictor, TargetDevice, WidthFrom};
 use collo_report::document::{Align, Table};
 use serde_json::{Value as Json, json};
 
@@ -29,15 +29,6 @@ pub fn run(context: &Context<'_>, a: &args::Predictor) -> Ended {
         PredictorVerb::Show { name } => show(context, name),
         PredictorVerb::Evaluate { rows, classify } => scores::evaluate(context, rows, classify),
         PredictorVerb::Fit { rows, to } => fit::fit(context, rows, to),
-    }
-}
-
-/// Whose measurements.
-pub fn mark(mark: Mark) -> &'static str {
-    match mark {
-        Mark::Simulated => "simulated",
-        Mark::Published => "published",
-        Mark::Own => "own",
     }
 }
 
@@ -59,7 +50,7 @@ fn list(context: &Context<'_>) -> Ended {
         table.values([
             Some(name.clone()),
             Some(predictor.quantity.clone()),
-            Some(format!("{} measurements", mark(predictor.mark))),
+            Some(format!("{} measurements", predictor.mark.as_str())),
             Some(score.rows.to_string()),
             Some(percent(score.median_relative_error)),
             Some(percent(score.worst_relative_error)),
@@ -101,7 +92,7 @@ fn value(predictor: &Predictor) -> Json {
 
 /// A predictor in lines.
 fn in_full(p: &Predictor) -> String {
-    let mut lines = vec![format!("{}: {}, fitted on {} measurements", p.name, p.quantity, mark(p.mark))];
+    let mut lines = vec![format!("{}: {}, fitted on {} measurements", p.name, p.quantity, p.mark.as_str())];
     let mut add = |what: &str, text: String| lines.push(format!("  {what:<12} {text}"));
     let c = &p.coefficients;
     add(
