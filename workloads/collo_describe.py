@@ -33,6 +33,7 @@ from collo_as_gpu import as_on_a_gpu
 from collo_classifiers import build, made_for, maker
 from collo_description import summary, upper_envelope
 from collo_features import Seen, layers_of
+from collo_torch import PRECISIONS
 from collo_trace import BUFFERS, INPUT, TEMPORARY, LiveTensors, Trace
 
 PRIMES = (13, 17, 19, 23, 29)  # the first that divides no size of the model and of an item
@@ -42,7 +43,6 @@ OPTIMISERS = {
     "adamw": torch.optim.AdamW,
     "sgd": lambda parameters: torch.optim.SGD(parameters, 0.01, momentum=0.9),
 }
-PRECISIONS = {"fp32": None, "bf16": torch.bfloat16}
 
 
 class Describing:

@@ -31,6 +31,7 @@ ANSWERS = {aten._local_scalar_dense.default, aten.equal.default}
 # In the set-up a few numbers are computed that decide about the model: rates and widths of its layers. They are there.
 NUMBERED = {"arange", "linspace", "logspace", "full", "zeros", "ones", "eye", "scalar_tensor"}
 MOST_NUMBERS = 1 << 14
+OF_THE_HOST = {"prim", "profiler"}  # where a tensor is, and marks for a profiler: nothing is computed
 NO_KERNEL = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach", "_to_dense", "resize_"}
 
 
@@ -203,7 +204,7 @@ class Trace(TorchDispatchMode):
     def _count(self, function, args, kwargs, out, outputs):
         packet = function._overloadpacket
         name = packet.__name__
-        if function.is_view or name in NO_KERNEL:
+        if function.is_view or name in NO_KERNEL or function.namespace in OF_THE_HOST:
             return
         self.kernels += 1
         operations = self.operations[kind_of(name)]
@@ -215,11 +216,12 @@ class Trace(TorchDispatchMode):
                     operations.fixed_bytes += size
                 else:
                     operations.bytes_of_batch += size
+        flops = recurrent_flops(name, args)
         if packet in flop_registry:
             flops = flop_registry[packet](*args, **kwargs, out_val=out)
-            operations.flops += flops
-            if self.backward_from is None:
-                self.forward_flops += flops
+        operations.flops += flops
+        if self.backward_from is None:
+            self.forward_flops += flops
         if name == "convolution_backward" and args[10][0]:  # the gradient of its input is wanted
             gradient, given, weight, groups = args[0], args[1], args[2], args[9]
             if groups == 1 and max(weight.shape[2:], default=1) > 1:
@@ -265,6 +267,19 @@ class LiveTensors(TorchDispatchMode):
         else:
             self.fixed += size
         self.lines.add((self.fixed, self.item))
+
+
+def recurrent_flops(name, args):
+    """Of a layer from one end, which the CPU computes in one operation: its gates, of every word and of the state before it.
+
+    `args` begin with the words [T, B, C], the weights for words [gates · H, C] and those for the state [gates · H, H]. The way back
+    computes the gradients of both.
+    """
+    if not name.startswith("mkldnn_rnn_layer"):
+        return 0
+    words, for_words, for_state = args[:3]
+    forward = 2 * words.shape[0] * words.shape[1] * (for_words.numel() + for_state.numel())
+    return 2 * forward if name.endswith("backward") else forward
 
 
 def function_mode():
@@ -314,7 +329,7 @@ def kind_of(name):
     """Of an operation, by torch's name for it."""
     if "convolution" in name:
         return "convolution"
-    if name in MATMULS or "attention" in name:
+    if name in MATMULS or "attention" in name or "rnn_layer" in name:
         return "matmul"
     if "norm" in name and "foreach" not in name:
         return "normalisation"

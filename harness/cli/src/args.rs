@@ -9,6 +9,7 @@ mod predict;
 mod report;
 mod run;
 mod slurm;
+mod whatif;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,15 +25,16 @@ pub use gpu::{Doctor, Format, Mig, MigVerb, Need, Restore, Services};
 pub use import::{Import, ImportFrom};
 pub use merge::Merge;
 pub use nightly::{Nightly, Prune};
-pub use predict::{Classify, Evaluate, MemnetSplitBy, Predict, PredictFormat, Predictor, PredictorVerb};
+pub use predict::{Classify, Evaluate, Like, MemnetSplitBy, Predict, PredictFormat, PredictedQuantity, Predictor, PredictorVerb};
 pub use report::{MemberEnergy, Report, ReportFormat};
 pub use run::{Foreign, Measure, Only, Run};
 pub use slurm::{Ci, CiSystem, Slurm};
+pub use whatif::Whatif;
 
 /// Verbs by what they are for, in the order of the help page; a test compares them with the verbs that there are.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["plan", "run", "status", "restore", "slurm", "merge"]),
-    ("Predict", &["predict", "predictor"]),
+    ("Predict", &["predict", "predictor", "whatif"]),
     ("Conclude", &["report", "compare", "nightly", "ci"]),
     ("Stored", &["list", "show", "comment", "verify", "bundle", "import", "prune"]),
     ("This machine", &["doctor", "mig", "data", "workload", "init", "schema", "completions", "man"]),
@@ -118,6 +120,8 @@ pub enum Verb {
     Predict(Predict),
     /// List, show, evaluate or fit predictors
     Predictor(Predictor),
+    /// Project on paper what schedulers would do with a queue of jobs; no process runs
+    Whatif(Whatif),
     /// Combine the shards of an experiment, from several GPUs or machines, into one campaign
     Merge(Merge),
     /// Write the guideline report of a campaign

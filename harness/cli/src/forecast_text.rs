@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use collo_measure::host::Price;
 use collo_measure::{
-    CellForecast, DeviceFacts, DeviceKind, ForecastBasis, MemorySource, OutOfMemoryRisk, Plan, PlannedCell, units,
+    CellForecast, DeviceFacts, DeviceKind, ForecastBasis, ForecastSource, OutOfMemoryRisk, Plan, PlannedCell, units,
 };
 use collo_report::number;
+use collo_store::PredictorRecord;
 
 /// How long a plan will take, and where that comes from.
 pub fn forecast(plan: &Plan, facts: &DeviceFacts) -> String {
@@ -40,6 +41,10 @@ fn from(plan: &Plan, facts: &DeviceFacts) -> String {
     if shipped > 0 {
         text += &format!(", for {} from workload.toml", cells(shipped));
     }
+    let company = with(&|f| matches!(f.basis, Some(ForecastBasis::Company(_))));
+    if company > 0 {
+        text += &format!("; {} from those of their members alone, and what company is predicted to cost", cells(company));
+    }
     let members = with(&|f| matches!(f.basis, Some(ForecastBasis::Members(_))));
     if members > 0 {
         let bound = if facts.kind == DeviceKind::Gpu { ", at most" } else { "" };
@@ -54,8 +59,15 @@ pub fn costs(plan: &Plan, price: Option<&Price>) -> Option<String> {
         true => String::new(),
         false => format!(" for {known} of {} cells", plan.cells.len()),
     };
-    let measured = plan.cells.iter().filter(|c| c.forecast.energy_j.is_some()).count();
-    let energy = plan.forecast.energy_j.map(|joules| format!("{}{}", units::energy(joules), share(measured)));
+    let from = |source: ForecastSource| plan.cells.iter().filter(|c| c.forecast.energy_from == Some(source)).count();
+    let (measured, predicted) = (from(ForecastSource::Measured), from(ForecastSource::Predicted));
+    let by_prediction = match (measured, predicted) {
+        (_, 0) => String::new(),
+        (0, _) => ", predicted".into(),
+        (_, n) => format!(", of {n} predicted"),
+    };
+    let energy =
+        plan.forecast.energy_j.map(|joules| format!("{}{}{by_prediction}", units::energy(joules), share(measured + predicted)));
     let money = price.and_then(|price| {
         let (amount, known) = price_of(plan, price)?;
         Some(format!("{amount:.2} {}{}", price.currency, share(known)))
@@ -73,24 +85,18 @@ pub fn price_of(plan: &Plan, price: &Price) -> Option<(f64, usize)> {
 
 /// Whether some member's memory is predicted, so that a table says where each number comes from.
 pub fn has_predictions(plan: &Plan) -> bool {
-    plan.cells.iter().any(|c| c.forecast.memory.source == Some(MemorySource::Predicted))
+    plan.cells.iter().any(|c| c.forecast.memory.source == Some(ForecastSource::Predicted))
 }
 
 /// Where the memory comes from, where that differs, and what may run out of it.
 pub fn memory(plan: &Plan) -> Option<String> {
     let mut parts = Vec::new();
     if has_predictions(plan)
-        && let Some(predicted) = &plan.predicted
+        && let Some(by) = plan.predicted.as_ref().and_then(|predicted| predicted.predictor.as_ref())
     {
-        let by = &predicted.predictor;
-        let of = by.device.as_ref().map(|device| format!(" of {device}")).unwrap_or_default();
-        let measured = plan.cells.iter().any(|c| c.forecast.memory.source == Some(MemorySource::Measured));
+        let measured = plan.cells.iter().any(|c| c.forecast.memory.source == Some(ForecastSource::Measured));
         let measured = if measured { "m: measured alone; " } else { "" };
-        let wider = match by.widened > 1.0 {
-            true => format!(", intervals {} times as wide", number::factor(by.widened)),
-            false => String::new(),
-        };
-        parts.push(format!("{measured}p: predicted by {}, fitted on {} measurements{of}{wider}", by.name, by.fitted_on));
+        parts.push(format!("{measured}p: {}", predicted_by(by)));
     }
     let risk = |c: &&PlannedCell, readings: bool| {
         c.forecast.memory.risk.is_some_and(|risk| (risk == OutOfMemoryRisk::Readings) == readings)
@@ -113,6 +119,50 @@ pub fn memory(plan: &Plan) -> Option<String> {
         .filter_map(|member| Some((member.reason.as_deref()?, member.solo.as_str())))
         .collect();
     parts.extend(unpredicted.into_iter().map(|(reason, solo)| format!("{solo} is not predicted: {reason}")));
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn predicted_by(by: &PredictorRecord) -> String {
+    let of = by.device.as_ref().map(|device| format!(" of {device}")).unwrap_or_default();
+    let wider = match by.widened > 1.0 {
+        true => format!(", intervals {} times as wide", number::factor(by.widened)),
+        false => String::new(),
+    };
+    format!("predicted by {}, fitted on {} measurements{of}{wider}", by.name, by.fitted_on)
+}
+
+/// Whether some group's gain is known.
+pub fn has_gains(plan: &Plan) -> bool {
+    plan.cells.iter().any(|c| c.forecast.gain.is_some())
+}
+
+/// `1.35 m`, `1.2 p`: work per second relative to running in turn, and where that is from.
+pub fn gain_of(forecast: &CellForecast) -> Option<String> {
+    forecast.gain.map(|gain| format!("{} {}", number::three(gain.estimate), gain.source.letter()))
+}
+
+/// Where the gains come from, and of which groups none can be said.
+pub fn gains(plan: &Plan) -> Option<String> {
+    let mut parts = Vec::new();
+    let from = |source: ForecastSource| plan.cells.iter().any(|c| c.forecast.gain.is_some_and(|gain| gain.source == source));
+    if from(ForecastSource::Measured) {
+        parts.push("m: measured here earlier".to_string());
+    }
+    let claims = plan.predicted.as_ref();
+    if from(ForecastSource::Predicted)
+        && let Some(by) = claims.and_then(|claims| claims.company_predictor.as_ref())
+    {
+        parts.push(format!("p: {}", predicted_by(by)));
+    }
+    let unsaid = |cell: &&PlannedCell| cell.forecast.gain.is_none();
+    let reason = |cell: &PlannedCell| claims?.of_cell(&cell.record.cell)?.reason.as_deref();
+    let mut reasons = BTreeMap::<&str, Vec<String>>::new();
+    for cell in plan.cells.iter().filter(unsaid) {
+        if let Some(why) = reason(cell) {
+            reasons.entry(why).or_default().push(cell.record.cell.clone());
+        }
+    }
+    parts.extend(reasons.iter().filter_map(|(why, cells)| Some(format!("{}: not predicted, {why}", some_of(cells)?))));
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 

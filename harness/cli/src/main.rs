@@ -8,6 +8,7 @@ mod commands_text;
 mod complete;
 mod exit;
 mod forecast_text;
+mod measured;
 mod output;
 mod plan_text;
 mod progress;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Verb::Slurm(a) => verb::slurm::run(&context, a),
         Verb::Predict(a) => verb::predict::run(&context, a),
         Verb::Predictor(a) => verb::predictor::run(&context, a),
+        Verb::Whatif(a) => verb::whatif::run(&context, a),
         Verb::Merge(a) => verb::merge::run(&context, a),
         Verb::Report(a) => verb::report::run(&context, a),
         Verb::Compare(a) => verb::compare::run(&context, a),

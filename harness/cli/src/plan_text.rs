@@ -32,6 +32,9 @@ pub fn text(plan: &Plan, facts: &DeviceFacts, price: Option<&Price>, width: usiz
         if let Some(memory) = forecast_text::memory(plan) {
             text += &line("memory", &memory, lines);
         }
+        if let Some(gains) = forecast_text::gains(plan) {
+            text += &line("gain", &gains, lines);
+        }
     }
     text + &refused(plan, lines)
 }
@@ -112,9 +115,14 @@ fn cells(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
     if predicted {
         columns.splice(MEMORY..MEMORY, [("", Left), ("at most", Right)]);
     }
+    let gains = forecast_text::has_gains(plan);
+    if gains {
+        columns.insert(columns.len() - 1, ("gain", Right));
+    }
     let mut table = Table::new(&columns, 2);
     for (i, PlannedCell { record: cell, forecast, .. }) in plan.cells.iter().enumerate() {
         let time = |s: f64| format!("{}{}", if forecast.is_bound(facts.kind) { "≤ " } else { "" }, units::clock(s));
+        let from = forecast.basis.as_ref().filter(|_| gains).map_or(String::new(), |b| format!(" {}", b.source().letter()));
         let mut values = vec![
             Some((i + 1).to_string()),
             Some(cell.cell.clone()),
@@ -123,13 +131,16 @@ fn cells(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
             cell.slots.clone(),
             forecast.memory.bytes.map(units::gib),
             Some(cell.repetitions.to_string()),
-            forecast.each_s.map(time),
+            forecast.each_s.map(|s| time(s) + &from),
             forecast.total_s.map(time),
             Some(against(plan, cell)),
         ];
         if predicted {
             let source = forecast.memory.source.map(|source| source.letter().to_string());
             values.splice(MEMORY..MEMORY, [source, forecast.memory.upper_bytes.map(units::gib)]);
+        }
+        if gains {
+            values.insert(values.len() - 1, forecast_text::gain_of(forecast));
         }
         table.values(values);
     }

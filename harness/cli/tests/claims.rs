@@ -47,7 +47,8 @@ fn a_campaign_refuses_what_cannot_fit_marks_what_may_not_and_keeps_what_was_said
     machine.collo(&["run", "y", "--no-report"]).exits(0).says("large×2 naive b128 is refused");
     let campaign = machine.bench.runs_folder().find("y").expect("stored");
     let predicted = campaign.manifest().predicted.clone().expect("kept");
-    assert_eq!((predicted.predictor.name.as_str(), predicted.predictor.fitted_on.as_str()), ("simulated", "simulated"));
+    let by = predicted.predictor.as_ref().expect("predicted");
+    assert_eq!((by.name.as_str(), by.fitted_on.as_str()), ("simulated", "simulated"));
     let (runs, _) = campaign.runs().expect("readable");
     for run in runs.values().filter(|run| run.record.cell.degree > 1) {
         let cell = &run.record.cell.cell;
@@ -107,7 +108,7 @@ fn an_experiment_is_predicted_cell_by_cell_and_a_device_without_a_predictor_says
     machine.bench.write("experiments/y.toml", &short(GROUPS));
     machine.collo(&["predict", "y"]).exits(0).answers("predicted, not measured").answers("fits").answers("may run out, ");
     let value = machine.collo(&["predict", "y", "--json"]).exits(0).json();
-    assert_eq!((value["predicted"].as_bool(), value["predictor"]["name"].as_str()), (Some(true), Some("simulated")));
+    assert_eq!((value["predicted"].as_bool(), value["predictors"][0]["name"].as_str()), (Some(true), Some("simulated")));
     assert!(value["cells"][0]["members"][0]["memory"]["estimate_bytes"].as_u64() > Some(1 << 30), "{value}");
     let csv = machine.collo(&["predict", "y", "--format", "csv"]).exits(0);
     csv.answers("cell,sharing,degree,memory_bytes").answers("large×2 naive b128,naive,2,,,,").answers("refused: 2 members need");

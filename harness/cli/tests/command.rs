@@ -4,6 +4,8 @@ mod bad_input;
 mod carrying;
 mod claims;
 mod commands;
+mod company;
+mod company_claims;
 mod compare;
 mod execution;
 mod forecasts;
@@ -34,6 +36,8 @@ mod streams;
 mod support;
 mod terminal;
 mod torture;
+mod utilising;
+mod whatif;
 mod workloads;
 
 #[test]

@@ -46,7 +46,7 @@ pub struct NamedModel {
     pub classes: u32,
     /// `adam`, `adamw`, `sgd`.
     pub optimizer: String,
-    /// `fp32`, `bf16`.
+    /// `fp32`, `tf32`, `torch` (TF32 in convolutions alone), `bf16`.
     pub precision: String,
 }
 

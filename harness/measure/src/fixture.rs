@@ -127,6 +127,7 @@ pub fn claims(estimate_gib: f64, least_gib: f64) -> Predicted {
             context_runs: 0,
             approximate: Vec::new(),
         }),
+        alone: None,
         graph: None,
         reason: None,
     };
@@ -139,7 +140,15 @@ pub fn claims(estimate_gib: f64, least_gib: f64) -> Predicted {
         families: 20,
     };
     let members = vec![claim("tiny solo b32", false), claim("tiny solo b32", true)];
-    Predicted { made_utc: "2026-11-23T00:00:00Z".into(), predictor, members, marked: Vec::new() }
+    Predicted {
+        made_utc: "2026-11-23T00:00:00Z".into(),
+        predictor: Some(predictor),
+        utilisation_predictor: None,
+        company_predictor: None,
+        members,
+        cells: Vec::new(),
+        marked: Vec::new(),
+    }
 }
 
 /// The errors of an invalid experiment.

@@ -25,6 +25,7 @@ mod interrupted;
 pub mod launch;
 pub mod load;
 pub mod machine;
+mod measured;
 mod memnet;
 mod nearest;
 pub mod observe;
@@ -64,9 +65,12 @@ pub use expand::{Expanded, expand};
 pub use experiment::Experiment;
 pub use interpreters::Interpreters;
 pub use interrupted::{Noted, Stopped};
+pub use measured::{Measured, MeasuredAlone, MeasuredCell, MeasuredMember};
 pub use memnet::{MemnetAnswer, MemnetBin, MemnetOptions, MemnetResult, MemnetRow, MemnetSplit, memnet};
 pub use nearest::nearest;
-pub use plan::{CellForecast, ForecastBasis, MemoryForecast, MemorySource, OutOfMemoryRisk, Plan, PlannedCell, plan};
+pub use plan::{
+    CellForecast, ForecastBasis, ForecastSource, GainForecast, MemoryForecast, OutOfMemoryRisk, Plan, PlannedCell, plan,
+};
 pub use prepare::{Prepared, prepare};
 pub use prior::Prior;
 pub use project::Project;

@@ -2,7 +2,7 @@ use super::*;
 use crate::device::DeviceFacts;
 
 use crate::fixture::{self, a100, claims};
-use crate::plan::{ForecastBasis, MemorySource, Plan, cells_of, plan};
+use crate::plan::{ForecastBasis, ForecastSource, Plan, cells_of, plan};
 use crate::prior::Prior;
 
 const GIB: u64 = 1 << 30;
@@ -111,8 +111,8 @@ fn what_was_measured_beats_what_is_predicted() {
         (plan.refusals.len(), sources)
     };
     // Two of 25 GiB do not fit 40. One needed 16: what says otherwise refuses nothing.
-    assert_eq!(refused(&[]), (2, vec![MemorySource::Predicted]));
-    assert_eq!(refused(&solo), (0, vec![MemorySource::Measured; 3]));
+    assert_eq!(refused(&[]), (2, vec![ForecastSource::Predicted]));
+    assert_eq!(refused(&solo), (0, vec![ForecastSource::Measured; 3]));
 }
 
 #[test]

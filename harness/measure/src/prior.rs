@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use collo_store::{CellRecord, MemberSpec, Predicted, PredictedMemory};
+use collo_store::{CellRecord, MemberSpec, Predicted, PredictedCompany, PredictedMemory};
 
+use crate::measured::Measured;
 use crate::past::PastRuns;
 
 /// Beside an experiment and a device, all that a plan is made from.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prior {
     pub past: PastRuns,
+    /// What reports say of cells on this device.
+    pub measured: Measured,
     /// Absent if nothing is predicted.
     pub predicted: Option<Predicted>,
     /// Labels of cells that the campaign to be continued has: no prediction refuses them any more.
@@ -20,5 +23,20 @@ impl Prior {
     /// What is predicted of the memory of a member in a cell.
     pub fn memory_of(&self, cell: &CellRecord, member: &MemberSpec) -> Option<&PredictedMemory> {
         self.predicted.as_ref()?.of(&member.solo, &cell.mode)?.memory.as_ref()
+    }
+
+    /// The board power that is predicted of a cell, in watts.
+    pub fn power_of(&self, cell: &CellRecord) -> Option<f64> {
+        let alone = |only: &MemberSpec| self.predicted.as_ref()?.of(&only.solo, &cell.mode)?.alone.as_ref()?.power_w;
+        let power = match &cell.members[..] {
+            [only] if only.solo == cell.cell => alone(only),
+            _ => self.company_of(cell)?.power_w,
+        };
+        Some(power?.estimate)
+    }
+
+    /// What is predicted of a group.
+    pub fn company_of(&self, cell: &CellRecord) -> Option<&PredictedCompany> {
+        self.predicted.as_ref()?.of_cell(&cell.cell)?.company.as_ref()
     }
 }

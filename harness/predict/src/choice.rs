@@ -6,6 +6,7 @@ use std::fmt;
 
 use crate::conformal::Width;
 use crate::predictor::{Mark, Predictor, TargetDevice};
+use crate::quantity::Fitted;
 
 /// What is predicted for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,32 +34,45 @@ pub enum Because {
 }
 
 /// The predictor for a target.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Chosen<'a> {
-    pub predictor: &'a Predictor,
-    /// The predictor's, widened.
-    pub width: Width,
+#[derive(Debug, PartialEq)]
+pub struct Chosen<'a, P = Predictor> {
+    pub predictor: &'a P,
     /// How many times as wide it is, as logarithms.
     pub widened: f64,
     pub because: Because,
 }
 
 /// The nearest; at one distance the user's own before a published one, then the one of the most families, of the most rows.
-pub fn choose<'a>(all: impl Iterator<Item = &'a Predictor>, target: &Target) -> Option<Chosen<'a>> {
+pub fn choose<'a, P: Fitted>(all: impl Iterator<Item = &'a P>, target: &Target) -> Option<Chosen<'a, P>> {
     let served = all.filter_map(|predictor| Some((Because::of(predictor, target)?, predictor)));
-    let order = |(because, p): &(Because, &'a Predictor)| {
-        (*because, p.mark == Mark::Published, Reverse(p.width.families), Reverse(p.left_out.rows), &p.name)
+    let order = |(because, p): &(Because, &'a P)| {
+        (*because, p.mark() == Mark::Published, Reverse(p.families()), Reverse(p.rows()), p.name())
     };
     let (because, predictor) = served.min_by(|a, b| order(a).cmp(&order(b)))?;
-    let widened = predictor.widening.powi(because.steps());
-    Some(Chosen { predictor, width: predictor.width.times(widened), widened, because })
+    let widened = predictor.widening().powi(because.steps());
+    Some(Chosen { predictor, widened, because })
+}
+
+impl<P> Clone for Chosen<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for Chosen<'_, P> {}
+
+impl Chosen<'_> {
+    /// The predictor's, widened.
+    pub fn width(&self) -> Width {
+        self.predictor.width.times(self.widened)
+    }
 }
 
 impl Because {
     /// None: it may not serve the target at all.
-    fn of(predictor: &Predictor, target: &Target) -> Option<Because> {
-        let conditions = &predictor.conditions;
-        if conditions.device != target.device || (predictor.mark == Mark::Simulated) != target.simulated {
+    fn of(predictor: &impl Fitted, target: &Target) -> Option<Because> {
+        let conditions = predictor.conditions();
+        if conditions.device != target.device || (predictor.mark() == Mark::Simulated) != target.simulated {
             return None;
         }
         let same = |a: &Option<String>, b: &Option<String>| {
@@ -69,7 +83,7 @@ impl Because {
             true if same(&conditions.torch, &target.torch) => Because::SameDeviceAndTorch,
             true => Because::SameDevice,
             false if same(&conditions.architecture, &target.architecture) => Because::SameArchitecture,
-            false if predictor.mark == Mark::Published => Because::Published,
+            false if predictor.mark() == Mark::Published => Because::Published,
             false => Because::Any,
         })
     }

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::erf::erfc;
 
 use crate::json::amount;
@@ -27,6 +28,8 @@ pub enum WidthFrom {
     Families,
     /// From the published jobs, since there were too few families; or from what these show, if that is more.
     Published,
+    /// From the spread of few families: Student's t of so many, as if they were normal.
+    Spread,
 }
 
 /// 95 % of measurements are below `estimate · exp(upper_log)`, and 95 % within `estimate · exp(±two_sided_log)`.
@@ -41,6 +44,14 @@ pub struct Width {
     /// Of the residuals.
     pub families: usize,
     pub rows: usize,
+}
+
+/// An estimate of whatever unit, and what 95 % of measurements are meant to be between.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    pub estimate: f64,
+    pub low: f64,
+    pub high: f64,
 }
 
 /// The bounds of an estimate.
@@ -80,10 +91,39 @@ impl Width {
         }
     }
 
+    /// From the rows' own families if there are enough, else from their spread. None: there is only one.
+    pub fn of_spread(residuals: &[Residual]) -> Option<Width> {
+        if let Some(width) = Width::by_family(residuals) {
+            return Some(width);
+        }
+        let by_family = families(residuals);
+        let student = StudentsT::new(0.0, 1.0, by_family.len().checked_sub(1)? as f64).ok()?;
+        let square = |rows: &Vec<f64>| rows.iter().map(|row| row * row).sum::<f64>() / rows.len() as f64;
+        let spread = (by_family.values().map(square).sum::<f64>() / by_family.len() as f64).sqrt();
+        let times = |share: f64| (student.inverse_cdf(share) * spread).min(WIDEST_LOG);
+        Some(Width {
+            upper_log: times(COVERAGE),
+            two_sided_log: times(0.5 + COVERAGE / 2.0),
+            from: WidthFrom::Spread,
+            families: by_family.len(),
+            rows: residuals.len(),
+        })
+    }
+
     /// So many times as wide, up to the widest that a file may have.
     pub fn times(self, factor: f64) -> Width {
         let wider = |log: f64| (log * factor).min(WIDEST_LOG.max(log));
         Width { upper_log: wider(self.upper_log), two_sided_log: wider(self.two_sided_log), ..self }
+    }
+
+    /// As a file may have it.
+    pub fn check(&self) -> Result<(), String> {
+        for (what, value) in [("upper_log", self.upper_log), ("two_sided_log", self.two_sided_log)] {
+            if !(0.0..=WIDEST_LOG).contains(&value) {
+                return Err(format!("`{what}` is {value}, not from 0 to {WIDEST_LOG}"));
+            }
+        }
+        Ok(())
     }
 
     /// None: too few families.
@@ -100,6 +140,17 @@ impl Width {
             families: by_family.len(),
             rows: residuals.len(),
         })
+    }
+}
+
+impl Interval {
+    /// As far to either side, as logarithms.
+    pub fn around(estimate: f64, two_sided_log: f64) -> Interval {
+        Interval { estimate, low: estimate * (-two_sided_log).exp(), high: estimate * two_sided_log.exp() }
+    }
+
+    pub fn contains(&self, measured: f64) -> bool {
+        (self.low..=self.high).contains(&measured)
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::conformal::{Bounds, Residual, Width};
 use crate::covariance::Covariance;
 use crate::fit::{Unfit, fit_absolute};
+use crate::folds::Folds;
 use crate::memory::Coefficients;
 use crate::predictor::LeftOut;
 
@@ -77,15 +78,13 @@ pub struct MemoryFit {
     pub left_out: Vec<Scored>,
 }
 
-/// More families than this are left out some at a time.
-const MOST_FITS: usize = 40;
 /// Without one of them there are still as many as coefficients.
 pub const FEWEST_TO_FIT: usize = 4;
 
 /// Coefficients, and bounds from what they miss on families left out.
 pub fn fit_memory(rows: &[MeasuredRow]) -> Result<MemoryFit, Unfit> {
     check(rows)?;
-    let (folds, families) = (Folds::of(rows), by_family(rows));
+    let (folds, families) = (folds(rows), by_family(rows));
     if (1..FEWEST_TO_FIT).contains(&families.len()) {
         return Err(Unfit::TooFewFamilies { families: families.len(), needed: FEWEST_TO_FIT });
     }
@@ -97,8 +96,8 @@ pub fn fit_memory(rows: &[MeasuredRow]) -> Result<MemoryFit, Unfit> {
 /// family alone its rows are left out one by one.
 pub fn fit_context(rows: &[MeasuredRow], known: Coefficients) -> Result<MemoryFit, Unfit> {
     check(rows)?;
-    let folds = match Folds::of(rows) {
-        Err(Unfit::OneFamily) => Folds::one_by_one(rows),
+    let folds = match folds(rows) {
+        Err(Unfit::OneFamily) => Folds::one_by_one(rows.len()),
         folds => folds?,
     };
     // Of one row alone nothing is left to learn from.
@@ -111,7 +110,7 @@ fn left_out(
     folds: &Folds,
     fit: impl Fn(&[MeasuredRow]) -> Result<Coefficients, Unfit>,
 ) -> Result<MemoryFit, Unfit> {
-    let estimates = folds.estimates(rows, &fit)?;
+    let estimates = estimates(folds, rows, &fit)?;
     let residual = |(row, estimate): (&MeasuredRow, &f64)| Residual {
         family: row.family.clone(),
         log_ratio: (row.measured_bytes / estimate).ln(),
@@ -130,7 +129,7 @@ fn left_out(
 /// Each row by known coefficients of which only the context was fitted again, without the row's family, in a width that is given.
 pub fn refit_context(rows: &[MeasuredRow], known: Coefficients, width: Width) -> Result<Vec<Scored>, Unfit> {
     check(rows)?;
-    let estimates = Folds::of(rows)?.estimates(rows, |others| context(others, known))?;
+    let estimates = estimates(&folds(rows)?, rows, |others| context(others, known))?;
     Ok(rows.iter().zip(estimates).map(|(row, estimate)| row.scored(estimate, width)).collect())
 }
 
@@ -171,48 +170,20 @@ fn by_family(rows: &[MeasuredRow]) -> Vec<Vec<MeasuredRow>> {
     families.into_values().collect()
 }
 
-/// Which rows are left out together: those of a family, with many families those of several.
-struct Folds {
-    of_row: Vec<usize>,
-    count: usize,
+fn folds(rows: &[MeasuredRow]) -> Result<Folds, Unfit> {
+    Folds::of(&rows.iter().map(|row| row.family.as_str()).collect::<Vec<_>>())
 }
 
-impl Folds {
-    fn of(rows: &[MeasuredRow]) -> Result<Folds, Unfit> {
-        let mut families: Vec<&str> = rows.iter().map(|row| row.family.as_str()).collect();
-        families.sort_unstable();
-        families.dedup();
-        let count = families.len().min(MOST_FITS);
-        match families.len() {
-            0 => Err(Unfit::TooFewRows { rows: 0, columns: 1 }),
-            1 => Err(Unfit::OneFamily),
-            _ => {
-                let fold = |row: &MeasuredRow| families.partition_point(|family| *family < row.family.as_str()) % count;
-                Ok(Folds { of_row: rows.iter().map(fold).collect(), count })
-            }
-        }
-    }
-
-    fn one_by_one(rows: &[MeasuredRow]) -> Folds {
-        let count = rows.len().min(MOST_FITS);
-        Folds { of_row: (0..rows.len()).map(|row| row % count).collect(), count }
-    }
-
-    fn others<T: Clone>(&self, all: &[T], fold: usize) -> Vec<T> {
-        all.iter().zip(&self.of_row).filter(|(_, of)| **of != fold).map(|(one, _)| one.clone()).collect()
-    }
-
-    /// In bytes, each row by coefficients from the rows of the other folds.
-    fn estimates(
-        &self,
-        rows: &[MeasuredRow],
-        fit: impl Fn(&[MeasuredRow]) -> Result<Coefficients, Unfit>,
-    ) -> Result<Vec<f64>, Unfit> {
-        let fits: Result<Vec<Coefficients>, Unfit> = (0..self.count).map(|fold| fit(&self.others(rows, fold))).collect();
-        let fits = fits?;
-        let estimate = |(row, &fold): (&MeasuredRow, &usize)| fits[fold].bytes(row.held_bytes, row.workspace_bytes);
-        Ok(rows.iter().zip(&self.of_row).map(estimate).collect())
-    }
+/// In bytes, each row by coefficients from the rows of the other folds.
+fn estimates(
+    folds: &Folds,
+    rows: &[MeasuredRow],
+    fit: impl Fn(&[MeasuredRow]) -> Result<Coefficients, Unfit>,
+) -> Result<Vec<f64>, Unfit> {
+    let fits: Result<Vec<Coefficients>, Unfit> = (0..folds.count).map(|fold| fit(&folds.others(rows, fold))).collect();
+    let fits = fits?;
+    let estimate = |(row, &fold): (&MeasuredRow, &usize)| fits[fold].bytes(row.held_bytes, row.workspace_bytes);
+    Ok(rows.iter().zip(&folds.of_row).map(estimate).collect())
 }
 
 impl MeasuredRow {
@@ -288,7 +259,7 @@ impl BoundScore {
 }
 
 /// Between the two nearest where it falls between them. None: there are no values.
-fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
+pub fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let at = share * values.len().checked_sub(1)? as f64;
     let (below, above) = (values[at.floor() as usize], values[at.ceil() as usize]);

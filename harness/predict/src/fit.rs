@@ -103,7 +103,7 @@ struct Edge {
     slope: f64,
 }
 
-type Matrix = Vec<Vec<f64>>;
+pub type Matrix = Vec<Vec<f64>>;
 
 impl Corner {
     /// The inverse at the best corner, and its planes.
@@ -199,12 +199,12 @@ impl Corner {
     }
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 /// By Gauss and Jordan with pivots. None: the planes do not meet in one point.
-fn invert(mut matrix: Matrix) -> Option<Matrix> {
+pub fn invert(mut matrix: Matrix) -> Option<Matrix> {
     let size = matrix.len();
     let unit = |i: usize| (0..size).map(|j| f64::from(u8::from(i == j))).collect::<Vec<f64>>();
     let mut inverse: Matrix = (0..size).map(unit).collect();

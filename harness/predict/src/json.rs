@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use collo_store::{Diagnostic, Source};
-use serde::{Deserialize, Deserializer, de::DeserializeOwned, de::Error};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned, de::Error};
 
 /// A kind of file: its name, `a description`, and what to do about a bad one.
 pub struct Kind {
@@ -23,6 +23,12 @@ pub fn read<T: DeserializeOwned>(source: &Arc<Source>, kind: &Kind) -> Result<T,
         let at = (start + column.saturating_sub(1)).min(text.len());
         Diagnostic::new(format!("not {}: {reason}", kind.name)).at(source, at..at + 1).hint(kind.way_out)
     })
+}
+
+/// As files of ours stand: indented, with a newline at the end.
+pub fn to_text(value: &impl Serialize) -> String {
+    let text = serde_json::to_string_pretty(value).expect("numbers and texts only");
+    format!("{text}\n")
 }
 
 /// The schema of a file, before anything else of it is read.

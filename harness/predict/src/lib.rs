@@ -1,12 +1,13 @@
 //! What a training will need of a GPU, before it has run. Pure: no process, no device, no clock, no printing.
 //!
-//! In: a description of a member's training step, traced without a GPU; a predictor file. Out: bytes with bounds; the estimators
-//! of the literature on the same description, for comparison; how well each of them did on measured rows.
+//! In: a description of a member's training step, traced without a GPU; a predictor file. Out: bytes, percentages and seconds with
+//! bounds; the estimators of the literature on the same description, for comparison; how well each of them did on measured rows.
 //!
 //! ```text
 //! description ──replay──▶ reserved bytes ──predictor──▶ estimate, upper bound
 //!             └─peers──▶ Horus, FakeTensor, DeepSpeed
 //! measured rows ──fit──▶ coefficients ──conformal──▶ widths ──▶ predictor file
+//! description, card ──utilisation──▶ SM active, DRAM active, power, step time
 //! predictor files ──choose──▶ the one for a device, its intervals widened
 //! ```
 
@@ -15,21 +16,32 @@
 mod allocator;
 mod bins;
 mod choice;
+mod company;
 mod conformal;
 mod covariance;
 mod description;
 mod evaluate;
 mod fit;
+mod folds;
 mod json;
+mod linear;
 mod memory;
 mod peers;
 mod predictor;
 pub mod published;
+mod quantity;
 mod seeded;
+pub mod utilisation;
 
 pub use bins::{BinScore, CommonestBin};
 pub use choice::{Because, Chosen, Target, choose};
-pub use conformal::{Bounds, FEWEST_FAMILIES, Residual, Width, WidthFrom, probability_above};
+pub use company::{
+    Alone, Assumed, CompanyFit, CompanyLeftOut, CompanyMode, CompanyModes, CompanyPeer, CompanyPrediction, CompanyPredictor,
+    CompanyScore, Extrapolated, FEWEST_GROUPS, ForestFit, GroupEstimate, GroupQuantities, Impossible, Law, LeftOutBy,
+    MeasuredGroup, MeasuredMember, ModeFit, NotPredicted, PairTimes, Serves, Slice, SliceFit, SliceLaw, StoredForest, Together,
+    Unseen, Widths, fit_company, fit_slices, score_company,
+};
+pub use conformal::{Bounds, FEWEST_FAMILIES, Interval, Residual, Width, WidthFrom, probability_above};
 pub use covariance::Covariance;
 pub use description::{Allocation, Description, FakeTensorLine, Generated, Layer, ModelFeatures, OperationCost, Workspace};
 pub use evaluate::{
@@ -39,6 +51,8 @@ pub use fit::Unfit;
 pub use memory::{Basis, Coefficients, DoesNotFit, Footprint, NotReplayed, Part, Peaks, Replay, replay, replay_within};
 pub use peers::{DeepSpeed, Peer};
 pub use predictor::{Conditions, Factors, LeftOut, Mark, Prediction, Predictor, TargetDevice};
+pub use quantity::{AnyPredictor, Fitted, Quantity};
+pub use utilisation::UtilisationPredictor;
 
 /// The schema of predictor files that this build writes, and the newest that it reads. The first had no `covariance`, `widening` and
 /// `device`.

@@ -7,11 +7,12 @@ use collo_store::{Diagnostic, Source};
 use serde::{Deserialize, Serialize};
 
 use crate::PREDICTOR_SCHEMA;
-use crate::conformal::{Bounds, WIDEST_LOG, Width};
+use crate::conformal::{Bounds, Width};
 use crate::covariance::Covariance;
 use crate::description::Description;
 use crate::json::{self, Kind};
 use crate::memory::{Basis, Coefficients, Footprint};
+use crate::quantity::{Fitted, Quantity};
 
 /// As in the file; what is absent was not known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -155,9 +156,11 @@ pub struct Prediction {
     pub least_bytes: f64,
 }
 
-const KIND: Kind = Kind { name: "a predictor", way_out: "fit it again, or restore the file", newest_schema: PREDICTOR_SCHEMA };
+/// Of a predictor file that is not as it should be.
+pub const WAY_OUT: &str = "fit it again, or restore the file";
+const KIND: Kind = Kind { name: "a predictor", way_out: WAY_OUT, newest_schema: PREDICTOR_SCHEMA };
 /// With a larger one the first step back would leave nothing said.
-const MOST_WIDENING: f64 = 10.0;
+pub const MOST_WIDENING: f64 = 10.0;
 /// Beyond this a coefficient is no multiple of bytes that a step needs.
 const LARGEST_FACTOR: f64 = 100.0;
 /// A context of more than 64 GiB is none.
@@ -199,13 +202,10 @@ impl Predictor {
 
     fn check(&self) -> Result<(), String> {
         let Coefficients { context_bytes, per_reserved_byte, per_workspace_byte } = self.coefficients;
-        let Width { upper_log, two_sided_log, .. } = self.width;
         for (what, value, most) in [
             ("context_bytes", context_bytes, LARGEST_CONTEXT_BYTES),
             ("per_reserved_byte", per_reserved_byte, LARGEST_FACTOR),
             ("per_workspace_byte", per_workspace_byte, LARGEST_FACTOR),
-            ("upper_log", upper_log, WIDEST_LOG),
-            ("two_sided_log", two_sided_log, WIDEST_LOG),
         ] {
             if !(0.0..=most).contains(&value) {
                 return Err(format!("`{what}` is {value}, not from 0 to {most}"));
@@ -214,9 +214,8 @@ impl Predictor {
         if per_reserved_byte == 0.0 {
             return Err("`per_reserved_byte` is 0, so it would be the same for every workload".into());
         }
-        if !(1.0..=MOST_WIDENING).contains(&self.widening) {
-            return Err(format!("`widening` is {}, not from 1 to {MOST_WIDENING}", self.widening));
-        }
+        self.width.check()?;
+        check_widening(self.widening)?;
         self.covariance.as_ref().map_or(Ok(()), Covariance::check)?;
         if self.name.is_empty() {
             return Err("`name` is empty".into());
@@ -272,11 +271,47 @@ impl Predictor {
         }
         Some(low)
     }
+}
 
-    /// As it stands in its file.
-    pub fn to_text(&self) -> String {
-        let text = serde_json::to_string_pretty(self).expect("numbers and texts only");
-        format!("{text}\n")
+impl Fitted for Predictor {
+    fn quantity(&self) -> Quantity {
+        Quantity::Memory
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn conditions(&self) -> &Conditions {
+        &self.conditions
+    }
+
+    fn mark(&self) -> Mark {
+        self.mark
+    }
+
+    fn families(&self) -> usize {
+        self.width.families
+    }
+
+    fn rows(&self) -> usize {
+        self.left_out.rows
+    }
+
+    fn widening(&self) -> f64 {
+        self.widening
+    }
+
+    fn to_text(&self) -> String {
+        json::to_text(self)
+    }
+}
+
+/// Of predictors of every quantity.
+pub fn check_widening(widening: f64) -> Result<(), String> {
+    match (1.0..=MOST_WIDENING).contains(&widening) {
+        true => Ok(()),
+        false => Err(format!("`widening` is {widening}, not from 1 to {MOST_WIDENING}")),
     }
 }
 

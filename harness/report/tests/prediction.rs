@@ -11,7 +11,7 @@ use collo_report::export::{Format, export};
 use collo_report::{Holds, Report, json, terminal, terminal_cell, write};
 use collo_store::{Outcome, Predicted};
 use support::Fixture;
-use support::predictions::{by, card, marking, member, predicted, unknown};
+use support::predictions::{by, card, in_company, marking, member, predicted, unknown};
 use support::study::analysed;
 
 /// As it is, for the tests that only read it.
@@ -34,8 +34,6 @@ fn the_section_scores_each_claim_and_says_who_made_it() {
     let places = ["\n## Memory", "\n## Predicted and measured", "\n## Energy and power"].map(|title| text.find(title));
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
     insta::assert_snapshot!(section(&text).unwrap(), @r"
-
-
     **open** · Memory was within 5 % of its prediction in 7 of 9 cells, 1 interval missed; `medium×2 mps b32` is furthest, 1.30 times its prediction. The plan had marked 1 of 1 cell that ran out of memory, and 1 that completed. Fewer than 20 are too few to judge 95 % intervals.
 
     | quantity | compared | median error % | bias % | inside 95 % interval | above upper bound | predicted too low |
@@ -61,7 +59,7 @@ fn the_section_scores_each_claim_and_says_who_made_it() {
     | large×2 mps b32 | large | 20.7 | \[18.5, 23.1\] | 23.1 |  |  | its memory was not read |  | valid |
     | foreign solo b32 | foreign |  |  |  |  |  | its script does not use `collo_torch`, so it cannot be described |  | valid |
 
-    - Predicted 2026-11-20 18:42:09 UTC by `published-a100`, fitted on published measurements of `NVIDIA A100-SXM4-40GB`, none of them made by collo.
+    - Predicted 2026-11-20 18:42:09 UTC by `published-a100`, fitted on published measurements of `NVIDIA A100-SXM4-40GB`, none of them made by collo: memory.
     - Its intervals have their width from 6 architectures, too few to promise a share; as logarithms they are 1.5 times as wide, because it was fitted under other conditions.
     - What a process holds outside its allocator was measured here before, in up to 4 stored runs, for 3 of 5 predictions.
     - `large×2 naive b32` is not compared: it ran out of memory.
@@ -179,7 +177,7 @@ fn simulated_predictions_are_labelled_as_the_rest_of_the_page() {
     let mut fixture = predicted();
     fixture.device.simulated = true;
     if let Some(predicted) = &mut fixture.predicted {
-        predicted.predictor.fitted_on = "simulated".into();
+        predicted.predictor.as_mut().unwrap().fitted_on = "simulated".into();
     }
     let reports = tempfile::tempdir().unwrap();
     let written = write(&analysed(&fixture), reports.path()).unwrap();
@@ -222,7 +220,7 @@ fn report_json_has_the_claims_of_every_member_by_its_schema() {
     let schema = jsonschema::validator_for(&collo_report::json_schema()).unwrap();
     let wrong: Vec<String> = schema.iter_errors(&report).map(|e| format!("{}: {e}", e.instance_path)).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(report["predicted"]["predictor"], "published-a100");
+    assert_eq!(report["predicted"]["memory"]["name"], "published-a100");
     let member = |cell: &str| {
         let cells = report["cells"].as_array().unwrap();
         cells.iter().find(|c| c["cell"] == cell).unwrap()["members"][0]["predicted"].clone()
@@ -293,4 +291,80 @@ fn on_a_cpu_resident_memory_is_compared_and_what_is_approximate_is_said() {
     );
     assert!(section.contains("\n- 1 prediction: no exact replay, compiled steps.\n"), "{section}");
     assert!(section.contains("is the predictor's: no stored run had measured it here."), "{section}");
+}
+
+/// Pairs of `small` were predicted well, `medium` under naive sharing was slowed down more than predicted, and of the groups of four more
+/// is claimed than was measured before.
+fn in_groups() -> Fixture {
+    let mut fixture = predicted();
+    let claims = fixture.predicted.take().unwrap();
+    fixture.predicted = Some(in_company(
+        claims,
+        &[
+            ("small×2 naive b32", Ok(&[1.4, 1.4])),
+            ("small×4 naive b32", Ok(&[2.2, 2.2, 2.2, 2.2])),
+            ("medium×2 naive b32", Ok(&[1.1, 1.1])),
+            ("medium×2 mps b32", Err("the predictor has no coefficients for mps")),
+        ],
+    ));
+    fixture
+}
+
+#[test]
+fn what_company_costs_is_scored_beside_memory_and_says_what_it_was_made_from() {
+    let text = markdown(&analysed(&in_groups()));
+    let section = section(&text).unwrap();
+    let rows: Vec<&str> = section
+        .lines()
+        .filter(|line| ["slowdown", "STP", "fairness"].iter().any(|q| line.starts_with(&format!("| {q} "))))
+        .collect();
+    insta::assert_snapshot!(rows.join("\n"), @"
+    | slowdown | 3 | 0.3 | +0.3 | 2 of 3 | – | 3 of 3 |
+    | STP | 3 | 0.4 | −0.4 | 2 of 3 | – | 0 of 3 |
+    | fairness | 3 | 0.8 | −0.8 | 3 of 3 | – | 0 of 3 |
+    ");
+    let notes: Vec<&str> = section
+        .lines()
+        .filter(|line| {
+            line.starts_with("- ")
+                && (line.contains("own-company")
+                    || line.contains("extrapolated")
+                    || line.contains("company")
+                    || line.contains("coefficients"))
+        })
+        .collect();
+    insta::assert_snapshot!(notes.join("\n"), @"
+    - Predicted 2026-11-20 18:42:09 UTC by `own-company`, fitted on published measurements of `NVIDIA A100-SXM4-40GB`, none of them made by collo: slowdown, STP, throughput gain, fairness.
+    - What company costs was predicted from members that had been measured alone.
+    - 1 group: extrapolated, no group of more than 2 was measured.
+    - `medium×2 mps b32` is not compared: the predictor has no coefficients for mps.
+    ");
+    assert!(section.contains("plots/prediction-slowdown.svg") && section.contains("plots/prediction-stp.svg"), "{section}");
+}
+
+#[test]
+fn a_guideline_says_whether_groups_gave_what_was_predicted() {
+    let report = analysed(&in_groups());
+    let guideline = report.guideline("prediction-company").unwrap();
+    insta::assert_snapshot!(guideline.finding, @"Throughput gain was within 5 % of its prediction in 2 of 3 cells, 1 interval missed; `medium×2 naive b32` is furthest, 0.785 times its prediction. Fewer than 20 are too few to judge 95 % intervals.");
+    assert!(REPORT.guideline("prediction-company").is_none(), "nothing was predicted of groups");
+}
+
+#[test]
+fn a_group_has_its_claim_in_json_and_in_the_data_set() {
+    let report = analysed(&in_groups());
+    let json = json(&report);
+    let schema = jsonschema::validator_for(&collo_report::json_schema()).unwrap();
+    assert!(schema.is_valid(&json));
+    assert_eq!(json["predicted"]["company"]["name"], "own-company");
+    let cell = |label: &str| json["cells"].as_array().unwrap().iter().find(|c| c["cell"] == label).unwrap()["predicted"].clone();
+    assert_eq!(cell("small×2 naive b32")["company"]["slowdowns"][1]["estimate"], 1.4);
+    assert_eq!(cell("medium×2 mps b32")["reason"], "the predictor has no coefficients for mps");
+    assert!(cell("small solo b32").is_null(), "a member alone has no company");
+    let text = export(&report, Format::Dataset).unwrap();
+    let rows: Vec<BTreeMap<String, String>> = csv::Reader::from_reader(&*text).deserialize().map(|row| row.unwrap()).collect();
+    let of = |label: &str| rows.iter().find(|row| row["cell"] == label).unwrap();
+    let pair = of("small×2 naive b32");
+    assert_eq!((pair["predicted_slowdown"].as_str(), pair["predicted_company_by"].as_str()), ("1.4", "own-company"));
+    assert!(of("medium×2 mps b32")["predicted_slowdown"].is_empty() && of("small solo b32")["predicted_stp"].is_empty());
 }

@@ -44,6 +44,7 @@ mod runs;
 mod shape;
 mod shard;
 mod sharing;
+mod shuffle;
 mod surroundings;
 mod tables;
 pub mod text;
@@ -72,7 +73,10 @@ pub use merge::{MergeDifference, MergeScope, differences, merge};
 pub use names::last_part;
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
 pub use place::{place_file, replace_file, sweep};
-pub use predicted::{GraphNumbers, MarkedCell, Predicted, PredictedMember, PredictedMemory, PredictorRecord};
+pub use predicted::{
+    AloneFrom, GraphNumbers, MarkedCell, Predicted, PredictedAlone, PredictedCell, PredictedCompany, PredictedMember,
+    PredictedMemory, PredictedValue, PredictorRecord,
+};
 pub use progress::Progress;
 pub use recorded::Recorded;
 pub use reference::Reference;
@@ -84,6 +88,7 @@ pub use run::{
 pub use runs::Runs;
 pub use shard::{Origin, Shard};
 pub use sharing::Sharing;
+pub use shuffle::Shuffle;
 pub use surroundings::Surroundings;
 pub use tables::{
     EpochRecord, Readings, RequestRecord, Sample, SampleSeries, SampleWriter, read_epochs, read_requests, read_samples,

@@ -1,7 +1,13 @@
 //! What was predicted of the members of a campaign before it ran, and which cells its plan marked: claims with a date, never made
 //! again.
 
+mod alone;
+mod cell;
+
 use serde::{Deserialize, Serialize};
+
+pub use alone::{PredictedAlone, PredictedValue};
+pub use cell::{AloneFrom, PredictedCell, PredictedCompany};
 
 use crate::{CellRecord, PlanRecord, Sharing};
 
@@ -10,9 +16,19 @@ use crate::{CellRecord, PlanRecord, Sharing};
 pub struct Predicted {
     /// `2026-11-20T18:42:09Z`.
     pub made_utc: String,
-    pub predictor: PredictorRecord,
+    /// That of memory; absent if none serves the device.
+    pub predictor: Option<PredictorRecord>,
+    /// That of what members do alone; absent if none serves the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilisation_predictor: Option<PredictorRecord>,
+    /// That of what company costs; absent if none serves the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub company_predictor: Option<PredictorRecord>,
     /// One for each distinct member in each way of having a context.
     pub members: Vec<PredictedMember>,
+    /// Groups; empty without a predictor of company.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<PredictedCell>,
     /// The cells that may run out of memory, as the plan said.
     #[serde(default)]
     pub marked: Vec<MarkedCell>,
@@ -52,6 +68,9 @@ pub struct PredictedMember {
     pub mps: bool,
     /// Absent if it could not be predicted.
     pub memory: Option<PredictedMemory>,
+    /// What it does alone on the whole device; absent if it could not be predicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<PredictedAlone>,
     /// The numbers of its computation graph; absent if it could not be described.
     pub graph: Option<GraphNumbers>,
     /// Why something is absent.
@@ -113,6 +132,16 @@ impl Predicted {
         self.members.iter().find(|member| member.solo == solo && member.mps == mps)
     }
 
+    /// Of a group, by its label.
+    pub fn of_cell(&self, label: &str) -> Option<&PredictedCell> {
+        self.cells.iter().find(|cell| cell.cell == label)
+    }
+
+    /// The predictors that made the claims.
+    pub fn predictors(&self) -> impl Iterator<Item = &PredictorRecord> {
+        [&self.predictor, &self.utilisation_predictor, &self.company_predictor].into_iter().flatten()
+    }
+
     fn is_marked(&self, cell: &str) -> bool {
         self.marked.iter().any(|marked| marked.cell == cell)
     }
@@ -138,6 +167,16 @@ impl Predicted {
         known.members.extend(new);
         let new: Vec<MarkedCell> = more.marked.iter().filter(|marked| !known.is_marked(&marked.cell)).cloned().collect();
         known.marked.extend(new);
+        let new: Vec<PredictedCell> = more.cells.iter().filter(|cell| known.of_cell(&cell.cell).is_none()).cloned().collect();
+        known.cells.extend(new);
+        // A predictor that made no claim before is the one of the new ones.
+        for (mine, its) in [
+            (&mut known.predictor, &more.predictor),
+            (&mut known.utilisation_predictor, &more.utilisation_predictor),
+            (&mut known.company_predictor, &more.company_predictor),
+        ] {
+            *mine = mine.take().or_else(|| its.clone());
+        }
     }
 
     /// What it says of members, in their way of having a context, and of cells that a plan lacks; none if it has them all.
@@ -146,10 +185,12 @@ impl Predicted {
             let cells = plan.cells.iter().filter(|cell| cell.mode.mps == of.mps);
             cells.flat_map(|cell| &cell.members).any(|member| member.solo == of.solo)
         };
-        let has_cell = |marked: &MarkedCell| plan.cells.iter().any(|cell| cell.cell == marked.cell);
+        let has_cell = |label: &str| plan.cells.iter().any(|cell| cell.cell == label);
         let members: Vec<PredictedMember> = self.members.iter().filter(|member| !has_member(member)).cloned().collect();
-        let marked: Vec<MarkedCell> = self.marked.iter().filter(|marked| !has_cell(marked)).cloned().collect();
-        (!members.is_empty() || !marked.is_empty()).then(|| Predicted { members, marked, ..self.clone() })
+        let marked: Vec<MarkedCell> = self.marked.iter().filter(|marked| !has_cell(&marked.cell)).cloned().collect();
+        let cells: Vec<PredictedCell> = self.cells.iter().filter(|cell| !has_cell(&cell.cell)).cloned().collect();
+        let has_more = !members.is_empty() || !marked.is_empty() || !cells.is_empty();
+        has_more.then(|| Predicted { members, marked, cells, ..self.clone() })
     }
 }
 
@@ -174,21 +215,29 @@ mod tests {
             optimizer: "Adam".into(),
             torch: "2.14.1".into(),
         };
-        PredictedMember { solo: solo.into(), mps, memory: None, graph: Some(graph), reason: None }
+        PredictedMember { solo: solo.into(), mps, memory: None, alone: None, graph: Some(graph), reason: None }
     }
 
     fn predicted(members: Vec<PredictedMember>, marked: &[&str]) -> Predicted {
-        let predictor = PredictorRecord {
+        let predictor = Some(PredictorRecord {
             name: "mine".into(),
             sha256: String::new(),
             fitted_on: "own".into(),
             device: None,
             widened: 1.0,
             families: 20,
-        };
+        });
         let mark = |cell: &&str| MarkedCell { cell: cell.to_string(), probability: Some(0.5) };
         let marked = marked.iter().map(mark).collect();
-        Predicted { made_utc: "2026-11-20T18:42:09Z".into(), predictor, members, marked }
+        Predicted {
+            made_utc: "2026-11-20T18:42:09Z".into(),
+            predictor,
+            utilisation_predictor: None,
+            company_predictor: None,
+            members,
+            cells: Vec::new(),
+            marked,
+        }
     }
 
     /// With members of which these are the solo cells.

@@ -47,9 +47,9 @@ fn test_files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A file whose tests trace training steps in the testing process itself: autograd then has threads there, without which the forks of
+/// Files whose tests trace training steps in the testing process itself: autograd then has threads there, without which the forks of
 /// other tests cannot train, and torch has locks that forks of its own would wait for.
-const BY_ITSELF: &str = "test_describe.py";
+const BY_THEMSELVES: [&str; 2] = ["test_describe.py", "test_flops.py"];
 
 /// All files of tests, dealt out in shares of about equal length: most tests wait for one process, so a core each has its own share.
 fn shares() -> Vec<Vec<String>> {
@@ -57,7 +57,8 @@ fn shares() -> Vec<Vec<String>> {
     let on_a_gpu = |path: &Path| path.parent().is_some_and(|folder| folder.ends_with("gpu"));
     let bytes = |path: &PathBuf| fs_err::metadata(path).map_or(0, |m| m.len()) / if on_a_gpu(path) { 4 } else { 1 };
     let files = test_files(&support::checkout().join("workloads/tests"));
-    let (alone, mut files): (Vec<_>, Vec<_>) = files.into_iter().partition(|path| path.ends_with(BY_ITSELF));
+    let (alone, mut files): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|path| BY_THEMSELVES.iter().any(|alone| path.ends_with(alone)));
     files.sort_by_key(|path| std::cmp::Reverse(bytes(path)));
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get()).min(4);
     let mut shares = vec![(0, Vec::new()); cores];

@@ -68,6 +68,11 @@ pub enum PredictorVerb {
         rows: Evaluate,
         #[command(flatten)]
         classify: Classify,
+        /// Of company: score this predictor as it is, instead of fits that have not seen the families of a group
+        #[arg(long, value_name = "PREDICTOR")]
+        predictor: Option<String>,
+        #[command(flatten)]
+        like: Like,
     },
     /// Fit a predictor on measurements, and write it to a file
     Fit {
@@ -76,6 +81,9 @@ pub enum PredictorVerb {
         /// The file to write, as in predictors/mine.json
         #[arg(long, value_name = "FILE")]
         to: PathBuf,
+        /// Of company: keep the law alone, without the rows that a forest grows from
+        #[arg(long)]
+        law: bool,
     },
 }
 
@@ -83,9 +91,13 @@ pub enum PredictorVerb {
 #[group(skip)] // the verb's own group has this name
 pub struct Evaluate {
     /// Stored campaigns, as `collo report` names them; tables FILE.csv or FILE.parquet, of `collo report --format dataset` or with the
-    /// columns workload or model, batch_size, memory_bytes, measured_by; or `published:estimators`
+    /// columns workload or model, batch_size, memory_bytes, measured_by (of utilisation sm_active_ratio …; of company a table of pairs and one of profiles);
+    /// or `published:estimators`
     #[arg(value_name = "CAMPAIGN|FILE", required = true)]
     pub rows: Vec<String>,
+    /// What is predicted: by default memory, or of a table what its columns tell
+    #[arg(long, value_name = "QUANTITY")]
+    pub quantity: Option<PredictedQuantity>,
     /// Only the rows of this `measured_by`, as printed above each table
     #[arg(long, value_name = "WHO")]
     pub measured_by: Option<String>,
@@ -95,6 +107,17 @@ pub struct Evaluate {
     /// Use this Python, which must have torch, instead of the provided one
     #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
     pub python: Option<PathBuf>,
+}
+
+/// What a predictor is fitted to predict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PredictedQuantity {
+    /// The bytes of a member
+    Memory,
+    /// How busy a member alone keeps its device, and how long its step takes
+    Utilisation,
+    /// What members that share a device cost one another
+    Company,
 }
 
 /// Estimators as classifiers into bins of memory.
@@ -112,6 +135,25 @@ pub struct Classify {
     /// What is kept apart: rows at random, or each family in turn, which of generated nets is their shape
     #[arg(long, value_enum, value_name = "BY", requires = "memnet", default_value = "random")]
     pub split: MemnetSplitBy,
+}
+
+/// Estimators by the protocol of a paper.
+#[derive(Debug, Args)]
+#[group(skip)] // it has a field of its own name
+pub struct Like {
+    /// Also the regressors of a paper on its features, by its protocol and with architectures left out, for utilisation
+    #[arg(long, value_enum, value_name = "PAPER")]
+    pub like: Option<Paper>,
+    /// How many shuffles, of which the median counts
+    #[arg(long, value_name = "N", requires = "like", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub seeds: u64,
+}
+
+/// A paper on predicting utilisation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Paper {
+    /// Yeung and others, HotCloud'20: seven features, four regressors
+    Hotcloud20,
 }
 
 /// How rows are kept apart from GPUMemNet's training.

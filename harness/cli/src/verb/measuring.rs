@@ -9,7 +9,7 @@ use collo_store::{Diagnostic, Diagnostics, ExitClass};
 
 use super::{Context, ending};
 use crate::args::{self, Foreign};
-use crate::{output, progress};
+use crate::{measured, output, progress};
 
 /// The request that the arguments make of an experiment.
 pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::Measure) -> Request {
@@ -50,13 +50,14 @@ pub fn planned(project: &Project, request: Request, prepare: bool) -> Result<Ses
     Ok(session)
 }
 
-/// Predict what the members of a plan need, as far as Python is set up, or with what is set up for it; what is wrong with a predictor's
-/// file is told.
+/// Plan with what was measured here, and with what is predicted: as far as Python is set up, or with what is set up for it. What is
+/// wrong with a predictor's file is told.
 pub fn predicted(
     context: &Context<'_>,
     session: &mut Session,
     python: PythonToPredict,
 ) -> Result<Option<NotPredicted>, Diagnostics> {
+    session.with_measured(measured::on(&context.project()?, &session.facts().record()))?;
     let mut display = progress::display(context.arguments.quiet);
     let predicted = session.predict(python, &mut |event| display.show(event));
     display.end();

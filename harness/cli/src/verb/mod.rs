@@ -31,6 +31,7 @@ pub mod status;
 mod temporary;
 mod until;
 pub mod verify;
+pub mod whatif;
 pub mod workload;
 
 use std::path::PathBuf;

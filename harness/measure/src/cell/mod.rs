@@ -80,6 +80,11 @@ impl Member {
         &self.solo
     }
 
+    /// For how long it answers requests, as it is told; `None` for a member that trains.
+    pub fn serving_window(&self) -> Option<&str> {
+        self.settings.get("window").and_then(Json::as_str)
+    }
+
     pub fn spec(&self) -> MemberSpec {
         MemberSpec {
             workload: self.workload.name.clone(),

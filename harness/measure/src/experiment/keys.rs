@@ -54,6 +54,7 @@ pub const QUANTITIES: &[&str] = &[
     "answered_per_s",
     "sm_active_ratio",
     "sm_active_p95_ratio",
+    "gpu_utilization_ratio",
     "sm_occupancy_ratio",
     "sm_occupancy_p95_ratio",
     "dram_active_ratio",

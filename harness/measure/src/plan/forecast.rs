@@ -1,11 +1,12 @@
-//! The duration of a plan: from stored runs of the same cells here, else of their members alone, else from the workloads' files.
+//! The duration of a plan: from stored runs of the same cells here, else of their members alone, with what company is predicted to cost
+//! where that is known, else from the workloads' files.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use super::{Basis, MemoryForecast, MemorySource, PlannedCell, Seated, memory};
+use super::{Basis, ForecastSource, GainForecast, MemoryForecast, PlannedCell, Seated, company, memory};
 use crate::cell::{AfterMeasured, Cell, Member, Term};
 use crate::device::{Cores, DeviceFacts, DeviceKind};
 use crate::experiment::Experiment;
@@ -34,8 +35,12 @@ pub struct CellForecast {
     /// All repetitions.
     pub total_s: Option<f64>,
     pub memory: MemoryForecast,
-    /// All repetitions; absent unless the cell's energy was measured before.
+    /// What a group gains; absent of a single member, and where nothing is known.
+    pub gain: Option<GainForecast>,
+    /// All repetitions; absent unless the cell's power was measured before, or is predicted.
     pub energy_j: Option<f64>,
+    /// Where its energy comes from; absent with it.
+    pub energy_from: Option<ForecastSource>,
     /// Where its time comes from; absent with it.
     pub basis: Option<ForecastBasis>,
 }
@@ -49,6 +54,8 @@ pub enum ForecastBasis {
     Runs(BTreeSet<String>),
     /// Stored runs of its members alone, by their folders: on a GPU an upper bound.
     Members(BTreeSet<String>),
+    /// The same, with what company is predicted to cost.
+    Company(BTreeSet<String>),
 }
 
 impl Forecast {
@@ -68,9 +75,21 @@ impl ForecastBasis {
     fn folders(&self) -> impl Iterator<Item = &String> {
         let folders = match self {
             ForecastBasis::Workload => None,
-            ForecastBasis::Runs(folders) | ForecastBasis::Members(folders) => Some(folders),
+            ForecastBasis::Runs(folders) | ForecastBasis::Members(folders) | ForecastBasis::Company(folders) => Some(folders),
         };
         folders.into_iter().flatten()
+    }
+}
+
+impl ForecastBasis {
+    /// The letter and the word for it.
+    pub fn source(&self) -> ForecastSource {
+        match self {
+            ForecastBasis::Workload => ForecastSource::Workload,
+            // Of members alone it is what the group takes at most, and is said to be.
+            ForecastBasis::Runs(_) | ForecastBasis::Members(_) => ForecastSource::Measured,
+            ForecastBasis::Company(_) => ForecastSource::Predicted,
+        }
     }
 }
 
@@ -80,18 +99,24 @@ impl CellForecast {
         device == DeviceKind::Gpu && matches!(self.basis, Some(ForecastBasis::Members(_)))
     }
 
-    pub(super) fn json(&self) -> Json {
+    /// As `collo plan --json` has it.
+    pub fn json(&self) -> Json {
         let basis = self.basis.as_ref().map(|basis| match basis {
             ForecastBasis::Workload => "workload.toml",
             ForecastBasis::Runs(_) => "stored runs",
             ForecastBasis::Members(_) => "stored runs of its members alone",
+            ForecastBasis::Company(_) => "stored runs of its members alone, and what company is predicted to cost",
+        });
+        let gain = self.gain.map(|gain| {
+            json!({"estimate": gain.estimate, "low": gain.bounds.map(|b| b.0), "high": gain.bounds.map(|b| b.1),
+                "from": gain.source.as_str()})
         });
         let stored = self.basis.as_ref().map_or(0, |basis| basis.folders().count());
         let memory = &self.memory;
         json!({"each_s": self.each_s, "total_s": self.total_s, "memory_bytes": memory.bytes, "memory_upper_bytes": memory.upper_bytes,
-            "memory_from": memory.source.map(MemorySource::as_str), "may_run_out_of_memory": memory.risk.is_some(),
-            "out_of_memory_probability": memory.probability(), "energy_j": self.energy_j, "from": basis,
-            "stored_runs": stored})
+            "memory_from": memory.source.map(ForecastSource::as_str), "may_run_out_of_memory": memory.risk.is_some(),
+            "out_of_memory_probability": memory.probability(), "gain": gain, "energy_j": self.energy_j,
+            "energy_from": self.energy_from.map(ForecastSource::as_str), "from": basis, "stored_runs": stored})
     }
 }
 
@@ -102,6 +127,7 @@ pub(super) fn cell(seated: Seated<'_>, basis: &Basis<'_>) -> CellForecast {
         let past = prior.past.of(record)?;
         Some((past.each_s(experiment)?, ForecastBasis::Runs(past.folders())))
     };
+    let company = || in_company(seated, basis);
     let members = || members_alone(seated, basis);
     let shipped = || {
         let term = |term: &Term| {
@@ -112,12 +138,23 @@ pub(super) fn cell(seated: Seated<'_>, basis: &Basis<'_>) -> CellForecast {
         let each_s = (facts.kind == DeviceKind::Cpu).then_some(alone?).map(|alone| on_cores(cell, &alone, experiment, facts))?;
         Some((each_s, ForecastBasis::Workload))
     };
-    let (each_s, source) = same().or_else(members).or_else(shipped).unzip();
+    let (each_s, source) = same().or_else(company).or_else(members).or_else(shipped).unzip();
     let memory = memory::forecast(seated, basis);
     let total_s = each_s.map(|s| s * f64::from(record.repetitions));
-    let power_w = prior.past.of(record).and_then(PastCell::power_w);
+    let measured_w = prior.past.of(record).and_then(PastCell::power_w).map(|w| (w, ForecastSource::Measured));
+    let predicted_w = || Some((prior.power_of(record)?, ForecastSource::Predicted));
+    let (power_w, energy_from) = measured_w.or_else(predicted_w).unzip();
     let energy_j = total_s.zip(power_w).map(|(s, w)| s * w);
-    CellForecast { each_s, total_s, memory, energy_j, basis: source }
+    let gain = company::gain(seated, basis);
+    CellForecast {
+        each_s,
+        total_s,
+        memory,
+        gain,
+        energy_j,
+        energy_from: energy_from.filter(|_| energy_j.is_some()),
+        basis: source,
+    }
 }
 
 /// A member's times alone, and how many there are of it.
@@ -125,6 +162,23 @@ struct Alone {
     set_up_s: f64,
     epoch_s: f64,
     count: u32,
+}
+
+/// From stored runs of its members alone, and what company is predicted to cost them.
+fn in_company(seated: Seated<'_>, basis: &Basis<'_>) -> Option<(f64, ForecastBasis)> {
+    let (Seated { cell, record, .. }, Basis { experiment, facts, prior }) = (seated, *basis);
+    let slowdowns: Vec<f64> = prior.company_of(record)?.slowdowns.iter().map(|slowdown| slowdown.estimate).collect();
+    let past: Vec<&PastCell> = record.members.iter().map(|spec| prior.past.alone(spec)).collect::<Option<_>>()?;
+    let alone_s: Vec<f64> = past.iter().map(|past| past.epoch_s()).collect::<Option<_>>()?;
+    let epoch_s = company::in_company_s(cell.after_measured(), &alone_s, &slowdowns);
+    let set_up_s = past.iter().map(|past| past.set_up_s());
+    let set_up_s: f64 = match facts.kind {
+        DeviceKind::Cpu => set_up_s.fold(0.0, f64::max),
+        // Members of a GPU are set up one after another.
+        DeviceKind::Gpu => set_up_s.sum(),
+    };
+    let folders = past.iter().flat_map(|past| past.folders()).collect();
+    Some((set_up_s + experiment.epochs_of(epoch_s) * epoch_s, ForecastBasis::Company(folders)))
 }
 
 /// From stored runs of its members alone.
@@ -213,7 +267,7 @@ const LENGTHS: [&str; 2] = ["images", "seconds"];
 fn epoch_s(member: &Member) -> Option<f64> {
     let mut epoch_s = forecast_of(member)?.epoch_s?;
     // Who serves does so for as long as it is told.
-    if let Some(window) = member.settings().get("window").and_then(serde_json::Value::as_str) {
+    if let Some(window) = member.serving_window() {
         epoch_s = crate::units::duration(window)?.as_secs_f64();
     }
     for name in LENGTHS {

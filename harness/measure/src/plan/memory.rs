@@ -7,8 +7,8 @@
 use collo_predict::probability_above;
 use collo_store::{MarkedCell, PredictedMemory};
 
-use super::forecast::forecast_of;
 use super::{Basis, PlannedCell, Seated};
+use super::{ForecastSource, forecast::forecast_of};
 use crate::cell::{Cell, Term};
 use crate::device::{DeviceFacts, DeviceKind};
 use crate::past::PastCell;
@@ -23,21 +23,11 @@ pub struct MemoryForecast {
     /// Upper bounds added up, where a member is predicted.
     pub upper_bytes: Option<u64>,
     /// The least certain source among the members; absent with `bytes`.
-    pub source: Option<MemorySource>,
+    pub source: Option<ForecastSource>,
     /// Absent if nothing says that it may run out.
     pub risk: Option<OutOfMemoryRisk>,
     /// Whether the estimates are within each part of the device; unknown with `bytes`.
     pub fits: Option<bool>,
-}
-
-/// Where the memory of a member comes from, the most certain first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MemorySource {
-    /// Of the member alone on this device.
-    Measured,
-    Predicted,
-    /// The workload's file.
-    Workload,
 }
 
 /// Why a cell may run out of memory.
@@ -47,25 +37,6 @@ pub enum OutOfMemoryRisk {
     Readings,
     /// Upper bounds of predictions are.
     Predicted { probability: f64 },
-}
-
-impl MemorySource {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            MemorySource::Measured => "measured",
-            MemorySource::Predicted => "predicted",
-            MemorySource::Workload => "workload.toml",
-        }
-    }
-
-    /// The letter that stands for it in a table.
-    pub fn letter(self) -> &'static str {
-        match self {
-            MemorySource::Measured => "m",
-            MemorySource::Predicted => "p",
-            MemorySource::Workload => "w",
-        }
-    }
 }
 
 impl MemoryForecast {
@@ -85,7 +56,7 @@ impl MemoryForecast {
 
 pub(super) fn forecast(seated: Seated<'_>, basis: &Basis<'_>) -> MemoryForecast {
     let places = places(seated, basis);
-    let predicted = places.iter().flat_map(|place| &place.needs).flatten().any(|need| need.source == MemorySource::Predicted);
+    let predicted = places.iter().flat_map(|place| &place.needs).flatten().any(|need| need.source == ForecastSource::Predicted);
     let shared = || places.iter().filter(|place| !place.is_limit);
     MemoryForecast {
         bytes: shared().map(|place| place.all(|need| need.bytes)).sum(),
@@ -170,7 +141,7 @@ pub fn beyond_the_host(cell: &Cell, facts: &DeviceFacts) -> bool {
 struct Need {
     bytes: u64,
     upper_bytes: u64,
-    source: MemorySource,
+    source: ForecastSource,
     /// Of a prediction that no measurement contradicts, else 0: it needs something, too.
     least_bytes: u64,
     /// Of the interval of a prediction, as a logarithm; 0 for a measurement.
@@ -178,7 +149,7 @@ struct Need {
 }
 
 impl Need {
-    fn exactly(bytes: u64, source: MemorySource) -> Need {
+    fn exactly(bytes: u64, source: ForecastSource) -> Need {
         Need { bytes, upper_bytes: bytes, source, least_bytes: 0, width: 0.0 }
     }
 
@@ -186,7 +157,7 @@ impl Need {
         Need {
             bytes: claim.estimate_bytes,
             upper_bytes: claim.upper_bytes,
-            source: MemorySource::Predicted,
+            source: ForecastSource::Predicted,
             least_bytes: claim.least_bytes,
             width: (claim.high_bytes as f64 / claim.estimate_bytes.max(1) as f64).ln(),
         }
@@ -221,7 +192,7 @@ fn places(seated: Seated<'_>, basis: &Basis<'_>) -> Vec<Place> {
             Some(Seat::Slice { instance, .. }) => Some(*instance),
         };
         let measured = prior.past.alone(member).and_then(PastCell::footprint_bytes);
-        let measured = measured.map(|bytes| Need::exactly(bytes, MemorySource::Measured));
+        let measured = measured.map(|bytes| Need::exactly(bytes, ForecastSource::Measured));
         let predicted = prior.memory_of(record, member).map(Need::predicted);
         let told = || workloads.get(place).filter(|_| facts.kind == DeviceKind::Cpu).and_then(|m| forecast_of(m)?.memory_bytes);
         let need = match (measured, predicted) {
@@ -230,7 +201,7 @@ fn places(seated: Seated<'_>, basis: &Basis<'_>) -> Vec<Place> {
                 let least_bytes = if measured.bytes < predicted.least_bytes { 0 } else { predicted.least_bytes };
                 Some(Need { least_bytes, ..measured })
             }
-            (measured, predicted) => measured.or(predicted).or_else(|| Some(Need::exactly(told()?, MemorySource::Workload))),
+            (measured, predicted) => measured.or(predicted).or_else(|| Some(Need::exactly(told()?, ForecastSource::Workload))),
         };
         let found = match places.iter().position(|(other, _)| *other == instance) {
             Some(found) => found,
@@ -288,8 +259,8 @@ impl Place {
         if self.known(|need| need.upper_bytes) <= there {
             return None;
         }
-        let measured = self.known(|need| if need.source == MemorySource::Predicted { 0 } else { need.bytes });
-        let claimed = self.known(|need| if need.source == MemorySource::Predicted { need.bytes } else { 0 });
+        let measured = self.known(|need| if need.source == ForecastSource::Predicted { 0 } else { need.bytes });
+        let claimed = self.known(|need| if need.source == ForecastSource::Predicted { need.bytes } else { 0 });
         if claimed == 0 {
             return Some(OutOfMemoryRisk::Readings);
         }

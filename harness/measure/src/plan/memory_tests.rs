@@ -45,7 +45,7 @@ fn a_cell_is_refused_if_even_its_lower_bounds_are_more_than_the_gpu_has() {
 fn a_cell_whose_upper_bounds_are_more_is_planned_and_marked_with_its_probability() {
     let plan = planned(NAIVE, &predicted(13.0, 6.0));
     let memory: Vec<MemoryForecast> = plan.cells.iter().map(|c| c.forecast.memory).collect();
-    assert!(memory.iter().all(|m| m.source == Some(MemorySource::Predicted)));
+    assert!(memory.iter().all(|m| m.source == Some(ForecastSource::Predicted)));
     assert_eq!(
         memory.iter().map(|m| m.upper_bytes.map(|b| b / GIB)).collect::<Vec<_>>(),
         [Some(16), Some(32), Some(48), Some(65)]

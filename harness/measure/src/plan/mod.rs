@@ -10,13 +10,14 @@
 //! recorded seed. Blocks with MIG off and blocks with MIG on are
 //! not mixed: MIG off comes first, unless MIG is found on, so that a campaign switches the mode once.
 
+mod company;
 mod forecast;
 mod memory;
 mod order;
 mod rights;
 mod shards;
-mod shuffle;
 mod slices;
+mod source;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -35,9 +36,11 @@ use crate::units::ranges;
 use crate::workload::Requirement;
 use memory::members;
 
+pub use company::{GainForecast, in_company_s};
 pub use forecast::{CellForecast, Forecast, ForecastBasis};
-pub use memory::{MemoryForecast, MemorySource, OutOfMemoryRisk, beyond_the_host};
+pub use memory::{MemoryForecast, OutOfMemoryRisk, beyond_the_host};
 use slices::alone_on_slices;
+pub use source::ForecastSource;
 
 /// The cells that fit, their order, the refusals and the forecast.
 #[derive(Debug, Clone, PartialEq)]
@@ -351,7 +354,7 @@ impl Plan {
             "refusals": self.refusals.iter().map(|r| refusal(&r.record)).collect::<Vec<Json>>(),
             "forecast_s": self.forecast.total_s,
             "energy_j": self.forecast.energy_j,
-            "predictor": self.predicted.as_ref().map(|predicted| &predicted.predictor),
+            "predictors": self.predicted.as_ref().map(|predicted| predicted.predictors().collect::<Vec<_>>()),
         })
     }
 }

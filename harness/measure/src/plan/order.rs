@@ -2,10 +2,9 @@
 //!
 //! In: planned cells, repetitions, a seed. Out: each repetition at its place.
 
-use collo_store::{BlockEdge, PlannedRun};
+use collo_store::{BlockEdge, PlannedRun, Shuffle};
 
 use super::PlannedCell;
-use super::shuffle::Shuffle;
 use crate::device::Partition;
 use crate::experiment::Experiment;
 

@@ -3,12 +3,17 @@
 //! In: a plan, its device, the predictors of the project, stored runs. Out: the claims, as a campaign keeps them; none where no
 //! predictor serves the device. What cannot be predicted of a member is absent, with the reason.
 
+mod alone;
+mod company;
 mod contexts;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_predict::{Basis, Chosen, Description, Predictor, TargetDevice};
+use collo_predict::utilisation::Card;
+use collo_predict::{
+    Basis, Chosen, CompanyPredictor, Description, Fitted, Predictor, Target, TargetDevice, UtilisationPredictor, choose,
+};
 use collo_store::{
     Diagnostic, GraphNumbers, Predicted, PredictedMember, PredictedMemory, PredictorRecord, Runs, sha256_text, utc_now,
 };
@@ -16,8 +21,12 @@ use collo_store::{
 use crate::cell::Member;
 use crate::describe::{Describable, Describer, basis_of};
 use crate::device::{DeviceFacts, DeviceKind};
+use crate::measured::Measured;
 use crate::plan::Plan;
+use crate::predictors::Predictors;
 use crate::project::Project;
+use alone::AlonePredictor;
+use company::Groups;
 use contexts::{Context, Contexts};
 
 /// A member, in one way of having a context.
@@ -33,15 +42,79 @@ struct Adapted {
     context_runs: usize,
 }
 
-/// What is predicted of all members of a plan by the predictor that was chosen.
+/// Who predicts what, of those that serve the device.
+#[derive(Clone, Copy, Default)]
+pub struct ChosenPredictors<'a> {
+    pub memory: Option<Chosen<'a, Predictor>>,
+    pub utilisation: Option<Chosen<'a, UtilisationPredictor>>,
+    pub company: Option<Chosen<'a, CompanyPredictor>>,
+}
+
+impl<'a> ChosenPredictors<'a> {
+    /// The nearest of each quantity.
+    pub fn of(all: &'a Predictors, target: &Target) -> ChosenPredictors<'a> {
+        ChosenPredictors {
+            memory: choose(all.memory.iter(), target),
+            utilisation: choose(all.utilisation.iter(), target),
+            company: choose(all.company.iter(), target),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.memory.is_none() && self.utilisation.is_none() && self.company.is_none()
+    }
+
+    /// Whether something is predicted from what members compute, not from what they were measured to do.
+    pub fn describe(&self) -> bool {
+        self.memory.is_some() || self.utilisation.is_some()
+    }
+}
+
+/// What is predicted of a plan: of its members, if they can be described, and of its groups.
 pub fn predict(
     project: &Project,
     plan: &Plan,
     facts: &DeviceFacts,
-    chosen: &Chosen<'_>,
-    describer: &Describer<'_>,
+    chosen: &ChosenPredictors<'_>,
+    describer: Option<&Describer<'_>>,
+    measured: &Measured,
     tell: &mut dyn FnMut(usize),
 ) -> Result<Predicted, Diagnostic> {
+    let card = || Card::named(&facts.gpu()?.name).ok();
+    let alone = || Some(AlonePredictor { chosen: chosen.utilisation.as_ref()?, card: card()? });
+    let members = match describer {
+        Some(describer) => members(project, plan, facts, chosen, alone(), describer, tell)?,
+        None => Vec::new(),
+    };
+    let cells = chosen
+        .company
+        .as_ref()
+        .map(|company| Groups { facts, measured, members: &members, company, alone: alone() }.claims(plan));
+    Ok(Predicted {
+        made_utc: utc_now(),
+        predictor: chosen.memory.as_ref().filter(|_| describer.is_some()).map(|chosen| record(chosen.predictor, chosen.widened)),
+        utilisation_predictor: chosen
+            .utilisation
+            .as_ref()
+            .filter(|_| describer.is_some() && alone().is_some())
+            .map(|chosen| record(chosen.predictor, chosen.widened)),
+        company_predictor: chosen.company.as_ref().map(|chosen| record(chosen.predictor, chosen.widened)),
+        members,
+        cells: cells.unwrap_or_default(),
+        // What may run out of memory is known when the cells are planned with this.
+        marked: Vec::new(),
+    })
+}
+
+fn members(
+    project: &Project,
+    plan: &Plan,
+    facts: &DeviceFacts,
+    chosen: &ChosenPredictors<'_>,
+    alone: Option<AlonePredictor<'_>>,
+    describer: &Describer<'_>,
+    tell: &mut dyn FnMut(usize),
+) -> Result<Vec<PredictedMember>, Diagnostic> {
     let subjects = subjects(plan);
     let contexts = match facts.kind {
         DeviceKind::Cpu => Contexts::default(),
@@ -58,27 +131,29 @@ pub fn predict(
     let answers = describer.all(&describable, tell)?;
     let described: BTreeMap<String, Result<Description, Diagnostic>> =
         distinct.into_iter().map(|(key, _)| key).zip(answers).collect();
-    let (own, of_clients) = (Adapted::of(chosen, contexts.of(false)), Adapted::of(chosen, contexts.of(true)));
+    let adapted = |mps: bool| chosen.memory.as_ref().map(|memory| Adapted::of(memory, contexts.of(mps)));
+    let (own, of_clients) = (adapted(false), adapted(true));
     let mut members = Vec::new();
     for Subject { member, mps } in subjects {
         let spec = member.spec();
-        let mut claim = PredictedMember { solo: spec.solo.clone(), mps, memory: None, graph: None, reason: None };
+        let mut claim = PredictedMember { solo: spec.solo.clone(), mps, memory: None, alone: None, graph: None, reason: None };
         match (&described[&without_batch(member)], spec.batch_size) {
             (Err(why), _) => claim.reason = Some(in_a_line(why)),
             (Ok(_), None) => claim.reason = Some(format!("workload `{}` has no batch size", spec.workload)),
             (Ok(description), Some(batch)) => {
                 let basis = if facts.kind == DeviceKind::Cpu { Basis::Uncached } else { basis_of(member) };
+                claim.alone = alone.as_ref().map(|alone| alone.claim(description, u64::from(batch)));
                 let adapted = if mps { &of_clients } else { &own };
-                match adapted.said(description, u64::from(batch), basis) {
-                    Ok((memory, graph)) => (claim.memory, claim.graph) = (Some(memory), Some(graph)),
-                    Err(why) => claim.reason = Some(in_a_line(&why)),
+                match adapted.as_ref().map(|adapted| adapted.said(description, u64::from(batch), basis)) {
+                    Some(Ok((memory, graph))) => (claim.memory, claim.graph) = (Some(memory), Some(graph)),
+                    Some(Err(why)) => claim.reason = Some(in_a_line(&why)),
+                    None => {}
                 }
             }
         }
         members.push(claim);
     }
-    // What may run out of memory is known when the cells are planned with this.
-    Ok(Predicted { made_utc: utc_now(), predictor: record(chosen), members, marked: Vec::new() })
+    Ok(members)
 }
 
 /// What a description depends on, but for the files.
@@ -104,7 +179,7 @@ fn subjects(plan: &Plan) -> Vec<Subject<'_>> {
 impl Adapted {
     /// With the context that stored runs have shown, if any has.
     fn of(chosen: &Chosen<'_>, context: Option<Context>) -> Adapted {
-        let predictor = chosen.predictor.adapted(chosen.width, context.map(|context| context.bytes as f64));
+        let predictor = chosen.predictor.adapted(chosen.width(), context.map(|context| context.bytes as f64));
         Adapted { predictor, context_runs: context.map_or(0, |context| context.runs) }
     }
 
@@ -147,17 +222,16 @@ fn in_a_line(why: &Diagnostic) -> String {
     cause.map_or_else(|| why.title(), |cause| format!("{}: {cause}", why.title()))
 }
 
-fn record(chosen: &Chosen<'_>) -> PredictorRecord {
-    let predictor = chosen.predictor;
+fn record(predictor: &impl Fitted, widened: f64) -> PredictorRecord {
     PredictorRecord {
-        name: predictor.name.clone(),
+        name: predictor.name().into(),
         sha256: sha256_text(&predictor.to_text()),
-        fitted_on: predictor.mark.as_str().into(),
-        device: match predictor.conditions.device {
+        fitted_on: predictor.mark().as_str().into(),
+        device: match predictor.conditions().device {
             TargetDevice::Cpu => Some("cpu".into()),
-            TargetDevice::Gpu => predictor.conditions.gpu.clone(),
+            TargetDevice::Gpu => predictor.conditions().gpu.clone(),
         },
-        widened: chosen.widened,
-        families: chosen.width.families,
+        widened,
+        families: predictor.families(),
     }
 }

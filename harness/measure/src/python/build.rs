@@ -83,22 +83,45 @@ pub fn overlay(
     let job = BuildTask { environment, aside: &aside, log: place.with_extension("log"), begun };
     let _ = std::fs::remove_file(&job.log);
     let interpreter = environment.folder().join("bin/python");
+    let scratch = place.with_extension("scratch");
     let install = match uv {
         Some(uv) => step(uv)
             .args(["pip", "install", "--no-cache", "--python"])
             .arg(&interpreter)
             .env("UV_PYTHON_DOWNLOADS", Some("never")),
-        None => step(&interpreter).args(["-m", "pip", "install", "--no-cache-dir", "--no-input", "--disable-pip-version-check"]),
+        None => {
+            // An environment that uv made has no pip of its own.
+            let pip = match has_pip(&interpreter) {
+                true => step(&interpreter).args(["-m", "pip"]),
+                false => step(&job.pip_beside(&scratch, tell)?).args(["-m", "pip", "--python"]).arg(&interpreter),
+            };
+            pip.args(["install", "--no-cache-dir", "--no-input", "--disable-pip-version-check"])
+        }
     };
     let install = install.args(["--no-deps", "--require-hashes", "--only-binary", ":all:", "--target"]);
     let install = install.arg(&aside).arg("-r").arg(pins);
     // The sizes that are told belong to the environment.
     let untold = &mut |_: Progress| {};
-    job.must(install, untold)?;
+    let installed = job.must(install, untold);
+    if scratch.exists() {
+        fs::remove_dir_all(&scratch)?;
+    }
+    installed?;
     job.compile(&interpreter, &aside, untold)?;
     fs::rename(&aside, place)?;
     tell(Progress::Ends { elapsed: begun.elapsed() });
     Ok(())
+}
+
+fn has_pip(interpreter: &Path) -> bool {
+    Errand::to(interpreter, QUESTION).args(["-m", "pip", "--version"]).ask().is_ok_and(|said| said.success())
+}
+
+fn without_venv(error: PythonError) -> PythonError {
+    match error {
+        PythonError::Install { reason, .. } => PythonError::NoVenv { reason },
+        other => other,
+    }
 }
 
 struct BuildTask<'a> {
@@ -149,12 +172,18 @@ impl BuildTask<'_> {
         self.must(install.env("UV_PYTHON_DOWNLOADS", Some("never")), tell)
     }
 
+    /// A Python with pip, for another that has none: `pip --python` (pip.pypa.io/en/stable/topics/python-option) installs for that one.
+    fn pip_beside(&self, scratch: &Path, tell: &mut dyn FnMut(Progress)) -> Result<PathBuf, PythonError> {
+        if scratch.exists() {
+            fs::remove_dir_all(scratch)?;
+        }
+        self.must(step(&self.environment.base.path).args(["-m", "venv"]).arg(scratch), tell).map_err(without_venv)?;
+        Ok(scratch.join("bin/python"))
+    }
+
     fn with_pip(&self, scratch: &Path, tell: &mut dyn FnMut(Progress)) -> Result<(), PythonError> {
         let venv = step(&self.environment.base.path).args(["-m", "venv"]).arg(self.aside);
-        self.must(venv, tell).map_err(|e| match e {
-            PythonError::Install { reason, .. } => PythonError::NoVenv { reason },
-            other => other,
-        })?;
+        self.must(venv, tell).map_err(without_venv)?;
         let install = step(self.interpreter()).args(["-m", "pip", "install", "--no-deps", "--require-hashes"]);
         let install = install.args(["--only-binary", ":all:", "--no-compile", "--no-cache-dir", "--no-input"]);
         let install = install.args(["--disable-pip-version-check", "--progress-bar", "off", "-r"]).arg(&self.environment.pins);

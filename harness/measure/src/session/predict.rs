@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use collo_predict::choose;
 use collo_store::{Diagnostic, Diagnostics};
 
 use super::Session;
 use crate::describe::Describer;
 use crate::events::{Event, Watcher};
 use crate::interpreters::Interpreters;
-use crate::prediction::predict;
+use crate::measured::Measured;
+use crate::prediction::{ChosenPredictors, predict};
 use crate::predictors::{readable, target};
 use crate::workload::Workload;
 
@@ -34,8 +34,14 @@ pub enum NotPredicted {
 }
 
 impl Session {
-    /// Predict what the members of the plan need, and plan again with that. Of the predictor files that cannot be read the reasons are
-    /// told.
+    /// Plan with what reports say was measured on this device.
+    pub fn with_measured(&mut self, measured: Measured) -> Result<(), Diagnostics> {
+        self.prior.measured = measured;
+        self.plan = self.planned_on(&self.facts)?;
+        Ok(())
+    }
+
+    /// Predict what the members of the plan need and what its groups give, and plan again with that. Of the predictor files that cannot be read the reasons are told.
     pub fn predict(
         &mut self,
         python: PythonToPredict,
@@ -45,18 +51,24 @@ impl Session {
             return Ok((Some(NotPredicted::NotAsked), Vec::new()));
         }
         let (predictors, unreadable) = readable(&self.project)?;
-        if choose(predictors.iter(), &target(&self.facts, None)).is_none() {
+        let mut chosen = ChosenPredictors::of(&predictors, &target(&self.facts, None));
+        if chosen.is_empty() {
             return Ok((Some(NotPredicted::NoPredictor), unreadable));
         }
         let workloads = self.workloads();
-        let Some(describer) = self.describer(&workloads, python, watcher)? else {
+        // For the version of torch alone nothing is set up.
+        let python = if chosen.describe() { python } else { PythonToPredict::Existing };
+        let describer = self.describer(&workloads, python, watcher)?;
+        if let Some(describer) = &describer {
+            chosen = ChosenPredictors::of(&predictors, &target(&self.facts, describer.version_of("torch")));
+        }
+        let without_python = chosen.describe() && describer.is_none();
+        if without_python && chosen.company.is_none() {
             return Ok((Some(NotPredicted::NoPython), unreadable));
-        };
-        let Some(chosen) = choose(predictors.iter(), &target(&self.facts, describer.version_of("torch"))) else {
-            return Ok((Some(NotPredicted::NoPredictor), unreadable));
-        };
+        }
         let mut tell = |count: usize| watcher(Event::Describes { count });
-        let predicted = predict(&self.project, &self.plan, &self.facts, &chosen, &describer, &mut tell)?;
+        let describing = describer.as_ref().filter(|_| chosen.describe());
+        let predicted = predict(&self.project, &self.plan, &self.facts, &chosen, describing, &self.prior.measured, &mut tell)?;
         drop(describer);
         self.prior.predicted = Some(predicted);
         // What a campaign has begun with it ends with.
@@ -65,7 +77,7 @@ impl Session {
         let labels = continued.iter().flat_map(|campaign| &campaign.manifest().plan.cells).map(|cell| cell.cell.clone());
         self.prior.begun = labels.collect();
         self.plan = self.planned_on(&self.facts)?;
-        Ok((None, unreadable))
+        Ok((without_python.then_some(NotPredicted::NoPython), unreadable))
     }
 
     /// With the interpreters that members are started with, if these are there already.

@@ -52,8 +52,8 @@ fn the_nearest_serves_and_each_step_back_widens_the_interval() {
         let found = choose(all.iter(), &target).expect("one");
         assert_eq!((found.predictor.name.as_str(), found.because), (name, because));
         assert!((found.widened - 1.5f64.powi(steps)).abs() < 1e-12);
-        assert!((found.width.upper_log - found.widened * found.predictor.width.upper_log).abs() < 1e-12);
-        assert!((found.width.two_sided_log - found.widened * found.predictor.width.two_sided_log).abs() < 1e-12);
+        assert!((found.width().upper_log - found.widened * found.predictor.width.upper_log).abs() < 1e-12);
+        assert!((found.width().two_sided_log - found.widened * found.predictor.width.two_sided_log).abs() < 1e-12);
         all.pop();
     }
     assert_eq!(choose(all.iter(), &target), None);
@@ -64,7 +64,7 @@ fn the_factor_is_the_files_own_and_no_interval_becomes_absurd() {
     let far = Predictor { widening: 10.0, ..own("far", A30, "ampere", "") };
     let found = choose([&far].into_iter(), &gpu("NVIDIA H100 PCIe", "hopper", "")).expect("one");
     assert_eq!((found.because, found.widened), (Because::Any, 10_000.0));
-    assert_eq!(found.width.upper_log, 3.0);
+    assert_eq!(found.width().upper_log, 3.0);
 }
 
 #[test]

@@ -93,3 +93,17 @@ fn the_probability_of_more_than_a_limit_is_half_at_the_estimate_and_a_fortieth_a
     assert!((above(100.0 * width.exp()) - 0.025).abs() < 1e-4 && (above(100.0 * (-width).exp()) - 0.975).abs() < 1e-4);
     assert_eq!((above(0.0), above(1e9), probability_above(100.0, 0.0, 99.0)), (1.0, 0.0, 1.0));
 }
+
+#[test]
+fn few_families_have_the_interval_of_their_spread_and_one_has_none() {
+    let residual = |family: usize, log_ratio: f64| Residual { family: family.to_string(), log_ratio };
+    let few: Vec<Residual> = (0..5).flat_map(|family| [residual(family, 0.1), residual(family, -0.1)]).collect();
+    let width = Width::of_spread(&few).expect("five families");
+    // Of four degrees of freedom 97.5 % of Student's t are below 2.776.
+    assert!((width.two_sided_log - 0.2776).abs() < 1e-3, "{width:?}");
+    assert_eq!((width.from, width.families, width.rows), (WidthFrom::Spread, 5, 10));
+    assert!(width.upper_log < width.two_sided_log);
+    assert_eq!(Width::of_spread(&few[..2]), None);
+    let many: Vec<Residual> = (0..30).map(|family| residual(family, 0.1)).collect();
+    assert_eq!(Width::of_spread(&many).map(|width| width.from), Some(WidthFrom::Families));
+}

@@ -1,34 +1,87 @@
 //! What was predicted of members beside what was then measured of them. In: an analysis, with the claims of its campaign. Out: a
-//! point for each distinct member of a cell, those without one and why, scores. It predicts nothing itself.
+//! point for each cell or distinct member of one, those without one and why, scores. It predicts nothing itself.
 
 use collo_predict::{Bounds, Scored};
-use collo_store::{MemberSpec, Predicted, PredictedMember};
+use collo_store::{MemberSpec, Predicted, PredictedAlone, PredictedCompany, PredictedMember, PredictedValue, PredictorRecord};
 
-use super::{Analysis, Cell, MemberNumbers};
+use super::{Analysis, Cell, Member, MemberNumbers};
 use crate::quantity::Key;
-use crate::stats;
+use crate::stats::{self, Quantity};
 
-/// What is claimed of a member before it runs, in the unit of the quantity.
+/// What is claimed before a run, in the unit of the quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Claim {
     pub estimate: f64,
     /// 95 % of measurements are meant to be between these.
     pub low: f64,
     pub high: f64,
-    /// 95 % are meant to be below.
-    pub upper: f64,
+    /// 95 % are meant to be below; absent where nobody plans with a bound.
+    pub upper: Option<f64>,
 }
 
-/// A quantity of members that is claimed and read.
+/// A quantity that is claimed and read.
 struct Predictable {
     key: Key,
-    claim: fn(&PredictedMember) -> Option<Claim>,
-    reading: fn(&MemberNumbers) -> Option<f64>,
+    /// Who claims it.
+    by: fn(&Predicted) -> Option<&PredictorRecord>,
+    of: Of,
+}
+
+/// Of what, and how it is read.
+enum Of {
+    /// Of each distinct member of every cell, in each of its runs.
+    Member { claim: fn(&PredictedMember) -> Option<Claim>, reading: fn(&MemberNumbers) -> Option<f64> },
+    /// Of each distinct member of a group.
+    InCompany { claim: fn(&PredictedCompany, usize) -> Option<PredictedValue>, read: fn(&Member) -> Option<&Quantity> },
+    /// Of whole cells: of members alone, of groups, or of both.
+    Cell {
+        alone: fn(&PredictedAlone) -> Option<PredictedValue>,
+        company: fn(&PredictedCompany) -> Option<PredictedValue>,
+        read: fn(&Cell) -> Option<&Quantity>,
+    },
 }
 
 /// To score another quantity, add it here.
-const PREDICTABLE: [Predictable; 1] =
-    [Predictable { key: Key::Memory, claim: memory, reading: |member| Some(member.memory?.bytes) }];
+const PREDICTABLE: [Predictable; 10] = [
+    Predictable {
+        key: Key::Memory,
+        by: |claims| claims.predictor.as_ref(),
+        of: Of::Member { claim: memory, reading: |member| Some(member.memory?.bytes) },
+    },
+    alone(Key::SmActive, |alone| alone.sm_active_ratio, |cell| cell.metric(Key::SmActive)),
+    alone(Key::GpuUtilization, |alone| alone.gpu_utilization_ratio, |cell| cell.metric(Key::GpuUtilization)),
+    alone(Key::DramActive, |alone| alone.dram_active_ratio, |cell| cell.metric(Key::DramActive)),
+    alone(Key::Items, |alone| alone.items_per_s, |cell| cell.get(Key::Items)),
+    Predictable {
+        key: Key::Power,
+        by: |claims| claims.utilisation_predictor.as_ref(),
+        of: Of::Cell { alone: |alone| alone.power_w, company: |group| group.power_w, read: |cell| cell.metric(Key::Power) },
+    },
+    Predictable {
+        key: Key::Slowdown,
+        by: |claims| claims.company_predictor.as_ref(),
+        of: Of::InCompany { claim: |group, index| group.slowdowns.get(index).copied(), read: |member| member.get(Key::Slowdown) },
+    },
+    group(Key::Stp, |group| Some(group.stp), |cell| cell.get(Key::Stp)),
+    group(Key::ThroughputGain, |group| group.throughput_gain, |cell| cell.get(Key::ThroughputGain)),
+    group(Key::Fairness, |group| Some(group.fairness), |cell| cell.get(Key::Fairness)),
+];
+
+const fn alone(
+    key: Key,
+    alone: fn(&PredictedAlone) -> Option<PredictedValue>,
+    read: fn(&Cell) -> Option<&Quantity>,
+) -> Predictable {
+    Predictable { key, by: |claims| claims.utilisation_predictor.as_ref(), of: Of::Cell { alone, company: |_| None, read } }
+}
+
+const fn group(
+    key: Key,
+    company: fn(&PredictedCompany) -> Option<PredictedValue>,
+    read: fn(&Cell) -> Option<&Quantity>,
+) -> Predictable {
+    Predictable { key, by: |claims| claims.company_predictor.as_ref(), of: Of::Cell { alone: |_| None, company, read } }
+}
 
 fn memory(of: &PredictedMember) -> Option<Claim> {
     let memory = of.memory.as_ref()?;
@@ -36,19 +89,27 @@ fn memory(of: &PredictedMember) -> Option<Claim> {
     let share = memory.training_bytes as f64 / (memory.estimate_bytes as f64).max(1.0);
     let [estimate, low, high, upper] =
         [memory.estimate_bytes, memory.low_bytes, memory.high_bytes, memory.upper_bytes].map(|bytes| bytes as f64 * share);
-    Some(Claim { estimate, low, high, upper })
+    Some(Claim { estimate, low, high, upper: Some(upper) })
 }
 
-/// A distinct member of a cell, predicted and measured.
+impl From<PredictedValue> for Claim {
+    fn from(PredictedValue { estimate, low, high }: PredictedValue) -> Claim {
+        Claim { estimate, low, high, upper: None }
+    }
+}
+
+/// A cell, or a distinct member of one, predicted and measured.
 #[derive(Debug)]
 pub struct PredictedPoint<'a> {
     pub cell: &'a Cell,
-    pub spec: &'a MemberSpec,
-    /// The median over its equals and the runs that count.
+    /// Absent if it is the whole cell's.
+    pub spec: Option<&'a MemberSpec>,
+    /// The median over its equals and the runs that count; of a group the report's own number.
     pub measured: f64,
     pub repetitions: usize,
     pub claim: Claim,
-    pub of: &'a PredictedMember,
+    /// What else was predicted of the member; absent of a whole cell.
+    pub of: Option<&'a PredictedMember>,
 }
 
 impl PredictedPoint<'_> {
@@ -69,7 +130,10 @@ impl PredictedPoint<'_> {
     /// The cell; of different members in one also which of them.
     pub fn name(&self) -> String {
         let cell = self.cell.name();
-        if self.cell.record.is_uniform() { cell.to_string() } else { format!("{} in {cell}", self.spec.workload) }
+        match self.spec.filter(|_| !self.cell.record.is_uniform()) {
+            Some(spec) => format!("{} in {cell}", spec.workload),
+            None => cell.to_string(),
+        }
     }
 
     fn scored(&self) -> Scored {
@@ -78,16 +142,16 @@ impl PredictedPoint<'_> {
             label: self.name(),
             measured_bytes: self.measured,
             estimate_bytes: Some(estimate),
-            bounds: Some(Bounds { low_bytes: low, high_bytes: high, upper_bytes: upper }),
+            bounds: Some(Bounds { low_bytes: low, high_bytes: high, upper_bytes: upper.unwrap_or(high) }),
         }
     }
 }
 
-/// A distinct member of a cell that cannot be compared.
+/// A cell, or a distinct member of one, that cannot be compared.
 #[derive(Debug)]
 pub struct Uncompared<'a> {
     pub cell: &'a Cell,
-    pub spec: &'a MemberSpec,
+    pub spec: Option<&'a MemberSpec>,
     /// None: nothing was predicted of it either.
     pub claim: Option<Claim>,
     pub why: String,
@@ -97,29 +161,83 @@ pub struct Uncompared<'a> {
 #[derive(Debug)]
 pub struct PredictedQuantity<'a> {
     pub key: Key,
+    pub by: &'a PredictorRecord,
     /// In the order of the plan.
     pub points: Vec<PredictedPoint<'a>>,
     pub uncompared: Vec<Uncompared<'a>>,
 }
 
+const NOTHING: &str = "nothing was predicted of it";
+
 impl<'a> PredictedQuantity<'a> {
-    /// Add the distinct members of a cell.
-    fn take(&mut self, cell: &'a Cell, claims: &'a Predicted, what: &Predictable) {
+    fn take(&mut self, cell: &'a Cell, claims: &'a Predicted, of: &Of) {
         let members = &cell.record.members;
-        let distinct = members.iter().enumerate().filter(|(index, spec)| !members[..*index].contains(spec));
-        for (_, spec) in distinct {
-            let of = claims.of(&spec.solo, &cell.record.mode);
-            let claim = of.and_then(what.claim).filter(|claim| claim.estimate > 0.0);
-            let why = match (claim, of, read(cell, spec, what)) {
-                (Some(claim), Some(of), Ok((measured, repetitions))) => {
-                    self.points.push(PredictedPoint { cell, spec, measured, repetitions, claim, of });
-                    continue;
+        let distinct = || members.iter().enumerate().filter(|(index, spec)| !members[..*index].contains(spec));
+        let is_group = members.len() > 1;
+        let key = self.key;
+        match of {
+            Of::Member { claim, reading } => {
+                for (_, spec) in distinct() {
+                    let said = claims.of(&spec.solo, &cell.record.mode);
+                    let why = || said.and_then(|said| said.reason.clone());
+                    self.put(cell, Some(spec), said, said.and_then(claim), why, || read(cell, spec, key, *reading));
                 }
-                (Some(_), _, Err(why)) => why,
-                _ => of.and_then(|of| of.reason.clone()).unwrap_or_else(|| "nothing was predicted of it".into()),
-            };
-            self.uncompared.push(Uncompared { cell, spec, claim, why });
+            }
+            Of::InCompany { claim, read } if is_group => {
+                let said = claims.of_cell(cell.name());
+                for (index, spec) in distinct() {
+                    let claim = said.and_then(|said| claim(said.company.as_ref()?, index)).map(Claim::from);
+                    let why = || said.and_then(|said| said.reason.clone());
+                    // Equals are measured one by one: the median over all of them.
+                    let read = || {
+                        let alike = members.iter().zip(&cell.members).filter(|(other, _)| *other == spec);
+                        let found: Vec<&Quantity> = alike.filter_map(|(_, member)| read(member)).collect();
+                        let measured = stats::median(&mut found.iter().map(|q| q.estimate).collect::<Vec<_>>());
+                        measured.map(|measured| (measured, found[0].n)).ok_or_else(|| unread(cell, key))
+                    };
+                    self.put(cell, Some(spec), None, claim, why, read);
+                }
+            }
+            Of::InCompany { .. } => {}
+            Of::Cell { alone, company, read } => {
+                let group = claims.of_cell(cell.name()).filter(|_| is_group);
+                let member = members.first().filter(|_| cell.is_solo()).and_then(|m| claims.of(&m.solo, &cell.record.mode));
+                let claim = match is_group {
+                    true => group.and_then(|said| company(said.company.as_ref()?)),
+                    false => member.and_then(|said| alone(said.alone.as_ref()?)),
+                };
+                // Of a cell of which nobody claims this quantity there is nothing to say.
+                let why = || group.and_then(|said| said.reason.clone());
+                if claim.is_none() && why().is_none() {
+                    return;
+                }
+                let read = || {
+                    let found = read(cell).filter(|q| q.estimate > 0.0);
+                    found.map(|q| (q.estimate, q.n)).ok_or_else(|| unread(cell, key))
+                };
+                self.put(cell, None, None, claim.map(Claim::from), why, read);
+            }
         }
+    }
+
+    fn put(
+        &mut self,
+        cell: &'a Cell,
+        spec: Option<&'a MemberSpec>,
+        of: Option<&'a PredictedMember>,
+        claim: Option<Claim>,
+        why: impl Fn() -> Option<String>,
+        read: impl Fn() -> Result<(f64, usize), String>,
+    ) {
+        let claim = claim.filter(|claim| claim.estimate > 0.0);
+        let why = match (claim, read()) {
+            (Some(claim), Ok((measured, repetitions))) => {
+                return self.points.push(PredictedPoint { cell, spec, measured, repetitions, claim, of });
+            }
+            (Some(_), Err(unread)) => unread,
+            (None, _) => why().unwrap_or_else(|| NOTHING.into()),
+        };
+        self.uncompared.push(Uncompared { cell, spec, claim, why });
     }
 }
 
@@ -131,14 +249,16 @@ pub struct PredictionScore {
     /// The median of measured ÷ predicted, less 1.
     pub bias_ratio: f64,
     pub covered: usize,
-    pub above_upper: usize,
+    /// Absent where no upper bound is claimed.
+    pub above_upper: Option<usize>,
     pub too_low: usize,
 }
 
 impl PredictionScore {
     /// None: there are no points.
     pub fn of<'a>(points: impl Iterator<Item = &'a PredictedPoint<'a>>) -> Option<PredictionScore> {
-        let (scored, mut logs): (Vec<Scored>, Vec<f64>) = points.map(|point| (point.scored(), point.ratio().ln())).unzip();
+        let points: Vec<&PredictedPoint> = points.collect();
+        let (scored, mut logs): (Vec<Scored>, Vec<f64>) = points.iter().map(|point| (point.scored(), point.ratio().ln())).unzip();
         let score = collo_predict::score(&scored)?;
         let bounded = score.bounded?;
         Some(PredictionScore {
@@ -146,7 +266,7 @@ impl PredictionScore {
             median_error_ratio: score.median_relative_error,
             bias_ratio: stats::median(&mut logs)?.exp() - 1.0,
             covered: bounded.covered,
-            above_upper: bounded.exceeded,
+            above_upper: points.iter().all(|point| point.claim.upper.is_some()).then_some(bounded.exceeded),
             too_low: score.under,
         })
     }
@@ -172,11 +292,12 @@ impl Analysis {
     pub fn predicted_of<'a>(&'a self, cells: &'a [Cell]) -> Vec<PredictedQuantity<'a>> {
         let Some(claims) = &self.campaign.predicted else { return Vec::new() };
         let of = |what: &Predictable| {
-            let mut found = PredictedQuantity { key: what.key, points: Vec::new(), uncompared: Vec::new() };
-            cells.iter().for_each(|cell| found.take(cell, claims, what));
-            found
+            let by = (what.by)(claims)?;
+            let mut found = PredictedQuantity { key: what.key, by, points: Vec::new(), uncompared: Vec::new() };
+            cells.iter().for_each(|cell| found.take(cell, claims, &what.of));
+            Some(found)
         };
-        let all = PREDICTABLE.iter().map(of);
+        let all = PREDICTABLE.iter().filter_map(of);
         all.filter(|quantity| !quantity.points.is_empty() || !quantity.uncompared.is_empty()).collect()
     }
 
@@ -206,16 +327,16 @@ impl Analysis {
 }
 
 /// The median over all members like this one in the runs that count, and the number of these; or why there is none.
-fn read(cell: &Cell, spec: &MemberSpec, what: &Predictable) -> Result<(f64, usize), String> {
+fn read(cell: &Cell, spec: &MemberSpec, key: Key, reading: fn(&MemberNumbers) -> Option<f64>) -> Result<(f64, usize), String> {
     let alike = |index: &usize| cell.record.members.get(*index) == Some(spec);
     let of = |run: &super::Repetition| -> Vec<f64> {
         let members = run.members.iter().enumerate().filter(|(index, _)| alike(index));
-        members.filter_map(|(_, member)| (what.reading)(member)).filter(|value| *value > 0.0).collect()
+        members.filter_map(|(_, member)| reading(member)).filter(|value| *value > 0.0).collect()
     };
     let runs: Vec<Vec<f64>> = cell.counted().map(of).filter(|values| !values.is_empty()).collect();
     match stats::median(&mut runs.concat()) {
         Some(measured) => Ok((measured, runs.len())),
-        None => Err(unread(cell, what.key)),
+        None => Err(unread(cell, key)),
     }
 }
 

@@ -2,6 +2,7 @@
 //! no campaign.
 
 use crate::plot::{Drawing, Panel};
+use std::borrow::Cow;
 
 /// One document: a page, and the same as Markdown.
 #[derive(Debug, Default)]
@@ -157,7 +158,7 @@ pub struct Advice {
 #[derive(Debug)]
 pub struct Figure {
     /// File name without its extension.
-    pub id: &'static str,
+    pub id: Cow<'static, str>,
     pub title: String,
     /// Sharing modes and their labels.
     pub legend: Vec<(String, String)>,

@@ -11,7 +11,10 @@ use super::table::{ColumnKind, ExportTable, ExportValue};
 use crate::analysis::{Analysis, Cell, MemberNumbers, Repetition};
 use crate::format::words;
 use crate::quantity::Key;
-use collo_store::{Features, GpuRecord, GraphNumbers, MemberRecord, PredictedMember, PredictedMemory};
+use collo_store::{
+    Features, GpuRecord, GraphNumbers, MemberRecord, Predicted, PredictedAlone, PredictedCompany, PredictedMember,
+    PredictedMemory, PredictedValue, PredictorRecord,
+};
 
 use ColumnKind::{Flag, Number, Text, Whole};
 
@@ -80,9 +83,10 @@ static CAMPAIGN: [DatasetColumn; 28] = [
 ];
 
 /// The member: settings and computation graph.
-static MEMBER: [DatasetColumn; 23] = [
+static MEMBER: [DatasetColumn; 24] = [
     column("member", Whole, |at| at.index.into()),
     column("slice", Text, |at| at.record.slice.clone().into()),
+    column("slice_sm_ratio", Number, |at| slice_sm_ratio(at).into()),
     column("workload", Text, |at| ExportValue::text(&at.record.spec.workload)),
     column("batch_size", Whole, |at| at.record.spec.batch_size.into()),
     column("settings", Text, |at| ExportValue::text(json!(at.record.spec.settings).to_string())),
@@ -109,20 +113,54 @@ static MEMBER: [DatasetColumn; 23] = [
 ];
 
 /// What was predicted of it before the campaign ran, and never again.
-static PREDICTED: [DatasetColumn; 7] = [
+static PREDICTED: [DatasetColumn; 20] = [
     column("predicted_memory_bytes", Whole, |at| claim(at).map(|m| m.estimate_bytes).into()),
     column("predicted_memory_training_bytes", Whole, |at| claim(at).map(|m| m.training_bytes).into()),
     column("predicted_memory_low_bytes", Whole, |at| claim(at).map(|m| m.low_bytes).into()),
     column("predicted_memory_high_bytes", Whole, |at| claim(at).map(|m| m.high_bytes).into()),
     column("predicted_memory_upper_bytes", Whole, |at| claim(at).map(|m| m.upper_bytes).into()),
-    column("predicted_by", Text, |at| {
-        claim(at).and(at.analysis.campaign.predicted.as_ref()).map(|p| p.predictor.name.clone()).into()
+    column("predicted_by", Text, |at| claim(at).and_then(|_| by(at, |all| all.predictor.as_ref())).into()),
+    column("predicted_solo_sm_active_ratio", Number, |at| claimed_alone(at, |alone| alone.sm_active_ratio)),
+    column("predicted_solo_gpu_utilization_ratio", Number, |at| claimed_alone(at, |alone| alone.gpu_utilization_ratio)),
+    column("predicted_solo_dram_active_ratio", Number, |at| claimed_alone(at, |alone| alone.dram_active_ratio)),
+    column("predicted_solo_power_w", Number, |at| claimed_alone(at, |alone| alone.power_w)),
+    column("predicted_solo_items_per_s", Number, |at| claimed_alone(at, |alone| alone.items_per_s)),
+    column("predicted_solo_by", Text, |at| {
+        at.predicted.and_then(|p| p.alone.as_ref()).and_then(|_| by(at, |all| all.utilisation_predictor.as_ref())).into()
     }),
-    column("predicted_utc", Text, |at| claim(at).and(at.analysis.campaign.predicted.as_ref()).map(|p| p.made_utc.clone()).into()),
+    column("predicted_slowdown", Number, |at| claimed_slowdown(at).map(|slowdown| slowdown.estimate).into()),
+    column("predicted_slowdown_low", Number, |at| claimed_slowdown(at).map(|slowdown| slowdown.low).into()),
+    column("predicted_slowdown_high", Number, |at| claimed_slowdown(at).map(|slowdown| slowdown.high).into()),
+    column("predicted_stp", Number, |at| claimed_company(at).map(|company| company.stp.estimate).into()),
+    column("predicted_stp_low", Number, |at| claimed_company(at).map(|company| company.stp.low).into()),
+    column("predicted_stp_high", Number, |at| claimed_company(at).map(|company| company.stp.high).into()),
+    column("predicted_company_by", Text, |at| {
+        claimed_company(at).and_then(|_| by(at, |all| all.company_predictor.as_ref())).into()
+    }),
+    column("predicted_utc", Text, |at| {
+        let is_claimed = at.predicted.is_some_and(|p| p.memory.is_some() || p.alone.is_some()) || claimed_company(at).is_some();
+        at.analysis.campaign.predicted.as_ref().filter(|_| is_claimed).map(|p| p.made_utc.clone()).into()
+    }),
 ];
 
+fn by(at: &At, of: fn(&Predicted) -> Option<&PredictorRecord>) -> Option<String> {
+    Some(of(at.analysis.campaign.predicted.as_ref()?)?.name.clone())
+}
+
+fn claimed_alone(at: &At, value: fn(&PredictedAlone) -> Option<PredictedValue>) -> ExportValue {
+    at.predicted.and_then(|p| value(p.alone.as_ref()?)).map(|value| value.estimate).into()
+}
+
+fn claimed_company<'a>(at: &At<'a>) -> Option<&'a PredictedCompany> {
+    at.analysis.campaign.predicted.as_ref()?.of_cell(&at.r.record().cell.cell)?.company.as_ref()
+}
+
+fn claimed_slowdown(at: &At) -> Option<PredictedValue> {
+    claimed_company(at)?.slowdowns.get(at.index).copied()
+}
+
 /// The same workload alone on the whole device: the mean of its solo cell.
-static ALONE: [DatasetColumn; 17] = [
+static ALONE: [DatasetColumn; 18] = [
     column("solo_cell", Text, |at| ExportValue::text(&at.record.spec.solo)),
     column("solo_repetitions", Whole, |at| at.solo.map(|s| s.counted.len()).into()),
     column("solo_validity", Text, |at| at.solo.map(|s| s.verdict().as_str()).into()),
@@ -134,6 +172,7 @@ static ALONE: [DatasetColumn; 17] = [
     column("solo_cpu_ratio", Number, |at| alone(at, Key::Cpu)),
     column("solo_sm_active_ratio", Number, |at| alone_metric(at, Key::SmActive)),
     column("solo_sm_occupancy_ratio", Number, |at| alone_metric(at, Key::SmOccupancy)),
+    column("solo_gpu_utilization_ratio", Number, |at| alone_metric(at, Key::GpuUtilization)),
     column("solo_dram_active_ratio", Number, |at| alone_metric(at, Key::DramActive)),
     column("solo_power_w", Number, |at| alone_metric(at, Key::Power)),
     column("solo_energy_j_per_epoch", Number, |at| alone(at, Key::EnergyPerEpoch)),
@@ -152,7 +191,7 @@ static COMPANY: [DatasetColumn; 5] = [
 ];
 
 /// Results in this repetition: of the member, then of the whole group and the device.
-static RESULTS: [DatasetColumn; 44] = [
+static RESULTS: [DatasetColumn; 45] = [
     column("epoch_time_s", Number, |at| result(at, |m| m.epoch_s)),
     column("slowdown", Number, slowdown),
     column("items_per_s", Number, |at| result(at, |m| m.items_per_s)),
@@ -184,6 +223,7 @@ static RESULTS: [DatasetColumn; 44] = [
     column("group_energy_j_per_epoch", Number, |at| group(at, |r| Some(r.energy?.power_w / r.epochs_per_s()?))),
     column("device_sm_active_ratio", Number, |at| metric(at, Key::SmActive)),
     column("device_sm_active_p95_ratio", Number, |at| metric(at, Key::SmActiveP95)),
+    column("device_gpu_utilization_ratio", Number, |at| metric(at, Key::GpuUtilization)),
     column("device_sm_occupancy_ratio", Number, |at| metric(at, Key::SmOccupancy)),
     column("device_sm_occupancy_p95_ratio", Number, |at| metric(at, Key::SmOccupancyP95)),
     column("device_dram_active_ratio", Number, |at| metric(at, Key::DramActive)),
@@ -261,6 +301,13 @@ fn metric_of(cell: &Cell, key: Key) -> Option<f64> {
 
 fn alone_metric(at: &At, key: Key) -> ExportValue {
     at.solo.and_then(|s| metric_of(s, key)).into()
+}
+
+/// The SMs of its slice's profile ÷ those of the whole GPU.
+fn slice_sm_ratio(at: &At) -> Option<f64> {
+    let model = collo_gpus::of_product(&at.r.record().device.name)?;
+    let sms = model.profile(at.record.slice.as_deref()?)?.sms?;
+    Some(f64::from(sms) / f64::from(model.sms?))
 }
 
 fn others<'a>(at: &At<'a>) -> impl Iterator<Item = &'a MemberRecord> {

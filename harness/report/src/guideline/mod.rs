@@ -272,14 +272,15 @@ const SUMMARY: usize = 7;
 pub fn all(analysis: &Analysis) -> Vec<Guideline> {
     type Ask = fn(&Analysis) -> Option<Guideline>;
     // Whether it is asked where in every group somebody serves: then nobody's epochs are compared.
-    let questions: [(Ask, bool); 17] = [
+    let questions: [(Ask, bool); 18] = [
         (serving::guideline, true),
         (collocate::guideline, false),
         (best_mode::guideline, false),
         (energy::guideline, false),
         (threshold::guideline, false),
         (memory::guideline, true),
-        (prediction::guideline, true),
+        (prediction::memory, true),
+        (prediction::company, false),
         (isolation::guideline, false),
         (mixing::guideline, false),
         (naive::guideline, false),

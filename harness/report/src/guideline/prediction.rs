@@ -1,4 +1,5 @@
-//! Was memory what had been predicted? Compares each claim, made before the campaign ran, with what was measured.
+//! Was memory, and what company gives, what had been predicted? Compares each claim, made before the campaign ran, with what was
+//! measured.
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
@@ -15,14 +16,52 @@ const FEWEST: usize = 20;
 /// A share of misses that chance leaves so rarely contradicts the intervals.
 const RARE: f64 = 0.05;
 
-pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
-    let memory = analysis.predicted().into_iter().find(|quantity| quantity.key == Key::Memory)?;
-    let points: Vec<PredictedPoint> = memory.points.into_iter().filter(|point| point.cell.is_valid()).collect();
+/// What a guideline says of a predicted quantity.
+struct Wording {
+    id: &'static str,
+    key: Key,
+    question: &'static str,
+    advice: &'static str,
+    /// What to do if more was measured than predicted, and if less.
+    more: &'static str,
+    less: &'static str,
+}
+
+const MEMORY: Wording = Wording {
+    id: "prediction",
+    key: Key::Memory,
+    question: "Do predictions of memory hold?",
+    advice: "Plan with the predicted memory and its bounds.",
+    more: "leave more room than the bounds do.",
+    less: "less was needed than the bounds say.",
+};
+const COMPANY: Wording = Wording {
+    id: "prediction-company",
+    key: Key::ThroughputGain,
+    question: "Do predictions of what company gives hold?",
+    advice: "Choose groups by their predicted gain.",
+    more: "groups gave more than predicted.",
+    less: "groups gave less than predicted.",
+};
+
+/// Of memory, with what the marks of the plan were worth.
+pub(super) fn memory(analysis: &Analysis) -> Option<Guideline> {
+    guideline(analysis, &MEMORY, &said(analysis.memory_warnings()))
+}
+
+/// Of groups.
+pub(super) fn company(analysis: &Analysis) -> Option<Guideline> {
+    guideline(analysis, &COMPANY, "")
+}
+
+fn guideline(analysis: &Analysis, wording: &Wording, warned: &str) -> Option<Guideline> {
+    let found = analysis.predicted().into_iter().find(|quantity| quantity.key == wording.key)?;
+    let points: Vec<PredictedPoint> = found.points.into_iter().filter(|point| point.cell.is_valid()).collect();
     let score = PredictionScore::of(points.iter());
     let holds = score.map_or(Holds::Open, |score| judged(score.points, score.points - score.covered));
     let furthest = points.iter().max_by(|a, b| a.error_log().total_cmp(&b.error_log()));
-    let warned = said(analysis.memory_warnings());
-    let finding = match (sentence(analysis, &points), furthest) {
+    let label = wording.key.label;
+    let finding = match (sentence(analysis, wording.key, &points), furthest) {
         (Some(sentence), Some(furthest)) => {
             let few = if holds == Holds::Open && points.len() < FEWEST {
                 format!(" Fewer than {FEWEST} are too few to judge {} intervals.", number::percent(NOMINAL))
@@ -33,18 +72,14 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             format!("{}; `{}` is furthest, {ratio} times its prediction.{warned}{few}", capital(&sentence), furthest.name())
         }
         _ if measured_once(analysis) => format!("{ONCE}{warned}"),
-        _ => format!("Of no valid cell memory was both predicted and read.{warned}"),
+        _ => format!("Of no valid cell {label} was both predicted and read.{warned}"),
     };
     let more = furthest.is_some_and(|point| point.ratio() > 1.0);
-    let (statement, finding) = worded(
-        holds,
-        "Do predictions of memory hold?",
-        "Plan with the predicted memory and its bounds.",
-        if more { "leave more room than the bounds do." } else { "less was needed than the bounds say." },
-        finding,
-    );
+    let (statement, finding) =
+        worded(holds, wording.question, wording.advice, if more { wording.more } else { wording.less }, finding);
+    let evidence = |point: &PredictedPoint| evidence(wording.key, point);
     Some(Guideline {
-        id: "prediction",
+        id: wording.id,
         statement,
         finding,
         agrees: Agreement::NotStudied,
@@ -63,17 +98,18 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
 }
 
 /// `memory was within 5 % of its prediction in 41 of 44 cells, 2 intervals missed`; `None` for no points.
-pub(crate) fn sentence(analysis: &Analysis, points: &[PredictedPoint]) -> Option<String> {
+pub(crate) fn sentence(analysis: &Analysis, key: Key, points: &[PredictedPoint]) -> Option<String> {
     let score = PredictionScore::of(points.iter())?;
     let near = analysis.campaign.thresholds.relevant_ratio;
     let close = points.iter().filter(|point| point.error_log() <= near.ln_1p()).count();
-    let noun = if points.iter().all(|point| point.cell.record.is_uniform()) { "cell" } else { "member" };
+    let of_cells = points.iter().all(|point| point.spec.is_none() || point.cell.record.is_uniform());
+    let noun = if of_cells { "cell" } else { "member" };
     let missed = match score.points - score.covered {
         0 => "no interval".into(),
         missed => number::count(missed, "interval"),
     };
     let (near, all) = (number::percent(near), number::count(score.points, noun));
-    Some(format!("memory was within {near} of its prediction in {close} of {all}, {missed} missed"))
+    Some(format!("{} was within {near} of its prediction in {close} of {all}, {missed} missed", key.label))
 }
 
 /// Whether so many misses are what is meant to happen.
@@ -112,9 +148,9 @@ fn said(warnings: MemoryWarnings) -> String {
     format!(" The plan had marked {what}{unsaid}.")
 }
 
-fn evidence(point: &PredictedPoint) -> Evidence {
+fn evidence(key: Key, point: &PredictedPoint) -> Evidence {
     let value = Quantity { estimate: point.ratio(), low: None, high: None, n: point.repetitions, df: None };
-    Evidence { cell: point.cell.name().into(), against: Some(PREDICTED.into()), quantity: Key::Memory, value }
+    Evidence { cell: point.cell.name().into(), against: Some(PREDICTED.into()), quantity: key, value }
 }
 
 #[cfg(test)]

@@ -36,6 +36,12 @@ impl Calibrated {
 const HEIGHT: f64 = 300.0;
 /// Characters of a label.
 const LABEL: usize = 24;
+/// Shorter ones say nothing.
+const SHORTEST: usize = 4;
+/// Below this factor between the least and the largest, values are drawn in even steps.
+const NARROW: f64 = 4.0;
+/// At both ends of such an axis.
+const ROOM: f64 = 1.1;
 /// Between the lines of two labels.
 const LINE: f64 = 13.0;
 /// Labels are bold, which is wider than other text.
@@ -57,7 +63,10 @@ impl PredictedMeasured<'_> {
         let values = || self.points.iter().flat_map(|p| [p.measured, p.predicted]);
         let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
         // Equal axes, so that the line of equality is the diagonal.
-        let axis = || Axis::log(low, high);
+        // Bars are drawn too.
+        let ends = || self.points.iter().flat_map(|p| [p.interval.0, p.interval.1]).chain([low, high]);
+        let (least, most) = (ends().fold(f64::INFINITY, f64::min), ends().fold(0.0, f64::max));
+        let axis = || near(least, most).unwrap_or_else(|| Axis::log(low, high));
         let (x, y) = (axis(), axis());
         let frame =
             Frame { right: 8.0, bottom: 40.0, below: self.below, grid: (true, true), ..Frame::of_ratios(self.caption, &y) };
@@ -87,11 +96,16 @@ fn labels(chart: &mut Chart, points: &[Calibrated]) -> DrawResult<()> {
     named.sort_by(|a, b| b.measured.total_cmp(&a.measured));
     let mut taken: Vec<(f64, f64, f64)> = Vec::new();
     for p in named {
-        let text = cut(&p.label, LABEL);
-        let width = BOLD * text_width(&text);
         let place = |x: f64| chart.place()(x, p.measured);
         let (left, right) = (place(chart.x().min()).0, place(chart.x().max()).0);
         let (ends, y) = ((place(p.interval.0).0 - BESIDE, place(p.interval.1).0 + BESIDE), place(p.predicted).1);
+        // In the middle of a narrow range neither side has room for all of it.
+        let room = (ends.0 - left).max(right - ends.1);
+        let mut text = cut(&p.label, LABEL);
+        while BOLD * text_width(&text) > room && text.chars().count() > SHORTEST {
+            text = cut(&p.label, text.chars().count() - 1);
+        }
+        let width = BOLD * text_width(&text);
         // Above the line there is room to the left, below it to the right; at an edge the label turns round.
         let to_left = if p.ratio() > 1.0 { ends.0 - width >= left } else { ends.1 + width > right };
         let (from, to) = if to_left { (ends.0 - width, ends.0) } else { (ends.1, ends.1 + width) };
@@ -140,6 +154,23 @@ impl OrderedErrors<'_> {
             Ok(())
         })
     }
+}
+
+/// Of values within a few times each other: logarithmic in even steps, else all marks would be one. None: they are further apart.
+fn near(low: f64, high: f64) -> Option<Axis> {
+    let is_near = low > 0.0 && low <= high && high / low < NARROW;
+    if !is_near {
+        return None;
+    }
+    let (low, high) = (low / ROOM, high * ROOM);
+    let rough = (high - low) / 5.0;
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0].map(|times| times * power).into_iter().find(|step| *step >= rough).unwrap_or(10.0 * power);
+    let (from, to) = ((low / step).floor() as i64, (high / step).ceil() as i64);
+    let decimals = (-step.log10().floor()).max(0.0) as usize;
+    let ticks = (from..=to).map(|n| n as f64 * step).filter(|tick| *tick > 0.0);
+    let begin = if from > 0 { from as f64 * step } else { low };
+    Some(Axis::log_named(begin..to as f64 * step, ticks.map(|tick| (tick, format!("{tick:.decimals$}"))).collect()))
 }
 
 /// A logarithmic axis around 1 that is as long as it must be, with round ratios as ticks.
@@ -216,6 +247,40 @@ mod tests {
         };
         assert!(!of("one at the left").2 && of("one at the right").2);
         assert!(of("its neighbour").1 - of("one at the right").1 >= LINE - 0.2);
+    }
+
+    #[test]
+    fn a_label_that_has_no_room_on_either_side_is_cut_and_not_drawn_over_the_next_panel() {
+        let points = [point(1.0, 1.0, "launch-bound in launch-bound+memory-bound naive")];
+        let drawing = PredictedMeasured { caption: "", below: "", points: &points }.draw();
+        let (before, _) = drawing.body.split_once('…').expect("cut");
+        let text = before.rsplit('>').next().expect("its text");
+        let tag = &before[before.rfind('<').expect("its tag")..];
+        let x = tag
+            .split_once(" x=\"")
+            .expect("it has one")
+            .1
+            .split('"')
+            .next()
+            .and_then(|x| x.parse::<f64>().ok())
+            .expect("a number");
+        let width = BOLD * text_width(&format!("{text}…"));
+        let (left, right) = if tag.contains("end") { (x - width, x) } else { (x, x + width) };
+        assert!(text.starts_with("laun") && text.len() < 24, "{text}");
+        assert!(left > 0.0 && right < WIDTH, "{left} to {right}");
+    }
+
+    #[test]
+    fn values_near_each_other_fill_their_axis() {
+        for (low, high) in [(0.97, 1.04), (1.9, 2.02), (1.0, 3.9), (1.0, 1.0), (0.02, 0.03), (180.0, 420.0)] {
+            let axis = near(low, high).expect("they are near");
+            assert!(
+                axis.min() > 0.0 && axis.min() < low && axis.max() > high && axis.max() / axis.min() < 8.0,
+                "{low} to {high}"
+            );
+        }
+        assert!(near(1.0, 30.0).is_none() && near(0.0, 1.0).is_none());
+        assert!(near(f64::INFINITY, 0.0).is_none() && near(f64::INFINITY, f64::INFINITY).is_none(), "there is nothing");
     }
 
     #[test]

@@ -240,6 +240,10 @@ quantities! {
     SmActiveP95: "sm_active_p95_ratio", "SMACT p95", SHARE, Neither, CARD {
         definition: "95th percentile of the readings of `sm_active_ratio` wholly in the window (linear interpolation), mean over repetitions",
     }
+    GpuUtilization: "gpu_utilization_ratio", "GPU utilisation", SHARE, Neither, CARD {
+        definition: "share of the time in which at least one kernel ran, on however many SMs",
+        source: "NVML",
+    }
     SmOccupancy: "sm_occupancy_ratio", "SMOCC", SHARE, Neither, CARD {
         definition: "SMOCC: warps on the SMs ÷ the most they can hold",
         source: "GPM; DCGM 1003",

@@ -216,19 +216,26 @@ pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
 
 /// What was predicted of each distinct member, and whether it was so.
 fn predicted(analysis: &Analysis, cell: &Cell) -> Vec<Vec<String>> {
-    let by = analysis.campaign.predicted.as_ref().map_or("", |claims| claims.predictor.name.as_str());
     let mut rows = Vec::new();
     for quantity in analysis.predicted_of(std::slice::from_ref(cell)) {
+        let by = quantity.by.name.as_str();
         let compared = quantity.points.iter().map(|point| {
             let inside = if point.is_covered() { "inside" } else { "outside" };
             (point.spec, Some(point.claim), format!("measured {} times, {inside}", number::three(point.ratio())))
         });
         let others = quantity.uncompared.iter().map(|one| (one.spec, one.claim, format!("not compared: {}", one.why)));
         for (spec, claim, how) in compared.chain(others) {
-            let mut parts = vec![spec.workload.clone()];
+            let mut parts: Vec<String> = spec.map(|spec| spec.workload.clone()).into_iter().collect();
+            let (label, is_memory) = (quantity.key.label, quantity.key == Key::Memory);
             if let Some(claim) = claim {
-                parts.push(format!("{} {} each", quantity.key.label, number::gib(claim.estimate)));
-                parts.push(format!("95 % interval {} to {}", number::gib_number(claim.low), number::gib(claim.high)));
+                let each = if is_memory { " each" } else { "" };
+                let (number, low) = if is_memory {
+                    (number::gib as fn(f64) -> String, number::gib_number(claim.low))
+                } else {
+                    (number::three as fn(f64) -> String, number::three(claim.low))
+                };
+                parts.push(format!("{label} {}{each}", number(claim.estimate)));
+                parts.push(format!("95 % interval {low} to {}", number(claim.high)));
             }
             parts.push(how);
             parts.extend(claim.map(|_| format!("by {by}")));

@@ -35,7 +35,7 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
         while let Some((figure, path)) = figures.iter().zip(&plots).nth(next.fetch_add(1, Ordering::Relaxed)) {
             let svg = plot::standalone(&sheet(figure));
             replace(path, svg.as_bytes())?;
-            replace(&path.with_extension("png"), &plot::png(figure.id, &svg)?)?;
+            replace(&path.with_extension("png"), &plot::png(&figure.id, &svg)?)?;
             replace(&path.with_extension("csv"), document::csv::table(&figure.values).as_bytes())?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use collo_store::{AfterMeasured, Features, Serving};
+use collo_store::{AfterMeasured, Features, PredictedCell, Serving};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -61,6 +61,10 @@ pub struct CellJson {
     pub metrics: Quantities,
     /// Why a quantity is absent.
     pub absent: Texts,
+    /// What was predicted of the group before it ran: `company` with its slowdowns, STP, fairness, or the `reason` why not; null if
+    /// nothing was.
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub predicted: Option<PredictedCell>,
 }
 
 /// The throughput gain compared with 1, corrected for the number of groups.

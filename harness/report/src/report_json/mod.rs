@@ -18,9 +18,9 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use cell::{CellJson, MemberJson};
+pub use cell::{CellJson, MemberJson, Quantities};
 pub use ordered::Ordered;
-pub use predicted::{PredictedBy, PredictedJson, PredictedMemoryJson};
+pub use predicted::{PredictedBy, PredictedJson, PredictedMemoryJson, PredictorJson};
 
 use crate::analysis::ReferenceVerdict;
 use crate::guideline::{Agreement, Holds};
@@ -65,7 +65,7 @@ pub struct ReportJson {
     /// Runs by outcome; they sum to `planned`.
     pub accounted: Ordered<usize>,
     pub refusals: Vec<Refusal>,
-    /// Who predicted what its members would need; null if nothing was predicted.
+    /// Who predicted what, and when; null if nothing was predicted.
     pub predicted: Option<PredictedBy>,
     pub cells: Vec<CellJson>,
     pub guidelines: Vec<AdviceJson>,

@@ -96,6 +96,7 @@ fn of_cell(c: &analysis::Cell, claims: Option<&Predicted>) -> CellJson {
         memory_kind: c.memory_kind.map(|kind| kind.as_str().into()),
         metrics: c.metrics.iter().map(|(name, q)| (name.as_str(), Some(q.clone()))).collect(),
         absent: absent.collect(),
+        predicted: claims.and_then(|claims| claims.of_cell(c.name())).cloned(),
     }
 }
 

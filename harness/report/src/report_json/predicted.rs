@@ -1,17 +1,29 @@
 //! What `report.json` has of predictions: who made them, and what was claimed of each member before it ran. None of it is measured.
 
-use collo_store::{GraphNumbers, Predicted, PredictedMember, PredictedMemory};
+use collo_store::{GraphNumbers, Predicted, PredictedAlone, PredictedMember, PredictedMemory, PredictorRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The predictor of a campaign, as it was then.
+/// When a campaign was predicted, and by whom: null where no predictor served.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct PredictedBy {
     pub made_utc: String,
-    pub predictor: String,
+    pub memory: Option<PredictorJson>,
+    /// What members do alone.
+    pub utilisation: Option<PredictorJson>,
+    /// What company costs.
+    pub company: Option<PredictorJson>,
+}
+
+/// A predictor, as it was then.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct PredictorJson {
+    pub name: String,
     /// Of its file.
     pub sha256: String,
     /// Whose measurements it was fitted on: `published`, `own`, `simulated`.
@@ -29,6 +41,9 @@ pub struct PredictedBy {
 #[schemars(inline, deny_unknown_fields)]
 pub struct PredictedJson {
     pub memory: Option<PredictedMemoryJson>,
+    /// What it does alone on the whole device, each with `estimate`, `low` and `high`.
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub alone: Option<PredictedAlone>,
     /// Its training step in numbers.
     #[schemars(with = "Option<Map<String, Value>>")]
     pub graph: Option<GraphNumbers>,
@@ -61,10 +76,19 @@ pub struct PredictedMemoryJson {
 
 impl From<&Predicted> for PredictedBy {
     fn from(of: &Predicted) -> Self {
-        let by = &of.predictor;
         PredictedBy {
             made_utc: of.made_utc.clone(),
-            predictor: by.name.clone(),
+            memory: of.predictor.as_ref().map(Into::into),
+            utilisation: of.utilisation_predictor.as_ref().map(Into::into),
+            company: of.company_predictor.as_ref().map(Into::into),
+        }
+    }
+}
+
+impl From<&PredictorRecord> for PredictorJson {
+    fn from(by: &PredictorRecord) -> Self {
+        PredictorJson {
+            name: by.name.clone(),
             sha256: by.sha256.clone(),
             fitted_on: by.fitted_on.clone(),
             device: by.device.clone(),
@@ -76,7 +100,12 @@ impl From<&Predicted> for PredictedBy {
 
 impl From<&PredictedMember> for PredictedJson {
     fn from(of: &PredictedMember) -> Self {
-        PredictedJson { memory: of.memory.as_ref().map(Into::into), graph: of.graph.clone(), reason: of.reason.clone() }
+        PredictedJson {
+            memory: of.memory.as_ref().map(Into::into),
+            alone: of.alone.clone(),
+            graph: of.graph.clone(),
+            reason: of.reason.clone(),
+        }
     }
 }
 

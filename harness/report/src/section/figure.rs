@@ -1,5 +1,7 @@
 //! Common parts of figures: tags, legends, captions, hover texts.
 
+use std::borrow::Cow;
+
 use collo_store::Verdict;
 
 use super::places::drawn_as;
@@ -101,11 +103,18 @@ pub fn indicative_note<'a>(cells: impl Iterator<Item = &'a Cell>) -> &'static st
 }
 
 /// A figure whose tags and look follow from the analysis.
-pub fn figure(analysis: &Analysis, id: &'static str, title: &str, panels: Vec<Panel>, caption: String, values: Table) -> Figure {
+pub fn figure(
+    analysis: &Analysis,
+    id: impl Into<Cow<'static, str>>,
+    title: &str,
+    panels: Vec<Panel>,
+    caption: String,
+    values: Table,
+) -> Figure {
     // Most figures have a panel per workload; those of mixed groups say their own modes.
     let shown = analysis.cells.iter().filter(|c| c.record.is_uniform() && !c.repetitions.is_empty());
     Figure {
-        id,
+        id: id.into(),
         title: title.into(),
         legend: legend(shown).into_iter().filter(|(mode, _)| !family(mode).is_empty()).collect(),
         panels,

@@ -1,9 +1,11 @@
 //! What was predicted before the campaign ran, compared with what was then measured: scores, each point with its interval, who
 //! predicted it and from what.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use collo_predict::FEWEST_FAMILIES;
+use collo_store::{AloneFrom, MemberSpec, Predicted, PredictorRecord};
 
 use super::absent::{nothing, without};
 use super::figure::{failure, figure, legend_of, tags};
@@ -31,13 +33,18 @@ pub fn section(report: &Report) -> Option<Section> {
         return Some(without(ID, TITLE, why));
     }
     let quantities = analysis.predicted();
-    let Some(most) = quantities.iter().find(|quantity| !quantity.points.is_empty()) else {
+    if quantities.iter().all(|quantity| quantity.points.is_empty()) {
         return Some(without(ID, TITLE, nothing_compared(&quantities)));
-    };
+    }
     let mut blocks: Vec<Block> = vec![Block::Table(scores(analysis, &quantities))];
     blocks.extend(quantities.iter().filter(|q| !q.points.is_empty()).map(|q| Block::Figure(drawn(analysis, q))));
-    let mut notes = provenance(analysis, most);
-    notes.extend(quantities.iter().flat_map(|quantity| left_out(&quantity.uncompared)));
+    let mut notes = provenance(analysis, &quantities);
+    for note in quantities.iter().flat_map(|quantity| left_out(&quantity.uncompared)) {
+        // Of one cell several quantities may be absent for one reason.
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
     blocks.push(Block::Notes(notes));
     let guideline = report.guideline("prediction");
     Some(Section {
@@ -54,8 +61,8 @@ pub fn section(report: &Report) -> Option<Section> {
 pub fn remark(analysis: &Analysis) -> Option<String> {
     let memory = analysis.predicted().into_iter().find(|quantity| quantity.key == Key::Memory)?;
     let (valid, others): (Vec<PredictedPoint>, Vec<PredictedPoint>) = memory.points.into_iter().partition(|p| p.cell.is_valid());
-    let indicative = || Some(format!("{} (indicative)", prediction::sentence(analysis, &others)?));
-    prediction::sentence(analysis, &valid).or_else(indicative)
+    let indicative = || Some(format!("{} (indicative)", prediction::sentence(analysis, Key::Memory, &others)?));
+    prediction::sentence(analysis, Key::Memory, &valid).or_else(indicative)
 }
 
 /// Why no claim has a measurement beside it.
@@ -89,7 +96,7 @@ fn scores(analysis: &Analysis, quantities: &[PredictedQuantity]) -> Table {
                 percent(score.median_error_ratio),
                 signed_percent(score.bias_ratio),
                 of(score.covered),
-                of(score.above_upper),
+                score.above_upper.map_or_else(|| "–".into(), of),
                 of(score.too_low),
             ]);
         }
@@ -120,6 +127,8 @@ fn drawn(analysis: &Analysis, quantity: &PredictedQuantity) -> Figure {
     let (factor, unit) = scale(quantity.key);
     let name = quantity.key.label;
     let named = named(&quantity.points);
+    let of_members = quantity.points.iter().any(|point| point.spec.is_some());
+    let each = if of_members { "distinct member of each cell" } else { "cell" };
     let calibrated = |point: &PredictedPoint| Calibrated {
         sharing: drawn_as(point.cell),
         indicative: !point.cell.is_valid(),
@@ -131,12 +140,13 @@ fn drawn(analysis: &Analysis, quantity: &PredictedQuantity) -> Figure {
     };
     let points: Vec<Calibrated> = quantity.points.iter().map(calibrated).collect();
     let panel = |title: &str, subtitle: String, label: String, drawing| Panel { title: title.into(), subtitle, label, drawing };
-    let (measured, predicted) = (format!("measured, {unit}, each member"), format!("predicted, {unit}"));
+    let (measured, predicted) = (caption_of("measured", unit), caption_of("predicted", unit));
+    let measured = if of_members { format!("{measured}, each member") } else { measured };
     let panels = vec![
         panel(
             "Measured over predicted",
             format!("{name}, logarithmic"),
-            format!("measured over predicted {name} of each distinct member of each cell"),
+            format!("measured over predicted {name} of each {each}"),
             PredictedMeasured { caption: &measured, below: &predicted, points: &points }.draw(),
         ),
         panel(
@@ -154,15 +164,32 @@ fn drawn(analysis: &Analysis, quantity: &PredictedQuantity) -> Figure {
     let hollow = !analysis.campaign.device.simulated && points.iter().any(|point| point.indicative);
     let indicative = if hollow { " Hollow: indicative, no guideline rests on it." } else { "" };
     let caption = format!(
-        "A mark for each distinct member of a cell: the median over its equals and their runs{}. Marks are measured; bars and the grey area are \
-         predicted, the 95 % interval of each. The line is where both are equal.{indicative}",
+        "A mark for each {}{}. Marks are measured; bars and the grey area are predicted, the 95 % interval of each. The line is where both \
+         are equal.{indicative}",
+        if of_members { "distinct member of a cell: the median over its equals and their runs" } else { "cell" },
         read_as(quantity)
     );
-    let mut fig =
-        figure(analysis, "prediction", &format!("Predicted and measured {name}"), panels, caption, values(analysis, quantity));
+    let mut fig = figure(
+        analysis,
+        id_of(quantity.key),
+        &format!("Predicted and measured {name}"),
+        panels,
+        caption,
+        values(analysis, quantity),
+    );
     let modes: Vec<String> = points.iter().map(|point| point.sharing.clone()).collect();
     fig.legend = legend_of(modes.iter().map(String::as_str));
     fig
+}
+
+/// `measured, GiB`; of a ratio without a unit.
+fn caption_of(what: &str, unit: &str) -> String {
+    if unit.is_empty() { what.into() } else { format!("{what}, {unit}") }
+}
+
+/// Of the drawing, and its files: that of memory was the first.
+fn id_of(key: Key) -> Cow<'static, str> {
+    if key == Key::Memory { ID.into() } else { format!("{ID}-{}", key.name.replace('_', "-")).into() }
 }
 
 /// How memory was read.
@@ -195,7 +222,7 @@ fn hover(point: &PredictedPoint, factor: f64, unit: &str) -> String {
         of(point.claim.high),
         if point.is_covered() { "inside" } else { "outside" },
     );
-    if let Some(memory) = &point.of.memory {
+    if let Some(memory) = point.of.and_then(|of| of.memory.as_ref()) {
         memory.approximate.iter().for_each(|why| text += &format!("\nno exact replay: {why}"));
     }
     text
@@ -207,10 +234,10 @@ fn values(analysis: &Analysis, quantity: &PredictedQuantity) -> Table {
     let heads = [
         "cell".to_string(),
         "member".into(),
-        format!("#predicted {unit}"),
+        format!("#predicted {unit}").trim_end().into(),
         "95 % interval".into(),
-        format!("#upper bound {unit}"),
-        format!("#measured {unit}"),
+        format!("#upper bound {unit}").trim_end().into(),
+        format!("#measured {unit}").trim_end().into(),
         "#measured ÷ predicted".into(),
         "interval".into(),
         "#runs".into(),
@@ -222,14 +249,17 @@ fn values(analysis: &Analysis, quantity: &PredictedQuantity) -> Table {
         let (low, high) = (claim.low * factor, claim.high * factor);
         TableCell { ends: Some((low, high)), ..TableCell::text(format!("[{}, {}]", number::three(low), number::three(high))) }
     };
+    let workload =
+        |spec: Option<&MemberSpec>| spec.map_or_else(TableCell::default, |spec| TableCell::text(spec.workload.clone()));
+    let upper_of = |claim: &Claim| claim.upper.map_or_else(TableCell::default, |upper| number(upper * factor));
     for point in &quantity.points {
         let claim = &point.claim;
         table.row(vec![
             label(analysis, point.cell),
-            TableCell::text(point.spec.workload.clone()),
+            workload(point.spec),
             number(claim.estimate * factor),
             interval(claim),
-            number(claim.upper * factor),
+            upper_of(claim),
             number(point.measured * factor),
             number(point.ratio()),
             TableCell::text(if point.is_covered() { "inside" } else { "outside" }),
@@ -238,24 +268,47 @@ fn values(analysis: &Analysis, quantity: &PredictedQuantity) -> Table {
         ]);
     }
     for Uncompared { cell, spec, claim, why } in &quantity.uncompared {
-        let of = |value: fn(&Claim) -> f64| claim.as_ref().map_or_else(TableCell::default, |claim| number(value(claim) * factor));
+        let estimate = claim.as_ref().map_or_else(TableCell::default, |claim| number(claim.estimate * factor));
+        let upper = claim.as_ref().map_or_else(TableCell::default, upper_of);
         let why = TableCell::text(failure(cell).unwrap_or_else(|| why.clone()));
         let interval = claim.as_ref().map_or_else(TableCell::default, interval);
         let verdict = TableCell::text(cell.verdict().text());
-        let (estimate, upper) = (of(|claim| claim.estimate), of(|claim| claim.upper));
         let absent = TableCell::default;
-        let workload = TableCell::text(spec.workload.clone());
-        table.row(vec![label(analysis, cell), workload, estimate, interval, upper, absent(), absent(), why, absent(), verdict]);
+        table.row(vec![
+            label(analysis, cell),
+            workload(*spec),
+            estimate,
+            interval,
+            upper,
+            absent(),
+            absent(),
+            why,
+            absent(),
+            verdict,
+        ]);
     }
     cut_rows(&mut table);
     table.tags = tags(analysis);
     table
 }
 
-/// Who predicted it, when, and what the intervals rest on.
-fn provenance(analysis: &Analysis, quantity: &PredictedQuantity) -> Vec<String> {
+/// Who predicted what, when, and what the intervals rest on.
+fn provenance(analysis: &Analysis, quantities: &[PredictedQuantity]) -> Vec<String> {
     let Some(predicted) = &analysis.campaign.predicted else { return Vec::new() };
-    let by = &predicted.predictor;
+    let made = predicted.made_utc.replace('T', " ").replace('Z', " UTC");
+    let compared: Vec<&PredictedQuantity> = quantities.iter().filter(|quantity| !quantity.points.is_empty()).collect();
+    let mut notes = Vec::new();
+    for by_one in compared.chunk_by(|a, b| a.by == b.by) {
+        let labels: Vec<&str> = by_one.iter().map(|quantity| quantity.key.label).collect();
+        notes.extend(predictor(by_one[0].by, &labels, &made));
+    }
+    notes.extend(company(predicted));
+    notes.extend(compared.iter().filter(|quantity| quantity.key == Key::Memory).flat_map(|memory| inexact(memory)));
+    notes
+}
+
+/// Who predicted these quantities, and from whose measurements.
+fn predictor(by: &PredictorRecord, labels: &[&str], made: &str) -> [String; 2] {
     let (fitted_on, by_whom) = match by.fitted_on.as_str() {
         "published" => ("published measurements of", ", none of them made by collo"),
         "simulated" => ("simulated runs on", ""),
@@ -263,18 +316,45 @@ fn provenance(analysis: &Analysis, quantity: &PredictedQuantity) -> Vec<String> 
         _ => ("measurements of unknown origin on", ""),
     };
     let device = by.device.as_ref().map_or_else(|| "an unknown device".into(), |device| format!("`{}`", device.replace('`', "")));
-    let made = predicted.made_utc.replace('T', " ").replace('Z', " UTC");
-    let mut notes = vec![format!("Predicted {made} by `{}`, fitted on {fitted_on} {device}{by_whom}.", by.name.replace('`', ""))];
+    let what = labels.join(", ");
     let families = number::count(by.families, "architecture");
     let promise = if by.families < FEWEST_FAMILIES { ", too few to promise a share" } else { "" };
     let widened = if by.widened > 1.0 {
-        let times = number::factor(by.widened);
+        let times = (by.widened * 100.0).round() / 100.0;
         format!("; as logarithms they are {times} times as wide, because it was fitted under other conditions")
     } else {
         String::new()
     };
-    notes.push(format!("Its intervals have their width from {families}{promise}{widened}."));
-    let mut claims: Vec<_> = quantity.points.iter().map(|point| point.of).collect();
+    [
+        format!("Predicted {made} by `{}`, fitted on {fitted_on} {device}{by_whom}: {what}.", by.name.replace('`', "")),
+        format!("Its intervals have their width from {families}{promise}{widened}."),
+    ]
+}
+
+/// What groups were predicted from, and of which it goes beyond what was fitted.
+fn company(predicted: &Predicted) -> Vec<String> {
+    let groups = || predicted.cells.iter().filter_map(|cell| Some((cell, cell.company.as_ref()?)));
+    let (all, unmeasured) = (groups().count(), groups().filter(|(_, group)| group.from == AloneFrom::Predicted).count());
+    let mut notes = Vec::new();
+    if all > 0 {
+        notes.push(match unmeasured {
+            0 => "What company costs was predicted from members that had been measured alone.".to_string(),
+            _ => format!("In {unmeasured} of {}, what a member does alone was itself predicted.", number::count(all, "group")),
+        });
+    }
+    let mut beyond = BTreeMap::<&str, usize>::new();
+    groups().flat_map(|(_, group)| &group.extrapolated).for_each(|why| *beyond.entry(why).or_default() += 1);
+    notes.extend(beyond.iter().map(|(why, n)| format!("{}: extrapolated, {why}.", number::count(*n, "group"))));
+    let mut assumed = BTreeMap::<&str, usize>::new();
+    groups().flat_map(|(_, group)| &group.assumed).for_each(|what| *assumed.entry(what).or_default() += 1);
+    notes.extend(assumed.iter().map(|(what, n)| format!("{}: {what}.", number::count(*n, "group"))));
+    notes
+}
+
+/// Where the context of processes is from, and which predictions of memory are no exact replay.
+fn inexact(quantity: &PredictedQuantity) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut claims: Vec<_> = quantity.points.iter().filter_map(|point| point.of).collect();
     claims.sort_by_key(|of| (&of.solo, of.mps));
     claims.dedup_by_key(|of| (&of.solo, of.mps));
     let contexts: Vec<usize> = claims.iter().filter_map(|of| Some(of.memory.as_ref()?.context_runs)).collect();

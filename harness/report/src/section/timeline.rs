@@ -45,7 +45,7 @@ fn figure(analysis: &Analysis, id: &'static str, set: &str, shown: &[&Timeline])
         *label = "in turn".into();
     }
     Figure {
-        id,
+        id: id.into(),
         title: format!("{set}: members' lifetimes, {what} and memory"),
         legend,
         panels: shown.iter().map(|t| panel(analysis, t, shown, (starts, ends), activity)).collect(),

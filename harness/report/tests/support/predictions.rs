@@ -1,7 +1,10 @@
 //! A campaign on a GPU whose memory was predicted before: most of it well, one interval missed, one cell without a reading, one that
 //! ran out of memory and was marked.
 
-use collo_store::{GraphNumbers, MarkedCell, Outcome, Predicted, PredictedMember, PredictedMemory, PredictorRecord};
+use collo_store::{
+    AloneFrom, GraphNumbers, MarkedCell, Outcome, Predicted, PredictedCell, PredictedCompany, PredictedMember, PredictedMemory,
+    PredictedValue, PredictorRecord,
+};
 
 use super::Fixture;
 use super::card::CardTruth;
@@ -40,26 +43,69 @@ pub fn member(workload: &str, mps: bool, estimate_gib: f64, context_runs: usize)
         context_runs,
         approximate: Vec::new(),
     };
-    PredictedMember { solo: format!("{workload} solo b32"), mps, memory: Some(memory), graph: Some(graph()), reason: None }
+    PredictedMember {
+        solo: format!("{workload} solo b32"),
+        mps,
+        memory: Some(memory),
+        alone: None,
+        graph: Some(graph()),
+        reason: None,
+    }
 }
 
 /// One that cannot be predicted.
 pub fn unknown(workload: &str, reason: &str) -> PredictedMember {
-    PredictedMember { solo: format!("{workload} solo b32"), mps: false, memory: None, graph: None, reason: Some(reason.into()) }
+    PredictedMember {
+        solo: format!("{workload} solo b32"),
+        mps: false,
+        memory: None,
+        alone: None,
+        graph: None,
+        reason: Some(reason.into()),
+    }
+}
+
+fn predictor(name: &str) -> PredictorRecord {
+    PredictorRecord {
+        name: name.into(),
+        sha256: "cd".repeat(32),
+        fitted_on: "published".into(),
+        device: Some("NVIDIA A100-SXM4-40GB".into()),
+        widened: 1.5,
+        families: 6,
+    }
+}
+
+/// The same, with what each member of a group was predicted to be slowed down by; or the reason why not.
+pub fn in_company(claims: Predicted, groups: &[(&str, Result<&[f64], &str>)]) -> Predicted {
+    let value = |estimate: f64| PredictedValue { estimate, low: estimate / 1.1, high: estimate * 1.1 };
+    let cell = |(cell, slowdowns): &(&str, Result<&[f64], &str>)| {
+        let progress = |all: &[f64]| all.iter().map(|slowdown| 1.0 / slowdown).collect::<Vec<_>>();
+        let company = slowdowns.ok().map(|all| PredictedCompany {
+            slowdowns: all.iter().map(|one| value(*one)).collect(),
+            stp: value(progress(all).iter().sum()),
+            throughput_gain: Some(value(progress(all).iter().sum())),
+            fairness: value(
+                progress(all).iter().fold(1.0, |a, b| f64::min(a, *b)) / progress(all).iter().fold(0.0, |a, b| f64::max(a, *b)),
+            ),
+            power_w: Some(value(200.0)),
+            from: AloneFrom::Measured,
+            assumed: Vec::new(),
+            extrapolated: if all.len() > 2 { vec!["no group of more than 2 was measured".into()] } else { Vec::new() },
+        });
+        PredictedCell { cell: cell.to_string(), company, reason: slowdowns.err().map(Into::into) }
+    };
+    Predicted { cells: groups.iter().map(cell).collect(), company_predictor: Some(predictor("own-company")), ..claims }
 }
 
 pub fn by(members: Vec<PredictedMember>) -> Predicted {
     Predicted {
         made_utc: "2026-11-20T18:42:09Z".into(),
-        predictor: PredictorRecord {
-            name: "published-a100".into(),
-            sha256: "cd".repeat(32),
-            fitted_on: "published".into(),
-            device: Some("NVIDIA A100-SXM4-40GB".into()),
-            widened: 1.5,
-            families: 6,
-        },
+        predictor: Some(predictor("published-a100")),
+        utilisation_predictor: None,
+        company_predictor: None,
         members,
+        cells: Vec::new(),
         marked: Vec::new(),
     }
 }

@@ -1,12 +1,13 @@
-//! What each cell of an experiment will need of a device's memory. In: an experiment, a device. Out: a row for each cell.
+//! What each cell of an experiment will need and give. In: an experiment, a device. Out: a row for each cell.
 
 use collo_measure::experiment::{DeviceRequest, Overrides};
 use collo_measure::{
-    Experiment, MemorySource, NotPredicted, Plan, PlannedCell, Project, PythonToPredict, Request, Session, Workloads, units,
+    Experiment, ForecastSource, NotPredicted, Plan, PlannedCell, Project, PythonToPredict, Request, Session, Workloads, units,
 };
 use collo_report::document::{Align, Table};
 use collo_report::export::csv;
 use collo_report::export::table::{ColumnKind, ExportTable, ExportValue};
+use collo_report::number;
 use collo_store::{Diagnostic, PredictedMember};
 use serde_json::{Value as Json, json};
 
@@ -45,6 +46,7 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
                 output::result(format!("\n{}", plan_text::refused(plan, output::width()).trim_end()));
             }
             forecast_text::memory(plan).iter().flat_map(|text| text.split("; ")).for_each(output::note);
+            forecast_text::gains(plan).iter().flat_map(|text| text.split("; ")).for_each(output::note);
         }
     }
     Ok(exit::DONE)
@@ -73,17 +75,34 @@ fn verdict(planned: &PlannedCell) -> String {
 }
 
 fn table(plan: &Plan) -> Table {
-    let columns =
-        [("cell", Align::Left), ("memory", Align::Right), ("", Align::Left), ("at most", Align::Right), ("", Align::Left)];
+    let columns = [
+        ("cell", Align::Left),
+        ("memory", Align::Right),
+        ("", Align::Left),
+        ("at most", Align::Right),
+        ("", Align::Left),
+        ("run", Align::Right),
+        ("", Align::Left),
+        ("gain", Align::Right),
+        ("95 % interval", Align::Left),
+    ];
     let mut table = Table::new(&columns, 4);
     for planned in &plan.cells {
-        let memory = &planned.forecast.memory;
+        let forecast = &planned.forecast;
+        let memory = &forecast.memory;
         table.values([
             Some(planned.record.cell.clone()),
             memory.bytes.map(units::gib),
             memory.source.map(|source| source.letter().to_string()),
             memory.upper_bytes.map(units::gib),
             Some(verdict(planned)),
+            forecast.each_s.map(units::clock),
+            forecast.basis.as_ref().map(|basis| basis.source().letter().to_string()),
+            forecast_text::gain_of(forecast),
+            forecast
+                .gain
+                .and_then(|gain| gain.bounds)
+                .map(|(low, high)| format!("{} to {}", number::three(low), number::three(high))),
         ]);
     }
     table
@@ -101,10 +120,19 @@ fn rows(plan: &Plan) -> ExportTable {
         ("device_memory_bytes", Whole),
         ("out_of_memory_probability", Number),
         ("verdict", Text),
+        ("run_s", Number),
+        ("run_from", Text),
+        ("gain", Number),
+        ("gain_low", Number),
+        ("gain_high", Number),
+        ("gain_from", Text),
+        ("energy_j", Number),
+        ("energy_from", Text),
     ];
     let absent = |value: Option<ExportValue>| value.unwrap_or(ExportValue::Absent);
     let planned = plan.cells.iter().map(|planned| {
-        let (record, memory) = (&planned.record, &planned.forecast.memory);
+        let (record, forecast) = (&planned.record, &planned.forecast);
+        let (memory, gain) = (&forecast.memory, forecast.gain);
         vec![
             record.cell.as_str().into(),
             record.sharing.as_str().into(),
@@ -115,6 +143,14 @@ fn rows(plan: &Plan) -> ExportTable {
             absent(plan.device.memory_bytes.map(ExportValue::from)),
             absent(memory.probability().map(ExportValue::from)),
             verdict(planned).into(),
+            absent(forecast.each_s.map(ExportValue::from)),
+            absent(forecast.basis.as_ref().map(|basis| basis.source().as_str().into())),
+            absent(gain.map(|gain| gain.estimate.into())),
+            absent(gain.and_then(|gain| gain.bounds).map(|bounds| bounds.0.into())),
+            absent(gain.and_then(|gain| gain.bounds).map(|bounds| bounds.1.into())),
+            absent(gain.map(|gain| gain.source.as_str().into())),
+            absent(forecast.energy_j.map(ExportValue::from)),
+            absent(forecast.energy_from.map(|source| source.as_str().into())),
         ]
     });
     let refused = plan.refusals.iter().map(|refused| {
@@ -123,7 +159,9 @@ fn rows(plan: &Plan) -> ExportTable {
         let degree = refused.cell.degree().into();
         let there = absent(plan.device.memory_bytes.map(ExportValue::from));
         let why = format!("refused: {}", refused.record.reason).into();
-        vec![cell, sharing, degree, nothing(), nothing(), nothing(), there, nothing(), why]
+        let mut row = vec![cell, sharing, degree, nothing(), nothing(), nothing(), there, nothing(), why];
+        row.resize_with(heads.len(), nothing);
+        row
     });
     ExportTable { heads: heads.map(|(name, kind)| (name.to_string(), kind)).into(), rows: planned.chain(refused).collect() }
 }
@@ -140,11 +178,12 @@ fn value(plan: &Plan) -> Json {
         .map(|planned| {
             let (record, memory) = (&planned.record, &planned.forecast.memory);
             json!({"cell": record.cell, "sharing": record.sharing, "degree": record.degree, "memory_bytes": memory.bytes,
-                "memory_upper_bytes": memory.upper_bytes, "memory_from": memory.source.map(MemorySource::as_str),
-                "fits": memory.fits, "out_of_memory_probability": memory.probability(), "members": members(planned)})
+                "memory_upper_bytes": memory.upper_bytes, "memory_from": memory.source.map(ForecastSource::as_str),
+                "fits": memory.fits, "out_of_memory_probability": memory.probability(), "forecast": planned.forecast.json(),
+                "predicted": predicted.and_then(|claims| claims.of_cell(&record.cell)), "members": members(planned)})
         })
         .collect();
     json!({"schema": 1, "predicted": true, "experiment": plan.experiment, "device": plan.device,
-        "made_utc": predicted.map(|p| &p.made_utc), "predictor": predicted.map(|p| &p.predictor), "cells": cells,
+        "made_utc": predicted.map(|p| &p.made_utc), "predictors": predicted.map(|p| p.predictors().collect::<Vec<_>>()), "cells": cells,
         "refusals": plan.record().refusals})
 }

@@ -1,5 +1,6 @@
-//! `collo predict`: what a workload, or each cell of an experiment, will need of a GPU's memory, before it is run.
+//! `collo predict`: what a workload, or each cell of an experiment, will need of a GPU, before it is run.
 
+mod alone;
 mod experiment;
 mod serving;
 mod workload;

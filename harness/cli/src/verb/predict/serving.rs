@@ -43,7 +43,7 @@ impl<'a> Candidates<'a> {
         if named.is_none() {
             let (readable, unreadable) = predictors::readable(project)?;
             unreadable.into_iter().for_each(|wrong| output::failure(&wrong.into()));
-            all = readable;
+            all = readable.memory;
         }
         Ok(Candidates { project, folder: folder.into(), named, all, target: target.filter(|_| named.is_none()) })
     }
@@ -53,11 +53,11 @@ impl<'a> Candidates<'a> {
     pub fn with_torch(&self, torch: Option<String>) -> Result<Serving, Diagnostics> {
         let target = self.target.clone().map(|target| Target { torch, ..target });
         if let Some(chosen) = target.and_then(|target| choose(self.all.iter(), &target)) {
-            let predictor = chosen.predictor.adapted(chosen.width, None);
+            let predictor = chosen.predictor.adapted(chosen.width(), None);
             return Ok(Serving { predictor, widened: chosen.widened, because: Some(chosen.because) });
         }
         let name = self.named.unwrap_or(predictors::SHIPPED);
-        let predictor = predictors::find(self.project, &self.folder, name)?;
+        let predictor = predictors::find_of_memory(self.project, &self.folder, name)?;
         Ok(Serving { predictor, widened: 1.0, because: None })
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use collo_measure::units::gib;
 use collo_measure::{Describer, Driver, Event, Gpu, Member, Project, Workloads, basis_of};
+use collo_predict::utilisation::SevenFeatures;
 use collo_predict::{Basis, Description, Peer, Prediction, Target, Width, WidthFrom, published::MIB};
 use collo_report::document::{Align, Table};
 use collo_report::number;
@@ -15,6 +16,7 @@ use serde_json::{Value as Json, json};
 
 use super::super::predictor::{mib, value_of};
 use super::super::{Context, Ended};
+use super::alone::Alone;
 use super::serving::{Candidates, Serving};
 use crate::args::{self, PredictFormat};
 use crate::{exit, output, progress};
@@ -38,6 +40,8 @@ struct Answer<'a> {
     batch: u64,
     basis: Basis,
     room: Option<Room>,
+    /// How busy it keeps the GPU; or why nothing is said of it.
+    alone: Option<Result<Alone, Diagnostic>>,
     /// Estimators of the literature, if asked for.
     peers: Vec<(Peer, Option<f64>)>,
 }
@@ -84,8 +88,13 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
             .hint("`--batch N` is a setting `batch_size` of a workload")
     })?);
     let by = candidates.with_torch(describer.version_of("torch"))?;
+    let alone = room.as_ref().map(|room| {
+        let target = Target { torch: describer.version_of("torch"), ..room.target() };
+        Alone::of(project, &target, &description, batch)
+    });
     let answer = Answer {
         member: &member,
+        alone: alone.transpose()?,
         description: &description,
         prediction: by.predictor.predict(&description, batch, basis)?,
         by,
@@ -224,7 +233,20 @@ impl Answer<'_> {
                 },
             );
         }
+        if let Some(Ok(alone)) = &self.alone {
+            lines.push("\n  alone on it".into());
+            lines.extend(alone.table().render(output::width()).lines().map(|line| line.trim_end().to_string()));
+        }
         if !self.peers.is_empty() {
+            let seven = SevenFeatures::of(d, self.batch);
+            lines.push("\n  features of HotCloud'20".into());
+            let mut add = |what: &str, text: String| lines.push(format!("  {what:<13} {text}"));
+            let SevenFeatures { convolutions, linear, activations, other, model_mb, gflops, .. } = seven;
+            add(
+                "layers",
+                format!("{convolutions} convolutions, {linear} linear, {activations} activation functions, {other} other"),
+            );
+            add("model", format!("{model_mb:.2} MB, {gflops:.3} GFLOP forward for the batch of {}", self.batch));
             let mut table = Table::new(&[("  estimators of the literature", Align::Left), ("", Align::Right)], 2);
             for (peer, bytes) in &self.peers {
                 table.values([Some(format!("    {peer}")), bytes.map(mib)]);
@@ -253,6 +275,11 @@ impl Answer<'_> {
                 "with `tune = true` cuDNN's search may need more for a moment in the warm-up: no prediction has that".into(),
             );
         }
+        match &self.alone {
+            Some(Ok(alone)) => notes.extend(alone.notes()),
+            Some(Err(why)) => notes.push(format!("nothing is said of utilisation: {}", why.what())),
+            None => {}
+        }
         if self.room.is_none() {
             notes.push("what fits is said for a GPU: `--gpu a100-40gb`".into());
         }
@@ -268,6 +295,13 @@ impl Answer<'_> {
         });
         let peers: Vec<Json> =
             self.peers.iter().map(|(peer, bytes)| json!({"estimator": peer.to_string(), "bytes": bytes})).collect();
+        let seven = SevenFeatures::of(d, self.batch);
+        let features = json!({"convolutions": seven.convolutions, "linear": seven.linear, "activations": seven.activations,
+            "other": seven.other, "model_mb": seven.model_mb, "gflops": seven.gflops, "batch_size": seven.batch_size});
+        let alone = self.alone.as_ref().map(|said| match said {
+            Ok(alone) => alone.value(),
+            Err(why) => json!({"absent": why.what()}),
+        });
         json!({"schema": 1, "predicted": true, "workload": self.member.workload().name, "batch_size": self.batch,
             "settings": self.member.settings(), "predictor": p.predictor, "mark": self.by.predictor.mark.as_str(),
             "widened": self.by.widened,
@@ -275,7 +309,7 @@ impl Answer<'_> {
             "precision": d.precision, "optimizer": d.optimizer, "torch": d.torch, "memory_bytes": p.footprint.bytes,
             "upper_bytes": p.upper_bytes, "low_bytes": p.low_bytes, "high_bytes": p.high_bytes,
             "warm_up_bytes": p.footprint.warm_up_bytes, "training_bytes": p.footprint.training_bytes, "parts": parts,
-            "approximate": p.footprint.approximate, "fits": room, "peers": peers})
+            "approximate": p.footprint.approximate, "fits": room, "peers": peers, "features": features, "alone": alone})
     }
 }
 
@@ -296,6 +330,7 @@ fn meaning(kind: &str) -> &'static str {
 fn promise(width: &Width) -> String {
     match width.from {
         WidthFrom::Families => "95 % of trainings stay below".into(),
+        WidthFrom::Spread => "95 % of trainings stay below, by the spread of few architectures".into(),
         WidthFrom::Published => format!("above all {} trainings that it was made from, too few to promise a share", width.rows),
     }
 }

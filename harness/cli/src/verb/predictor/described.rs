@@ -1,21 +1,20 @@
 //! Measurements with the descriptions of what was trained. In: what was asked for. Out: of each row the inputs of the formula.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use collo_measure::{Describer, Event, MemnetRow};
+use collo_measure::MemnetRow;
 use collo_predict::{
     Basis, Coefficients, Conditions, Description, Factors, MeasuredRow, MemoryFit, Predictor, Replay, Scored, Unfit, fit_context,
     fit_memory, published, replay,
 };
-use collo_store::{Diagnostic, Diagnostics};
+use collo_store::Diagnostics;
 
 use super::describing;
-use super::measurements::{Measurement, Measurements, Measurer, Trained};
+use super::measurements::{Measurement, Measurements, Measurer};
 use super::sources;
 use crate::args::Evaluate;
+use crate::output;
 use crate::verb::Context;
-use crate::{output, progress};
 
 /// Measurements with the descriptions of what was measured.
 pub struct Described {
@@ -40,33 +39,12 @@ const ONE: Coefficients = Coefficients { context_bytes: 0.0, per_reserved_byte: 
 impl Described {
     /// Read the measurements, and describe what was trained.
     pub fn of(context: &Context<'_>, asked: &Evaluate) -> Result<Described, Diagnostics> {
-        let project = context.project()?;
         let is_published = asked.rows == [sources::PUBLISHED];
         let mut all = sources::read(context, &asked.rows)?;
         if let Some(who) = &asked.measured_by {
             all = all.of(who)?;
         }
-        all.warnings.iter().for_each(output::warning);
-        for (reason, rows) in &all.left_out {
-            output::note(format!("{rows} rows are not compared: each {reason}"));
-        }
-        let mut workloads = Vec::new();
-        for subject in &all.subjects {
-            if let Trained::Member(member) = &subject.what {
-                workloads.push(Arc::clone(member.workload()));
-            }
-        }
-        let by_name = all.subjects.iter().any(|s| matches!(s.what, Trained::Model(_)));
-        let mut display = progress::display(context.arguments.quiet);
-        let describer = Describer::new(&project, &workloads, by_name, asked.python.as_deref(), asked.fresh, &mut |progress| {
-            display.show(Event::Python(progress));
-        });
-        display.end();
-        let describer = describer?;
-        let descriptions = describing::described(&describer, &mut all)?;
-        if descriptions.iter().all(Option::is_none) {
-            return Err(Diagnostic::new("nothing could be described, so nothing can be compared").of_machine().into());
-        }
+        let descriptions = describing::traced(context, asked, &mut all)?;
         let mut replays = BTreeMap::new();
         for row in &all.rows {
             let key = (row.subject, row.batch_size);
@@ -96,7 +74,7 @@ impl Described {
     pub fn memnet_rows(&self, rows: &[&Measurement]) -> Vec<MemnetRow> {
         let described = rows.iter().filter_map(|row| Some((row, self.descriptions[row.subject].as_ref()?)));
         let family = |row: &Measurement| &self.all.subjects[row.subject].family;
-        described.map(|(row, (d, _))| MemnetRow::of(family(row), d, row.batch_size, row.memory_bytes)).collect()
+        described.map(|(row, (d, _))| MemnetRow::of(family(row), d, row.batch_size, row.reading)).collect()
     }
 
     /// None: it could not be described.
@@ -118,7 +96,7 @@ impl Described {
             Some(MeasuredRow {
                 label: self.label(row),
                 family: self.all.subjects[row.subject].family.clone(),
-                measured_bytes: row.memory_bytes,
+                measured_bytes: row.reading,
                 held_bytes,
                 workspace_bytes,
             })

@@ -2,19 +2,52 @@
 //! what cannot be described is said, and its rows are left out.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use collo_measure::{Describable, Describer, basis_of};
+use collo_measure::{Describable, Describer, Event, basis_of};
 use collo_predict::{Basis, Description};
-use collo_store::Diagnostics;
+use collo_store::{Diagnostic, Diagnostics};
 
 use super::measurements::{Measurements, Subject, Trained};
-use crate::output;
+use crate::args::Evaluate;
+use crate::verb::Context;
+use crate::{output, progress};
 
 /// So many are described while one waits.
 const FEW: usize = 20;
 
+/// Of each subject, with the Python that was asked for. The warnings of the reading are said first.
+pub fn traced<R>(
+    context: &Context<'_>,
+    asked: &Evaluate,
+    all: &mut Measurements<R>,
+) -> Result<Vec<Option<(Description, Basis)>>, Diagnostics> {
+    all.warnings.iter().for_each(output::warning);
+    for (reason, rows) in &all.left_out {
+        output::note(format!("{rows} rows are not compared: each {reason}"));
+    }
+    let mut workloads = Vec::new();
+    for subject in &all.subjects {
+        if let Trained::Member(member) = &subject.what {
+            workloads.push(Arc::clone(member.workload()));
+        }
+    }
+    let by_name = all.subjects.iter().any(|s| matches!(s.what, Trained::Model(_)));
+    let project = context.project()?;
+    let mut display = progress::display(context.arguments.quiet);
+    let describer = Describer::new(&project, &workloads, by_name, asked.python.as_deref(), asked.fresh, &mut |progress| {
+        display.show(Event::Python(progress));
+    });
+    display.end();
+    let descriptions = described(&describer?, all)?;
+    if descriptions.iter().all(Option::is_none) {
+        return Err(Diagnostic::new("nothing could be described, so nothing can be compared").of_machine().into());
+    }
+    Ok(descriptions)
+}
+
 /// Of each subject; None also where no row needs it. Families become what the descriptions say, where the table names none.
-pub fn described(describer: &Describer<'_>, all: &mut Measurements) -> Result<Vec<Option<(Description, Basis)>>, Diagnostics> {
+fn described<R>(describer: &Describer<'_>, all: &mut Measurements<R>) -> Result<Vec<Option<(Description, Basis)>>, Diagnostics> {
     let needed: BTreeSet<usize> = all.rows.iter().map(|row| row.subject).collect();
     let describable: Vec<Describable<'_>> = needed.iter().map(|place| describable(&all.subjects[*place])).collect();
     let answers = describer.all(&describable, &mut |new| {

@@ -1,10 +1,10 @@
 //! A predictor made of measurements. In: measured rows of one device. Out: a file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use collo_measure::predictors;
-use collo_predict::{FEWEST_TO_FIT, Factors, Mark, Predictor};
-use collo_store::{Diagnostic, replace_file};
+use collo_predict::{FEWEST_TO_FIT, Factors, Fitted, Mark, Predictor};
+use collo_store::{Diagnostic, Diagnostics, replace_file};
 use serde_json::json;
 
 use super::described::Described;
@@ -14,19 +14,18 @@ use crate::verb::{Context, Ended};
 use crate::{exit, output};
 
 pub fn fit(context: &Context<'_>, asked: &Evaluate, to: &Path) -> Ended {
-    let name = to.file_stem().and_then(|stem| stem.to_str()).filter(|_| to.extension().is_some_and(|e| e == "json"));
-    let name = name.ok_or_else(|| Diagnostic::new(format!("`--to {}` is not a file NAME.json", to.display())))?;
+    let name = name_of(to)?;
     let described = Described::of(context, asked)?;
     let (by, who) = one_of(&described)?;
     let rows: Vec<_> = described.rows(by).into_iter().filter(|row| described.descriptions[row.subject].is_some()).collect();
-    let shipped = predictors::find(&context.project()?, &context.folder()?, predictors::SHIPPED)?;
+    let shipped = predictors::find_of_memory(&context.project()?, &context.folder()?, predictors::SHIPPED)?;
     let unfit = |why| Diagnostic::new("no predictor can be fitted on these rows").caused_by(why);
     let (fitted, factors) = described.fitted(&rows, who, &shipped).map_err(unfit)?;
     described.doubt(&fitted.left_out);
     let left_out = fitted.score().ok_or_else(|| Diagnostic::new("no row can be predicted"))?;
     let predictor = Predictor {
         schema: collo_predict::PREDICTOR_SCHEMA,
-        name: name.to_string(),
+        name,
         quantity: Predictor::QUANTITY.into(),
         formula: Predictor::FORMULA.into(),
         coefficients: fitted.coefficients,
@@ -43,11 +42,7 @@ pub fn fit(context: &Context<'_>, asked: &Evaluate, to: &Path) -> Ended {
         },
         left_out,
     };
-    let path = context.folder()?.join(to);
-    if let Some(folder) = path.parent() {
-        fs_err::create_dir_all(folder)?;
-    }
-    replace_file(&path, predictor.to_text().as_bytes())?;
+    let path = write(context, to, &predictor.to_text())?;
     if context.arguments.json {
         output::json(&json!({"schema": 1, "file": path, "predictor": serde_json::to_value(&predictor).unwrap_or_default()}));
     } else {
@@ -61,6 +56,22 @@ pub fn fit(context: &Context<'_>, asked: &Evaluate, to: &Path) -> Ended {
         output::note(format!("written: {}; next: collo predict WORKLOAD --predictor {}", path.display(), to.display()));
     }
     Ok(exit::DONE)
+}
+
+/// The name of a predictor, by the file that it is written to.
+pub fn name_of(to: &Path) -> Result<String, Diagnostic> {
+    let name = to.file_stem().and_then(|stem| stem.to_str()).filter(|_| to.extension().is_some_and(|e| e == "json"));
+    name.map(String::from).ok_or_else(|| Diagnostic::new(format!("`--to {}` is not a file NAME.json", to.display())))
+}
+
+/// Writes a predictor, and says where.
+pub fn write(context: &Context<'_>, to: &Path, text: &str) -> Result<PathBuf, Diagnostics> {
+    let path = context.folder()?.join(to);
+    if let Some(folder) = path.parent() {
+        fs_err::create_dir_all(folder)?;
+    }
+    replace_file(&path, text.as_bytes())?;
+    Ok(path)
 }
 
 /// Who measured. One source of measurements for one fit: two that differ by what else was on the device are no scatter. Of those whose

@@ -1,4 +1,5 @@
-//! Measured memory, a row for each training, whatever it was read from: what was trained, each once, and by whom it was measured.
+//! Measurements, a row for each training, whatever they were read from: what was trained, each once, and by whom it was measured. What was
+//! read of it is bytes of memory, or whatever else a predictor is fitted on.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -26,11 +27,12 @@ pub enum Trained {
 
 /// One measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measurement {
+pub struct Measurement<R = f64> {
     /// An index of the subjects.
     pub subject: usize,
     pub batch_size: u64,
-    pub memory_bytes: f64,
+    /// Of memory bytes.
+    pub reading: R,
     /// An index of `measured_by`.
     pub by: usize,
     /// An index of the sources.
@@ -51,10 +53,10 @@ pub struct Measurer {
 }
 
 /// Measurements from one source or several.
-#[derive(Debug, Default)]
-pub struct Measurements {
+#[derive(Debug)]
+pub struct Measurements<R = f64> {
     pub subjects: Vec<Subject>,
-    pub rows: Vec<Measurement>,
+    pub rows: Vec<Measurement<R>>,
     pub measured_by: Vec<Measurer>,
     /// Files and campaigns, with their digests.
     pub sources: Vec<String>,
@@ -104,6 +106,20 @@ impl Measurer {
     }
 }
 
+impl<R> Default for Measurements<R> {
+    fn default() -> Self {
+        Measurements {
+            subjects: Vec::new(),
+            rows: Vec::new(),
+            measured_by: Vec::new(),
+            sources: Vec::new(),
+            left_out: BTreeMap::new(),
+            warnings: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+}
+
 impl Measurements {
     /// Of the published jobs, both measurements.
     pub fn published() -> Measurements {
@@ -126,13 +142,40 @@ impl Measurements {
                     ..Conditions::default()
                 };
                 let by = all.by(Measurer { name: who.clone(), conditions, ..Measurer::default() });
-                let (batch_size, memory_bytes) = (u64::from(job.batch_size), mib * published::MIB);
-                all.rows.push(Measurement { subject, batch_size, memory_bytes, by, source: 0 });
+                let (batch_size, reading) = (u64::from(job.batch_size), mib * published::MIB);
+                all.rows.push(Measurement { subject, batch_size, reading, by, source: 0 });
             }
         }
         all
     }
 
+    /// Memory that shrinks as the batch grows is that of a training that ended early: an undeclared want of memory.
+    pub fn shrinking(&mut self) {
+        let mut by_job: BTreeMap<(usize, usize), Vec<(u64, f64)>> = BTreeMap::new();
+        for row in &self.rows {
+            by_job.entry((row.by, row.subject)).or_default().push((row.batch_size, row.reading));
+        }
+        let mut found = BTreeSet::new();
+        for ((_, subject), mut rows) in by_job {
+            rows.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+            // Within 2 % it is the noise of a reading.
+            if rows.windows(2).any(|pair| pair[1].0 > pair[0].0 && pair[1].1 < 0.98 * pair[0].1) {
+                found.insert(self.subjects[subject].name().to_string());
+            }
+        }
+        if !found.is_empty() {
+            let few: Vec<&str> = found.iter().take(5).map(String::as_str).collect();
+            let more = if found.len() > few.len() { " …" } else { "" };
+            self.warnings.push(format!(
+                "of {} ({}{more}) a larger batch took less memory: where a run ended for lack of it, write `out-of-memory` under `state`",
+                if found.len() == 1 { "a training".to_string() } else { format!("{} trainings", found.len()) },
+                few.join(", ")
+            ));
+        }
+    }
+}
+
+impl<R> Measurements<R> {
     pub fn subject(&mut self, subject: Subject) -> usize {
         *self.known.entry(subject.key()).or_insert_with(|| {
             self.subjects.push(subject);
@@ -158,7 +201,7 @@ impl Measurements {
     }
 
     /// Only the rows of one source.
-    pub fn of(mut self, who: &str) -> Result<Measurements, Diagnostic> {
+    pub fn of(mut self, who: &str) -> Result<Measurements<R>, Diagnostic> {
         let Some(by) = self.measured_by.iter().position(|known| known.name == who) else {
             let known: Vec<String> = self.measured_by.iter().map(|by| format!("`{}`", by.name)).collect();
             let what = Diagnostic::new(format!("no row was measured by {}", quoted(who)));
@@ -172,30 +215,5 @@ impl Measurements {
     pub fn measurers(&self) -> Vec<(usize, &Measurer)> {
         let found: BTreeSet<usize> = self.rows.iter().map(|row| row.by).collect();
         found.into_iter().map(|by| (by, &self.measured_by[by])).collect()
-    }
-
-    /// Memory that shrinks as the batch grows is that of a training that ended early: an undeclared want of memory.
-    pub fn shrinking(&mut self) {
-        let mut by_job: BTreeMap<(usize, usize), Vec<(u64, f64)>> = BTreeMap::new();
-        for row in &self.rows {
-            by_job.entry((row.by, row.subject)).or_default().push((row.batch_size, row.memory_bytes));
-        }
-        let mut found = BTreeSet::new();
-        for ((_, subject), mut rows) in by_job {
-            rows.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-            // Within 2 % it is the noise of a reading.
-            if rows.windows(2).any(|pair| pair[1].0 > pair[0].0 && pair[1].1 < 0.98 * pair[0].1) {
-                found.insert(self.subjects[subject].name().to_string());
-            }
-        }
-        if !found.is_empty() {
-            let few: Vec<&str> = found.iter().take(5).map(String::as_str).collect();
-            let more = if found.len() > few.len() { " …" } else { "" };
-            self.warnings.push(format!(
-                "of {} ({}{more}) a larger batch took less memory: where a run ended for lack of it, write `out-of-memory` under `state`",
-                if found.len() == 1 { "a training".to_string() } else { format!("{} trainings", found.len()) },
-                few.join(", ")
-            ));
-        }
     }
 }

@@ -1,20 +1,26 @@
 //! `collo predictor`: what predicts, on what it was fitted, and how right it is.
 
 mod binned;
+mod company;
 mod described;
 mod describing;
 mod fit;
 mod measurements;
 mod memnet;
+mod quantity;
 mod scores;
 mod sources;
 mod subjects;
 mod table;
+mod utilisation;
+
+use std::path::Path;
 
 use collo_measure::predictors;
 use collo_measure::units::gib;
-use collo_predict::{Factors, Predictor, TargetDevice, WidthFrom};
+use collo_predict::{AnyPredictor, CompanyPredictor, Factors, Predictor, Quantity, TargetDevice, WidthFrom};
 use collo_report::document::{Align, Table};
+use collo_store::Diagnostic;
 use serde_json::{Value as Json, json};
 
 use super::{Context, Ended};
@@ -27,8 +33,16 @@ pub fn run(context: &Context<'_>, a: &args::Predictor) -> Ended {
     match &a.what {
         PredictorVerb::List => list(context),
         PredictorVerb::Show { name } => show(context, name),
-        PredictorVerb::Evaluate { rows, classify } => scores::evaluate(context, rows, classify),
-        PredictorVerb::Fit { rows, to } => fit::fit(context, rows, to),
+        PredictorVerb::Evaluate { rows, classify, predictor, like } => match quantity::of(context, rows)? {
+            Quantity::Memory => scores::evaluate(context, rows, classify),
+            Quantity::Utilisation => utilisation::evaluate(context, rows, like),
+            Quantity::Company => company::evaluate(context, rows, predictor.as_deref()),
+        },
+        PredictorVerb::Fit { rows, to, law } => match quantity::of(context, rows)? {
+            Quantity::Memory => fit::fit(context, rows, to),
+            Quantity::Utilisation => utilisation::fit(context, rows, to),
+            Quantity::Company => company::fit(context, rows, to, !law),
+        },
     }
 }
 
@@ -46,15 +60,23 @@ fn list(context: &Context<'_>) -> Ended {
     let mut table = Table::new(&columns, 3);
     let mut values = Vec::new();
     for (name, predictor) in all.iter().filter_map(|(name, p)| Some((name, p.as_ref().ok()?))) {
-        let score = &predictor.left_out;
+        let fitted = predictor.fitted();
+        let (median, worst) = match predictor {
+            AnyPredictor::Memory(memory) => {
+                let score = &memory.left_out;
+                (Some(percent(score.median_relative_error)), Some(percent(score.worst_relative_error)))
+            }
+            AnyPredictor::Utilisation(of_one) => (utilisation::left_out(of_one), None),
+            AnyPredictor::Company(company) => of_company(company),
+        };
         table.values([
             Some(name.clone()),
-            Some(predictor.quantity.clone()),
-            Some(format!("{} measurements", predictor.mark.as_str())),
-            Some(score.rows.to_string()),
-            Some(percent(score.median_relative_error)),
-            Some(percent(score.worst_relative_error)),
-            predictor.conditions.gpu.clone(),
+            Some(fitted.quantity().to_string()),
+            Some(format!("{} measurements", fitted.mark().as_str())),
+            Some(fitted.rows().to_string()),
+            median,
+            worst,
+            fitted.conditions().gpu.clone(),
         ]);
         let mut value = value(predictor);
         value["predictor"] = json!(name);
@@ -81,13 +103,24 @@ fn show(context: &Context<'_>, name: &str) -> Ended {
         }
         output::json(&answer);
     } else {
-        output::result(in_full(&predictor));
+        output::result(match &predictor {
+            AnyPredictor::Memory(memory) => in_full(memory),
+            AnyPredictor::Company(predictor) => company::in_full(predictor),
+            AnyPredictor::Utilisation(of_one) => utilisation::in_full(of_one),
+        });
     }
     Ok(exit::DONE)
 }
 
-fn value(predictor: &Predictor) -> Json {
-    serde_json::to_value(predictor).unwrap_or_default()
+/// Of the gain, in the mode of the most groups.
+fn of_company(predictor: &CompanyPredictor) -> (Option<String>, Option<String>) {
+    let most = predictor.modes.left_out().into_iter().max_by_key(|(_, left_out)| left_out.groups);
+    most.map(|(_, left_out)| (percent(left_out.gain_median_error), percent(left_out.gain_worst_error))).unzip()
+}
+
+/// As it stands in its file.
+fn value(predictor: &AnyPredictor) -> Json {
+    serde_json::from_str(&predictor.fitted().to_text()).unwrap_or_default()
 }
 
 /// A predictor in lines.
@@ -111,6 +144,7 @@ fn in_full(p: &Predictor) -> String {
     let from = match p.width.from {
         WidthFrom::Families => "of its own left-out families",
         WidthFrom::Published => "as published: too few families for one of its own",
+        WidthFrom::Spread => "by the spread of too few families for one of its own",
     };
     add("upper bound", format!("× {:.3}, {from}", p.width.upper_log.exp()));
     add("95 % between", format!("÷ and × {:.3}", p.width.two_sided_log.exp()));
@@ -146,6 +180,13 @@ fn in_full(p: &Predictor) -> String {
     }
     add("source", p.source.clone());
     lines.join("\n")
+}
+
+/// The name of a predictor that is to be written to a file.
+pub fn name_of(to: &Path) -> Result<String, Diagnostic> {
+    let name = to.file_stem().and_then(|stem| stem.to_str()).filter(|_| to.extension().is_some_and(|e| e == "json"));
+    let wrong = || Diagnostic::new(format!("`--to {}` is not a file NAME.json", to.display()));
+    name.map(String::from).ok_or_else(wrong)
 }
 
 /// MiB, in which footprints of single trainings are compared; KiB for next to nothing, GiB above 10.

@@ -17,14 +17,14 @@ use crate::{exit, output};
 
 pub fn evaluate(context: &Context<'_>, asked: &Evaluate, classify: &Classify) -> Ended {
     let described = Described::of(context, asked)?;
-    let shipped = predictors::find(&context.project()?, &context.folder()?, predictors::SHIPPED)?;
+    let shipped = predictors::find_of_memory(&context.project()?, &context.folder()?, predictors::SHIPPED)?;
     let mut parts = Vec::new();
     for (by, who) in described.all.measurers() {
         let rows = described.rows(by);
         let estimates = described.estimates(&rows, who, &shipped);
         let scores: Vec<(String, Score)> =
             estimates.iter().filter_map(|(name, rows)| Some((name.clone(), score(rows)?))).collect();
-        let measured: Vec<f64> = rows.iter().map(|row| row.memory_bytes).collect();
+        let measured: Vec<f64> = rows.iter().map(|row| row.reading).collect();
         let binned: Vec<Binned> = classify.bins.iter().filter_map(|width| Binned::of(&measured, &estimates, *width)).collect();
         if !context.arguments.json {
             output::result(format!("{} trainings, measured by {}", rows.len(), who.name));
@@ -83,7 +83,7 @@ impl Described {
         let scored = |of: Estimate| {
             let scored = rows.iter().map(|row| {
                 let (estimate_bytes, bounds) = of(row);
-                Scored { label: self.label(row), measured_bytes: row.memory_bytes, estimate_bytes, bounds }
+                Scored { label: self.label(row), measured_bytes: row.reading, estimate_bytes, bounds }
             });
             scored.collect::<Vec<_>>()
         };

@@ -9,7 +9,7 @@ use collo_store::text::quoted;
 use collo_store::{Diagnostic, Diagnostics, Outcome, Source, sha256_file, sha256_text};
 
 use super::measurements::Measurements;
-use super::table;
+use super::table::{self, Reading};
 use crate::verb::Context;
 
 /// The word for the published jobs, in place of a file.
@@ -17,7 +17,7 @@ pub const PUBLISHED: &str = "published:estimators";
 /// A million rows have a fifth of this.
 const LARGEST: u64 = 512 << 20;
 
-/// All rows of what was asked for.
+/// All rows of memory of what was asked for.
 pub fn read(context: &Context<'_>, asked: &[String]) -> Result<Measurements, Diagnostics> {
     if let Some(wrong) = asked.iter().find(|name| name.starts_with("published:") && *name != PUBLISHED) {
         let wrong = Diagnostic::new(format!("`{wrong}` is not known"));
@@ -31,22 +31,24 @@ pub fn read(context: &Context<'_>, asked: &[String]) -> Result<Measurements, Dia
                 .into()),
         };
     }
+    let mut all = read_as(context, asked)?;
+    all.shrinking();
+    Ok(all)
+}
+
+/// All rows of campaigns and tables, read for something.
+pub fn read_as<R: Reading>(context: &Context<'_>, asked: &[String]) -> Result<Measurements<R>, Diagnostics> {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
     let mut all = Measurements::default();
     for name in asked {
-        let path = context.folder()?.join(name);
-        let (text, source) = match ending(name) {
-            Some(ending) => (text_of(&path, ending)?, source_of(&path)?),
-            None => campaign(context, name)?,
-        };
+        let (text, source) = table_of(context, name)?;
         all.sources.push(source);
         table::read(&text, &workloads, &mut all)?;
     }
     if all.rows.is_empty() {
         return Err(nothing(asked, &all).into());
     }
-    all.shrinking();
     Ok(all)
 }
 
@@ -61,6 +63,20 @@ fn ending(name: &str) -> Option<Ending> {
         "csv" => Some(Ending::Csv),
         "parquet" => Some(Ending::Parquet),
         _ => None,
+    }
+}
+
+/// Whether a name is that of a table which can be read by the line.
+pub fn is_csv(name: &str) -> bool {
+    matches!(ending(name), Some(Ending::Csv))
+}
+
+/// One table: a file, or what a campaign's data set is; and which it is.
+pub fn table_of(context: &Context<'_>, name: &str) -> Result<(std::sync::Arc<Source>, String), Diagnostics> {
+    let path = context.folder()?.join(name);
+    match ending(name) {
+        Some(ending) => Ok((text_of(&path, ending)?, source_of(&path)?)),
+        None => campaign(context, name),
     }
 }
 
@@ -110,9 +126,9 @@ fn short(digest: &str) -> &str {
 }
 
 /// Every row was left out, or there were none.
-fn nothing(asked: &[String], all: &Measurements) -> Diagnostic {
+fn nothing<R>(asked: &[String], all: &Measurements<R>) -> Diagnostic {
     let what = Diagnostic::new(format!("{} has no row that can be compared", asked.join(", ")));
     let why: Vec<String> = all.left_out.iter().map(|(reason, rows)| format!("{rows} {reason}")).collect();
     let what = if why.is_empty() { what } else { what.note(why.join("; ")) };
-    what.hint("a row is a training whose memory was measured: `collo predictor evaluate --help`")
+    what.hint("a row is a training that was measured: `collo predictor evaluate --help`")
 }

@@ -89,14 +89,14 @@ fn named(row: &Row<'_>, model: &str) -> Result<Subject, Diagnostic> {
         input: input.ok_or_else(wrong)?,
         classes: row.number("classes")?.unwrap_or(1000),
         optimizer: or("optimizer", "adam"),
-        precision: or("precision", "fp32"),
+        precision: or("precision", "torch"),
     };
     let (family, family_is_given) = family_of(row, &model.model);
     Ok(Subject { what: Trained::Model(model), family, family_is_given })
 }
 
 /// As written, and that it is; else the letters that a model's name begins with: `resnet` of `timm:resnet50`.
-fn family_of(row: &Row<'_>, model: &str) -> (String, bool) {
+pub fn family_of(row: &Row<'_>, model: &str) -> (String, bool) {
     let name = model.rsplit(':').next().unwrap_or(model);
     let letters: String = name.chars().take_while(char::is_ascii_alphabetic).collect();
     let written = row.get("family");

@@ -7,27 +7,18 @@ use std::sync::Arc;
 use collo_measure::{Workloads, nearest};
 use collo_predict::{Conditions, TargetDevice};
 use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics, Sharing, Source};
+use collo_store::{Diagnostic, Diagnostics, Source};
 
 use super::measurements::{Measurement, Measurements, Measurer, Subject};
 use super::subjects;
 
 /// With so many mistakes the rest is not read.
 const MOST_MISTAKES: usize = 1000;
-/// No training needs as little: a number below is one of MiB, or of GB.
-const LEAST_BYTES: f64 = 1e6;
-
-const COLUMNS: [&str; 28] = [
-    "workload",
-    "settings",
-    "model",
-    "input",
-    "classes",
-    "optimizer",
-    "precision",
-    "family",
+/// The columns that tell what was trained, but for the batch size.
+const NAMING: [&str; 8] = ["workload", "settings", "model", "input", "classes", "optimizer", "precision", "family"];
+/// Under which conditions; and of a data set how it was read, under which sharing, and which rows are of one run.
+const CONDITIONS: [&str; 18] = [
     "batch_size",
-    "memory_bytes",
     "measured_by",
     "state",
     "device",
@@ -35,8 +26,6 @@ const COLUMNS: [&str; 28] = [
     "driver",
     "torch",
     "simulated",
-    // Of a data set: how the memory was read, under which sharing, and which rows are of one run.
-    "memory_kind",
     "device_kind",
     "sharing",
     "degree",
@@ -48,17 +37,34 @@ const COLUMNS: [&str; 28] = [
     "repetition",
     "serving_rate_per_s",
 ];
-/// The columns that tell what was trained, but for the batch size.
-const NAMING: usize = 8;
-const NEEDED: [&str; 2] = ["memory_bytes", "measured_by"];
 /// What only a data set has, and always.
 const OF_DATASET: [&str; 4] = ["memory_kind", "outcome", "validity", "cell"];
 
+/// What a table is read for: its own columns, and what each row says in them.
+pub trait Reading: Copy {
+    /// Of a table; those of a data set among them.
+    const COLUMNS: &'static [&'static str];
+    /// A first line, as an example.
+    const EXAMPLE: &'static str;
+
+    /// The columns that are missing, in words.
+    fn lacking(has: impl Fn(&str) -> bool, is_dataset: bool) -> Vec<String>;
+    /// Why a member of a stored run, which completed and was not discarded, is no measurement.
+    fn unmeasured(row: &Row<'_>) -> Option<&'static str>;
+    fn of(row: &Row<'_>, is_dataset: bool, batch_size: u64) -> Result<Self, Diagnostic>;
+    /// Of a data set: what read it, for people, and whether its members needed less than alone.
+    fn read_by(row: &Row<'_>, is_cpu: bool) -> (String, bool);
+    /// The mean of this, which is one of so many alike, and a further one.
+    fn with_one_more(self, alike: f64, more: Self) -> Self;
+    /// The name of who measured where none is given; none: it has to be.
+    fn measured_by() -> Option<&'static str>;
+}
+
 /// Adds the rows of a table, as those of the source that was named last.
-pub fn read(source: &Arc<Source>, workloads: &Workloads, all: &mut Measurements) -> Result<(), Diagnostics> {
+pub fn read<R: Reading>(source: &Arc<Source>, workloads: &Workloads, all: &mut Measurements<R>) -> Result<(), Diagnostics> {
     let text = source.text();
     let begin = text.len() - text.trim_start_matches('\u{feff}').len();
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(&text.as_bytes()[begin..]);
+    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(&text.as_bytes()[begin..]);
     let broken = |e: csv::Error| {
         let hint = "each row has as many fields as the first line; a field with a comma is in double quotes";
         Diagnostic::new(format!("{} is not a CSV table", source.name())).caused_by(e).hint(hint)
@@ -84,33 +90,30 @@ pub fn read(source: &Arc<Source>, workloads: &Workloads, all: &mut Measurements)
 }
 
 /// The place of each known column; what is missing, twice or unknown is said.
-fn columns(
+fn columns<R: Reading>(
     source: &Arc<Source>,
     header: &csv::StringRecord,
     is_dataset: bool,
-    all: &mut Measurements,
+    all: &mut Measurements<R>,
 ) -> Result<BTreeMap<&'static str, usize>, Diagnostics> {
     let mut places = BTreeMap::new();
     let mut mistakes = Diagnostics::default();
+    let known = || NAMING.iter().chain(&CONDITIONS).chain(R::COLUMNS).copied();
     for (index, name) in header.iter().enumerate() {
-        let Some(known) = COLUMNS.iter().find(|known| **known == name) else {
+        let Some(known) = known().find(|known| *known == name) else {
             // A data set has a hundred columns for others.
             if is_dataset {
                 continue;
             }
-            let meant = nearest(name, COLUMNS).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            let meant = nearest(name, known()).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             all.warnings.push(format!("the column {} is not read{meant}", quoted(name)));
             continue;
         };
-        if places.insert(*known, index).is_some() {
+        if places.insert(known, index).is_some() {
             mistakes.push(Diagnostic::new(format!("{} has the column `{known}` twice", source.name())));
         }
     }
-    let mut lacking: Vec<String> = NEEDED
-        .iter()
-        .filter(|name| !(places.contains_key(**name) || is_dataset && **name == "measured_by"))
-        .map(|name| format!("`{name}`"))
-        .collect();
+    let mut lacking = R::lacking(|name| places.contains_key(name), is_dataset);
     if !places.contains_key("workload") && !places.contains_key("model") {
         lacking.insert(0, "`workload` (or `model`)".into());
     }
@@ -120,17 +123,22 @@ fn columns(
             Some(near) => what.note(near.clone()),
             None => what,
         };
-        mistakes.push(what.hint("the first line of a table names its columns: `workload,batch_size,memory_bytes,measured_by`"));
+        let what = match header.iter().any(|name| name == "key") && !places.contains_key("model") {
+            true => what.note("a `key` of another's table does not tell what was trained"),
+            false => what,
+        };
+        mistakes.push(what.hint(format!("the first line of a table names its columns: `{}`", R::EXAMPLE)));
     }
     mistakes.into_result(places)
 }
 
 /// A row as written.
 pub struct Row<'a> {
-    source: &'a Arc<Source>,
-    start: usize,
-    places: &'a BTreeMap<&'static str, usize>,
-    record: &'a csv::StringRecord,
+    pub source: &'a Arc<Source>,
+    /// The place of its first byte.
+    pub start: usize,
+    pub places: &'a BTreeMap<&'static str, usize>,
+    pub record: &'a csv::StringRecord,
 }
 
 impl Row<'_> {
@@ -139,10 +147,16 @@ impl Row<'_> {
         self.places.get(column).and_then(|place| self.record.get(*place)).unwrap_or_default()
     }
 
+    /// Its line, from 1.
+    pub fn line(&self) -> usize {
+        1 + self.source.text()[..self.start].matches('\n').count()
+    }
+
     /// A mistake in a column, underlined.
     pub fn wrong(&self, column: &str, what: impl Into<String>) -> Diagnostic {
         let rest = &self.source.text()[self.start..];
-        let skipped = rest.len() - rest.trim_start_matches(['\n', '\r']).len();
+        let is_before = |line: &&str| line.trim().is_empty() || line.starts_with('#');
+        let skipped: usize = rest.split_inclusive('\n').take_while(is_before).map(str::len).sum();
         let line = rest[skipped..].lines().next().unwrap_or_default();
         let before: usize =
             self.places.get(column).map_or(0, |n| line.match_indices(',').nth(n.wrapping_sub(1)).map_or(0, |(i, _)| i + 1));
@@ -170,16 +184,16 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    fn row(&mut self, row: &Row<'_>, all: &mut Measurements) -> Result<(), Diagnostic> {
+    fn row<R: Reading>(&mut self, row: &Row<'_>, all: &mut Measurements<R>) -> Result<(), Diagnostic> {
         let left_out = match self.is_dataset {
-            true => unmeasured(row),
+            true => unmeasured::<R>(row),
             false => state(row)?,
         };
         if let (true, Some(reason)) = (self.is_dataset, left_out) {
             all.leave_out(reason);
             return Ok(());
         }
-        let key: Vec<String> = COLUMNS[..NAMING].iter().map(|column| row.get(column).to_string()).collect();
+        let key: Vec<String> = NAMING.iter().map(|column| row.get(column).to_string()).collect();
         let (subject, usual_batch) = match self.known.get(&key) {
             Some(known) => *known,
             None => {
@@ -191,20 +205,21 @@ impl Rows<'_> {
         };
         let batch_size = row.number("batch_size")?.or(usual_batch);
         let batch_size = batch_size.ok_or_else(|| row.wrong("batch_size", "`batch_size` is absent, and has no default here"))?;
-        let memory_bytes = bytes(row)?;
-        let by = all.by(measurer(row, self.is_dataset)?);
+        let batch_size = u64::from(batch_size);
+        let reading = R::of(row, self.is_dataset, batch_size)?;
+        let by = all.by(measurer::<R>(row, self.is_dataset)?);
         if let Some(reason) = left_out {
             all.leave_out(reason);
             return Ok(());
         }
         let source = all.sources.len().saturating_sub(1);
-        let measurement = Measurement { subject, batch_size: u64::from(batch_size), memory_bytes, by, source };
+        let measurement = Measurement { subject, batch_size, reading, by, source };
         if self.is_dataset {
             // Members alike in one run are one measurement.
             let run = ["experiment", "campaign", "cell", "repetition"].map(|column| row.get(column)).join(" ");
             if let Some((place, alike)) = self.of_run.get_mut(&(run.clone(), subject, measurement.batch_size)) {
-                let mean = &mut all.rows[*place].memory_bytes;
-                *mean = (*mean * *alike + memory_bytes) / (*alike + 1.0);
+                let mean = &mut all.rows[*place].reading;
+                *mean = mean.with_one_more(*alike, reading);
                 *alike += 1.0;
                 return Ok(());
             }
@@ -231,33 +246,18 @@ fn state(row: &Row<'_>) -> Result<Option<&'static str>, Diagnostic> {
 }
 
 /// Why a member of a stored run is no measurement.
-fn unmeasured(row: &Row<'_>) -> Option<&'static str> {
+fn unmeasured<R: Reading>(row: &Row<'_>) -> Option<&'static str> {
     match (row.get("outcome"), row.get("validity")) {
         ("out_of_memory", _) => Some(NO_MEMORY),
         ("completed", "discarded") => Some("is of a run that was discarded"),
-        ("completed", _) if row.get("memory_bytes").is_empty() => Some("has no reading of its memory"),
         ("completed", _) if !row.get("serving_rate_per_s").is_empty() => Some("serves, and has no training step"),
-        ("completed", _) => None,
+        ("completed", _) => R::unmeasured(row),
         _ => Some("is of a run that did not complete"),
     }
 }
 
-fn bytes(row: &Row<'_>) -> Result<f64, Diagnostic> {
-    let text = row.get("memory_bytes");
-    let bytes = text.parse::<f64>().ok().filter(|n| n.is_finite());
-    let bytes = bytes.ok_or_else(|| {
-        row.wrong("memory_bytes", format!("`memory_bytes` is {}, not a number of bytes", quoted(text)))
-            .hint("an absent reading is no row")
-    })?;
-    if bytes < LEAST_BYTES {
-        let what = format!("{} bytes are less than any training needs", quoted(text));
-        return Err(row.wrong("memory_bytes", what).hint("nvidia-smi counts in MiB: 6684 MiB are 7008681984 bytes"));
-    }
-    Ok(bytes)
-}
-
 /// Who measured a row, under its conditions.
-fn measurer(row: &Row<'_>, is_dataset: bool) -> Result<Measurer, Diagnostic> {
+fn measurer<R: Reading>(row: &Row<'_>, is_dataset: bool) -> Result<Measurer, Diagnostic> {
     let simulated = match row.get("simulated") {
         "" | "false" => false,
         "true" => true,
@@ -275,7 +275,7 @@ fn measurer(row: &Row<'_>, is_dataset: bool) -> Result<Measurer, Diagnostic> {
         ..Conditions::default()
     };
     if !is_dataset {
-        let Some(name) = given("measured_by") else {
+        let Some(name) = given("measured_by").or_else(|| R::measured_by().map(String::from)) else {
             let what =
                 row.wrong("measured_by", "`measured_by` is empty: figures of two sources cannot be compared as if they were one");
             return Err(what.hint("what was read, and on what: `nvidia-smi a100`"));
@@ -284,23 +284,16 @@ fn measurer(row: &Row<'_>, is_dataset: bool) -> Result<Measurer, Diagnostic> {
         let simulated = simulated || name.to_lowercase().starts_with("simulated");
         return Ok(Measurer { name, simulated, conditions, while_training: false, shares: false });
     }
-    let (mps, alone) = (Sharing::of_label(row.get("sharing")).mps, row.get("degree") == "1");
-    let kind = match row.get("memory_kind") {
-        "gpu_memory" => "memory by process",
-        "pss" => "PSS",
-        "rss" => "RSS",
-        "peak_rss" => "VmHWM",
-        other => other,
-    };
-    let (shares, how) = match is_cpu {
-        true if !alone && kind == "PSS" => (true, " in company"),
-        false if mps => (true, " of MPS clients"),
-        _ => (false, ""),
-    };
+    let (what, shares) = R::read_by(row, is_cpu);
     let said = if simulated { "simulated " } else { "" };
-    let name = format!("{said}{}, {kind}{how}", row.get("device"));
+    let name = format!("{said}{}, {what}", row.get("device"));
     Ok(Measurer { name, simulated, conditions, while_training: true, shares })
 }
+
+mod memory;
+mod profile;
+
+pub use profile::Profile;
 
 #[cfg(test)]
 mod tests;

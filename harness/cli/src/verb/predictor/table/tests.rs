@@ -133,7 +133,7 @@ fn a_data_set_is_read_as_it_is_exported() {
         names(&all),
         ["NVIDIA A100-SXM4-40GB, memory by process", "NVIDIA A100-SXM4-40GB, memory by process of MPS clients"]
     );
-    let of_first: Vec<f64> = all.rows.iter().filter(|row| row.by == 0).map(|row| row.memory_bytes).collect();
+    let of_first: Vec<f64> = all.rows.iter().filter(|row| row.by == 0).map(|row| row.reading).collect();
     assert_eq!(of_first, [7e8, 7.05e8, 7.2e8], "members alike in one run are one measurement");
     let [own, clients] = &all.measured_by[..] else { panic!("two") };
     assert!(own.while_training && !own.simulated && !own.shares && clients.shares);

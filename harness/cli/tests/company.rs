@@ -1,0 +1,180 @@
+//! What company costs is fitted and scored: on tables that others measured, and on campaigns.
+
+use collo_store::text::line;
+use serde_json::Value;
+
+use crate::sim::Machine;
+use crate::support::Bench;
+
+/// Six families of three batch sizes, as solo profiles: seconds of a run of 1000 steps, SMACT, utilisation, memory.
+fn profiles() -> String {
+    let mut text = "# solo profiles, made up\nkey,solo_s,gpu_utilisation_percent,sm_active_ratio,memory_mib,steps\n".to_string();
+    for family in 0..6_u32 {
+        for (place, batch) in [32_u32, 64, 128].into_iter().enumerate() {
+            let (_, step_s, compute, busy) = alone(family, place);
+            let name = char::from(b'a' + family as u8);
+            text += &format!(
+                "{name}net{batch},{},{},{compute},{},1000\n",
+                1000.0 * step_s,
+                100.0 * busy,
+                800 + 900 * family * batch / 32
+            );
+        }
+    }
+    text
+}
+
+fn alone(family: u32, place: usize) -> (u32, f64, f64, f64) {
+    let (f, p) = (f64::from(family), place as f64);
+    (family, 0.02 * (1.0 + f * f) * (1.0 + p), 0.12 + 0.14 * f, 0.3 + 0.11 * f)
+}
+
+/// Times of whole runs by the law, with some percent that it does not know; the shorter ends first.
+fn pairs() -> String {
+    let mut text = "# pairs, made up\npair_a_s,pair_b_s,a,b,solo_a_s,solo_b_s\n".to_string();
+    let mut number = 0_u32;
+    for a in 0..6 {
+        for b in a + 1..6 {
+            for place in 0..2 {
+                let members = [alone(a, place), alone(b, place + 1)];
+                let sum = |of: fn(&(u32, f64, f64, f64)) -> f64| members.iter().map(of).sum::<f64>();
+                let over = 0.3 * (sum(|m| m.2) - 0.95).max(0.0) + 0.2 * (sum(|m| m.3) - 1.0).max(0.0);
+                let slowdown = [0, 1].map(|i| {
+                    number += 1;
+                    let odd = 0.03 * (f64::from(number * 7 % 11) / 10.0 - 0.5);
+                    (0.2 * members[1 - i].2 * (1.0 + members[1 - i].1 / members[i].1).ln() + over + odd).exp()
+                });
+                let solo = members.map(|m| 1000.0 * m.1);
+                let whole = [solo[0] * slowdown[0], solo[1] * slowdown[1]];
+                let longer = usize::from(whole[1] > whole[0]);
+                let mut pair = whole;
+                pair[longer] = whole[1 - longer] + solo[longer] - whole[1 - longer] / slowdown[longer];
+                let name = |family: u32, place: usize| format!("{}net{}", char::from(b'a' + family as u8), 32 << place);
+                text +=
+                    &format!("{:.3},{:.3},{},{},{},{}\n", pair[0], pair[1], name(a, place), name(b, place + 1), solo[0], solo[1]);
+            }
+        }
+    }
+    text
+}
+
+fn bench() -> Bench {
+    Bench::new().file("pairs.csv", &pairs()).file("profiles.csv", &profiles())
+}
+
+fn of<'v>(answer: &'v Value, estimator: &str) -> &'v Value {
+    let all = answer["measured"][0]["estimators"].as_array().expect("a list");
+    all.iter().find(|one| one["estimator"].as_str().is_some_and(|name| name.contains(estimator))).expect("there")
+}
+
+#[test]
+fn pairs_that_others_measured_are_fitted_and_score_other_pairs() {
+    let bench = bench();
+    let fit = bench.collo(&["predictor", "fit", "pairs.csv", "profiles.csv", "--to", "predictors/mine.json", "--law"]).exits(0);
+    let fit = fit
+        .answers("company, fitted on own measurements")
+        .answers("the law serves")
+        .answers("every family of the group left out");
+    fit.says("the time in which one trained alone is taken out");
+    let mine = bench.collo(&["predictor", "show", "mine", "--json"]).exits(0).json();
+    let law = &mine["modes"]["unrecorded"]["law"];
+    assert!((law["per_longer_step"].as_f64().expect("a number") - 0.2).abs() < 0.03, "{law}");
+    assert_eq!((&mine["quantity"], &mine["modes"]["unrecorded"]["most_members"]), (&"company".into(), &2.into()));
+    bench.collo(&["predictor", "list"]).exits(0).answers("mine").answers("published-a100-company").answers("company");
+    let left_out = bench.collo(&["predictor", "evaluate", "pairs.csv", "profiles.csv", "--json"]).exits(0).json();
+    assert!(of(&left_out, "law, every family")["gain_median_error"].as_f64() < Some(0.02), "{left_out}");
+    assert!(of(&left_out, "constant")["gain_median_error"].as_f64() > Some(0.05), "{left_out}");
+    assert_eq!(left_out["changed"]["pairs"], 30);
+    let by_file =
+        bench.collo(&["predictor", "evaluate", "pairs.csv", "profiles.csv", "--predictor", "mine", "--json"]).exits(0).json();
+    for estimator in ["collo, mine, law, serves", "1 ÷ Σ utilisation", "1 ÷ Σ SMACT", "constant"] {
+        assert_eq!(of(&by_file, estimator)["groups"], 30);
+    }
+    // Without seconds of a step the memory of the processes tells how long steps are, and it is said.
+    bench.write(
+        "bare.csv",
+        &profiles()
+            .lines()
+            .map(|line| line.rsplit_once(',').map_or(line, |(rest, _)| rest).to_string() + "\n")
+            .collect::<String>(),
+    );
+    bench.collo(&["predictor", "evaluate", "pairs.csv", "bare.csv"]).exits(0).says("from the memory of their processes");
+}
+
+#[test]
+fn rows_that_cannot_be_are_named_with_their_line() {
+    let bench = bench();
+    // The longer would have gone on alone for longer than it takes.
+    bench.write("odd.csv", &format!("{}100,900,anet32,bnet64,90,300\n", pairs()));
+    let said = bench.collo(&["predictor", "evaluate", "odd.csv", "profiles.csv"]).exits(0);
+    said.says("odd.csv:33: the longer run went on for 800 s").says("1 groups are not compared: each has times that cannot be");
+    for (row, why) in [
+        ("1,1,anet32,nobody,1,1", "`nobody` has no profile"),
+        ("1,-1,anet32,bnet32,1,1", "`pair_b_s` is `-1`, not a number above 0"),
+        ("1,,anet32,bnet32,1,1", "`pair_b_s` is absent"),
+        ("1,1,anet32", "the row has 3 fields, but 6 columns are named"),
+    ] {
+        bench.write("wrong.csv", &format!("{}{row}\n", pairs()));
+        let refused = bench.collo(&["predictor", "fit", "wrong.csv", "profiles.csv", "--to", "x.json"]).exits(2);
+        assert!(line(&refused.stderr).contains(why), "{}", refused.stderr);
+        assert!(line(&refused.stderr).contains("wrong.csv:33"), "{}", refused.stderr);
+    }
+    bench.collo(&["predictor", "fit", "pairs.csv", "--to", "x.json"]).exits(2).says("give the table of profiles too");
+    bench.write("percent.csv", &profiles().replace("0.12,", "12,"));
+    bench.collo(&["predictor", "fit", "pairs.csv", "percent.csv", "--to", "x.json"]).exits(2).says("not a number from 0 to 1");
+    bench
+        .collo(&["predictor", "evaluate", "pairs.csv", "profiles.csv", "--predictor", "published-a100"])
+        .exits(2)
+        .says("predicts memory");
+}
+
+#[test]
+fn a_campaign_of_groups_makes_a_predictor_of_its_modes() {
+    let toml = "epochs = 2\n[axes]\nworkload = \"small\"\nbatch_size = [16, 32, 64]\ndegree = [1, 2, 3]\nsharing = [\"naive\", \"mps\"]\n";
+    let machine = Machine::new("a100-40gb", toml).env("COLLO_SIM_EPOCH_S", "0.8");
+    machine.run(&[]).exits(0);
+    let said = machine.collo(&["predictor", "fit", "--quantity", "company", "x", "--to", "predictors/mine.json"]).exits(0);
+    said.answers("company, fitted on simulated measurements");
+    let mine = machine.collo(&["predictor", "show", "mine", "--json"]).exits(0).json();
+    assert_eq!((&mine["mark"], &mine["modes"]["naive"]["most_members"]), (&"simulated".into(), &3.into()));
+    assert_eq!((&mine["modes"]["unrecorded"], &mine["conditions"]["architecture"]), (&Value::Null, &"Ampere".into()));
+    let scores = machine.collo(&["predictor", "evaluate", "--quantity", "company", "x", "--json"]).exits(0).json();
+    let modes: Vec<&Value> = scores["measured"].as_array().expect("a list").iter().map(|part| &part["mode"]).collect();
+    assert_eq!(modes, ["naive", "mps"]);
+}
+
+/// As the data set of a campaign on a CPU has them: of eight cores each member keeps some busy.
+fn on_a_cpu() -> String {
+    let mut text =
+        "experiment,campaign,device,device_kind,device_cores,simulated,cell,sharing,degree,repetition,outcome,validity,member,\
+        workload,batch_size,solo_cell,solo_items_per_s,solo_cpu_ratio,slowdown\n"
+            .to_string();
+    for cell in 0..6_u32 {
+        let cores = [1.5 + f64::from(cell), 3.0];
+        let slowdown = (0.25 * ((cores[0] + cores[1]) / 8.0 - 0.95).max(0.0)).exp();
+        for repetition in 1..=2 {
+            for (member, cores) in cores.into_iter().enumerate() {
+                text += &format!(
+                    "x,1,cpu,cpu,8,false,w{cell}+v b32,naive,2,{repetition},completed,valid,{member},w{member},32,w{member} solo,320,{cores},{}\n",
+                    slowdown * [0.99, 1.01][repetition - 1]
+                );
+            }
+        }
+        // The run without its own numbers counts for nothing, and neither does a member alone.
+        text += &format!("x,1,cpu,cpu,8,false,w{cell}+v b32,naive,2,3,failed,discarded,0,w0,32,w0 solo,320,1,\n");
+        text += &format!("x,1,cpu,cpu,8,false,w{cell} solo,solo,1,1,completed,valid,0,w0,32,w0 solo,320,1,1\n");
+    }
+    text + "x,1,cpu,cpu,8,false,late,naive,2,1,completed,valid,0,w0,32,w0 solo,,1,\nx,1,cpu,cpu,8,false,odd,mps:50%,2,1,completed,valid,0,w0,32,w0 solo,320,1,1.2\n"
+}
+
+#[test]
+fn a_data_set_of_a_cpu_counts_each_cell_once_by_its_share_of_the_cores() {
+    let bench = Bench::new().file("rows.csv", &on_a_cpu());
+    let said = bench.collo(&["predictor", "fit", "--quantity", "company", "rows.csv", "--to", "predictors/here.json"]).exits(0);
+    let said = said.says("1 groups are not compared: each has a member whose time alone was not measured");
+    said.says("1 groups are not compared: each shares in a way that has no coefficients");
+    let here = bench.collo(&["predictor", "show", "here", "--json"]).exits(0).json();
+    let naive = &here["modes"]["naive"];
+    assert_eq!((&here["conditions"]["device"], &naive["law_left_out"]["groups"]), (&"cpu".into(), &6.into()));
+    assert!(naive["law_left_out"]["gain_worst_error"].as_f64() < Some(0.1), "{naive}");
+}

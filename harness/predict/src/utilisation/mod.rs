@@ -1,0 +1,108 @@
+//! How busy a training alone keeps a GPU, and how long its step takes. In: a description, a card; a predictor file. Out: SM active, GPU
+//! utilisation and DRAM active in percent, power, step time, each between bounds; and how well that agrees with measured rows.
+//!
+//! What it does not know: a job that waits for its data. It is predicted as if data were there.
+
+mod activity;
+mod card;
+mod hotcloud;
+mod power;
+mod predictor;
+mod time;
+mod work;
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::description::Description;
+use crate::evaluate::quantile;
+use crate::json::amount;
+
+pub use activity::{Activity, ActivityFit, ActivityLaw, Feature, LogScore, fit_activity, rmsle};
+pub use card::Card;
+pub use hotcloud::{Regressor, Scores, SevenFeatures, law as law_scores, regressor_left_out, regressors};
+pub use power::{PowerFit, PowerLaw, fit_power};
+pub use predictor::{UtilisationFit, UtilisationPrediction, UtilisationPredictor, fit_utilisation};
+pub use time::{Rung, StepTime, StoredStep, TimeFit, TimeLaw, Unmeasured, fit_time, step_time};
+pub use work::{Arithmetic, OperationKind, Work, WorkOfKind};
+
+/// A training that was measured alone, with all that its prediction takes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// For people: `resnet50 b32`.
+    pub label: String,
+    /// The architecture: rows of one are left out together.
+    pub family: String,
+    pub card: &'static Card,
+    pub work: Work,
+    pub seven: SevenFeatures,
+    pub measured: Measured,
+}
+
+/// What was read of a training alone; absent is what was not.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Measured {
+    pub sm_active_percent: Option<f64>,
+    pub gpu_utilisation_percent: Option<f64>,
+    pub dram_active_percent: Option<f64>,
+    pub power_w: Option<f64>,
+    pub step_s: Option<f64>,
+}
+
+impl Row {
+    pub fn of(
+        label: String,
+        family: String,
+        card: &'static Card,
+        description: &Description,
+        batch: u64,
+        measured: Measured,
+    ) -> Row {
+        let (work, seven) = (Work::of(description, batch), SevenFeatures::of(description, batch));
+        Row { label, family, card, work, seven, measured }
+    }
+
+    /// Of one.
+    fn share(&self, activity: Activity) -> Option<f64> {
+        self.measured.percent(activity).map(|percent| percent / 100.0)
+    }
+}
+
+/// How well a law does on families that its fit has not seen; errors are shares of what was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RelativeScore {
+    pub rows: usize,
+    pub families: usize,
+    #[serde(deserialize_with = "amount")]
+    pub median_relative_error: f64,
+    #[serde(deserialize_with = "amount")]
+    pub worst_relative_error: f64,
+}
+
+impl RelativeScore {
+    /// Of the family of each row, and what was said of it over what was measured.
+    fn of(families: &[&str], ratios: impl Iterator<Item = f64>) -> RelativeScore {
+        let errors: Vec<f64> = ratios.map(|ratio| (ratio - 1.0).abs()).collect();
+        RelativeScore {
+            rows: errors.len(),
+            families: families.iter().collect::<BTreeSet<_>>().len(),
+            worst_relative_error: errors.iter().copied().fold(0.0, f64::max),
+            median_relative_error: quantile(errors, 0.5).unwrap_or(0.0),
+        }
+    }
+}
+
+impl Measured {
+    pub fn percent(&self, activity: Activity) -> Option<f64> {
+        match activity {
+            Activity::SmActive => self.sm_active_percent,
+            Activity::GpuUtilisation => self.gpu_utilisation_percent,
+            Activity::DramActive => self.dram_active_percent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! The power of a card with one training on it. In: measured rows. Out: `idle + per_sm · SMACT + per_dram · DRAMA`, in watts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::conformal::{Interval, Residual, Width};
+use crate::fit::{Unfit, dot};
+use crate::folds::Folds;
+use crate::json::amount;
+use crate::linear::non_negative;
+
+use super::activity::Activity;
+use super::{RelativeScore, Row};
+
+/// Watts, by activities in shares of one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PowerLaw {
+    #[serde(deserialize_with = "amount")]
+    pub idle_w: f64,
+    #[serde(deserialize_with = "amount")]
+    pub sm_active_w: f64,
+    #[serde(deserialize_with = "amount")]
+    pub dram_active_w: f64,
+    /// The card whose power it is: no other draws as much.
+    pub card: String,
+    pub width: Width,
+    pub left_out: RelativeScore,
+}
+
+/// A law, and what it says of each row by a fit without its family.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PowerFit {
+    pub law: PowerLaw,
+    pub left_out: Vec<Option<Interval>>,
+}
+
+const FEWEST_TO_FIT: usize = 3;
+const LARGEST_W: f64 = 1e5;
+
+/// From measured activities. The rows are of one card.
+pub fn fit_power(rows: &[Row]) -> Result<PowerFit, Unfit> {
+    let sample =
+        |row: &Row| Some((inputs(row.share(Activity::SmActive)?, row.share(Activity::DramActive)?), row.measured.power_w?));
+    let all: Vec<Option<(Vec<f64>, f64)>> = rows.iter().map(sample).collect();
+    let measured: Vec<usize> = (0..rows.len()).filter(|row| all[*row].is_some()).collect();
+    let samples: Vec<(Vec<f64>, f64)> = all.into_iter().flatten().collect();
+    let families: Vec<&str> = measured.iter().map(|row| rows[*row].family.as_str()).collect();
+    let distinct = families.iter().collect::<std::collections::BTreeSet<_>>().len();
+    if distinct < FEWEST_TO_FIT {
+        return Err(Unfit::TooFewFamilies { families: distinct, needed: FEWEST_TO_FIT });
+    }
+    let folds = Folds::of(&families)?;
+    let fits: Result<Vec<Vec<f64>>, Unfit> = (0..folds.count).map(|fold| coefficients(&folds.others(&samples, fold))).collect();
+    let fits = fits?;
+    let said: Vec<f64> = samples.iter().zip(&folds.of_row).map(|((inputs, _), &fold)| dot(&fits[fold], inputs)).collect();
+    let residual = |place: usize| Residual { family: families[place].into(), log_ratio: (samples[place].1 / said[place]).ln() };
+    let residuals: Vec<Residual> = (0..samples.len()).map(residual).collect();
+    let width = |residuals: &[Residual]| Width::of_spread(residuals).ok_or(Unfit::OneFamily);
+    let mut left_out = vec![None; rows.len()];
+    for (place, &row) in measured.iter().enumerate() {
+        let others = folds.others(&residuals, folds.of_row[place]);
+        left_out[row] = Some(Interval::around(said[place], width(&others)?.two_sided_log));
+    }
+    let fitted = coefficients(&samples)?;
+    let law = PowerLaw {
+        idle_w: fitted[0],
+        sm_active_w: fitted[1],
+        dram_active_w: fitted[2],
+        card: measured.first().map_or_else(String::new, |row| rows[*row].card.names[0].to_string()),
+        width: width(&residuals)?,
+        left_out: RelativeScore::of(&families, samples.iter().zip(&said).map(|((_, is), said)| said / is)),
+    };
+    Ok(PowerFit { law, left_out })
+}
+
+fn inputs(sm_active: f64, dram_active: f64) -> Vec<f64> {
+    vec![1.0, sm_active, dram_active]
+}
+
+fn coefficients(samples: &[(Vec<f64>, f64)]) -> Result<Vec<f64>, Unfit> {
+    let (inputs, targets): (Vec<Vec<f64>>, Vec<f64>) = samples.iter().cloned().unzip();
+    non_negative(&inputs, &targets)
+}
+
+impl PowerLaw {
+    /// In watts, of activities in percent.
+    pub fn predict(&self, sm_active_percent: f64, dram_active_percent: f64, widened: f64) -> Interval {
+        let inputs = inputs(sm_active_percent / 100.0, dram_active_percent / 100.0);
+        let watts = dot(&[self.idle_w, self.sm_active_w, self.dram_active_w], &inputs);
+        Interval::around(watts, self.width.times(widened).two_sided_log)
+    }
+
+    pub fn check(&self) -> Result<(), String> {
+        let sum = self.idle_w + self.sm_active_w + self.dram_active_w;
+        match sum > 0.0 && sum <= LARGEST_W {
+            true => self.width.check(),
+            false => Err(format!("a card that draws {sum} W at most is none")),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A training step in the numbers that utilisation depends on. In: a description, a batch size, a card. Out: bytes, FLOPs, kernels, and
+//! what shares of a card they could keep busy.
+
+use crate::description::Description;
+
+use super::card::Card;
+
+/// A mean operation has a card half full that moves what its memory could move in this time: below, the host is not done with the next
+/// one when it ends, and it has too little for every SM. From 60 to 500 µs all do nearly as well on the published profiles.
+const FILLING_S: f64 = 100e-6;
+/// The host's time for one operation of eager PyTorch, on the way there and back.
+const LAUNCH_S: f64 = 60e-6;
+/// Shares of the published peaks that kernels of a training reach, roughly.
+const REACHED_FLOPS: f64 = 0.4;
+const REACHED_BANDWIDTH: f64 = 0.7;
+/// What an operation reads again of what the one before has written comes from the L2 cache, if it is still there: of a mean operation
+/// that moves this share of the cache, half.
+const CACHED_SHARE: f64 = 0.5;
+
+/// Which peak an operation has on a card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OperationKind {
+    Convolution,
+    Matmul,
+    Other,
+}
+
+/// In which numbers products are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    Fp32,
+    /// TF32 in convolutions, fp32 elsewhere.
+    TorchDefault,
+    Tf32,
+    /// bf16 or fp16.
+    Half,
+}
+
+impl Arithmetic {
+    /// Of a setting `precision`.
+    pub fn of(precision: &str) -> Arithmetic {
+        match precision {
+            "bf16" | "fp16" => Arithmetic::Half,
+            "tf32" => Arithmetic::Tf32,
+            "torch" => Arithmetic::TorchDefault,
+            _ => Arithmetic::Fp32,
+        }
+    }
+}
+
+/// What the operations of one kind do in a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WorkOfKind {
+    pub kind: OperationKind,
+    pub flops: f64,
+    /// Read and written, of tensors that grow with the batch.
+    pub growing_bytes: f64,
+    /// Of weights, gradients, moments.
+    pub fixed_bytes: f64,
+}
+
+/// A training step at a batch size.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Work {
+    pub batch: u64,
+    pub arithmetic: Arithmetic,
+    pub kernels: f64,
+    pub kinds: Vec<WorkOfKind>,
+}
+
+impl Work {
+    pub fn of(description: &Description, batch: u64) -> Work {
+        let items = batch as f64;
+        let kinds = description.operations.iter().map(|(name, cost)| WorkOfKind {
+            kind: match name.as_str() {
+                "convolution" => OperationKind::Convolution,
+                "matmul" => OperationKind::Matmul,
+                _ => OperationKind::Other,
+            },
+            flops: cost.flops_per_item * items,
+            growing_bytes: cost.bytes_per_item * items,
+            fixed_bytes: cost.fixed_bytes,
+        });
+        Work {
+            batch,
+            arithmetic: Arithmetic::of(&description.precision),
+            kernels: description.kernels_per_step as f64,
+            kinds: kinds.collect(),
+        }
+    }
+
+    pub fn growing_bytes(&self) -> f64 {
+        self.kinds.iter().map(|kind| kind.growing_bytes).sum()
+    }
+
+    pub fn fixed_bytes(&self) -> f64 {
+        self.kinds.iter().map(|kind| kind.fixed_bytes).sum()
+    }
+
+    pub fn bytes(&self) -> f64 {
+        self.growing_bytes() + self.fixed_bytes()
+    }
+
+    /// Seconds of the card at given shares of its peaks, if each kind is limited by arithmetic or by memory (Williams and others 2009,
+    /// doi 10.1145/1498765.1498785), without launches.
+    pub fn roofline_s(&self, card: &Card, flops_share: f64, bandwidth_share: f64) -> f64 {
+        let of = |kind: &WorkOfKind| {
+            let arithmetic = kind.flops / (card.peak(self.arithmetic, kind.kind) * flops_share);
+            arithmetic.max((kind.growing_bytes + kind.fixed_bytes) / (card.bandwidth * bandwidth_share))
+        };
+        self.kinds.iter().map(of).sum()
+    }
+
+    /// Of tensors that grow with the batch, by a mean operation.
+    fn bytes_per_kernel(&self) -> f64 {
+        self.growing_bytes() / self.kernels.max(1.0)
+    }
+
+    /// How full a mean operation has the card, from 0 to 1: what it moves of activations beside what the card moves
+    /// in the time that fills it.
+    pub fn filled(&self, card: &Card) -> f64 {
+        let moved = self.bytes_per_kernel();
+        moved / (moved + card.bandwidth * FILLING_S)
+    }
+
+    /// The share of a step in which the card computes, from 0 to 1; in the rest the host launches.
+    pub fn busy(&self, card: &Card) -> f64 {
+        let computes = self.computes_s(card);
+        computes / self.step_s(card)
+    }
+
+    /// The share of its bandwidth that a step would need of the card's memory, without what the L2 cache keeps; may exceed 1.
+    pub fn traffic(&self, card: &Card) -> f64 {
+        let moved = self.bytes_per_kernel();
+        let uncached = moved / (moved + CACHED_SHARE * card.l2_bytes);
+        (self.fixed_bytes() + self.growing_bytes() * uncached) / (card.bandwidth * self.step_s(card))
+    }
+
+    fn computes_s(&self, card: &Card) -> f64 {
+        self.roofline_s(card, REACHED_FLOPS, REACHED_BANDWIDTH)
+    }
+
+    /// Rough, and above 0: shares of it are wanted, and a description without kernels computes nothing.
+    fn step_s(&self, card: &Card) -> f64 {
+        self.computes_s(card) + self.kernels.max(1.0) * LAUNCH_S
+    }
+}

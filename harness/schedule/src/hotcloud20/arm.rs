@@ -1,0 +1,145 @@
+//! The schedulers that are compared.
+
+use collo_store::Shuffle;
+
+use super::jobs::Job;
+use super::law::Law;
+use super::published::{HotCloud20, published};
+use crate::WHOLE_PERMILLE;
+use crate::policy::{Exclusive, FirstFit, Policy};
+use crate::project::{Projection, Site, Work, project};
+use crate::recovery::Recovery;
+use crate::task::{Task, TaskId};
+
+const SECOND_NS: u64 = 1_000_000_000;
+const GIB: u64 = 1 << 30;
+/// From its start until a job holds its memory, or runs out of it.
+const SETTLE_S: u64 = 20;
+/// After out of memory: a card with so much more free, and in the last of so many attempts an idle one.
+const RECOVERY: Recovery = Recovery { step_bytes: GIB, attempts: 4 };
+
+/// A scheduler of the case study.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Arm {
+    SlotBased,
+    Reactive,
+    Proactive,
+    /// The control: predictions that belong to other jobs.
+    Shuffled,
+    /// The bound: predictions that are right.
+    Exact,
+}
+
+impl Arm {
+    pub const ALL: [Arm; 5] = [Arm::SlotBased, Arm::Reactive, Arm::Proactive, Arm::Shuffled, Arm::Exact];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Arm::SlotBased => "slot-based",
+            Arm::Reactive => "reactive",
+            Arm::Proactive => "proactive",
+            Arm::Shuffled => "shuffled",
+            Arm::Exact => "exact",
+        }
+    }
+
+    /// What it is, in a sentence.
+    pub fn what(self) -> String {
+        match self {
+            Arm::Shuffled => "the control: proactive, with each prediction given to another job".into(),
+            Arm::Exact => "the bound: proactive, with predictions that are right".into(),
+            Arm::SlotBased | Arm::Reactive | Arm::Proactive => {
+                published().of(self).map_or_else(String::new, |says| says.what.clone())
+            }
+        }
+    }
+
+    /// The policy behind it.
+    pub fn policy(self) -> Box<dyn Policy> {
+        let says = published();
+        let packed = |profile_ns| Box::new(FirstFit { cap_permille: WHOLE_PERMILLE, most: says.most_on_a_card, profile_ns });
+        match self {
+            Arm::SlotBased => Box::new(Exclusive),
+            Arm::Reactive => packed(Some(says.profile_s * SECOND_NS)),
+            Arm::Proactive | Arm::Shuffled | Arm::Exact => packed(None),
+        }
+    }
+
+    /// What it believes of each job when it is submitted.
+    fn beliefs(self, jobs: &[Job], seed: u64) -> Vec<Option<u32>> {
+        let predicted = || jobs.iter().map(|job| Some(job.predicted_permille)).collect();
+        match self {
+            Arm::SlotBased | Arm::Reactive => vec![None; jobs.len()],
+            Arm::Proactive => predicted(),
+            Arm::Exact => jobs.iter().map(|job| Some(job.work.utilisation_permille)).collect(),
+            Arm::Shuffled => {
+                let mut all: Vec<Option<u32>> = predicted();
+                // Numbers that drew nothing else.
+                Shuffle::seeded(!seed).shuffle(&mut all);
+                all
+            }
+        }
+    }
+
+    /// What it does with the jobs of a seed, all submitted at once.
+    pub(super) fn projected(self, jobs: &[Job], seed: u64, law: Law) -> Projection {
+        let says = published();
+        let beliefs = self.beliefs(jobs, seed);
+        let task = |(id, believed_permille)| Task { id: TaskId(id), arrives_ns: 0, believed_permille };
+        let tasks: Vec<Task> = (0..).zip(beliefs).map(task).collect();
+        let works: Vec<Work> = jobs.iter().map(|job| job.work).collect();
+        let site =
+            Site { capacities_bytes: vec![says.card_gib * GIB; says.cards], settle_ns: SETTLE_S * SECOND_NS, recovery: RECOVERY };
+        project(&tasks, &works, &site, self.policy(), law.paces().as_ref())
+    }
+}
+
+/// What is assumed of cards and schedulers.
+pub(super) fn assumptions(says: &HotCloud20) -> [String; 3] {
+    [
+        format!(
+            "out of memory: found {SETTLE_S} s after a start, that time is lost; again on a card with {} GiB more free, in attempt {} on an idle one",
+            RECOVERY.step_bytes / GIB,
+            RECOVERY.attempts
+        ),
+        format!(
+            "reactive: any idle card profiles for {} s; what it trained is kept, and moving it costs nothing, which favours it",
+            says.profile_s
+        ),
+        "packing: the greatest predicted utilisation first, on the first card where the sum stays within 100 %; later jobs may pass".into(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::jobs::drawn;
+    use super::*;
+
+    #[test]
+    fn the_control_has_the_predictions_of_all_jobs_and_almost_none_of_its_own() {
+        let jobs = drawn(1);
+        let sorted = |arm: Arm| {
+            let mut all = arm.beliefs(&jobs, 1);
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(sorted(Arm::Shuffled), sorted(Arm::Proactive));
+        let pairs = Arm::Shuffled.beliefs(&jobs, 1).into_iter().zip(Arm::Proactive.beliefs(&jobs, 1));
+        assert!(pairs.filter(|(shuffled, own)| shuffled == own).count() < 10);
+    }
+
+    #[test]
+    fn every_job_completes_under_every_scheduler_and_some_run_out_of_memory_first() {
+        let mut out_of_memory = 0;
+        for seed in 1..=20 {
+            let jobs = drawn(seed);
+            for arm in Arm::ALL {
+                let projection = arm.projected(&jobs, seed, Law::Knee);
+                assert_eq!(projection.failed(), 0, "{} {seed}", arm.name());
+                out_of_memory += projection.out_of_memory();
+                assert!(arm != Arm::SlotBased || projection.out_of_memory() == 0);
+            }
+        }
+        assert!(out_of_memory > 0);
+    }
+}
