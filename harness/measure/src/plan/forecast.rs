@@ -37,7 +37,8 @@ pub struct CellForecast {
     pub memory: MemoryForecast,
     /// What a group gains; absent of a single member, and where nothing is known.
     pub gain: Option<GainForecast>,
-    /// All repetitions; absent unless the cell's power was measured before, or is predicted.
+    /// All repetitions; absent unless the cell's power was measured before, or is predicted: then it is what they take at most, as
+    /// if they trained during set-up too.
     pub energy_j: Option<f64>,
     /// Where its energy comes from; absent with it.
     pub energy_from: Option<ForecastSource>,
