@@ -6,7 +6,6 @@ Knows no model. What a loader with workers needs of the machine is checked befor
 import ctypes
 import functools
 import itertools
-import math
 import os
 import signal
 
@@ -21,12 +20,19 @@ SHARED_MEMORY = "/dev/shm"
 PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
+def batches_left(limit, whole):
+    """How many batches of an epoch `limit_batches` leaves: 0 leaves all, a share below 1 at least one."""
+    if 0 < limit < 1:
+        return max(1, int(limit * whole))
+    return min(limit or whole, whole)
+
+
 class Batches:
     """Batches of shuffled indices, another order each epoch. Whole ones only: all steps have one shape."""
 
     def __init__(self, items, batch_size, limit, shuffle, seed):
         self.items, self.batch_size, self.shuffle = items, batch_size, shuffle
-        self.count = min(limit or math.inf, items // batch_size)
+        self.count = batches_left(limit, items // batch_size)
         self.generator = torch.Generator().manual_seed(seed)
         self.first = None  # how many the very next order is cut to: a warm-up takes a few
 

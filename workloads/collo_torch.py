@@ -14,7 +14,7 @@ import collo
 import collo_compiler
 from collo import SettingError
 from collo_features import tell_features  # noqa: F401  (scripts take it from here)
-from collo_loader import PINNING, loader, on, pins  # noqa: F401  (and these)
+from collo_loader import PINNING, batches_left, loader, on, pins  # noqa: F401  (and these)
 from collo_peaks import peaks
 
 if collo.describing():
@@ -38,13 +38,22 @@ def flag(text):
     return text == "true"
 
 
+def batches_or_share(text):
+    """`limit_batches`: a number of batches, or a share of the epoch, as Lightning's `limit_train_batches` is either."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
 def add_settings(parser, batch_size, learning_rate):
     """The settings that every training script has, with this script's defaults."""
     add = parser.add_argument
     add("--epochs", type=int, default=2, help="when run by hand")
     add("--batch-size", type=int, default=batch_size)
     add("--learning-rate", type=float, default=learning_rate)
-    add("--limit-batches", type=int, default=0, help="end an epoch after so many batches; 0 for all")
+    cut = "end an epoch after so many batches, or below 1 after that share of them; 0 for all"
+    add("--limit-batches", type=batches_or_share, default=0, help=cut)
     add("--workers", type=int, default=0, help="data-loader processes; with 0 the training process loads")
     add("--pin-memory", default="auto", help="load into page-locked memory: true, false, or auto, on a GPU alone")
     add("--precision", default="fp32", help="fp32, tf32 (GPU), torch: its default; or mixed precision in bf16 or fp16")
@@ -115,7 +124,11 @@ def given_device():
 
 def check_settings(settings, device):
     at_least("batch_size", settings.batch_size, 1)
-    at_least("limit_batches", settings.limit_batches, 0, "0 for the whole epoch")
+    limit = settings.limit_batches
+    at_least("limit_batches", limit, 0, "0 for the whole epoch")
+    if isinstance(limit, float) and not 0 < limit < 1:
+        share = "a share of the epoch lies between 0 and 1, a number of batches is whole, 0 is the whole epoch"
+        raise SettingError(f"`limit_batches` is {limit}: {share}")
     at_least("workers", settings.workers, 0, "0 to load in the training process")
     if settings.workers > 256:
         raise SettingError(f"`workers` is {settings.workers}: more than 256 data-loader processes a member are a slip")
@@ -311,9 +324,15 @@ def say_hello(member, settings, device, name, model, data=None, **more):
 
 
 def limit_in_force(settings, data):
-    """How many batches an epoch is cut to; None when it is whole, also because the limit lies beyond its end."""
-    whole = math.inf if data is None else len(data) // settings.batch_size
-    return settings.limit_batches if 0 < settings.limit_batches < whole else None
+    """How many batches an epoch is cut to; None when it is whole, also because the limit lies beyond its end.
+
+    A share is told as the number in force. Without a data set nobody knows what it is a share of.
+    """
+    if data is None:
+        return int(settings.limit_batches) or None
+    whole = len(data) // settings.batch_size
+    count = batches_left(settings.limit_batches, whole)
+    return count if count < whole else None
 
 
 def tell_memory(member, device):

@@ -82,6 +82,7 @@ class Learner(nn.Module):
     """A model and what it learns by: from texts to the mean loss."""
 
     keeps_outputs = False  # until the next step has its own: with them live the logits, through the backward pass
+    gathers = False  # one of several GPUs: all that the model puts out goes to the first, as DataParallel has it
 
     def __init__(self, model):
         super().__init__()
@@ -89,6 +90,8 @@ class Learner(nn.Module):
 
     def loss_of(self, *args, **kwargs):
         outputs = self.model(*args, **kwargs)
+        if self.gathers:
+            return {"loss": outputs.loss[None], "logits": outputs.logits}  # a scalar cannot be gathered without a warning
         if self.keeps_outputs:
             self.outputs = outputs
         return outputs.loss

@@ -14,6 +14,7 @@ import collo_recipe
 import collo_tokens
 import collo_torch
 import models
+import parallel
 
 settings = argparse.ArgumentParser(description=__doc__)
 settings.add_argument("--model", default="bert-base", help=", ".join(models.ARCHITECTURES))
@@ -28,6 +29,7 @@ settings.add_argument("--packing", default="blocks", help="blocks: text without 
 settings.add_argument("--recipe", default="collo", help="many of these at once, see workload.toml; what is given wins")
 settings.add_argument("--zero-grad", default="after-forward", help=", ".join(collo_torch.ZERO_GRAD))
 settings.add_argument("--keep-outputs", type=collo_torch.flag, default=False, help="until the next step has its own")
+settings.add_argument("--data-parallel", default="auto", help="auto: on all GPUs that are visible; off: on the first")
 collo_torch.add_settings(settings, batch_size=32, learning_rate=5e-5)
 
 member = collo.connect()
@@ -41,7 +43,9 @@ vocabulary = sizes.vocabulary - 1
 data = collo_tokens.load(
     settings.dataset, settings.items, settings.length, vocabulary, settings.seed, settings.packing
 )
-loader = collo_torch.loader(data, settings)
+cards = parallel.cards(settings, device)
+spread = argparse.Namespace(**{**vars(settings), "batch_size": cards * settings.batch_size})  # a batch on each
+loader = collo_torch.loader(data, spread)
 
 with device:  # the weights are drawn where they will lie: on a GPU seconds instead of a minute
     learner = build(sizes)
@@ -49,10 +53,13 @@ learner.to(device)  # the few that transformers draws elsewhere
 learner.keeps_outputs = settings.keep_outputs
 optimiser = torch.optim.AdamW(learner.parameters(), settings.learning_rate, capturable=settings.cuda_graphs)
 
-regime = {"optimiser": "adamw", "packing": settings.packing}
-collo_torch.say_hello(member, settings, device, name, learner, data, length=settings.length, regime=regime)
+more = {"length": settings.length, "regime": {"optimiser": "adamw", "packing": settings.packing}}
+if cards > 1:
+    more.update(data_parallel=cards, limit_batches=collo_torch.limit_in_force(spread, data))
+collo_torch.say_hello(member, settings, device, name, learner, data, **more)
 collo_torch.tell_features(member, learner, (torch.zeros(1, settings.length, dtype=torch.int64),), settings)
-step = collo_torch.training_step(learner, learner, optimiser, settings)  # the module is its own loss
+loss_of = parallel.Parallel(learner) if cards > 1 else learner  # the module is its own loss
+step = collo_torch.training_step(loss_of, learner, optimiser, settings)
 
 member.wait_for_warm_up()
 collo_torch.warm_up(step, loader, device)
@@ -61,5 +68,5 @@ for epoch in member.epochs(settings.epochs):
     loss = torch.zeros((), device=device)
     for batch in epoch.batches(collo_torch.on(device, loader)):
         loss += step(*batch)
-    epoch.finish(items=len(loader) * settings.batch_size, loss=loss.item() / len(loader))  # item() waits for the GPU
+    epoch.finish(items=len(loader) * spread.batch_size, loss=loss.item() / len(loader))  # item() waits for the GPU
     collo_torch.tell_memory(member, device)

@@ -42,7 +42,7 @@ def test_without_shuffling_they_come_as_they_lie():
     assert epochs(batches(shuffle=False), 2) == [[[0, 1, 2], [3, 4, 5], [6, 7, 8]]] * 2
 
 
-@pytest.mark.parametrize("limit, count", [(0, 3), (2, 2), (3, 3), (99, 3)])
+@pytest.mark.parametrize("limit, count", [(0, 3), (2, 2), (3, 3), (99, 3), (0.01, 1), (0.5, 1), (0.7, 2), (0.99, 2)])
 def test_a_limit_ends_the_epoch_earlier_never_later(limit, count):
     assert len(batches(limit=limit)) == count
     first, second = epochs(batches(limit=limit), 2)
@@ -61,13 +61,13 @@ def in_epochs(loader, warm_up=3, count=3):
     return [[numbers.tolist() for numbers, _ in batches] for batches in drawn]
 
 
-@pytest.mark.parametrize("limit", [0, 2])
+@pytest.mark.parametrize("limit", [0, 2, 0.4])
 @pytest.mark.parametrize("workers", [0, 1, 2])
 def test_every_epoch_has_the_order_that_the_seed_gives_it(workers, limit):
     seeded = torch.Generator().manual_seed(1)
     orders = [torch.randperm(22, generator=seeded)[:20].view(-1, 4).tolist() for _ in range(4)]
-    expected = [orders[0][:3], *(order[: limit or 5] for order in orders[1:])]
-    expected[0] = expected[0][: limit or 3]
+    count = {0: 5, 2: 2, 0.4: 2}[limit]
+    expected = [orders[0][: min(count, 3)], *(order[:count] for order in orders[1:])]
     assert in_epochs(collo_loader.loader(Numbers(22), settings(workers=workers, limit_batches=limit))) == expected
 
 

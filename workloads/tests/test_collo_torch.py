@@ -64,6 +64,9 @@ def test_the_defaults_can_be_had_on_a_cpu():
         ({"allocator": "jemalloc"}, "`allocator` is `jemalloc`: it is one of native, cudaMallocAsync"),
         ({"batch_size": 0}, "`batch_size` is 0: it is 1 or more"),
         ({"limit_batches": -1}, "`limit_batches` is -1: it is 0 or more, 0 for the whole epoch"),
+        ({"limit_batches": 1.0}, "`limit_batches` is 1.0: a share of the epoch lies between 0 and 1"),
+        ({"limit_batches": 2.5}, "`limit_batches` is 2.5: a share of the epoch lies between 0 and 1"),
+        ({"limit_batches": float("nan")}, "`limit_batches` is nan: a share of the epoch lies between 0 and 1"),
         ({"workers": -1}, "`workers` is -1: it is 0 or more, 0 to load in the training process"),
         ({"workers": 257}, "`workers` is 257: more than 256"),
         ({"learning_rate": 0.0}, "`learning_rate` is 0.0: it is greater than 0"),
@@ -382,7 +385,7 @@ class Heard:
         return lambda *args, **fields: self.said.append((event, args, fields))
 
 
-@pytest.mark.parametrize("limit, said", [(0, None), (2, 2), (3, None), (4, None)])
+@pytest.mark.parametrize("limit, said", [(0, None), (2, 2), (3, None), (4, None), (0.01, 1), (0.5, 1), (0.99, 2)])
 def test_a_limit_is_told_where_it_cuts_an_epoch_short(limit, said):
     member = Heard()
     collo_torch.say_hello(member, settings(limit_batches=limit), CPU, "line", nn.Linear(2, 3), Numbers(14), width=7)
@@ -394,10 +397,18 @@ def test_a_limit_is_told_where_it_cuts_an_epoch_short(limit, said):
     assert (hello["pin_memory"], hello["tune"], hello["keep_cache"]) == (False, None, None)  # of GPUs
 
 
-def test_without_a_data_set_a_limit_always_cuts():
+@pytest.mark.parametrize("limit, said", [(3, 3), (0, None), (0.5, None)])
+def test_without_a_data_set_a_number_always_cuts_and_a_share_is_of_nothing_known(limit, said):
     member = Heard()
-    collo_torch.say_hello(member, settings(limit_batches=3), CPU, "line", nn.Linear(2, 3))
-    assert member.said[0][2]["limit_batches"] == 3 and member.said[0][2]["dataset"] is None
+    collo_torch.say_hello(member, settings(limit_batches=limit), CPU, "line", nn.Linear(2, 3))
+    assert member.said[0][2]["limit_batches"] == said and member.said[0][2]["dataset"] is None
+
+
+def test_a_limit_is_read_as_a_number_of_batches_or_as_a_share():
+    parser = argparse.ArgumentParser()
+    collo_torch.add_settings(parser, batch_size=4, learning_rate=0.1)
+    read = [parser.parse_args([f"--limit-batches={text}"]).limit_batches for text in ("0", "7", "0.25")]
+    assert read == [0, 7, 0.25] and [type(value) for value in read] == [int, int, float]
 
 
 @pytest.mark.parametrize("sm_count", [108, 14])

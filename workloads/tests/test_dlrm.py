@@ -164,7 +164,7 @@ def test_sparse_and_dense_gradients_make_the_same_step():
     assert all(torch.allclose(one, other) for one, other in zip(*weights))
 
 
-@pytest.mark.parametrize("limit, told", [(0, None), (3, 3), (7, 7), (8, None)])
+@pytest.mark.parametrize("limit, told", [(0, None), (3, 3), (7, 7), (8, None), (0.5, 4)])
 def test_a_limit_is_told_where_it_cuts_the_block_or_the_validation(limit, told):
     few = flags("dlrm", table_bytes="1MB", block_rows=64, validation_rows=32, batch_size=8, limit_batches=limit)
     heard, _ = trained("dlrm", *few)
@@ -267,8 +267,9 @@ def test_both_formats_of_criteo_train_alike(criteo):
     assert said["binary"] == said["tsv"]
 
 
-def test_by_hand_the_validation_is_shown_and_limited_like_the_block():
-    few = {"block_rows": 256, "validation_rows": 256, "limit_batches": 2}
+@pytest.mark.parametrize("limit", [2, 0.5])
+def test_by_hand_the_validation_is_shown_and_limited_like_the_block(limit):
+    few = {"block_rows": 256, "validation_rows": 256, "limit_batches": limit}
     status, stdout, stderr = by_hand("dlrm", *small(**few), "--epochs", 1)
     assert (status, stderr) == (0, "")
     hello, epoch, validation = stdout.splitlines()

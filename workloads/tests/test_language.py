@@ -14,6 +14,7 @@ from test_gpt import forked, imported, parameters, refusal, text, trained, words
 
 transformers = pytest.importorskip("transformers")
 models = imported("language", "models")
+parallel = imported("language", "parallel")
 
 PRESETS = written("language")["presets"]
 TINY = {
@@ -320,3 +321,49 @@ def test_every_need_of_what_is_laid_over_is_met_by_it_or_by_the_environment():
                 if re.sub(r"[-_.]+", "-", need.name).lower() not in there:
                     missing.add((name, str(need)))
     assert missing == set()
+
+
+# --- several GPUs ---
+
+
+def asked(**more):
+    return SimpleNamespace(**{"data_parallel": "auto", "compile": False, "cuda_graphs": False, **more})
+
+
+def test_each_step_is_spread_to_all_gpus_that_are_visible_and_to_one_elsewhere(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    gpu, cpu = torch.device("cuda"), torch.device("cpu")
+    assert parallel.cards(asked(), gpu) == 2
+    assert [parallel.cards(asked(data_parallel="off"), gpu), parallel.cards(asked(), cpu)] == [1, 1]
+    with pytest.raises(SettingError, match="`compile` cannot be true on 2 GPUs, .*: set `data_parallel` to off"):
+        parallel.cards(asked(compile=True), gpu)
+    with pytest.raises(SettingError, match="`data_parallel` is `all`: it is one of auto, off"):
+        parallel.cards(asked(data_parallel="all"), cpu)
+
+
+def in_halves(module):
+    """What DataParallel does on two GPUs: half of the batch each, and everything gathered on the first."""
+
+    def spread(*batch):
+        told = [module(*(part.chunk(2)[half] for part in batch)) for half in (0, 1)]
+        return {name: torch.cat([half[name] for half in told]) for name in told[0]}
+
+    return spread
+
+
+@pytest.mark.parametrize("name", ["xlnet-base", "gpt2-large"])
+@pytest.mark.parametrize("spread", [in_halves, torch.nn.DataParallel])  # the second has no GPU here to spread to
+def test_several_gpus_learn_what_one_learns_and_keep_the_outputs_of_all(name, spread):
+    learner, texts = tiny(name).eval(), torch.randint(0, 23, (8, 16))
+    alone = learner(texts)
+    alone.backward()
+    before = {key: weight.grad.clone() for key, weight in learner.named_parameters() if weight.grad is not None}
+    learner.zero_grad()
+    learner.keeps_outputs = True
+    spread = parallel.Parallel(learner, spread)
+    loss = spread(texts)
+    loss.backward()
+    torch.testing.assert_close(loss, alone)
+    after = {key: weight.grad for key, weight in learner.named_parameters() if weight.grad is not None}
+    torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-6)
+    assert len(learner.outputs["logits"]) == 8

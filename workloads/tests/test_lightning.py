@@ -132,7 +132,7 @@ def test_nothing_is_trained_before_go():
         ("max_steps=3", 7),
         ("max_epochs=2, accumulate_grad_batches=3", 7),
         ("max_epochs=2, limit_train_batches=3", 3),
-        ("max_epochs=2, limit_train_batches=0.5", 3),
+        ("max_epochs=2, limit_train_batches=0.5", 3),  # as of 7 batches ours are at limit_batches = 0.5
         ("max_epochs=2, limit_train_batches=100", 7),
     ],
 )

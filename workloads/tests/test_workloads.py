@@ -8,7 +8,7 @@ import socket
 import time
 
 import pytest
-from harness import WORKLOADS, Started, arguments, by_hand, written
+from harness import WORKLOADS, Started, arguments, by_hand, tomllib, written
 
 QUICK = ("--seconds", 0.05, "--items", 5)
 WRITTEN = {path.parent.name: written(path.parent.name) for path in WORKLOADS.glob("*/workload.toml")}
@@ -49,6 +49,27 @@ def test_a_script_takes_the_command_that_is_written(name):
     python, script, *_ = WRITTEN[name]["command"]
     status, stdout, stderr = by_hand(name, *arguments(name), "--help", script=script)
     assert (python, status, stderr) == ("python", 0, "") and stdout.startswith("usage:")
+
+
+TRACES = {path.stem: tomllib.loads(path.read_text()) for path in (WORKLOADS.parent / "traces").glob("*.toml")}
+TASK = re.compile(r"([a-z][a-z0-9-]*)(?::b([1-9]\d*))? ([1-9]\d*)e(?: ([2-9])c)?")
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_a_trace_has_a_source_and_as_many_tasks_of_workloads_that_exist_as_arrivals(name):
+    trace, known = TRACES[name], WRITTEN.keys() | {p for toml in WRITTEN.values() for p in toml.get("presets", {})}
+    assert trace["description"] and trace["source"]
+    assert sum(tasks["count"] for tasks in trace["tasks"]) == len(trace["arrivals_s"])
+    assert trace["arrivals_s"] == sorted(trace["arrivals_s"]) and trace["arrivals_s"][0] == 0
+    for tasks in trace["tasks"]:
+        found = [TASK.fullmatch(task) for task in tasks["one_of"]]
+        assert all(found) and {task[1] for task in found} <= known
+        assert len({task[0] for task in found}) == len(found), "each once"
+
+
+def test_the_traces_of_the_study_are_as_long_as_published():
+    ends = {name: (len(trace["arrivals_s"]), trace["arrivals_s"][-1]) for name, trace in TRACES.items()}
+    assert (ends["philly-60"], ends["philly-90"]) == ((60, 8966), (90, 12514))
 
 
 def test_all_workloads_are_there():

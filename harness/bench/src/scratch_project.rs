@@ -85,7 +85,7 @@ impl ScratchProject {
         &self,
         experiment: &str,
         keep: impl Fn(&CellRecord) -> bool,
-        at: &mut dyn FnMut(Moment<'_>) -> Result<()>,
+        at: &mut (dyn FnMut(Moment<'_>) -> Result<()> + Send),
     ) -> Result<Vec<Timed>> {
         let experiment = Experiment::resolve(&self.project, experiment, &self.workloads).map_err(|e| anyhow!("{e}"))?;
         let request = Request { choice: CampaignOptions { new: true, ..CampaignOptions::default() }, ..Request::of(experiment) };
@@ -107,7 +107,7 @@ impl ScratchProject {
                     begun_ns = monotonic_ns();
                     told
                 }
-                Event::Stands(view) => at(Moment::Stands(&view)),
+                Event::Stands { view, .. } => at(Moment::Stands(&view)),
                 Event::Ends { run, .. } => {
                     runs.push(Timed { begun_ns, recorded_ns: monotonic_ns(), run: run.clone() });
                     at(Moment::After(index))

@@ -13,7 +13,8 @@ fn smoke(name: &str) -> String {
 #[test]
 fn each_benchmark_tells_its_figures() {
     for (name, figures) in [
-        ("overhead", &["fixed cost of a run, degree 2 "][..]),
+        ("decide", &["a decision, 4 cards ", "a decision, 1000 cards "][..]),
+        ("overhead", &["fixed cost of a run, degree 2 "]),
         ("skew", &["start skew, 7 members "]),
         ("sampler", &["sampling threads, 16 members, 10 Hz ", "lateness of a tick, 100 Hz "]),
         ("perturbation", &["epoch under collo ÷ by hand, wall ", "epoch under collo ÷ by hand, CPU "]),

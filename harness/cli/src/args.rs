@@ -132,7 +132,7 @@ pub enum Verb {
     Nightly(Nightly),
     /// Print a job for GitHub or GitLab that measures every night
     Ci(Ci),
-    /// List campaigns; or experiments, workloads, modes, gpus, layouts
+    /// List campaigns; or experiments, workloads, modes, gpus, layouts, policies, traces
     List(List),
     /// Show a campaign, or one of its cells in full
     Show(Show),
@@ -241,6 +241,10 @@ pub enum What {
     Gpus,
     /// Named MIG layouts of each GPU
     Layouts,
+    /// Who decides where the tasks of a trace go
+    Policies,
+    /// Tasks and their arrivals
+    Traces,
 }
 
 #[derive(Debug, Args)]

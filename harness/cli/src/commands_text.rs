@@ -14,10 +14,11 @@ pub fn text(steps: &[Step]) -> String {
     let mut text = String::new();
     let mut in_run: Option<(String, u32)> = None;
     for step in steps {
-        if let Step::Member { cell, repetition, block, member, start } = step {
+        if let Step::Member { cell, repetition, block, member, gpu, start } = step {
             let run = (cell.clone(), *repetition);
             if in_run.as_ref() != Some(&run) {
-                text += &format!("\n{cell}, repetition {repetition}, in block {block}\n");
+                let on = gpu.as_ref().map(|gpu| format!(" on {gpu}")).unwrap_or_default();
+                text += &format!("\n{cell}, repetition {repetition}, in block {block}{on}\n");
                 in_run = Some(run);
             }
             let cores = start.cores.as_ref().map(|cores| format!(" on cores {}", listed(cores))).unwrap_or_default();
@@ -75,7 +76,7 @@ mod tests {
             memory_nodes: Some(vec![0]),
             log: None,
         };
-        let member = |start| Step::Member { cell: "a×2 mps".into(), repetition: 1, block: 3, member: 0, start };
+        let member = |start| Step::Member { cell: "a×2 mps".into(), repetition: 1, block: 3, member: 0, gpu: None, start };
         let steps = [
             Step::Partition { gpu: "GPU 0".into(), partition: "MIG off".into() },
             member(start),

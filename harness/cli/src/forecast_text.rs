@@ -63,8 +63,8 @@ pub fn costs(plan: &Plan, price: Option<&Price>) -> Option<String> {
     let (measured, predicted) = (from(ForecastSource::Measured), from(ForecastSource::Predicted));
     let by_prediction = match (measured, predicted) {
         (_, 0) => String::new(),
-        (0, _) => " at most, predicted".into(),
-        (_, n) => format!(", of {n} at most, predicted"),
+        (0, _) => ", predicted".into(),
+        (_, n) => format!(", of {n} predicted"),
     };
     let energy =
         plan.forecast.energy_j.map(|joules| format!("{}{}{by_prediction}", units::energy(joules), share(measured + predicted)));

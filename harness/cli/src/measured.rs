@@ -8,22 +8,14 @@ use collo_report::quantity::Key;
 use collo_report::report_json::{CellJson, MemberJson, Quantities, ReportJson};
 use collo_store::DeviceRecord;
 
-/// Of all experiments of the project, their newest reports: valid cells before those that are only indicative, however new.
+/// Of all experiments of the project, their newest reports.
 pub fn on(project: &Project, device: &DeviceRecord) -> Measured {
     let folders = fs_err::read_dir(project.reports()).map(|all| all.flatten().collect()).unwrap_or_else(|_| Vec::new());
     let paths = folders.iter().map(|folder| folder.path().join("report.json")).filter(|path| path.is_file());
-    let reports = paths.filter_map(|path| ReportJson::read(&path).ok());
-    ordered(reports.filter(|report| report.measured_by.is_none() && is_of(report, device, cpu_model().as_deref())).collect())
-}
-
-/// What was read on a loaded machine is a profile only where there is no other.
-fn ordered(mut reports: Vec<ReportJson>) -> Measured {
+    let mut reports: Vec<ReportJson> = paths.filter_map(|path| ReportJson::read(&path).ok()).collect();
+    reports.retain(|report| report.measured_by.is_none() && is_of(report, device, cpu_model().as_deref()));
     reports.sort_by(|a, b| (&b.created_utc, &b.campaign).cmp(&(&a.created_utc, &a.campaign)));
-    let of = |verdict: CellVerdict| {
-        let cells = reports.iter().flat_map(|report| &report.cells);
-        cells.filter(move |cell| cell.validity == verdict.as_str()).map(measured)
-    };
-    Measured::of(of(CellVerdict::Valid).chain(of(CellVerdict::Indicative)).collect())
+    Measured::of(reports.iter().flat_map(|report| report.cells.iter().filter_map(|cell| measured(report, cell))).collect())
 }
 
 /// All CPUs have one name, and differ by their model and the number of cores.
@@ -37,9 +29,12 @@ fn is_of(report: &ReportJson, device: &DeviceRecord, cpu_model: Option<&str>) ->
     same && (device.kind == "gpu" || same_cpu())
 }
 
-fn measured(cell: &CellJson) -> MeasuredCell {
+/// None: it was discarded, or did not fit.
+fn measured(report: &ReportJson, cell: &CellJson) -> Option<MeasuredCell> {
+    let usable = [CellVerdict::Valid, CellVerdict::Indicative].map(CellVerdict::as_str);
     let metric = |name: &str| estimate(&cell.metrics, name);
-    MeasuredCell {
+    usable.contains(&cell.validity.as_str()).then(|| MeasuredCell {
+        campaign: report.campaign.clone(),
         cell: cell.label.clone(),
         sharing: cell.sharing.clone(),
         after_measured: cell.after_measured,
@@ -50,7 +45,8 @@ fn measured(cell: &CellJson) -> MeasuredCell {
         sm_occupancy_ratio: metric(Key::SmOccupancy.name),
         gpu_utilization_ratio: metric(Key::GpuUtilization.name),
         dram_active_ratio: metric(Key::DramActive.name),
-    }
+        power_w: metric(Key::Power.name),
+    })
 }
 
 fn member(member: &MemberJson) -> MeasuredMember {
@@ -67,66 +63,4 @@ fn member(member: &MemberJson) -> MeasuredMember {
 
 fn estimate(of: &Quantities, name: &str) -> Option<f64> {
     of.get(name)?.as_ref().map(|quantity| quantity.estimate)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use collo_report::report_json::Device;
-    use collo_store::MemberSpec;
-
-    use super::*;
-
-    fn report(created_utc: &str, validity: CellVerdict, epoch_time_s: f64) -> ReportJson {
-        let value = collo_report::stats::Quantity { estimate: epoch_time_s, low: None, high: None, n: 3, df: None };
-        let member = MemberJson {
-            workload: "tiny".into(),
-            quantities: [(Key::EpochTime.name, Some(value))].into_iter().collect(),
-            ..MemberJson::default()
-        };
-        let validity = validity.as_str().to_string();
-        let cell = CellJson { sharing: "solo".into(), validity, members: vec![member], ..CellJson::default() };
-        ReportJson { created_utc: created_utc.into(), cells: vec![cell], ..ReportJson::default() }
-    }
-
-    #[test]
-    fn a_valid_cell_goes_before_an_indicative_one_and_the_newest_of_them_before_others() {
-        let spec = MemberSpec { workload: "tiny".into(), batch_size: None, settings: BTreeMap::new(), solo: "tiny solo".into() };
-        let alone = |reports: Vec<ReportJson>| ordered(reports).alone(&spec).and_then(|alone| alone.member.epoch_time_s);
-        let (valid, indicative, discarded) = (CellVerdict::Valid, CellVerdict::Indicative, CellVerdict::Discarded);
-        assert_eq!(alone(vec![report("1", valid, 1.0), report("2", valid, 2.0), report("3", indicative, 3.0)]), Some(2.0));
-        assert_eq!(alone(vec![report("1", indicative, 1.0), report("2", indicative, 2.0)]), Some(2.0));
-        assert_eq!(alone(vec![report("1", discarded, 1.0)]), None);
-    }
-
-    #[test]
-    fn a_report_of_another_device_or_cpu_says_nothing_here() {
-        let device = |name: &str, kind: &str, simulated: bool, cores: u32| DeviceRecord {
-            name: name.into(),
-            kind: kind.into(),
-            simulated,
-            memory_bytes: None,
-            cores: Some(cores),
-            persistence: None,
-        };
-        let of = |name: &str, kind: &str, simulated: bool| Device {
-            name: name.into(),
-            kind: kind.into(),
-            simulated,
-            ..Device::default()
-        };
-        let gpu = ReportJson { device: of("A100", "gpu", false), ..ReportJson::default() };
-        assert!(is_of(&gpu, &device("A100", "gpu", false, 4), None));
-        assert!(!is_of(&gpu, &device("A100", "gpu", true, 4), None) && !is_of(&gpu, &device("A30", "gpu", false, 4), None));
-        let environment = [("CPU", "Old 9, 2 logical cores".to_string())].into_iter().collect();
-        let cpu =
-            ReportJson { device: Device { cores: Some(2), ..of("cpu", "cpu", false) }, environment, ..ReportJson::default() };
-        assert!(is_of(&cpu, &device("cpu", "cpu", false, 2), Some("Old 9")));
-        assert!(
-            !is_of(&cpu, &device("cpu", "cpu", false, 4), Some("Old 9"))
-                && !is_of(&cpu, &device("cpu", "cpu", false, 2), Some("New"))
-        );
-        assert!(!is_of(&cpu, &device("cpu", "cpu", false, 2), None), "an unknown model is not the same one");
-    }
 }

@@ -47,10 +47,7 @@ pub fn device(plan: &Plan, facts: &DeviceFacts) -> String {
             let profile = gpu.card.as_ref().map(|c| c.name.as_str()).unwrap_or_default();
             format!("{}, from the profile `{profile}` (no GPU was asked)", gpu.name)
         }
-        Some(_) => {
-            let labels: Vec<String> = facts.gpus.iter().map(|g| g.label()).collect();
-            format!("{}, {}", labels.join(" and "), plan.device.text())
-        }
+        Some(_) => format!("{}, {}", facts.labels(), plan.device.text()),
     }
 }
 
@@ -64,18 +61,26 @@ pub fn next(plan: &Plan, named: &str) -> String {
 }
 
 /// Every repetition as it will run, for `--order`.
-pub fn order(plan: &Plan, width: usize) -> String {
-    let mut table = Table::new(
-        &[("", Align::Right), ("block", Align::Right), ("cell", Align::Left), ("repetition", Align::Right), ("", Align::Left)],
-        3,
-    );
+pub fn order(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
+    let mut columns =
+        vec![("", Align::Right), ("block", Align::Right), ("cell", Align::Left), ("repetition", Align::Right), ("", Align::Left)];
+    let several = plan.order.iter().any(|run| run.card.is_some());
+    if several {
+        columns.insert(2, ("on", Align::Left));
+    }
+    let mut table = Table::new(&columns, if several { 4 } else { 3 });
     for (i, run) in plan.order.iter().enumerate() {
         let cell = &plan.cells[run.cell].record;
         let edge = run
             .edge
             .map_or("", |edge| if edge == collo_store::BlockEdge::Opens { "opens the block" } else { "closes the block" });
         let repetition = format!("{} of {}", run.repetition, cell.repetitions);
-        table.values([(i + 1).to_string(), run.block.to_string(), cell.cell.clone(), repetition, edge.into()].map(Some));
+        let mut values = vec![(i + 1).to_string(), run.block.to_string(), cell.cell.clone(), repetition, edge.into()];
+        if several {
+            let gpu = run.card.and_then(|card| facts.gpus.get(card as usize));
+            values.insert(2, gpu.map(|gpu| gpu.label()).unwrap_or_default());
+        }
+        table.values(values.into_iter().map(Some));
     }
     table.render(width)
 }
@@ -417,7 +422,7 @@ mod tests {
     #[test]
     fn the_order_lists_every_repetition() {
         let plan = planned("repetitions = 2\n[axes]\nworkload = \"tiny\"\ndegree = [2]\n");
-        insta::assert_snapshot!(order(&plan, 100), @r"
+        insta::assert_snapshot!(order(&plan, &facts(), 100), @r"
            block  cell              repetition
         1      1  tiny solo b32         1 of 4  opens the block
         2      1  tiny×2 naive b32      1 of 2

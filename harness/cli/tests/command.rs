@@ -1,6 +1,7 @@
 //! What is tested through the command, in one program: most tests wait for members, and the tests of one program wait at the same time.
 
 mod bad_input;
+mod cards;
 mod carrying;
 mod claims;
 mod commands;
@@ -36,6 +37,7 @@ mod streams;
 mod support;
 mod terminal;
 mod torture;
+mod traces;
 mod utilising;
 mod whatif;
 mod workloads;

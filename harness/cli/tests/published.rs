@@ -73,8 +73,10 @@ fn every_command_that_a_guideline_names_for_missing_evidence_plans() {
     let place = root.to_str().expect("text");
     let bench = Bench::new();
     let mut count = 0;
-    for file in fs_err::read_dir(root.join("harness/report/src/guideline")).expect("readable") {
-        let text = fs_err::read_to_string(file.expect("readable").path()).expect("readable");
+    let folder = root.join("harness/report/src/guideline");
+    let files = |folder: PathBuf| fs_err::read_dir(folder).expect("readable").map(|file| file.expect("readable").path());
+    for file in files(folder.clone()).chain(files(folder.join("trace"))).filter(|path| path.is_file()) {
+        let text = fs_err::read_to_string(file).expect("readable");
         for begun in text.split("study(\"").skip(1) {
             let condition = begun[..begun.find("\")").expect("it ends")].replace("\\\"", "\"");
             let plan = bench.collo(&[

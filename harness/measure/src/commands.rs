@@ -12,10 +12,21 @@ use crate::cell::{Cell, Member};
 use crate::device::DeviceFacts;
 use crate::experiment::Experiment;
 use crate::interpreters::Interpreters;
+use crate::launch::protocol::EpochGoal;
 use crate::launch::{Adapter, MemberLaunch};
 use crate::project::Project;
 use crate::sharing::{Slot, scrubbed};
 use crate::workload::Workload;
+
+/// Which one of its run a member is.
+#[derive(Debug, Clone, Copy)]
+pub struct MemberPlace {
+    pub index: usize,
+    pub members: usize,
+    /// Which of the members with the same settings, from 0.
+    pub copy: usize,
+    pub repetition: u32,
+}
 
 /// Variables on top of collo's own environment; `None` removes one.
 pub type Environment = BTreeMap<String, Option<String>>;
@@ -32,35 +43,43 @@ impl MemberCommands<'_> {
     /// The members of one repetition of a cell, whose logs go to this folder.
     pub fn launches(&self, cell: &Cell, repetition: u32, slots: &[Slot], folder: &Path) -> Result<Vec<MemberLaunch>, Diagnostic> {
         let copies = copies(cell);
-        let all_cores = DeviceFacts::cpu().cores;
         let launch = |(index, (member, slot)): (usize, (&Arc<Member>, &Slot))| {
-            let workload = member.workload();
-            let mut command = workload.command_for(&member.spec())?;
-            self.interpreters.put_into(&mut command, workload);
-            let mut env = scrubbed();
-            env.extend(process_environment(self.project, workload, &member.spec(), self.interpreters)?);
-            env.extend(self.environment(index, slots.len()));
-            env.insert("COLLO_COPY".into(), Some(copies[index].to_string()));
-            env.insert("COLLO_REPETITION".into(), Some(repetition.to_string()));
-            env.extend(slot.env.clone());
-            let adapter = workload.epochs.as_ref().map(|a| Adapter {
-                pattern: a.pattern.as_str().to_string(),
-                items: a.items,
-                goal: self.experiment.goal(),
-            });
-            let log = folder.join(format!("member-{index}.log"));
-            Ok(MemberLaunch {
-                command,
-                folder: workload.folder.clone(),
-                env,
-                log,
-                cores: slot.cores.clone(),
-                memory_nodes: self.experiment.numa_memory.of(slot.cores.as_deref().unwrap_or(&all_cores)),
-                adapter,
-                client_of: slot.client_of.clone(),
-            })
+            let place = MemberPlace { index, members: slots.len(), copy: copies[index], repetition };
+            self.launch(member, place, slot, self.experiment.goal(), folder)
         };
         cell.members().zip(slots).enumerate().map(launch).collect()
+    }
+
+    /// One member in its slot.
+    pub fn launch(
+        &self,
+        member: &Member,
+        place: MemberPlace,
+        slot: &Slot,
+        goal: EpochGoal,
+        folder: &Path,
+    ) -> Result<MemberLaunch, Diagnostic> {
+        let workload = member.workload();
+        let mut command = workload.command_for(&member.spec())?;
+        self.interpreters.put_into(&mut command, workload);
+        let mut env = scrubbed();
+        env.extend(process_environment(self.project, workload, &member.spec(), self.interpreters)?);
+        env.extend(self.environment(place.index, place.members));
+        env.insert("COLLO_COPY".into(), Some(place.copy.to_string()));
+        env.insert("COLLO_REPETITION".into(), Some(place.repetition.to_string()));
+        env.extend(slot.env.clone());
+        let adapter = workload.epochs.as_ref().map(|a| Adapter { pattern: a.pattern.as_str().to_string(), items: a.items, goal });
+        let all_cores = DeviceFacts::cpu().cores;
+        Ok(MemberLaunch {
+            command,
+            folder: workload.folder.clone(),
+            env,
+            log: folder.join(format!("member-{}.log", place.index)),
+            cores: slot.cores.clone(),
+            memory_nodes: self.experiment.numa_memory.of(slot.cores.as_deref().unwrap_or(&all_cores)),
+            adapter,
+            client_of: slot.client_of.clone(),
+        })
     }
 
     fn environment(&self, member: usize, members: usize) -> Environment {

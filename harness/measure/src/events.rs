@@ -40,16 +40,16 @@ pub enum Event<'a> {
         /// The pause between runs.
         cooldown: Duration,
     },
-    /// The idle temperature of the GPU is awaited, to which a thermal gate refers.
-    FindsIdle { now_c: f64, at_most: Duration },
+    /// The idle temperature of the GPU, named where there are several, is awaited, to which a thermal gate refers.
+    FindsIdle { card: Option<&'a str>, now_c: f64, at_most: Duration },
     /// The GPU is warmer than a thermal gate lets a run begin.
-    Cools { from_c: f64, limit_c: f64, at_most: Duration },
+    Cools { card: Option<&'a str>, from_c: f64, limit_c: f64, at_most: Duration },
     /// Another collo measures the same CPU, as far as it can be named.
     Beside { other: String },
-    /// A run begins.
+    /// A run begins. On several cards one may run on each.
     Begins { planned: &'a PlannedRun },
     /// Status of the run; sent a few times a second.
-    Stands(View),
+    Stands { planned: &'a PlannedRun, view: View },
     /// A run is in the store.
     Ends { planned: &'a PlannedRun, run: &'a StoredRun },
     /// It failed and is measured again: the experiment has retries left.
@@ -66,5 +66,6 @@ pub enum Event<'a> {
     Partials { folder: &'a Path, count: usize },
 }
 
-/// Takes events; must not block for long, because it is called between measuring steps.
-pub type Watcher<'a> = &'a mut dyn FnMut(Event<'_>);
+/// Takes events; must not block for long, because it is called between measuring steps. Each card has a thread that calls it, one at a
+/// time.
+pub type Watcher<'a> = &'a mut (dyn FnMut(Event<'_>) + Send);

@@ -6,11 +6,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use collo_store::Diagnostic;
+use collo_store::{Diagnostic, TraceCell};
 use serde_json::Value as Json;
 
-use crate::cell::{AfterMeasured, Cell, Member};
-use crate::experiment::{Axes, Experiment, Sharing};
+use crate::cell::{AfterMeasured, Cell, CellTrace, Member, NO_ESTIMATE};
+use crate::experiment::{Axes, CORE_SETS, Experiment, Sharing, TracePlan};
 use crate::nearest::nearest;
 use crate::select::Selection;
 use crate::workload::Workload;
@@ -32,6 +32,9 @@ pub struct Expanded {
 pub fn expand(experiment: &Experiment, selection: Option<&Selection>) -> Result<Vec<Expanded>, Diagnostic> {
     if let Some(selection) = selection {
         selection.check(&settings(experiment))?;
+    }
+    if let Some(trace) = &experiment.trace {
+        return traces(experiment, trace, selection);
     }
     let candidates = size(&experiment.axes);
     if candidates > if selection.is_some() { MOST_CANDIDATES } else { MOST_CELLS } {
@@ -67,6 +70,31 @@ pub fn expand(experiment: &Experiment, selection: Option<&Selection>) -> Result<
     Ok(expansion.cells)
 }
 
+/// The cells of a trace: each order under each combination of policy, estimate and sharing. The members of all tasks alone come first.
+fn traces(experiment: &Experiment, trace: &TracePlan, selection: Option<&Selection>) -> Result<Vec<Expanded>, Diagnostic> {
+    let mut expansion =
+        Expansion { experiment, selection, cells: Vec::new(), places: HashMap::new(), after_measured: HashMap::new() };
+    let dimensions = Dimension::all(&experiment.axes);
+    for (order, tasks) in &trace.orders {
+        combine(&dimensions, &Step::default(), &mut |step| {
+            let Some(sharing) = step.sharing else { return Ok(()) };
+            let record = TraceCell {
+                trace: trace.name.clone(),
+                order: *order,
+                policy: step.policy.unwrap_or("exclusive").into(),
+                estimate: step.estimate.unwrap_or(NO_ESTIMATE).into(),
+                scale: trace.scale,
+                cards: trace.cards.unwrap_or(CORE_SETS),
+                tasks: tasks.len() as u32,
+            };
+            let cell = CellTrace { record, tasks: tasks.clone(), manager: trace.manager.clone() };
+            expansion.add(Cell::of_trace(cell, sharing.mode.clone()))
+        })?;
+    }
+    let (solos, traces) = expansion.cells.into_iter().partition::<Vec<_>, _>(|expanded| expanded.cell.trace().is_none());
+    Ok(solos.into_iter().chain(traces).collect())
+}
+
 /// A reference of a cell that no plan has would never be compared with anything.
 fn references(experiment: &Experiment, cells: &[Expanded]) -> Result<(), Diagnostic> {
     if experiment.references.is_empty() {
@@ -88,7 +116,10 @@ fn references(experiment: &Experiment, cells: &[Expanded]) -> Result<(), Diagnos
 /// The names of all settings that some cell of the experiment has.
 fn settings(experiment: &Experiment) -> BTreeSet<String> {
     let grouped = experiment.groups.iter().flat_map(|group| group.members.iter().map(|(member, _)| member.workload()));
-    experiment.axes.workloads().chain(grouped).flat_map(|workload| workload.settings.keys().cloned()).collect()
+    let tasks = experiment.trace.iter().flat_map(TracePlan::workloads);
+    let own = experiment.trace.as_ref().map(|_| TraceCell::AXES).unwrap_or_default();
+    let all = experiment.axes.workloads().chain(grouped).chain(tasks).flat_map(|workload| workload.settings.keys().cloned());
+    all.chain(own.iter().map(|axis| axis.to_string())).collect()
 }
 
 /// What one step along an axis gives, or along several that step together.
@@ -98,6 +129,8 @@ struct Step<'a> {
     settings: Vec<(&'a str, Json)>,
     sharing: Option<&'a Sharing>,
     degree: Option<u32>,
+    policy: Option<&'a str>,
+    estimate: Option<&'a str>,
 }
 
 /// An axis, or several that step together.
@@ -116,8 +149,11 @@ impl<'a> Dimension<'a> {
         let settings = axes.settings.iter().map(|(name, values)| (name.as_str(), 2, setting(name, values.iter().cloned())));
         let sharing = axes.sharing.iter().map(|s| Step { sharing: Some(s), ..Step::default() }).collect();
         let degree = axes.degree.iter().map(|d| Step { degree: Some(*d), ..Step::default() }).collect();
+        let policy = axes.policy.iter().map(|p| Step { policy: Some(p), ..Step::default() }).collect();
+        let estimate = axes.estimate.iter().map(|e| Step { estimate: Some(e), ..Step::default() }).collect();
         let all = [("workload", 0, workload), ("batch_size", 1, batch_size)];
-        let all = all.into_iter().chain(settings).chain([("sharing", 3, sharing), ("degree", 4, degree)]);
+        let all = all.into_iter().chain(settings).chain([("policy", 2, policy), ("estimate", 2, estimate)]);
+        let all = all.chain([("sharing", 3, sharing), ("degree", 4, degree)]);
         let all = all.filter(|(.., steps): &(_, _, Vec<Step<'_>>)| !steps.is_empty());
         all.map(|(name, rank, steps)| Dimension { name: name.into(), rank, steps }).collect()
     }
@@ -147,6 +183,8 @@ impl<'a> Step<'a> {
             settings: [&self.settings[..], &more.settings[..]].concat(),
             sharing: more.sharing.or(self.sharing),
             degree: more.degree.or(self.degree),
+            policy: more.policy.or(self.policy),
+            estimate: more.estimate.or(self.estimate),
         }
     }
 }

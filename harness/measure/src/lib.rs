@@ -13,7 +13,6 @@ mod device;
 mod events;
 mod expand;
 pub mod experiment;
-mod fields;
 #[cfg(test)]
 mod fixture;
 mod frontier;
@@ -25,9 +24,9 @@ mod interrupted;
 pub mod launch;
 pub mod load;
 pub mod machine;
+mod manage;
 mod measured;
 mod memnet;
-mod nearest;
 pub mod observe;
 mod past;
 mod plan;
@@ -49,11 +48,15 @@ mod shown;
 mod skip;
 mod steps;
 mod surroundings;
-pub mod units;
+pub mod traces;
 pub mod workload;
 pub mod workload_check;
 
 pub use campaign::is_want_of_threads;
+use collo_store::fields;
+pub use collo_store::nearest::{self, nearest};
+pub use collo_store::units;
+
 pub use cell::{AfterMeasured, Cell, Member, Term};
 pub use describe::{Describable, Describer, NamedModel, basis_of};
 pub use device::{
@@ -67,10 +70,10 @@ pub use interpreters::Interpreters;
 pub use interrupted::{Noted, Stopped};
 pub use measured::{Measured, MeasuredAlone, MeasuredCell, MeasuredMember};
 pub use memnet::{MemnetAnswer, MemnetBin, MemnetOptions, MemnetResult, MemnetRow, MemnetSplit, memnet};
-pub use nearest::nearest;
 pub use plan::{
     CellForecast, ForecastBasis, ForecastSource, GainForecast, MemoryForecast, OutOfMemoryRisk, Plan, PlannedCell, plan,
 };
+pub use prediction::published_estimate;
 pub use prepare::{Prepared, prepare};
 pub use prior::Prior;
 pub use project::Project;

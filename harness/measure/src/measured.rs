@@ -1,6 +1,6 @@
 //! What reports say of cells that were measured on a device: what the members of a plan did alone, and what groups gained.
 //!
-//! In: cells of reports, handed over by who may read them. Out: the first one of a member alone, or of a group. Their numbers are those
+//! In: cells of reports, handed over by who may read them. Out: the newest one of a member alone, or of a group. Their numbers are those
 //! of the report, with everything that is not trusted left out.
 
 use std::collections::{BTreeMap, HashSet};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use collo_store::{AfterMeasured, CellRecord, MemberSpec};
 use serde_json::Value;
 
-/// Cells that were measured on one device, those first that count most.
+/// Cells that were measured on one device, the newest first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Measured {
     cells: Vec<MeasuredCell>,
@@ -17,6 +17,8 @@ pub struct Measured {
 /// One cell of a report, valid or indicative; what was not measured is absent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredCell {
+    /// The campaign that it is from.
+    pub campaign: String,
     /// Its label.
     pub cell: String,
     pub sharing: String,
@@ -29,6 +31,7 @@ pub struct MeasuredCell {
     pub sm_occupancy_ratio: Option<f64>,
     pub gpu_utilization_ratio: Option<f64>,
     pub dram_active_ratio: Option<f64>,
+    pub power_w: Option<f64>,
 }
 
 /// A member of such a cell.
@@ -70,7 +73,7 @@ impl MeasuredAlone<'_> {
 }
 
 impl Measured {
-    /// Of several like each other the first counts.
+    /// The newest first.
     pub fn of(cells: Vec<MeasuredCell>) -> Measured {
         Measured { cells }
     }
@@ -94,7 +97,7 @@ impl Measured {
         labelled.map(|cell| MeasuredAlone { cell, member: &cell.members[0] }).find(|alone| alone.member.is_like(spec))
     }
 
-    /// Seconds of a step of the same training alone, by batch size, the first of each.
+    /// Seconds of a step of the same training alone, by batch size, the newest of each.
     pub fn steps_s(&self, spec: &MemberSpec) -> Vec<(u64, f64)> {
         let mut seen = HashSet::new();
         let same = self.solos().filter(|alone| alone.member.is_same_training(spec));
@@ -135,8 +138,9 @@ mod tests {
         }
     }
 
-    fn cell(sharing: &str, members: Vec<MeasuredMember>) -> MeasuredCell {
+    fn cell(sharing: &str, members: Vec<MeasuredMember>, campaign: &str) -> MeasuredCell {
         MeasuredCell {
+            campaign: campaign.into(),
             cell: sharing.into(),
             sharing: sharing.into(),
             after_measured: AfterMeasured::KeepRunning,
@@ -147,6 +151,7 @@ mod tests {
             sm_occupancy_ratio: None,
             gpu_utilization_ratio: None,
             dram_active_ratio: None,
+            power_w: None,
         }
     }
 
@@ -156,15 +161,15 @@ mod tests {
     }
 
     #[test]
-    fn a_member_alone_is_the_first_with_its_batch_and_settings() {
+    fn a_member_alone_is_that_of_the_newest_report_with_its_batch_and_settings() {
         let measured = Measured::of(vec![
-            cell("naive", vec![member(32, 1.0), member(32, 1.0)]),
-            cell("solo", vec![member(32, 640.0)]),
-            cell("solo", vec![member(32, 320.0)]),
-            cell("solo", vec![member(64, 800.0)]),
+            cell("naive", vec![member(32, 1.0), member(32, 1.0)], "c"),
+            cell("solo", vec![member(32, 640.0)], "b"),
+            cell("solo", vec![member(32, 320.0)], "a"),
+            cell("solo", vec![member(64, 800.0)], "a"),
         ]);
         let alone = measured.alone(&spec(32, "adam")).expect("it was measured");
-        assert_eq!(alone.step_s(), Some(0.05));
+        assert_eq!((alone.cell.campaign.as_str(), alone.step_s()), ("b", Some(0.05)));
         assert_eq!(measured.alone(&spec(32, "sgd")), None);
         assert_eq!(measured.alone(&spec(16, "adam")), None);
         assert_eq!(measured.steps_s(&spec(16, "adam")), [(32, 0.05), (64, 0.08)]);
@@ -172,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_group_is_the_same_only_with_the_same_members_mode_and_slots() {
-        let measured = Measured::of(vec![cell("naive", vec![member(32, 1.0), member(64, 1.0)])]);
+        let measured = Measured::of(vec![cell("naive", vec![member(32, 1.0), member(64, 1.0)], "a")]);
         let record = |members: Vec<MemberSpec>, slots: Option<&str>| CellRecord {
             members,
             slots: slots.map(Into::into),
@@ -187,6 +192,7 @@ mod tests {
             after_measured: AfterMeasured::KeepRunning,
             alone_on_slice: Vec::new(),
             expect: None,
+            trace: None,
         };
         assert!(measured.cell(&record(vec![spec(32, "adam"), spec(64, "adam")], None)).is_some());
         assert!(measured.cell(&record(vec![spec(64, "adam"), spec(32, "adam")], None)).is_none());

@@ -140,6 +140,7 @@ impl PastCell {
             && own.members == cell.members
             && own.after_measured == cell.after_measured
             && own.slots == cell.slots
+            && own.trace == cell.trace
     }
 
     /// The seconds of one run with this many epochs; `None` if the stored ones do not tell the length of an epoch.
@@ -178,6 +179,11 @@ impl PastCell {
     /// The GPU memory of a member alone: the largest of its runs.
     pub fn footprint_bytes(&self) -> Option<u64> {
         self.runs.iter().filter_map(|run| run.footprint_bytes).max()
+    }
+
+    /// A whole run, from launch to end.
+    pub fn whole_s(&self) -> Option<f64> {
+        Some(self.mean(|run| run.set_up_s + run.measured_s + run.end_s))
     }
 
     /// The folders of its runs.

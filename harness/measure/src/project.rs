@@ -68,6 +68,11 @@ impl Project {
         self.root.join("predictors")
     }
 
+    /// Tasks and their arrivals.
+    pub fn traces(&self) -> PathBuf {
+        self.root.join("traces")
+    }
+
     pub fn runs(&self) -> PathBuf {
         self.runs.clone().unwrap_or_else(|| self.root.join("runs"))
     }

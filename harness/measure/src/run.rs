@@ -1,8 +1,9 @@
 //! Measure one cell, start to end: stage, launch, start, observe, record.
 
-use std::cell::RefCell;
+mod trace;
+
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collo_store::{
@@ -14,11 +15,12 @@ use tokio::sync::watch;
 use crate::cell::{AfterMeasured, Cell};
 use crate::commands::MemberCommands;
 use crate::device::lease::GpuLease;
-use crate::device::{DeviceFacts, DeviceKind, Gpu, nvml};
+use crate::device::{CardShare, DeviceFacts, DeviceKind, Gpu, nvml};
 use crate::experiment::{Experiment, FailureRule};
 use crate::ingredients::IngredientWatch;
 use crate::interpreters::Interpreters;
 use crate::interrupt::Stop;
+use crate::manage::ManageError;
 use crate::observe::{self, Observation, ObserveError, ObserveSpec, Rules, View};
 use crate::plan::PlannedCell;
 use crate::project::Project;
@@ -35,9 +37,9 @@ pub struct RunContext<'a> {
     pub campaign: &'a CampaignFolder,
     pub ingredients: &'a BTreeMap<String, Ingredient>,
     /// The files among them.
-    pub files: RefCell<IngredientWatch>,
-    /// What the last run wrote beside its scripts, until taken.
-    pub written: RefCell<Vec<String>>,
+    pub files: Mutex<IngredientWatch>,
+    /// What the last runs wrote beside their scripts, until taken.
+    pub written: Mutex<Vec<String>>,
     pub stop: watch::Receiver<Stop>,
     /// Under MPS, only the server may use the GPU.
     pub exclusive: bool,
@@ -65,6 +67,8 @@ pub enum RunError {
     Diagnostic(#[from] Diagnostic),
     #[error(transparent)]
     Python(#[from] PythonError),
+    #[error(transparent)]
+    Manage(#[from] ManageError),
 }
 
 impl From<RunError> for Diagnostic {
@@ -72,20 +76,40 @@ impl From<RunError> for Diagnostic {
         match e {
             RunError::Diagnostic(shown) => shown,
             RunError::Python(e) => e.into(),
+            RunError::Manage(ManageError::Diagnostic(shown)) => shown,
+            RunError::Manage(ManageError::Store(e)) => e.into(),
+            RunError::Manage(ManageError::Observe(e)) => RunError::Observe(e).into(),
             RunError::Store(e) | RunError::Observe(ObserveError::Store(e)) => e.into(),
             RunError::Observe(ObserveError::Launch(e)) => e.into(),
         }
     }
 }
 
+/// What one run is measured on.
+pub struct RunDevice<'a> {
+    pub share: &'a CardShare,
+    /// The GPU and its lease; `None` on a CPU.
+    pub card: Option<(&'a Gpu, &'a mut GpuLease)>,
+}
+
 impl RunContext<'_> {
+    /// The files that the numbers depend on.
+    pub fn files(&self) -> MutexGuard<'_, IngredientWatch> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What runs wrote beside their scripts since this was last asked.
+    pub fn written(&self) -> Vec<String> {
+        std::mem::take(&mut *self.written.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Measure one repetition of a cell, on a GPU if one is leased. `None` if it was killed and discarded.
     pub async fn run(
         &self,
         cell: &PlannedCell,
         planned: &PlannedRun,
         before: &BeforeRun,
-        mut card: Option<(&Gpu, &mut GpuLease)>,
+        RunDevice { share, mut card }: RunDevice<'_>,
         show: &mut dyn FnMut(View),
     ) -> Result<Option<StoredRun>, RunError> {
         let PlannedCell { cell, seating, .. } = cell;
@@ -93,9 +117,9 @@ impl RunContext<'_> {
         let mut draft = self.campaign.begin(&folder)?;
         let started_utc = utc_now();
         let mut ground = StageContext {
-            facts: self.facts,
+            facts: &share.facts,
             card: card.as_mut().map(|(gpu, hold)| (*gpu, &mut **hold)),
-            cores: &self.experiment.cores,
+            cores: &share.cores,
             folder: draft.path(),
             exclusive: self.exclusive,
             foreign: self.foreign,
@@ -112,7 +136,7 @@ impl RunContext<'_> {
         let setting = ObserveSpec {
             members: &launches,
             threads: self.experiment.threads,
-            all_cores: self.facts.cores.clone(),
+            all_cores: share.facts.cores.clone(),
             rules: self.rules(cell),
             rates: self.experiment.sampling.recording.then_some(Rates {
                 fast_hz: self.experiment.sampling.rate_hz,
@@ -201,8 +225,8 @@ impl RunContext<'_> {
             record.cell.after_measured = AfterMeasured::Exit;
         }
         judge(&mut record, observation.skew_ns, &self.campaign.manifest().thresholds);
-        let after = self.files.borrow_mut().after_run();
-        self.written.borrow_mut().extend(after.written);
+        let after = self.files().after_run();
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).extend(after.written);
         if let Some(name) = after.changed {
             record.validity.lower(Verdict::Discarded, format!("`{name}` changed while it ran"));
         }
@@ -227,12 +251,13 @@ impl RunContext<'_> {
             members: Vec::new(),
             sampling: Vec::new(),
             ingredients: {
-                let files = self.files.borrow();
+                let files = self.files();
                 let are = self.ingredients.iter().filter(|(name, _)| !files.is_output(name));
                 are.map(|(name, i)| (name.clone(), i.sha256.clone())).collect()
             },
             failed_attempts: before.failed_attempts.clone(),
             cooling: before.cooling.clone(),
+            trace: None,
             files: BTreeMap::new(),
         }
     }

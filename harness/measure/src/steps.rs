@@ -33,7 +33,16 @@ pub enum Step {
     /// An MPS daemon for one run.
     StartDaemon { start: ProcessStart },
     /// A member of a run. All members of a run are started together.
-    Member { cell: String, repetition: u32, block: u32, member: usize, start: ProcessStart },
+    Member {
+        cell: String,
+        repetition: u32,
+        block: u32,
+        member: usize,
+        /// Of a campaign on several.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        gpu: Option<String>,
+        start: ProcessStart,
+    },
     /// The daemons of a run end with it: `quit` on the control of each.
     StopDaemon { pipe: String },
     /// The GPU is as it was found.
@@ -60,29 +69,33 @@ pub struct ProcessStart {
 /// The steps of a plan; `runs` is the folder of the campaigns of its experiment.
 pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, runs: &Path) -> Result<Vec<Step>, Diagnostic> {
     let mut steps = preparations(plan, commands)?;
-    let gpu = facts.gpu();
-    let label = gpu.map(|gpu| gpu.label()).unwrap_or_default();
-    let found: Option<&Partition> = gpu.and_then(|gpu| gpu.partition.as_ref());
-    let mut now = found;
-    let mut changed = false;
+    let shares = facts.shares(&commands.experiment.cores);
+    let several = shares.len() > 1;
+    let label = |card: usize| shares[card].facts.gpu().map(|gpu| gpu.label()).unwrap_or_default();
+    let found = |card: usize| shares[card].facts.gpu().and_then(|gpu| gpu.partition.as_ref());
+    // By card.
+    let mut now: Vec<Option<&Partition>> = (0..shares.len()).map(found).collect();
+    let mut changed = vec![false; shares.len()];
+    let mut seen = BTreeSet::new();
     let cooldown_s = commands.experiment.cooldown.as_secs_f64();
-    for (place, planned) in plan.order.iter().enumerate() {
+    for planned in &plan.order {
         let cell = &plan.cells[planned.cell];
-        if place > 0 && cooldown_s > 0.0 {
+        let card = planned.card.map_or(0, |card| card as usize);
+        if !seen.insert(card) && cooldown_s > 0.0 {
             steps.push(Step::Pause { seconds: cooldown_s });
         }
         if commands.experiment.thermal_gate.is_some() {
             steps.push(Step::CoolDown);
         }
         if let Some(wanted) = cell.seating.partition.as_ref().filter(|_| !facts.as_found)
-            && !now.is_some_and(|now| now.is_as(wanted))
+            && !now[card].is_some_and(|now| now.is_as(wanted))
         {
-            steps.push(Step::Partition { gpu: label.clone(), partition: wanted.to_string() });
-            (now, changed) = (Some(wanted), true);
+            steps.push(Step::Partition { gpu: label(card), partition: wanted.to_string() });
+            (now[card], changed[card]) = (Some(wanted), true);
         }
         // Written aside, and renamed when it is complete.
         let run = runs.join(CAMPAIGN).join(format!(".partial-{}-{}", cell.record.slug, planned.repetition));
-        let stage = foreseen(facts, &cell.seating, &commands.experiment.cores, &run);
+        let stage = foreseen(&shares[card].facts, &cell.seating, &shares[card].cores, &run);
         let pipes: Vec<String> =
             stage.daemons.iter().filter_map(|d| Some(d.asked_to_end.as_ref()?.display().to_string())).collect();
         steps.extend(stage.daemons.into_iter().map(|d| Step::StartDaemon {
@@ -101,6 +114,7 @@ pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, ru
             repetition: planned.repetition,
             block: planned.block,
             member,
+            gpu: several.then(|| label(card)),
             start: ProcessStart {
                 command: launch.command,
                 folder: launch.folder,
@@ -112,8 +126,8 @@ pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, ru
         }));
         steps.extend(pipes.into_iter().map(|pipe| Step::StopDaemon { pipe }));
     }
-    if changed {
-        steps.push(Step::Restore { gpu: label, partition: found.map(Partition::to_string) });
+    for card in (0..shares.len()).filter(|card| changed[*card]) {
+        steps.push(Step::Restore { gpu: label(card), partition: found(card).map(Partition::to_string) });
     }
     Ok(steps)
 }

@@ -9,11 +9,11 @@ use serde_json::Value as Json;
 
 use crate::sharing::CPU_TIME;
 use crate::units::duration;
-use crate::workload::{Requirement, Workload};
+use crate::workload::{LIMIT_BATCHES, Requirement, Workload};
 
 /// Items of a batch in a trial, and batches of an epoch: enough for batch normalisation, few enough for a large model on a CPU.
 const BATCH_SIZE: u64 = 4;
-const LIMIT_BATCHES: u64 = 2;
+const BATCHES: u64 = 2;
 /// An epoch of a serving member, in a trial.
 const WINDOW: &str = "1s";
 /// A member that takes longer to exit would delay every group that it is in.
@@ -24,8 +24,8 @@ pub fn experiment(workload: &Workload, given: &[(String, Json)]) -> String {
     let mut axes = vec![("workload".to_string(), Json::from(workload.name.as_str()))];
     let is_given = |name: &str| given.iter().any(|(n, _)| n == name);
     // Where epochs cannot be cut short a smaller batch would only make them longer.
-    if workload.settings.contains_key("limit_batches") {
-        let small = [("batch_size", BATCH_SIZE), ("limit_batches", LIMIT_BATCHES)];
+    if workload.settings.contains_key(LIMIT_BATCHES) {
+        let small = [("batch_size", BATCH_SIZE), (LIMIT_BATCHES, BATCHES)];
         axes.extend(small.iter().filter(|(name, _)| workload.settings.contains_key(*name) && !is_given(name)).map(
             |(name, most)| {
                 let own = workload.settings.get(*name).and_then(Json::as_u64).filter(|n| (1..*most).contains(n));

@@ -20,6 +20,7 @@ mod company;
 mod conformal;
 mod covariance;
 mod description;
+mod estimate;
 mod evaluate;
 mod fit;
 mod folds;
@@ -44,6 +45,7 @@ pub use company::{
 pub use conformal::{Bounds, FEWEST_FAMILIES, Interval, Residual, Width, WidthFrom, probability_above};
 pub use covariance::Covariance;
 pub use description::{Allocation, Description, FakeTensorLine, Generated, Layer, ModelFeatures, OperationCost, Workspace};
+pub use estimate::EstimateSource;
 pub use evaluate::{
     BoundScore, FEWEST_TO_FIT, MeasuredRow, MemoryFit, Score, Scored, fit_context, fit_memory, refit_context, score,
 };

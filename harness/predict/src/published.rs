@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
+use serde_json::Value as Json;
 
 /// Bytes of a MiB, in which the literature counts.
 pub const MIB: f64 = 1_048_576.0;
@@ -20,6 +21,8 @@ pub struct PublishedEstimators {
     /// Whose estimates, by a short name.
     pub estimators: BTreeMap<String, PublishedSeries>,
     pub jobs: Vec<PublishedJob>,
+    /// Of the same sources, but no networks that are known by a name alone.
+    pub tasks: Vec<PublishedTask>,
 }
 
 /// A series of figures.
@@ -45,9 +48,30 @@ pub struct PublishedJob {
     pub classes: u32,
     pub optimizer: String,
     pub batch_size: u32,
+    pub workload: PublishedWorkload,
     pub measured_mib: BTreeMap<String, f64>,
     /// Null where the source has none.
     pub estimated_mib: BTreeMap<String, Option<f64>>,
+}
+
+/// A training that no predictor is fitted to: on several GPUs, or of a network with no name in a library.
+#[derive(Debug, Deserialize)]
+pub struct PublishedTask {
+    pub id: String,
+    /// On each card.
+    pub batch_size: u32,
+    pub cards: u32,
+    pub workload: PublishedWorkload,
+    /// Of each card.
+    pub measured_mib: BTreeMap<String, f64>,
+    pub estimated_mib: BTreeMap<String, Option<f64>>,
+}
+
+/// What it is called here: a folder of `workloads/`, and the settings that make it this training.
+#[derive(Debug, Deserialize)]
+pub struct PublishedWorkload {
+    pub folder: String,
+    pub settings: BTreeMap<String, Json>,
 }
 
 impl PublishedJob {
@@ -91,6 +115,20 @@ mod tests {
             assert!(job.input.len() == 3 && job.classes > 1 && job.batch_size > 0, "{}", job.id);
             // The later measurement is without the other processes of the first.
             assert!(job.measured_mib["carma"] < job.measured_mib["thesis"], "{}", job.id);
+        }
+    }
+
+    #[test]
+    fn every_published_task_has_the_thesis_figures_and_one_or_two_cards() {
+        let all = estimators();
+        assert_eq!(all.tasks.len(), 6);
+        for task in &all.tasks {
+            assert!(
+                task.measured_mib.keys().eq(["thesis"]) && task.estimated_mib.keys().eq(all.estimators.keys()),
+                "{}",
+                task.id
+            );
+            assert!(task.measured_mib["thesis"] > 1000.0 && (1..=2).contains(&task.cards), "{}", task.id);
         }
     }
 

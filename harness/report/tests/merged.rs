@@ -152,7 +152,9 @@ fn the_line_of_solo_is_of_the_campaign_whose_bars_it_crosses() {
     alone.cells.truncate(1);
     let beside = page(&both(&alone, &part(3, "naive", SLOWER, 2)));
     let drawn = lines(&beside);
-    assert!(!drawn.is_empty() && drawn.iter().all(|l| l.starts_with("solo 1.5")), "the bars are of the second GPU: {drawn:?}");
+    assert!(!drawn.is_empty());
+    // Each device scatters little, so the line has many digits.
+    drawn.iter().for_each(|line| near(line.split(' ').nth(1).unwrap().parse().unwrap(), SLOWER));
     let of_two = page(&both(&part(2, "naive", 1.0, 1), &part(3, "naive", SLOWER, 2)));
     assert_eq!(lines(&of_two), [""; 0], "no solo run stands beside bars of two GPUs");
 }

@@ -4,27 +4,39 @@
 //! events; `project` is the second: it plays tasks on paper and says how long everything would take. What it says is *projected*.
 //!
 //! ```text
-//! Task ──▶ Ledger (queue, policy, recovery) ──Act──▶ project: a heap of events ──▶ Projection
-//!             ▲────────────Happened─────────────────────────┘   ▲
-//!                                                             Paces
+//! trace ──▶ Task ──▶ Ledger (queue, policy, recovery) ──Act──▶ a body: processes and cards, or `project`: a heap of events
+//!                      ▲────────────────Happened───────────────────────┘
 //! ```
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod account;
+mod cards;
+mod decided;
+mod event;
 pub mod hotcloud20;
 mod ledger;
 pub mod policy;
 pub mod project;
 mod queue;
 mod recovery;
+mod replay;
+mod rules;
 mod task;
+pub mod trace;
 mod view;
 
-pub use ledger::{Act, Happened, Ledger, State};
-pub use queue::Order;
+pub use account::{AttemptAccount, Ended, State, TaskAccount};
+pub use cards::Resident;
+pub use decided::{Decided, Decision, Seen, WhyNot};
+pub use event::{Act, Happened, HowEnded, Reading, Why};
+pub use ledger::{Ledger, Site};
+pub use queue::Discipline;
 pub use recovery::Recovery;
-pub use task::{Attempt, AttemptId, CardId, HowEnded, Task, TaskId};
-pub use view::{CardView, Resident, View};
+pub use replay::{Replayed, replay};
+pub use rules::{DEFAULT_ATTEMPTS, DEFAULT_WINDOW_NS, Keeps, Rules, SiteCard};
+pub use task::{Attempt, AttemptId, CardId, Task, TaskId};
+pub use view::CardView;
 
 /// The whole of something in per mille, as utilisation is counted.
 pub const WHOLE_PERMILLE: u32 = 1000;

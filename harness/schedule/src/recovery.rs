@@ -1,15 +1,26 @@
-//! What happens to a task that ran out of memory: it is submitted again, and asks for more.
+//! What happens to a task that ran out of memory: it is tried again, and asks for more.
 
+use std::fmt;
+
+use collo_store::nearest::nearest;
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Source, units};
+
+use crate::decided::WhyNot;
 use crate::view::CardView;
 
 /// The rule for further attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recovery {
-    /// How much more free memory than on the card where it failed.
-    pub step_bytes: u64,
-    /// The last of so many attempts asks for an idle card; whoever runs out of memory there has failed.
-    pub attempts: u32,
+pub enum Recovery {
+    /// On an idle card.
+    Exclusive,
+    /// On a card with so much more free than where it ran out of memory, in its last attempt on an idle one.
+    Step(u64),
+    /// Never.
+    None,
 }
+
+const NAMES: [&str; 3] = ["exclusive", "step", "none"];
 
 /// What a task that ran out of memory asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,48 +30,113 @@ pub(crate) struct Asks {
 }
 
 impl Recovery {
-    /// What the next attempt asks for, after `failed` that ran out of memory, the last of them with so much free.
-    pub(crate) fn after(&self, failed: u32, free_bytes: u64) -> Asks {
-        Asks { free_bytes: free_bytes.saturating_add(self.step_bytes), idle: failed + 1 >= self.attempts }
+    /// `exclusive`, `step:5GB`, `none`.
+    pub fn parse(text: &str) -> Result<Recovery, Diagnostic> {
+        let source = Source::argument("recovery", text);
+        let name = text.split(':').next().unwrap_or_default();
+        match (text, text.strip_prefix("step:")) {
+            ("exclusive", _) => Ok(Recovery::Exclusive),
+            ("none", _) => Ok(Recovery::None),
+            (_, Some(size)) => units::size_bytes(size).filter(|bytes| *bytes > 0).map(Recovery::Step).ok_or_else(|| {
+                let wrong = Diagnostic::new(format!("{} is no size of a step", quoted(size))).at(&source, 5..text.len());
+                wrong.note(format!("write `step:5GB`; {}", units::SIZE_HELP))
+            }),
+            _ => {
+                let near = nearest(name, NAMES).filter(|near| *near != name);
+                let note = near.map_or("one of `exclusive`, `step:5GB` or `none`".into(), |near| match near {
+                    "step" => "did you mean `step:5GB`?".into(),
+                    near => format!("did you mean `{near}`?"),
+                });
+                Err(Diagnostic::new(format!("unknown recovery {}", quoted(text))).at(&source, 0..text.len()).note(note))
+            }
+        }
+    }
+
+    /// What the next of so many attempts asks for, after `ran_out` of them, the last with so much left free by the others; `None`: there
+    /// is none.
+    pub(crate) fn after(self, ran_out: u32, attempts: u32, free_bytes: u64) -> Option<Asks> {
+        let last = ran_out + 1 >= attempts;
+        let asks = match self {
+            Recovery::None => return None,
+            Recovery::Exclusive => Asks { free_bytes: 0, idle: true },
+            Recovery::Step(bytes) => Asks { free_bytes: free_bytes.saturating_add(bytes), idle: last },
+        };
+        (ran_out < attempts).then_some(asks)
     }
 }
 
 impl Asks {
-    /// An idle card always will do: there is no better one. Of the others only those whose reading is final.
-    pub fn allow(&self, card: &CardView) -> bool {
-        card.is_idle() || (!self.idle && card.is_settled() && card.free_bytes() >= self.free_bytes)
+    /// Of cards with somebody on them, only those whose readings are final.
+    pub fn refuses(&self, card: &CardView) -> Option<WhyNot> {
+        match self {
+            Asks { idle: true, .. } => Some(WhyNot::NotIdle),
+            _ if card.unsettled > 0 => Some(WhyNot::Unsettled),
+            _ => (card.free_bytes < self.free_bytes).then_some(WhyNot::NoBetter),
+        }
+    }
+}
+
+impl fmt::Display for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Recovery::Exclusive => f.write_str("exclusive"),
+            Recovery::Step(bytes) => write!(f, "step:{}", units::size_text(*bytes)),
+            Recovery::None => f.write_str("none"),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::{AttemptId, CardId, TaskId};
-    use crate::view::Resident;
+    use crate::task::CardId;
 
-    fn card(held: &[Option<u64>]) -> CardView {
-        let resident = |held_bytes: &Option<u64>| Resident {
-            attempt: AttemptId(1),
-            task: TaskId(1),
-            believed_permille: None,
-            held_bytes: *held_bytes,
+    fn card(free_bytes: u64, unsettled: u32) -> CardView {
+        CardView {
+            card: CardId(0),
+            node: 0,
+            usable_bytes: 8,
+            free_bytes,
+            promised_bytes: 0,
+            residents: 1,
+            unsettled,
+            believed_permille: 0,
+            sm_permille: None,
+            occupancy_permille: None,
+            dram_permille: None,
+            read_ns: None,
             profiled: false,
-        };
-        CardView { card: CardId(0), capacity_bytes: 8, residents: held.iter().map(resident).collect() }
+            lost: false,
+        }
     }
 
     #[test]
     fn a_further_attempt_asks_for_more_and_the_last_for_an_idle_card() {
-        let recovery = Recovery { step_bytes: 2, attempts: 3 };
-        let second = recovery.after(1, 3);
-        assert!(second.allow(&card(&[Some(3)])) && !second.allow(&card(&[Some(4)])));
-        assert!(!second.allow(&card(&[None])), "what has not settled is in no reading");
-        let third = recovery.after(2, 3);
-        assert!(!third.allow(&card(&[Some(1)])) && third.allow(&card(&[])));
+        let second = Recovery::Step(2).after(1, 3, 3).expect("another");
+        assert_eq!(second.refuses(&card(5, 0)), None);
+        assert_eq!(second.refuses(&card(4, 0)), Some(WhyNot::NoBetter));
+        assert_eq!(second.refuses(&card(5, 1)), Some(WhyNot::Unsettled), "what has not settled is in no reading");
+        let third = Recovery::Step(2).after(2, 3, 3).expect("another");
+        assert_eq!(third.refuses(&card(7, 0)), Some(WhyNot::NotIdle));
+        assert_eq!(Recovery::Step(2).after(3, 3, 3), None);
     }
 
     #[test]
-    fn an_idle_card_will_do_whatever_was_asked_for() {
-        assert!(Recovery { step_bytes: 5, attempts: 9 }.after(1, 7).allow(&card(&[])));
+    fn without_a_rule_there_is_no_further_attempt_and_the_study_s_asks_for_an_idle_card() {
+        assert_eq!(Recovery::None.after(1, 9, 3), None);
+        assert_eq!(Recovery::Exclusive.after(1, 9, 3).expect("another").refuses(&card(8, 0)), Some(WhyNot::NotIdle));
+    }
+
+    #[test]
+    fn a_recovery_reads_back_as_it_is_written_and_a_slip_finds_its_word() {
+        for text in ["exclusive", "step:5GB", "step:1GiB", "none"] {
+            assert_eq!(Recovery::parse(text).expect("known").to_string(), text);
+        }
+        let hint = |text| Recovery::parse(text).expect_err("unknown").way_out().map(str::to_string);
+        assert_eq!(hint("exklusive").as_deref(), Some("did you mean `exclusive`?"));
+        assert_eq!(hint("step").as_deref(), Some("one of `exclusive`, `step:5GB` or `none`"));
+        for wrong in ["step:", "step:5", "step:0B", "none:1", ""] {
+            assert!(Recovery::parse(wrong).is_err(), "{wrong}");
+        }
     }
 }

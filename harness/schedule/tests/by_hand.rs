@@ -1,8 +1,8 @@
 //! Small traces whose projection can be computed by hand.
 
-use collo_schedule::policy::{Exclusive, FirstFit, Policy};
-use collo_schedule::project::{ALONE_PPM, Ending, Paces, Projection, Site, Work, project};
-use collo_schedule::{Recovery, Task, TaskId};
+use collo_schedule::policy::{Policy, exclusive, packed};
+use collo_schedule::project::{ALONE_PPM, Ending, Paces, Projection, Work, project};
+use collo_schedule::{Discipline, Keeps, Ledger, Recovery, Site, SiteCard, Task, TaskId};
 
 /// Everybody in company goes at half its pace.
 struct Half;
@@ -14,12 +14,14 @@ impl Paces for Half {
 }
 
 /// Arrival, belief, and solo time in ns, utilisation, memory of each task; on cards of 100 bytes, settled after 5 ns.
-fn played(tasks: &[(u64, Option<u32>, u64, u32, u64)], cards: usize, policy: impl Policy + 'static) -> Projection {
+fn played(tasks: &[(u64, Option<u32>, u64, u32, u64)], cards: usize, policy: Box<dyn Policy>) -> Projection {
     let given: Vec<Task> = (0..)
         .zip(tasks)
         .map(|(id, (arrives_ns, believed_permille, ..))| Task {
             id: TaskId(id),
             arrives_ns: *arrives_ns,
+            cards: 1,
+            estimate_bytes: None,
             believed_permille: *believed_permille,
         })
         .collect();
@@ -31,17 +33,27 @@ fn played(tasks: &[(u64, Option<u32>, u64, u32, u64)], cards: usize, policy: imp
             memory_bytes: *memory_bytes,
         })
         .collect();
-    let recovery = Recovery { step_bytes: 10, attempts: 4 };
-    project(&given, &works, &Site { capacities_bytes: vec![100; cards], settle_ns: 5, recovery }, Box::new(policy), &Half)
+    let site = Site {
+        policy,
+        queue: Discipline::Decreasing,
+        recovery: Recovery::Step(10),
+        recovery_keeps: Keeps::Nothing,
+        attempts: 4,
+        window_ns: 1,
+        decide_every_ns: None,
+        idle_first: false,
+        cards: vec![SiteCard { capacity_bytes: 100, reserve_bytes: 0, node: 0 }; cards],
+    };
+    project(&given, &works, Ledger::at(site), 5, &Half)
 }
 
-fn packs(profile_ns: Option<u64>) -> FirstFit {
-    FirstFit { cap_permille: 1000, most: 3, profile_ns }
+fn packs(profile_ns: Option<u64>) -> Box<dyn Policy> {
+    packed(1000, 3, profile_ns)
 }
 
 /// Who ran where, from when until when, and how it ended.
 fn stays(projection: &Projection) -> Vec<(u32, u32, u64, u64, Ending)> {
-    projection.attempts.iter().map(|a| (a.attempt.task.0, a.attempt.card.0, a.started_ns, a.ended_ns, a.ending)).collect()
+    projection.attempts.iter().map(|a| (a.attempt.task.0, a.attempt.cards[0].0, a.started_ns, a.ended_ns, a.ending)).collect()
 }
 
 #[test]
@@ -63,7 +75,7 @@ fn an_over_allocated_card_reads_as_full_and_does_less() {
 
 #[test]
 fn idle_cards_count_until_the_last_task_ends_and_not_where_only_use_counts() {
-    let projection = played(&[(0, None, 100, 500, 1), (20, None, 30, 800, 1), (20, None, 50, 800, 1)], 2, Exclusive);
+    let projection = played(&[(0, None, 100, 500, 1), (20, None, 30, 800, 1), (20, None, 50, 800, 1)], 2, exclusive());
     assert_eq!(
         stays(&projection),
         [(1, 1, 20, 50, Ending::Completed), (0, 0, 0, 100, Ending::Completed), (2, 1, 50, 100, Ending::Completed)]
@@ -118,11 +130,4 @@ fn a_task_is_watched_alone_first_and_then_packed_with_what_it_has_done() {
 fn of_whom_nothing_is_believed_has_a_card_for_itself() {
     let projection = played(&[(0, None, 10, 100, 1), (0, Some(100), 10, 100, 1)], 1, packs(None));
     assert_eq!(stays(&projection), [(0, 0, 0, 10, Ending::Completed), (1, 0, 10, 20, Ending::Completed)]);
-}
-
-#[test]
-fn a_policy_s_label_says_what_it_does() {
-    assert_eq!(Exclusive.label(), "exclusive");
-    assert_eq!(packs(None).label(), "ff:sum=100%,most=3");
-    assert_eq!(packs(Some(60_000_000_000)).label(), "ff:sum=100%,most=3,profile=60s");
 }

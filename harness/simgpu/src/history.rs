@@ -17,13 +17,14 @@ const KEPT_NS: u64 = 3_000_000_000;
 /// Pace while the card throttles.
 const THROTTLED: f64 = 0.8;
 
-/// A process on a card.
+/// A process on a card; one that computes on several cards is a guest of each.
 #[derive(Debug, Clone)]
 pub struct Guest {
     pub pid: u32,
     pub here: Arrival,
     pub bytes: u64,
     pub trains: bool,
+    /// Of the slowest of its cards, for which the others wait.
     pub pace: f64,
     /// Seconds of solo work done while training.
     progress_s: f64,
@@ -146,7 +147,7 @@ impl History {
         if let (Some(at_ns), false) = (due(self.timed.throttle_s), self.throttled) {
             self.go_to(at_ns);
             self.throttled = true;
-            (0..self.cards.len()).for_each(|card| self.settle(card));
+            self.settle(&(0..self.cards.len()).collect::<Vec<_>>());
         }
         if let (Some(at_ns), None) = (due(self.timed.energy_reset_s), &self.reset_j) {
             self.reset_j = Some((0..self.cards.len()).map(|card| self.totals(card, at_ns).energy_j).collect());
@@ -165,37 +166,37 @@ impl History {
     fn apply(&mut self, record: Record) {
         self.go_to(record.at_ns);
         let Record { pid, event, .. } = record;
-        let card = match event {
+        let cards = match event {
             Event::Start(here) => {
+                // Of a pid that is another process by now nothing is left.
+                self.guests.retain(|g| g.pid != pid || (g.here.born == here.born && g.here.card != here.card));
                 let card = here.card;
-                self.guests.retain(|g| g.pid != pid);
                 self.guests.push(Guest { pid, bytes: here.bytes, here, trains: false, pace: 0.0, progress_s: 0.0 });
-                Some(card)
+                vec![card]
             }
             Event::End => {
-                let card = self.guest(pid).map(|g| g.here.card);
-                self.ended += u64::from(card.is_some());
+                let cards = self.cards_of(pid);
+                self.ended += u64::from(!cards.is_empty());
                 self.guests.retain(|g| g.pid != pid);
-                card
+                cards
             }
-            Event::Memory(bytes) => {
-                self.guests.iter_mut().filter(|g| g.pid == pid).for_each(|g| g.bytes = bytes);
-                None
+            Event::Memory { card, bytes } => {
+                self.guests.iter_mut().filter(|g| g.pid == pid && g.here.card == card).for_each(|g| g.bytes = bytes);
+                Vec::new()
             }
             Event::Warm | Event::Train | Event::Idle => {
                 if event == Event::Train {
                     self.first_train_ns.get_or_insert(record.at_ns);
                 }
-                let guest = self.guests.iter_mut().find(|g| g.pid == pid);
-                guest.map(|g| {
-                    g.trains = event != Event::Idle;
-                    g.here.card
-                })
+                self.guests.iter_mut().filter(|g| g.pid == pid).for_each(|g| g.trains = event != Event::Idle);
+                self.cards_of(pid)
             }
         };
-        if let Some(card) = card.filter(|c| *c < self.cards.len()) {
-            self.settle(card);
-        }
+        self.settle(&cards);
+    }
+
+    fn cards_of(&self, pid: u32) -> Vec<usize> {
+        self.guests.iter().filter(|g| g.pid == pid).map(|g| g.here.card).collect()
     }
 
     /// Bring every integral to this moment.
@@ -215,18 +216,45 @@ impl History {
         self.at_ns = at_ns;
     }
 
-    /// Work out anew how everybody on this card gets on.
-    fn settle(&mut self, card: usize) {
+    /// Work out anew how everybody on these cards gets on, and on the others of whoever is on several.
+    fn settle(&mut self, changed: &[usize]) {
+        let is_on_several = |g: &Guest| self.guests.iter().any(|other| other.pid == g.pid && other.here.card != g.here.card);
+        let everywhere = self.guests.iter().any(is_on_several);
+        let all = 0..self.cards.len();
+        let cards: Vec<usize> = all.filter(|card| everywhere || changed.contains(card)).collect();
         let throttle = if self.throttled { THROTTLED } else { 1.0 };
-        let here: Vec<usize> = (0..self.guests.len()).filter(|&i| self.guests[i].here.card == card).collect();
-        let training: Vec<usize> = here.iter().copied().filter(|&i| self.guests[i].trains).collect();
-        let loads: Vec<Load> = training.iter().map(|&i| load(&self.guests[i].here)).collect();
-        let now = model::moment(&self.cards[card], &loads, throttle);
-        here.iter().for_each(|&i| self.guests[i].pace = 0.0);
-        for (&i, pace) in training.iter().zip(&now.paces) {
-            self.guests[i].pace = *pace;
+        let training = |guests: &[Guest], card: usize| -> Vec<usize> {
+            (0..guests.len()).filter(|&i| guests[i].here.card == card && guests[i].trains).collect()
+        };
+        // What each would do if it had no other card to wait for.
+        let mut own = vec![0.0; self.guests.len()];
+        for &card in &cards {
+            let here = training(&self.guests, card);
+            let loads: Vec<Load> = here.iter().map(|&i| load(&self.guests[i].here)).collect();
+            let now = model::moment(&self.cards[card], &loads, throttle);
+            here.iter().zip(&now.paces).for_each(|(&i, pace)| own[i] = *pace);
+            self.tracks[card].now = now;
         }
-        self.tracks[card].now = now;
+        let slowest = |i: usize| {
+            let of_it = (0..own.len()).filter(|&j| self.guests[j].pid == self.guests[i].pid);
+            of_it.map(|j| own[j]).fold(f64::INFINITY, f64::min)
+        };
+        let paces: Vec<f64> = (0..own.len()).map(slowest).collect();
+        for &card in &cards {
+            let here = training(&self.guests, card);
+            if here.iter().any(|&i| paces[i] < own[i]) {
+                // A card that waits for another is idle meanwhile.
+                let waiting = |&i: &usize| {
+                    let alone = load(&self.guests[i].here);
+                    Load { pace: alone.pace * paces[i] / own[i], ..alone }
+                };
+                let loads: Vec<Load> = here.iter().map(waiting).collect();
+                self.tracks[card].now = model::moment(&self.cards[card], &loads, throttle);
+            }
+        }
+        for (guest, pace) in self.guests.iter_mut().zip(paces).filter(|(guest, _)| cards.contains(&guest.here.card)) {
+            guest.pace = if guest.trains { pace } else { 0.0 };
+        }
     }
 
     pub fn guest(&self, pid: u32) -> Option<&Guest> {
@@ -320,6 +348,27 @@ mod tests {
         h.take(vec![at(3.0, 8, Event::End)]);
         let guest = h.guest(7).unwrap();
         assert!((h.progress_s(guest, 4 * S) - (2.0 * 0.7565 + 1.0)).abs() < 0.01);
+    }
+
+    #[test]
+    fn who_is_on_two_cards_goes_at_the_pace_of_the_slower_one_and_the_other_waits() {
+        let a100 = Arc::new(Card::find("a100-40gb").unwrap());
+        let mut h = History::new(&[a100.clone(), a100], &Base::default(), Timed::default());
+        let on = |card: usize| Event::Start(Arrival { card, ..arrival() });
+        h.take(vec![at(1.0, 7, on(0)), at(1.0, 7, on(1)), at(1.0, 7, Event::Train)]);
+        assert_eq!((h.guests.len(), h.guest(7).unwrap().pace), (2, 1.0));
+        let alone_sm = h.now(0).card.sm;
+        h.take(vec![at(3.0, 8, on(1)), at(3.0, 8, Event::Train)]);
+        let [pace, beside] = [7, 8].map(|pid| h.guest(pid).unwrap().pace);
+        assert!((pace - 0.7565).abs() < 0.01 && beside == pace, "{pace} {beside}");
+        assert!((h.now(0).card.sm / alone_sm - pace).abs() < 1e-9, "the card without company waits");
+        assert!((h.progress_s(h.guest(7).unwrap(), 5 * S) - (2.0 + 2.0 * pace)).abs() < 0.01);
+        h.take(vec![at(5.0, 7, Event::Memory { card: 1, bytes: 9 }), at(5.0, 8, Event::End)]);
+        assert_eq!(h.guests.iter().map(|g| (g.here.card, g.bytes)).collect::<Vec<_>>(), [(0, 5), (1, 9)]);
+        assert_eq!(h.guest(7).unwrap().pace, 1.0);
+        h.take(vec![at(6.0, 7, Event::End)]);
+        assert_eq!((h.guests.len(), h.ended), (0, 2));
+        assert_eq!(h.now(0).card, Activity::default());
     }
 
     #[test]

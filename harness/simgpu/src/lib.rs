@@ -5,7 +5,8 @@
 //! - `sim-train`: stands where Python stands, and trains at the pace that the card gives it
 //!
 //! In: `COLLO_SIM`, a card and how it misbehaves ([`scenario`]); `COLLO_SIM_DIR`, a folder that all of them share ([`sim`]); the cards of
-//! `mig-profiles/` ([`card`]), or of the folder `COLLO_SIM_CARDS`; `COLLO_SIM_EPOCH_S`, about how long an epoch takes alone (1.5);
+//! `mig-profiles/` ([`card`]), or of the folder `COLLO_SIM_CARDS`; `COLLO_SIM_EPOCH_S`, about how long an epoch takes alone (1.5), or `COLLO_SIM_SCALE`, by how much whole epochs are
+//! shortened instead, all alike ([`train::epoch_length`]);
 //! `COLLO_SIM_TORCH_CUDA`, the CUDA of the simulated torch (13.0); `COLLO_SIM_SERIAL`, what makes the cards of one machine others than those of an equal one. Another card, or another number of them, is another machine: the
 //! folder then begins anew.
 //!

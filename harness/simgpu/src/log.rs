@@ -22,10 +22,13 @@ pub struct Record {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// It has a context on a card.
+    /// It has a context on a card, or on a further one.
     Start(Arrival),
-    /// It holds so much memory from now on, all told.
-    Memory(u64),
+    /// It holds so much memory on that card from now on, all told.
+    Memory {
+        card: usize,
+        bytes: u64,
+    },
     /// It warms up, which loads the card but starts no clock of the scenario.
     Warm,
     Train,

@@ -11,7 +11,7 @@ pub const VARIABLE: &str = "COLLO_SIM";
 pub const WORDS: &[(&str, &str)] = &[
     ("gpus", "that many equal cards"),
     ("display", "a small display GPU without MIG at index 0"),
-    ("lost", "from then on every call on a device says that the GPU is lost, and members die"),
+    ("lost", "from then on every call on a device, or on that card alone, says that the GPU is lost, and members there die"),
     ("mig-in-use", "a change of the MIG mode stays pending: in use by another client"),
     ("mig-pending", "a change of the MIG mode stays pending: a reset is required"),
     (
@@ -38,7 +38,7 @@ pub const WORDS: &[(&str, &str)] = &[
     ("mps-no-start", "the MPS daemon does not start"),
     ("mps-slow", "the MPS daemon answers only after so long"),
     ("mps-dies", "the MPS daemon and its servers die then"),
-    ("mps-fault", "the MPS servers report a fatal fault then and their clients die"),
+    ("mps-fault", "the MPS servers, or those of that card, report a fatal fault then and their clients die"),
     ("mps-no-attach", "that member runs without MPS and says nothing"),
     ("mps-hang", "`quit` never returns and the daemon ignores SIGTERM"),
     ("mps-no-readback", "the MPS daemon does not tell the limits of memory that it has"),
@@ -65,6 +65,7 @@ pub const WORDS: &[(&str, &str)] = &[
     ("no-power", "no power reading"),
     ("no-gpm", "no GPM"),
     ("gpm-nan", "metrics of GPM are not numbers"),
+    ("slow-card", "that card is slower by so many percent, as in `slow-card=1:5`"),
     ("throttle", "from then on the clocks are a third lower and everybody a fifth slower"),
     ("oom", "that member runs out of memory"),
     ("host-oom", "that member runs out of the machine's memory, beside the card"),
@@ -89,6 +90,14 @@ pub const WORDS: &[(&str, &str)] = &[
     ("no-cuda", "members (or that member) find no CUDA and train on the CPU"),
     ("silent", "members (or that member) never say that they are ready"),
     ("crash", "that member dies then"),
+    (
+        "crashes",
+        "members, or that member, or those of that workload's folder or model, die each time, so long after their own start of training",
+    ),
+    ("never-fits", "those ask for more memory than the card has, though they be alone"),
+    ("grows", "those take more memory so long after their own start of training, and run out of it if there is none left"),
+    ("grows-mib", "so many MiB more: 1024"),
+    ("idle-cards", "those compute on the first of several cards that they are given, and leave the others idle"),
     ("xid", "the driver reports that Xid then, as in `xid=79@300ms`"),
 ];
 
@@ -108,6 +117,14 @@ pub struct Word {
     pub value: Option<String>,
     /// Seconds after the first training.
     pub at_s: Option<f64>,
+}
+
+/// A member, as words may name it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Who {
+    pub member: Option<u32>,
+    pub folder: String,
+    pub model: Option<String>,
 }
 
 /// A card and words.
@@ -174,11 +191,30 @@ impl Scenario {
         })
     }
 
+    /// Whether a word that may name a member, or a workload by its folder or model, means this member.
+    pub fn means(&self, name: &str, who: &Who) -> bool {
+        self.find(name).is_some_and(|w| match w.value.as_deref() {
+            Some(value) => {
+                value.parse().ok().zip(who.member).is_some_and(|(named, own): (u32, u32)| named == own)
+                    || value == who.folder
+                    || who.model.as_deref() == Some(value)
+            }
+            None => true,
+        })
+    }
+
     /// The code with which a function of NVML fails now.
     pub fn nvml_fault(&self, symbol: &str, elapsed_s: impl Fn() -> Option<f64>) -> Option<u32> {
         let named = |w: &&Word| w.name.strip_prefix(NVML) == Some(symbol);
         let word = self.words.iter().find(named)?;
         if word.has_come(elapsed_s()) { word.value.as_deref()?.parse().ok() } else { None }
+    }
+
+    /// How many times longer everything takes on a card.
+    pub fn slower(&self, card: usize) -> f64 {
+        let word = self.value("slow-card").and_then(|value| value.split_once(':'));
+        let of = |(index, percent): (&str, &str)| Some((index.parse::<usize>().ok()?, percent.parse::<f64>().ok()?));
+        word.and_then(of).filter(|(index, _)| *index == card).map_or(1.0, |(_, percent)| 1.0 + percent / 100.0)
     }
 
     /// A duration given as a value.
@@ -250,9 +286,27 @@ mod tests {
     }
 
     #[test]
+    fn one_card_of_several_is_slower() {
+        let s = Scenario::parse("a100-40gb,gpus=2,slow-card=1:5").unwrap();
+        assert_eq!([s.slower(0), s.slower(1)], [1.0, 1.05]);
+        assert_eq!(Scenario::parse("a100-40gb").unwrap().slower(0), 1.0);
+    }
+
+    #[test]
     fn a_word_that_does_not_exist_is_an_error() {
         assert!(Scenario::parse("a100-40gb,lostt@5s").unwrap_err().contains("lostt"));
         assert!(Scenario::parse("a100-40gb,lost@soon").is_err());
+    }
+
+    #[test]
+    fn a_word_may_mean_a_workload_by_its_folder_or_its_model() {
+        let s = Scenario::parse("a100-40gb,crashes=vgg16@2s,never-fits=language,grows=3,idle-cards").unwrap();
+        let who =
+            |member, folder: &str, model: &str| Who { member: Some(member), folder: folder.into(), model: Some(model.into()) };
+        assert!(s.means("crashes", &who(0, "vision", "vgg16")) && !s.means("crashes", &who(0, "vision", "resnet50")));
+        assert!(s.means("never-fits", &who(0, "language", "bert-base")) && !s.means("never-fits", &who(0, "vision", "vgg16")));
+        assert!(s.means("grows", &who(3, "vision", "vgg16")) && !s.means("grows", &who(1, "vision", "vgg16")));
+        assert!(s.means("idle-cards", &Who::default()) && !s.means("oom", &Who::default()));
     }
 
     #[test]

@@ -147,7 +147,8 @@ impl Sim {
     /// Close the entries of processes that are gone.
     pub fn bury(&mut self) {
         let gone = |g: &&Guest| !clock::lives(g.pid, g.here.born);
-        let dead: Vec<u32> = self.history.guests.iter().filter(gone).map(|g| g.pid).collect();
+        let mut dead: Vec<u32> = self.history.guests.iter().filter(gone).map(|g| g.pid).collect();
+        dead.dedup();
         if !dead.is_empty() {
             let _ =
                 self.append(|sim| dead.iter().filter(|&&p| sim.history.guest(p).is_some()).map(|&p| (p, Event::End)).collect());
@@ -214,6 +215,11 @@ impl Sim {
 
     pub fn is_on(&self, word: &str) -> bool {
         self.scenario.is_on(word, self.elapsed_s())
+    }
+
+    /// Whether this card is lost by now: the scenario may name it, or mean all.
+    pub fn is_lost(&self, card: usize) -> bool {
+        self.is_on("lost") && self.scenario.value("lost").is_none_or(|named| named.parse() == Ok(card))
     }
 
     /// The driver, and the CUDA that it brings, as NVML numbers it.

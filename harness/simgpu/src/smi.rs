@@ -16,11 +16,10 @@ pub fn main(arguments: &[String]) -> ExitCode {
         Err(why) => return say(&why, ExitCode::FAILURE),
     };
     let now = sim.refresh();
-    if sim.is_on("lost") {
-        return say(
-            "Unable to determine the device handle for GPU0: GPU is lost. Reboot the system to recover this GPU",
-            15.into(),
-        );
+    if let Some(card) = (0..sim.cards.len()).find(|card| sim.is_lost(*card)) {
+        let lost =
+            format!("Unable to determine the device handle for GPU{card}: GPU is lost. Reboot the system to recover this GPU");
+        return say(&lost, 15.into());
     }
     let after = |name: &str| arguments.iter().find_map(|a| a.strip_prefix(name));
     if arguments.iter().any(|a| a == "-L" || a == "--list-gpus") {

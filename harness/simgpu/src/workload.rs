@@ -14,6 +14,8 @@ const DATA: &str = include_str!("../workloads.toml");
 const REFERENCE_SMS: f64 = 108.0;
 const REFERENCE_GBS: f64 = 1555.0;
 const KAPPA: f64 = 1.4;
+/// What a CUDA context takes.
+pub const CONTEXT_MIB: u64 = 400;
 
 /// One entry.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -25,11 +27,21 @@ pub struct Workload {
     tables: Option<String>,
     kind: Option<String>,
     items: Option<u64>,
+    /// Worked out from the epoch, where that is given.
+    #[serde(default)]
     item_ms: f64,
+    epoch_min: Option<f64>,
+    epoch_of: Option<String>,
+    /// How many cards that epoch ran on.
+    cards: Option<u32>,
     gpu: f64,
     smact: f64,
     dram: f64,
+    #[serde(default)]
     pub memory_mib: u64,
+    card_mib: Option<u64>,
+    /// On each further card, if that is less.
+    others_mib: Option<u64>,
     pcie_kb: f64,
     pub parameters: u64,
     /// It has work for as many SMs as a card has: on a larger one it is quicker and keeps no less of it busy.
@@ -37,6 +49,19 @@ pub struct Workload {
     fills: bool,
     /// It serves: an item is a request, and a batch of them costs as much as so many more, whatever is in it.
     pub batch_items: Option<f64>,
+    #[serde(default)]
+    batches: Vec<OfBatch>,
+}
+
+/// The same workload with another batch size.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+struct OfBatch {
+    batch_size: u32,
+    epoch_min: f64,
+    gpu: f64,
+    smact: f64,
+    dram: f64,
+    card_mib: u64,
 }
 
 #[derive(Deserialize)]
@@ -56,12 +81,46 @@ fn data() -> Result<Data, String> {
     toml::from_str(DATA).map_err(|e| format!("`workloads.toml` of the simulation: {e}"))
 }
 
+/// Every entry, with each batch size that it lists.
+fn entries() -> Result<Vec<Workload>, String> {
+    let Data { items, workload } = data()?;
+    let of_each = workload.into_iter().flat_map(Workload::with_batches);
+    of_each.map(|entry| entry.worked_out(&items)).collect()
+}
+
 /// How many items a data set has.
 pub fn items_of(dataset: &str) -> Option<u64> {
     data().ok()?.items.get(dataset).copied()
 }
 
 impl Workload {
+    fn with_batches(mut self) -> Vec<Workload> {
+        let others = std::mem::take(&mut self.batches).into_iter().map(|batch| Workload {
+            batch_size: Some(batch.batch_size),
+            epoch_min: Some(batch.epoch_min),
+            gpu: batch.gpu,
+            smact: batch.smact,
+            dram: batch.dram,
+            card_mib: Some(batch.card_mib),
+            ..self.clone()
+        });
+        let others: Vec<Workload> = others.collect();
+        [self].into_iter().chain(others).collect()
+    }
+
+    /// With the time of an item from that of its epoch, and its own memory from that of its card.
+    fn worked_out(mut self, items: &BTreeMap<String, u64>) -> Result<Workload, String> {
+        if let Some(epoch_min) = self.epoch_min {
+            let of = self.epoch_of.as_ref().or(self.dataset.as_ref());
+            let count = of.and_then(|name| items.get(name)).ok_or_else(|| format!("an epoch of no known items: {self:?}"))?;
+            self.item_ms = epoch_min * 60_000.0 * f64::from(self.cards.unwrap_or(1)) / *count as f64;
+        }
+        if let Some(card_mib) = self.card_mib {
+            self.memory_mib = card_mib - CONTEXT_MIB;
+        }
+        Ok(self)
+    }
+
     /// The entry that fits best: nothing it names differs, and it names most.
     pub fn find(folder: &str, options: &BTreeMap<String, String>) -> Result<Workload, String> {
         let option = |name: &str| options.get(name).map(String::as_str);
@@ -80,7 +139,7 @@ impl Workload {
             fits.then(|| asked.count())
         };
         let mut best: Option<(usize, Workload)> = None;
-        for workload in data()?.workload {
+        for workload in entries()? {
             if let Some(score) = score(&workload)
                 && best.as_ref().is_none_or(|(known, _)| score > *known)
             {
@@ -94,8 +153,18 @@ impl Workload {
     pub fn items(&self, options: &BTreeMap<String, String>) -> u64 {
         let number = |name: &str| options.get(name).and_then(|v| v.parse::<u64>().ok()).filter(|n| *n > 0);
         let asked = ["images", "items", "block_rows", "launches", "rounds"].iter().find_map(|n| number(n));
-        let of_dataset = || options.get("dataset").and_then(|d| items_of(d));
-        asked.or(self.items).or_else(of_dataset).unwrap_or(10_000)
+        let of_epoch = || items_of(self.epoch_of.as_deref()?);
+        let of_dataset = || {
+            let dataset = options.get("dataset")?;
+            let packed = options.get("packing").and_then(|packing| items_of(&format!("{dataset} in {packing}")));
+            packed.or_else(|| items_of(dataset))
+        };
+        asked.or(self.items).or_else(of_dataset).or_else(of_epoch).unwrap_or(10_000)
+    }
+
+    /// MiB of its allocator on the how-manieth of its cards, from 0.
+    pub fn memory_mib_on(&self, nth: usize) -> u64 {
+        self.others_mib.filter(|_| nth > 0).unwrap_or(self.memory_mib)
     }
 
     /// The workload on a card: faster SMs shorten the GPU's share of an item, fewer of them stretch it.
@@ -149,6 +218,40 @@ mod tests {
         assert!((load.u - 0.985).abs() < 1e-9 && (load.a - 0.83).abs() < 1e-3 && (load.m - 0.45).abs() < 1e-3);
     }
 
+    /// Thesis table 6.2 and the times of its scripts on MNIST: the workload, its options and cards, minutes of an epoch, MiB of the card.
+    const TABLE: [(&str, &str, &str, u32, f64, u64); 12] = [
+        ("language", "xlnet-base", "8", 2, 8.949518, 9718),
+        ("language", "bert-base", "32", 1, 14.868351, 20774),
+        ("language", "xlnet-large", "4", 2, 25.313793, 14546),
+        ("language", "bert-large", "8", 1, 44.932988, 13568),
+        ("language", "gpt2-large", "8", 2, 64.962650, 27902),
+        ("vision", "mobilenetv2_100", "64", 1, 35.428402, 7224),
+        ("vision", "resnet50", "128", 1, 35.007046, 15120),
+        ("vision", "efficientnet_b0", "32", 1, 36.210931, 4958),
+        ("vision", "vgg16", "128", 1, 42.418796, 24408),
+        ("vision", "legacy_xception", "128", 1, 44.440120, 22978),
+        ("vision", "inception_v3", "32", 1, 50.103753, 6346),
+        ("mnist", "", "32", 1, 140.0 / 60.0 / 14.0, 1776),
+    ];
+
+    #[test]
+    fn a_whole_epoch_takes_the_minutes_and_the_card_shows_the_memory_that_were_published() {
+        let card = Card::find("a100-40gb").unwrap();
+        for (folder, model, batch, cards, minutes, card_mib) in TABLE {
+            let data = match folder {
+                "vision" => "imagenet",
+                "language" => "wikitext-2",
+                _ => "mnist",
+            };
+            let asked = options(&[("model", model), ("batch_size", batch), ("dataset", data), ("packing", "lines")]);
+            let workload = Workload::find(folder, &asked).unwrap();
+            let items = workload.items(&asked) as f64;
+            let took = items * workload.on(&card).item_s / f64::from(cards) / 60.0;
+            assert!((took / minutes - 1.0).abs() < 1e-4, "{model}: {took} of {minutes} min");
+            assert_eq!(workload.memory_mib_on(0) + CONTEXT_MIB, card_mib, "{model}");
+        }
+    }
+
     #[test]
     fn a_newer_card_is_faster_and_a_smaller_one_slower() {
         let large = Workload::find("vision", &options(&[("model", "resnet152"), ("dataset", "imagenet")])).unwrap();
@@ -163,6 +266,8 @@ mod tests {
     #[test]
     fn every_entry_is_a_share_and_says_why() {
         assert!(DATA.matches("reason = ").count() == data().unwrap().workload.len());
-        assert!(data().unwrap().workload.iter().all(|w| w.smact < w.gpu && w.dram < w.gpu && w.gpu < 1.0));
+        for w in entries().unwrap() {
+            assert!(w.smact < w.gpu && w.dram < w.gpu && w.gpu < 1.0 && w.item_ms > 0.0 && w.memory_mib > 0, "{w:?}");
+        }
     }
 }

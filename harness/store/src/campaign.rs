@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::{DeviceRecord, Expectation, Machine, Origin, Predicted, Reference, Shard, Sharing, Surroundings, WantedWidth};
+use crate::{
+    DeviceRecord, Expectation, Machine, Origin, Predicted, Reference, Shard, Sharing, Surroundings, TraceCell, WantedWidth,
+};
 
 /// One execution of an experiment on one machine: what a report is made from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -170,6 +172,9 @@ pub struct CellRecord {
     /// The failure that is expected of it; absent if none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expectation>,
+    /// Of a cell that is a trace: its members are the tasks then. Absent for a group that starts together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceCell>,
 }
 
 impl Serialize for CellRecord {
@@ -202,6 +207,7 @@ impl CellRecord {
             "degree" => Some(self.degree.into()),
             "baseline" => Some(self.baseline.into()),
             "after_measured" => Some(self.after_measured.as_str().into()),
+            _ if TraceCell::AXES.contains(&name) => self.trace.as_ref()?.axis(name),
             "workload" => {
                 let mut names: Vec<&str> = self.members.iter().map(|m| m.workload.as_str()).collect();
                 names.dedup();
@@ -288,6 +294,9 @@ pub struct PlannedRun {
     pub repetition: u32,
     /// Whether it is the block's opening or closing baseline.
     pub edge: Option<BlockEdge>,
+    /// The GPU that its block is measured on, an index into those of the machine; absent in a campaign on one device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<u32>,
 }
 
 /// The two ends of a block, where whole-GPU baselines detect drift.
@@ -320,7 +329,7 @@ impl PlanRecord {
             });
             self.cells[cell].repetitions += 1;
             let repetition = self.cells[cell].repetitions;
-            self.order.push(PlannedRun { block: last_block + run.block, cell, repetition, edge: run.edge });
+            self.order.push(PlannedRun { block: last_block + run.block, cell, repetition, ..run.clone() });
         }
     }
 
@@ -349,6 +358,7 @@ mod tests {
             slots: None,
             alone_on_slice: Vec::new(),
             expect: None,
+            trace: None,
         }
     }
 
@@ -380,7 +390,7 @@ mod tests {
     }
 
     fn plan(cells: Vec<CellRecord>, order: &[(u32, usize, u32)]) -> PlanRecord {
-        let run = |&(block, cell, repetition)| PlannedRun { block, cell, repetition, edge: None };
+        let run = |&(block, cell, repetition)| PlannedRun { block, cell, repetition, edge: None, card: None };
         PlanRecord {
             seed: 1,
             epochs: 2,

@@ -10,7 +10,8 @@
 //!   comments.jsonl     what people wrote about it, no part of what was measured
 //!   journal.jsonl      what happened, a line each, with the digest of the manifest and of every recorded run
 //!   CELL~HASH-REP/     one run: run.json, epochs.parquet, samples.parquet, events.jsonl, member-N.log;
-//!                      requests.parquet where a member serves
+//!                      requests.parquet where a member serves; of a trace tasks.parquet, attempts.parquet,
+//!                      decisions.parquet, happened.jsonl
 //! ```
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -24,13 +25,16 @@ pub mod diagnostic;
 mod digest;
 mod error;
 mod expectation;
+pub mod fields;
 mod folder;
 mod intact;
 mod journal;
 mod lock;
 mod machine;
+mod measured_at;
 mod merge;
 mod names;
+pub mod nearest;
 mod order;
 mod outcome;
 mod place;
@@ -48,6 +52,8 @@ mod shuffle;
 mod surroundings;
 mod tables;
 pub mod text;
+mod trace;
+pub mod units;
 mod verify;
 mod wanted_width;
 mod xid;
@@ -69,6 +75,7 @@ pub use intact::copies;
 pub use journal::{Journal, JournalEntry};
 pub use lock::CampaignLock;
 pub use machine::{DeviceRecord, GpuRecord, Machine};
+pub use measured_at::{Devices, MeasuredAt};
 pub use merge::{MergeDifference, MergeScope, differences, merge};
 pub use names::last_part;
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
@@ -93,6 +100,10 @@ pub use surroundings::Surroundings;
 pub use tables::{
     EpochRecord, Readings, RequestRecord, Sample, SampleSeries, SampleWriter, read_epochs, read_requests, read_samples,
     read_series, write_epochs, write_requests,
+};
+pub use trace::{
+    AttemptRecord, DecisionRecord, HAPPENED, SeenCard, TaskEnd, TaskRecord, TaskTimes, TraceCard, TraceCell, TraceNumbers,
+    TraceRecord, read_attempts, read_decisions, read_tasks, write_trace,
 };
 pub use verify::{Finding, Level, verify};
 pub use wanted_width::WantedWidth;

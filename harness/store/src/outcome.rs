@@ -132,6 +132,20 @@ pub enum AttestationVerdict {
     Absent,
 }
 
+impl AttestationVerdict {
+    /// As stored, in the order of the variants.
+    const WORDS: [&'static str; 3] = ["attested", "counts_only", "absent"];
+
+    pub fn as_str(self) -> &'static str {
+        Self::WORDS[self as usize]
+    }
+
+    pub fn parse(word: &str) -> Option<AttestationVerdict> {
+        let all = [AttestationVerdict::Attested, AttestationVerdict::CountsOnly, AttestationVerdict::Absent];
+        all.into_iter().find(|verdict| verdict.as_str() == word)
+    }
+}
+
 /// One requested property, read back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {

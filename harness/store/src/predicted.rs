@@ -261,6 +261,7 @@ mod tests {
             slots: None,
             alone_on_slice: Vec::new(),
             expect: None,
+            trace: None,
         }
     }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::place::sync_folder;
 use crate::{
     Attestation, CellRecord, Cooling, DeviceRecord, EpochRecord, Error, Journal, MemberSpec, Outcome, RequestRecord, Result,
-    SampleWriter, Validity, XidError, digest, names, open_regular, place, tables,
+    SampleWriter, TraceRecord, Validity, XidError, digest, names, open_regular, place, tables,
 };
 
 /// One execution of one cell, as stored.
@@ -41,6 +41,9 @@ pub struct RunRecord {
     /// The wait for the GPU to cool down; absent without a thermal gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cooling: Option<Cooling>,
+    /// Of a run of a trace; absent for a group that started together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceRecord>,
     /// The other files of the folder; filled on commit.
     pub files: BTreeMap<String, StoredFile>,
 }

@@ -1,7 +1,7 @@
 //! Consistency checks: a plan whose parts fit together, a run that belongs to its campaign and its folder. Later code may then
 //! use indices, members and names unchecked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Campaign, CellRecord, MemberRecord, Outcome, PlanRecord, RunRecord, Sharing, Thresholds, names};
 
@@ -20,7 +20,23 @@ pub(crate) fn campaign(c: &Campaign) -> Result<(), String> {
         return Err(format!("invalid reference of {:?}", r.cell));
     }
     // What was written before digests were noted may have been trimmed without a new count.
-    plan(&c.plan, c.filing.digests)
+    plan(&c.plan, c.filing.digests)?;
+    cards(c)
+}
+
+/// A block lies on one card, and that is one of its machine's.
+fn cards(c: &Campaign) -> Result<(), String> {
+    let mut of_block = BTreeMap::new();
+    for run in &c.plan.order {
+        let there = c.machine_of(run.block).gpus.len();
+        if let Some(card) = run.card.filter(|card| *card as usize >= there) {
+            return Err(format!("its plan has a run on card {card}, but its machine has {there} cards"));
+        }
+        if *of_block.entry(run.block).or_insert(run.card) != run.card {
+            return Err(format!("its plan has block {} on two cards", run.block));
+        }
+    }
+    Ok(())
 }
 
 fn thresholds(t: &Thresholds) -> Result<(), String> {
@@ -90,15 +106,19 @@ pub(crate) fn run(r: &RunRecord, folder: &str, campaign: &Campaign) -> Result<()
     // A run of a cell that was never planned may lie here: it is not in the plan, and said to be so.
     if let Some(planned) = campaign.plan.cells.iter().find(|c| c.slug == r.cell.slug) {
         let same = |a: &CellRecord, b: &CellRecord| {
-            a.cell == b.cell && a.sharing == b.sharing && a.mode == b.mode && a.members == b.members
+            a.cell == b.cell && a.sharing == b.sharing && a.mode == b.mode && a.members == b.members && a.trace == b.trace
         };
         if !same(planned, &r.cell) {
             return Err(format!("its cell {:?} differs from the planned one of that name", r.cell.cell));
         }
     }
     cell(&r.cell)?;
+    if r.trace.is_some() != r.cell.trace.is_some() && r.outcome == Outcome::Completed {
+        return Err("it has tasks where its cell has none, or none where it has".into());
+    }
+    // The members of a run of a trace are its attempts.
     let (told, members) = (r.members.len(), r.cell.members.len());
-    if told != members && !(told == 0 && r.outcome != Outcome::Completed) {
+    if r.trace.is_none() && told != members && !(told == 0 && r.outcome != Outcome::Completed) {
         return Err(format!("it has {told} members, but its cell has {members}"));
     }
     Ok(())

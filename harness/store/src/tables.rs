@@ -131,9 +131,14 @@ pub fn write_epochs(path: &Path, epochs: &[EpochRecord]) -> Result<()> {
         Arc::new(end.finish()),
         Arc::new(loss.finish()),
     ];
+    write_table(path, epoch_schema(), columns)
+}
+
+/// Write a table of one batch.
+pub(crate) fn write_table(path: &Path, schema: Arc<Schema>, columns: Vec<ArrayRef>) -> Result<()> {
     let err = table_error(path);
-    let batch = RecordBatch::try_new(epoch_schema(), columns).map_err(|e| err(e.into()))?;
-    let mut writer = writer(path, epoch_schema())?;
+    let batch = RecordBatch::try_new(schema.clone(), columns).map_err(|e| err(e.into()))?;
+    let mut writer = writer(path, schema)?;
     writer.write(&batch).map_err(&err)?;
     writer.close().map_err(&err)?;
     Ok(())
@@ -176,12 +181,7 @@ pub fn write_requests(path: &Path, requests: &[RequestRecord]) -> Result<()> {
     }
     let columns: Vec<ArrayRef> =
         vec![Arc::new(member.finish()), Arc::new(arrival.finish()), Arc::new(start.finish()), Arc::new(end.finish())];
-    let err = table_error(path);
-    let batch = RecordBatch::try_new(request_schema(), columns).map_err(|e| err(e.into()))?;
-    let mut writer = writer(path, request_schema())?;
-    writer.write(&batch).map_err(&err)?;
-    writer.close().map_err(&err)?;
-    Ok(())
+    write_table(path, request_schema(), columns)
 }
 
 /// Read `requests.parquet`.
@@ -213,7 +213,7 @@ pub fn read_samples(path: &Path, keep: impl Fn(&str, &str, &str) -> bool) -> Res
 }
 
 /// A damaged table is an error, even if the library that reads it panics.
-fn whole<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn whole<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
     caught(read).unwrap_or_else(|why| Err(Error::corrupt(path, why)))
 }
 
@@ -291,7 +291,7 @@ fn each_sample(path: &Path, mut take: impl FnMut(SampleRow)) -> Result<()> {
     Ok(())
 }
 
-fn batches(path: &Path, schema: &Schema) -> Result<Vec<RecordBatch>> {
+pub(crate) fn batches(path: &Path, schema: &Schema) -> Result<Vec<RecordBatch>> {
     let file = open_regular(path)?.into_file();
     let err = table_error(path);
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(&err)?;

@@ -174,3 +174,41 @@ fn campaigns_that_begin_at_once_with_one_id_are_two() {
     assert_eq!(store.runs().campaigns().unwrap().0.len(), 2);
     assert!(CampaignFolder::open(a.path()).unwrap().expect_unchanged().is_ok());
 }
+
+#[test]
+fn a_campaign_on_two_cards_says_which_block_was_on_which_and_so_does_what_it_is_merged_into() {
+    let store = Store::new();
+    let on_two = |id: &str, created: &str| {
+        let campaign = store.complete(id, created);
+        edit(&campaign.path().join("campaign.json"), |c| {
+            c["filing"] = serde_json::json!({});
+            c["machine"]["gpus"] = serde_json::json!([gpu(0), gpu(1)]);
+            for run in c["plan"]["order"].as_array_mut().unwrap() {
+                run["card"] = (run["block"].as_u64().unwrap() % 2).into();
+            }
+        });
+        std::fs::remove_file(campaign.path().join("journal.jsonl")).unwrap();
+        CampaignFolder::open(campaign.path()).unwrap()
+    };
+    let a = on_two("20261120-1842-7f3a", "2026-11-20T18:42:09Z");
+    let of = |c: &Campaign, block: u32| c.card_of(block).map(|gpu| gpu.index);
+    assert_eq!([1, 2, 3].map(|block| of(a.manifest(), block)), [Some(1), Some(0), Some(1)]);
+    let devices = a.manifest().devices();
+    assert_eq!(devices.all().iter().map(|d| d.label.as_str()).collect::<Vec<_>>(), ["GPU 0", "GPU 1"]);
+    assert_eq!([1, 2, 3].map(|block| devices.of(block)), [1, 0, 1]);
+
+    let b = on_two("20261120-1900-11aa", "2026-11-20T19:00:00Z");
+    let merged = merge(&store.runs(), &[a, b], &[]).unwrap();
+    let devices = merged.manifest().devices();
+    assert_eq!((devices.all().len(), devices.are_several()), (4, true));
+    assert_eq!([1, 2, 4, 5].map(|block| devices.of(block)), [1, 0, 3, 2]);
+    assert!(devices.all()[3].label.starts_with("GPU 1 of 11aa: "), "{}", devices.all()[3].label);
+    let plain = store.complete("20261120-1930-22bb", "2026-11-20T19:30:00Z");
+    assert!(!plain.manifest().devices().are_several() && plain.manifest().card_of(1).is_none());
+}
+
+fn gpu(index: u32) -> serde_json::Value {
+    serde_json::json!({"index": index, "uuid": format!("GPU-{index}"), "pci": "", "name": "A100", "architecture": null, "sms": null,
+        "memory_bytes": null, "vbios": null, "ecc": null, "persistence": null, "compute_mode": null, "power_limit_w": null,
+        "power_limit_default_w": null, "max_sm_clock_mhz": null, "partition": null})
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use collo_measure::mig::Cards;
-use collo_measure::sampler::{Board, BoardInstance, Rates, Sampling, Source, SourceChoice};
+use collo_measure::sampler::{Board, BoardInstance, Rates, Sampling, Sites, Source, SourceChoice};
 use collo_measure::{DeviceFacts, Driver, Project, machine, repartition};
 use collo_store::{Campaign, PlanRecord, Runs, SCHEMA, SamplingQuality, Thresholds, read_samples, utc_now};
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,8 @@ pub fn inside(job: &Task) -> Result<SampledGpus> {
     let campaign = Runs::at(job.folder.join("runs")).create(campaign(&checkout, &facts))?;
     let draft = campaign.begin("run")?;
     let rates = Rates { fast_hz: 10.0, slow_hz: 1.0, pss_every: Duration::from_secs(3600) };
-    let sampling = Sampling::start(&[std::process::id()], Some(rates), draft.samples()?, &boards)?;
+    let sites = Sites { boards: &boards, ..Sites::default() };
+    let sampling = Sampling::start(&[std::process::id()], Some(rates), draft.samples()?, sites)?;
     std::thread::sleep(Duration::from_secs(job.amount as u64));
     let lost = sampling.lost();
     let quality = sampling.stop()?;

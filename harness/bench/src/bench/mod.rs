@@ -1,5 +1,6 @@
 //! The benchmarks, one file each.
 
+mod decide;
 pub mod gpu_sampler;
 mod orchestration;
 mod overhead;
@@ -25,8 +26,9 @@ pub struct Bench {
 }
 
 /// In the order of execution: the longest ones last.
-pub static BENCHES: [Bench; 10] = [
+pub static BENCHES: [Bench; 11] = [
     Bench { name: "plan", about: "a plan of 10⁴ cells, and the help", run: plan::run },
+    Bench { name: "decide", about: "a decision about a task, on 4 to 1000 cards", run: decide::run },
     Bench { name: "overhead", about: "the fixed cost of a run", run: overhead::run },
     Bench { name: "skew", about: "how far apart members start", run: skew::run },
     Bench { name: "sampler", about: "the cost of sampling, and how punctual it is", run: sampler::run },

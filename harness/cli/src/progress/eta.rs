@@ -5,57 +5,64 @@ use std::time::{Duration, Instant};
 
 use collo_store::PlannedRun;
 
+/// The card of a run, absent on one device.
+type Card = Option<u32>;
+
 /// Records the durations of runs.
 #[derive(Default)]
 pub struct Eta {
     /// One run of each cell.
     forecast_s: Vec<Option<f64>>,
     cooldown_s: f64,
-    left: Vec<usize>,
+    /// By card, which are measured at the same time.
+    left: BTreeMap<Card, Vec<usize>>,
     took: BTreeMap<usize, Vec<f64>>,
-    current: Option<(usize, Instant)>,
+    current: BTreeMap<Card, (usize, Instant)>,
 }
 
 impl Eta {
     /// At the start, with these runs to do.
     pub fn new(forecast_s: &[Option<f64>], cooldown: Duration, todo: &[PlannedRun]) -> Self {
-        let left = todo.iter().map(|p| p.cell).collect();
+        let mut left: BTreeMap<Card, Vec<usize>> = BTreeMap::new();
+        todo.iter().for_each(|p| left.entry(p.card).or_default().push(p.cell));
         Eta { forecast_s: forecast_s.to_vec(), cooldown_s: cooldown.as_secs_f64(), left, ..Eta::default() }
     }
 
-    /// A run of this cell begins.
-    pub fn begins(&mut self, cell: usize) {
-        self.current = Some((cell, Instant::now()));
+    /// A run begins.
+    pub fn begins(&mut self, planned: &PlannedRun) {
+        self.current.insert(planned.card, (planned.cell, Instant::now()));
     }
 
     /// It has ended; returns the seconds that it took.
-    pub fn ends(&mut self) -> f64 {
-        let Some((cell, begun)) = self.current.take() else { return 0.0 };
+    pub fn ends(&mut self, planned: &PlannedRun) -> f64 {
+        let Some((cell, begun)) = self.current.remove(&planned.card) else { return 0.0 };
         let seconds = begun.elapsed().as_secs_f64();
         self.took.entry(cell).or_default().push(seconds);
-        if let Some(at) = self.left.iter().position(|&c| c == cell) {
-            self.left.remove(at);
+        let left = self.left.entry(planned.card).or_default();
+        if let Some(at) = left.iter().position(|&c| c == cell) {
+            left.remove(at);
         }
         seconds
     }
 
-    /// A run of this cell is to be measured once more.
-    pub fn again(&mut self, cell: usize) {
-        self.left.push(cell);
+    /// A run is to be measured once more.
+    pub fn again(&mut self, planned: &PlannedRun) {
+        self.left.entry(planned.card).or_default().push(planned.cell);
     }
 
-    /// Seconds since the current run began.
-    pub fn current_s(&self) -> f64 {
-        self.current.map_or(0.0, |(_, begun)| begun.elapsed().as_secs_f64())
+    /// Seconds since the current run of a card began.
+    pub fn current_s(&self, card: Card) -> f64 {
+        self.current.get(&card).map_or(0.0, |(_, begun)| begun.elapsed().as_secs_f64())
     }
 
-    /// Estimated seconds left; `None` if unknown.
+    /// Estimated seconds left, of the card that takes longest; `None` if unknown.
     pub fn left_s(&self) -> Option<f64> {
-        let mut sum = 0.0;
-        for &cell in &self.left {
-            sum += self.one(cell)? + self.cooldown_s;
-        }
-        Some((sum - self.current_s() - if self.left.is_empty() { 0.0 } else { self.cooldown_s }).max(0.0))
+        let on = |(card, left): (&Card, &Vec<usize>)| {
+            let sum: Option<f64> = left.iter().map(|&cell| Some(self.one(cell)? + self.cooldown_s)).sum();
+            let last = if left.is_empty() { 0.0 } else { self.cooldown_s };
+            Some((sum? - self.current_s(*card) - last).max(0.0))
+        };
+        self.left.iter().map(on).collect::<Option<Vec<f64>>>().map(|each| each.into_iter().fold(0.0, f64::max))
     }
 
     fn one(&self, cell: usize) -> Option<f64> {
@@ -87,7 +94,7 @@ mod tests {
     #[test]
     fn a_finished_sibling_is_believed_more_than_the_forecast() {
         let mut e = eta();
-        e.left = vec![0, 0, 1];
+        e.left = [(None, vec![0, 0, 1])].into();
         assert_eq!(e.left_s(), Some(42.0));
         e.took.insert(0, vec![30.0]);
         // Three times slower than forecast, so the cell that has not run yet will be, too.
@@ -95,9 +102,20 @@ mod tests {
     }
 
     #[test]
+    fn cards_are_measured_at_the_same_time_and_the_longest_decides() {
+        let mut e = eta();
+        e.left = [(Some(0), vec![0, 1]), (Some(1), vec![0])].into();
+        assert_eq!(e.left_s(), Some(31.0));
+        let ended = PlannedRun { block: 1, cell: 1, repetition: 1, edge: None, card: Some(0) };
+        e.begins(&ended);
+        e.ends(&ended);
+        assert_eq!(e.left[&Some(0)], [0]);
+    }
+
+    #[test]
     fn without_forecast_or_sibling_nobody_can_tell() {
         let mut e = eta();
-        e.left = vec![2];
+        e.left = [(None, vec![2])].into();
         assert_eq!(e.left_s(), None);
         e.took.insert(2, vec![5.0]);
         assert_eq!(e.left_s(), Some(5.0));

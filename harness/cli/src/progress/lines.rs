@@ -1,6 +1,7 @@
 //! The plain display: every line is complete in itself, with its UTC time, its run and its cell; one per change, one `alive` a
 //! minute.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use collo_measure::Event;
@@ -29,7 +30,8 @@ pub struct Lines {
     campaign: Option<CampaignFolder>,
     done: usize,
     total: usize,
-    run: Option<RunLine>,
+    /// By card.
+    runs: BTreeMap<Option<u32>, RunLine>,
 }
 
 struct RunLine {
@@ -45,15 +47,14 @@ impl Lines {
     fn begins(&mut self, planned: &PlannedRun) {
         let Some(campaign) = &self.campaign else { return };
         let plan = &campaign.manifest().plan;
-        let cell = &plan.cells[planned.cell];
-        self.eta.begins(planned.cell);
-        let name = format!("{} {}/{}", cell.cell, planned.repetition, cell.repetitions);
-        self.run = Some(RunLine { name, goal: MeasuringGoal::of(plan), went: false, alive: Instant::now() });
+        self.eta.begins(planned);
+        let name = words::planned(campaign.manifest(), planned);
+        self.runs.insert(planned.card, RunLine { name, goal: MeasuringGoal::of(plan), went: false, alive: Instant::now() });
     }
 
-    fn stands(&mut self, view: &View) {
+    fn stands(&mut self, planned: &PlannedRun, view: &View) {
         let left = self.left();
-        let Some(run) = &mut self.run else { return };
+        let Some(run) = self.runs.get_mut(&planned.card) else { return };
         let place = format!("{}/{} {}", self.done, self.total, run.name);
         if !run.went
             && let (Some(ready_s), Some(skew_ns)) = (view.ready_after_s, view.skew_ns)
@@ -117,13 +118,13 @@ impl Display for Lines {
                 line(format!("{} {} on {}: {cells}, {runs}{about}", m.experiment, m.id, m.device.name_said()));
             }
             Event::Begins { planned } => self.begins(planned),
-            Event::Stands(view) => self.stands(&view),
-            Event::Ends { run, .. } => {
-                let seconds = self.eta.ends();
+            Event::Stands { planned, view } => self.stands(planned, &view),
+            Event::Ends { planned, run } => {
+                let seconds = self.eta.ends(planned);
                 self.done += usize::from(run.record.outcome != Outcome::Interrupted);
-                self.run = None;
+                let name = self.runs.remove(&planned.card).map_or_else(|| words::name(run), |line| line.name);
                 let done = if run.record.outcome == Outcome::Completed { "completed, " } else { "" };
-                let place = format!("{}/{} {}", self.done, self.total, words::name(run));
+                let place = format!("{}/{} {name}", self.done, self.total);
                 line(format!("{place}: {done}{}, {seconds:.1} s", words::outcome(run)));
                 for trace in words::trace(run) {
                     output::note(trace);
@@ -131,10 +132,12 @@ impl Display for Lines {
             }
             Event::Retries { planned, .. } => {
                 self.done -= 1;
-                self.eta.again(planned.cell);
+                self.eta.again(planned);
                 tell(&event);
             }
-            Event::Stopping { now } => line(super::stopping(self.run.as_ref().map(|r| &*r.name), now)),
+            Event::Stopping { now } => {
+                line(super::stopping(&self.runs.values().map(|run| &*run.name).collect::<Vec<_>>(), now));
+            }
             Event::NotContinued { .. }
             | Event::FindsIdle { .. }
             | Event::Cools { .. }

@@ -1,11 +1,12 @@
 //! The terminal display: finished runs scroll away above; the campaign's bar, the current run and its members are redrawn.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use collo_measure::Event;
-use collo_measure::observe::{MemberView, Phase, View};
+use collo_measure::observe::{ManagedView, MemberView, Phase, View};
 use collo_measure::sampler::LatestValues;
-use collo_measure::units::{about, clock};
+use collo_measure::units::{about, clock, gib};
 use collo_store::text;
 use collo_store::{CampaignFolder, CellRecord, DeviceRecord, Outcome, PlannedRun};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -32,11 +33,20 @@ pub struct Live {
     /// The current run, the head of its table, and one line per member.
     rows: Vec<ProgressBar>,
     campaign: Option<CampaignFolder>,
-    cell: Option<(CellRecord, PlannedRun)>,
+    /// By card.
+    running: BTreeMap<Option<u32>, Running>,
     begun: Instant,
     done: usize,
     total: usize,
     stopping: bool,
+}
+
+/// The run of one card.
+struct Running {
+    name: String,
+    cell: CellRecord,
+    planned: PlannedRun,
+    view: Option<View>,
 }
 
 impl Live {
@@ -51,7 +61,7 @@ impl Live {
             bar,
             rows: Vec::new(),
             campaign: None,
-            cell: None,
+            running: BTreeMap::new(),
             begun: Instant::now(),
             done: 0,
             total: 0,
@@ -88,8 +98,31 @@ impl Live {
         self.rows[index].set_message(cut(text));
     }
 
-    fn stands(&mut self, view: &View) {
-        let Some((cell, planned)) = self.cell.clone() else { return };
+    fn stands(&mut self, planned: &PlannedRun, view: View) {
+        if let Some(running) = self.running.get_mut(&planned.card) {
+            running.view = Some(view);
+            self.draw();
+        }
+    }
+
+    /// The rows of every card's run.
+    fn draw(&mut self) {
+        let room = room(self.running.len());
+        let lines: Vec<String> = self.running.values().flat_map(|running| self.run_lines(running, room)).collect();
+        self.rows.split_off(lines.len().min(self.rows.len())).into_iter().for_each(|row| self.remove(row));
+        for (index, line) in lines.into_iter().enumerate() {
+            self.row(index, line);
+        }
+        self.campaign_line();
+    }
+
+    /// One run in so many lines: the run, its card, its members.
+    fn run_lines(&self, running: &Running, room: usize) -> Vec<String> {
+        let (Some(campaign), Some(view)) = (&self.campaign, &running.view) else { return Vec::new() };
+        let (cell, device) = (&running.cell, &campaign.manifest().device);
+        if let Some(managed) = &view.managed {
+            return managed_lines(&running.name, managed, room);
+        }
         let skew = view.skew_ns.map(|ns| format!(" · skew {:.1} ms", ns as f64 / 1e6)).unwrap_or_default();
         let attested = match view.attested {
             Some(true) => format!(" · attested {0}/{0}", cell.degree),
@@ -98,38 +131,48 @@ impl Live {
         };
         let phase = view.members.iter().map(|m| m.phase).min().map_or("", long_word);
         let state = format!("{phase}{attested}{skew}");
-        let name = format!("{} {}/{}", cell.cell, planned.repetition, cell.repetitions);
-        let took = clock(self.eta.current_s());
-        self.row(0, run_line('▸', &name, &state, &took, screen_width()));
-        let device = self.campaign.as_ref().map(|c| c.manifest().device.clone());
-        let on_card = device.as_ref().is_some_and(|d| d.kind == "gpu");
-        let mut at = 1;
-        if let (Some(device), true) = (&device, on_card) {
-            self.row(at, card_line(device, view.card));
-            at += 1;
+        let took = clock(self.eta.current_s(running.planned.card));
+        let mut lines = vec![run_line('▸', &running.name, &state, &took, screen_width())];
+        let on_card = device.kind == "gpu";
+        if on_card {
+            lines.push(card_line(device, view.card));
         }
         let wide = cell.members.iter().map(|m| m.workload.len()).max().unwrap_or(0).max("workload".len());
         let on_gpu = if on_card { "  gpu memory" } else { "" };
-        self.row(at, format!("    member  {:<wide$}  phase    epoch  s/epoch    cpu      memory{on_gpu}  loss", "workload"));
-        at += 1;
-        let goal = self.campaign.as_ref().map(|c| MeasuringGoal::of(&c.manifest().plan)).unwrap_or_default();
-        let (shown, more) = fitting(&view.members);
-        for (line, &member) in shown.iter().enumerate() {
-            let text = member_line(member, &cell.members[member].workload, &view.members[member], goal, (wide, on_card));
-            self.row(at + line, text);
+        let goal = MeasuringGoal::of(&campaign.manifest().plan);
+        if let Some((shown, more)) = fitting(&view.members, room.saturating_sub(lines.len() + 1), self.running.len() == 1) {
+            lines.push(format!("    member  {:<wide$}  phase    epoch  s/epoch    cpu      memory{on_gpu}  loss", "workload"));
+            let line = |m: &usize| member_line(*m, &cell.members[*m].workload, &view.members[*m], goal, (wide, on_card));
+            lines.extend(shown.iter().map(line));
+            lines.extend(more);
         }
-        if let Some(more) = more {
-            self.row(at + shown.len(), more);
-        }
-        self.campaign_line();
+        lines
     }
 
     fn clear_rows(&mut self) {
-        for row in self.rows.drain(..) {
-            row.finish_and_clear();
-            self.screen.remove(&row);
-        }
+        std::mem::take(&mut self.rows).into_iter().for_each(|row| self.remove(row));
     }
+
+    fn remove(&self, row: ProgressBar) {
+        row.finish_and_clear();
+        self.screen.remove(&row);
+    }
+}
+
+/// A trace: how its tasks stand, and a line for each card that there is room for.
+fn managed_lines(name: &str, managed: &ManagedView, room: usize) -> Vec<String> {
+    let ManagedView { tasks, arrived, waiting, running, done, failed, elapsed_s, cards } = managed;
+    let failed = if *failed > 0 { format!(", {failed} failed") } else { String::new() };
+    let state = format!("{done} of {tasks} done{failed}, {running} running, {waiting} waiting, {} to come", tasks - arrived);
+    let mut lines = vec![run_line('▸', name, &state, &clock(*elapsed_s), screen_width())];
+    lines.push("    card  residents  busy  free memory".into());
+    let card = |(number, (residents, busy, free)): (usize, &(usize, Option<f64>, Option<u64>))| {
+        let busy = busy.map_or("–".into(), |busy| format!("{:.0} %", busy * 100.0));
+        let free = free.map_or("–".into(), gib);
+        format!("    {number:>4}  {residents:>9}  {busy:>4}  {free:>11}")
+    };
+    lines.extend(cards.iter().enumerate().map(card).take(room.saturating_sub(2)));
+    lines
 }
 
 /// The state of the campaign: beside its bar, in as many words as there is room for.
@@ -208,12 +251,21 @@ fn long_word(phase: Phase) -> &'static str {
     }
 }
 
-/// The members that fit the height: all, or the slowest, with a line about the rest.
-fn fitting(members: &[MemberView]) -> (Vec<usize>, Option<String>) {
+/// Lines for each of so many runs, beside the campaign's own.
+fn room(runs: usize) -> usize {
     let height = terminal_size::terminal_size_of(std::io::stderr()).map_or(24, |(_, h)| usize::from(h.0));
-    let room = height.saturating_sub(7).max(2);
+    height.saturating_sub(4) / runs.max(1)
+}
+
+/// The members that fit into so many lines: all, or the slowest, with a line about the rest. None where there is no room, unless they
+/// are the only ones.
+fn fitting(members: &[MemberView], room: usize, only: bool) -> Option<(Vec<usize>, Option<String>)> {
+    if room < 2 && !only && room < members.len() {
+        return None;
+    }
+    let room = room.max(2);
     if members.len() <= room {
-        return ((0..members.len()).collect(), None);
+        return Some(((0..members.len()).collect(), None));
     }
     let mut order: Vec<usize> = (0..members.len()).collect();
     let slowness = |&m: &usize| (members[m].measured, -members[m].last_epoch_s.unwrap_or(0.0));
@@ -225,7 +277,7 @@ fn fitting(members: &[MemberView]) -> (Vec<usize>, Option<String>) {
     let low = times.iter().copied().reduce(f64::min);
     let high = times.iter().copied().reduce(f64::max);
     let span = low.zip(high).map(|(l, h)| format!(", {l:.2}–{h:.2} s per epoch")).unwrap_or_default();
-    (order, Some(format!("    … {} more{span}", rest.len())))
+    Some((order, Some(format!("    … {} more{span}", rest.len()))))
 }
 
 /// `GPU   SMACT 93 %   318 W   7.9 of 40.0 GiB   58 °C   1410 MHz   simulated`; unknown values are `–`.
@@ -294,18 +346,20 @@ impl Display for Live {
                 self.campaign_line();
             }
             Event::Begins { planned } => {
-                self.eta.begins(planned.cell);
-                let cell = self.campaign.as_ref().and_then(|c| c.manifest().plan.cells.get(planned.cell)).cloned();
-                self.cell = cell.map(|cell| (cell, planned.clone()));
+                self.eta.begins(planned);
+                if let Some(m) = self.campaign.as_ref().map(CampaignFolder::manifest) {
+                    let (name, cell) = (words::planned(m, planned), m.plan.cells[planned.cell].clone());
+                    self.running.insert(planned.card, Running { name, cell, planned: planned.clone(), view: None });
+                }
             }
-            Event::Stands(view) => self.stands(&view),
-            Event::Ends { run, .. } => {
-                let seconds = self.eta.ends();
+            Event::Stands { planned, view } => self.stands(planned, view),
+            Event::Ends { planned, run } => {
+                let seconds = self.eta.ends(planned);
                 self.done += usize::from(run.record.outcome != Outcome::Interrupted);
-                self.cell = None;
-                self.clear_rows();
+                let name = self.running.remove(&planned.card).map_or_else(|| words::name(run), |running| running.name);
+                self.draw();
                 let mark = words::mark(&run.record.outcome);
-                let (name, end) = (words::name(run), words::outcome(run));
+                let end = words::outcome(run);
                 let took = clock(seconds);
                 self.say(&run_line(mark, &name, &end, &took, screen_width()));
                 for line in words::trace(run) {
@@ -315,12 +369,12 @@ impl Display for Live {
             }
             Event::Retries { planned, .. } => {
                 self.done -= 1;
-                self.eta.again(planned.cell);
+                self.eta.again(planned);
                 self.tell(&event);
             }
             Event::Stopping { now } => {
-                let name = self.cell.as_ref().map(|(c, p)| format!("{} {}/{}", c.cell, p.repetition, c.repetitions));
-                self.say(&super::stopping(name.as_deref(), now));
+                let names: Vec<&str> = self.running.values().map(|running| &*running.name).collect();
+                self.say(&super::stopping(&names, now));
                 self.stopping = true;
                 self.campaign_line();
             }
@@ -347,6 +401,18 @@ impl Display for Live {
 mod tests {
     use super::*;
     use collo_measure::observe::ServingStats;
+
+    #[test]
+    fn a_trace_shows_its_tasks_and_its_cards() {
+        let cards = vec![(2, Some(0.83), Some(12_884_901_888)), (0, None, None)];
+        let managed = ManagedView { tasks: 12, arrived: 7, waiting: 1, running: 2, done: 3, failed: 1, elapsed_s: 75.0, cards };
+        let lines = managed_lines("tiny-12/1 rr naive ×2 1/1", &managed, 9).join("\n");
+        assert!(lines.contains("3 of 12 done, 1 failed, 2 running, 1 waiting, 5 to come"), "{lines}");
+        assert!(
+            lines.contains("       0          2  83 %     12.0 GiB") && lines.contains("       1          0     –            –"),
+            "{lines}"
+        );
+    }
 
     #[test]
     fn every_template_of_this_display_is_valid() {
@@ -423,8 +489,10 @@ mod tests {
     #[test]
     fn when_members_do_not_fit_the_slowest_stay() {
         let members: Vec<MemberView> = (0..40).map(|i| member(f64::from(i))).collect();
-        let (shown, more) = fitting(&members);
+        let (shown, more) = fitting(&members, 10, true).unwrap();
         assert!(shown.contains(&39) && !shown.contains(&0));
         assert!(more.unwrap().contains("more, 0.00–"));
+        assert_eq!(fitting(&members, 1, false), None, "the runs of eight cards leave no room for their members");
+        assert_eq!(fitting(&members[..1], 1, false), Some((vec![0], None)));
     }
 }

@@ -24,7 +24,7 @@ pub trait Display {
 }
 
 /// The display suited to stderr.
-pub fn display(quiet: bool) -> Box<dyn Display> {
+pub fn display(quiet: bool) -> Box<dyn Display + Send> {
     let dumb = std::env::var_os("TERM").is_none_or(|t| t == "dumb");
     if quiet {
         Box::new(lines::Silent)
@@ -72,13 +72,13 @@ fn notice(event: &Event<'_>) -> Vec<Line> {
                 Line::of(Label::Hint, "the two campaigns disturb each other; run one after the other"),
             ]
         }
-        Event::FindsIdle { now_c, at_most } => {
-            let most = about(at_most.as_secs_f64());
-            plain(format!("cooling the GPU is at {now_c} °C; its idle temperature is awaited, for {most} at most"))
+        Event::FindsIdle { card, now_c, at_most } => {
+            let (card, most) = (card.unwrap_or("the GPU"), about(at_most.as_secs_f64()));
+            plain(format!("cooling {card} is at {now_c} °C; its idle temperature is awaited, for {most} at most"))
         }
-        Event::Cools { from_c, limit_c, at_most } => {
-            let most = about(at_most.as_secs_f64());
-            plain(format!("cooling the GPU is at {from_c} °C; the next run begins at {limit_c} °C, or after {most}"))
+        Event::Cools { card, from_c, limit_c, at_most } => {
+            let (card, most) = (card.unwrap_or("the GPU"), about(at_most.as_secs_f64()));
+            plain(format!("cooling {card} is at {from_c} °C; the next run begins at {limit_c} °C, or after {most}"))
         }
         Event::Restored { label, restored: done } => plain(restored(label, done)),
         Event::NotRestored { label, reason } => {
@@ -140,11 +140,13 @@ pub fn put_back(restored: &Restored) -> String {
     if parts.is_empty() { "nothing had to be done".into() } else { parts.join(", ") }
 }
 
-/// The immediate reply to a Ctrl-C.
-fn stopping(run: Option<&str>, now: bool) -> String {
-    match run {
+/// The immediate reply to a Ctrl-C, with the runs of all cards.
+fn stopping(runs: &[&str], now: bool) -> String {
+    match runs {
+        [_, _, ..] if now => "killing the runs".into(),
         _ if now => "killing the run".into(),
-        Some(run) => format!("stopping: `{run}` is asked to stop and recorded; Ctrl-C again kills it at once"),
-        None => "stopping".into(),
+        [run] => format!("stopping: `{run}` is asked to stop and recorded; Ctrl-C again kills it at once"),
+        [] => "stopping".into(),
+        runs => format!("stopping: {} runs are asked to stop and recorded; Ctrl-C again kills them at once", runs.len()),
     }
 }

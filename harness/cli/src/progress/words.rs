@@ -2,7 +2,7 @@
 
 use collo_measure::observe::{MemberView, ServingStats};
 use collo_measure::units::gib;
-use collo_store::{EpochRecord, Outcome, PlanRecord, RequestRecord, StoredRun};
+use collo_store::{Campaign, EpochRecord, Outcome, PlanRecord, PlannedRun, RequestRecord, StoredRun};
 
 use collo_measure::shown;
 
@@ -10,6 +10,13 @@ use collo_measure::shown;
 pub fn name(run: &StoredRun) -> String {
     let r = &run.record;
     format!("{} {}/{}", r.cell.cell, r.repetition, r.cell.repetitions)
+}
+
+/// A planned run, with its card in a campaign on several: `GPU 1 tiny×2 naive b32 2/3`.
+pub fn planned(campaign: &Campaign, planned: &PlannedRun) -> String {
+    let cell = &campaign.plan.cells[planned.cell];
+    let card = campaign.card_of(planned.block).map(|gpu| format!("GPU {} ", gpu.index)).unwrap_or_default();
+    format!("{card}{} {}/{}", cell.cell, planned.repetition, cell.repetitions)
 }
 
 /// The mark of an outcome: done, a result, or failed.

@@ -1,4 +1,4 @@
-//! `collo init`: writes the experiments, workloads and MIG profiles embedded in this binary, so that an installed collo works
+//! `collo init`: writes the experiments, traces, workloads and MIG profiles embedded in this binary, so that an installed collo works
 //! outside a checkout.
 
 use std::path::Path;
@@ -86,6 +86,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         assert!(CARRIED.iter().any(|(name, _)| *name == "experiments/quickstart.toml"));
         assert!(CARRIED.iter().any(|(name, _)| *name == "workloads/collo.py"));
+        assert!(CARRIED.iter().any(|(name, _)| *name == "traces/philly-90.toml"));
         assert!(CARRIED.iter().any(|(name, _)| *name == "mig-profiles/a100-40gb.toml"));
         for (name, content) in CARRIED {
             assert_eq!(fs::read(root.join(name)).unwrap(), *content, "{name}");

@@ -64,7 +64,7 @@ fn one(context: &Context<'_>, a: &args::Plan, project: &Project, experiment: Exp
             ));
         }
         if a.order {
-            output::result(plan_text::order(plan, output::width()).trim_end());
+            output::result(plan_text::order(plan, session.facts(), output::width()).trim_end());
         }
         if a.commands {
             output::result(commands_text::text(&session.steps()?).trim_end());

@@ -29,7 +29,7 @@ pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
     let driver = driver(context, "restore")?;
     let wanted = match a.gpu.as_deref().map(GpuChoice::parse) {
         Some(GpuChoice::Named(names)) => Some(GpuChoice::Named(names).of(&driver)?),
-        Some(GpuChoice::Auto) | None => None,
+        Some(GpuChoice::Auto | GpuChoice::Several(_)) | None => None,
     };
     let is_meant = |journal: &&Journal| match &wanted {
         None => true,

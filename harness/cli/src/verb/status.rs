@@ -1,11 +1,14 @@
 //! `collo status`: what is running, what is unfinished, and whether each GPU is as it was found.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
 use collo_measure::lease::{self, Journal, Unread};
 use collo_measure::{Partition, repartition};
-use collo_store::{Diagnostics, JournalEntry};
+use collo_store::{CampaignFolder, Diagnostics, JournalEntry, PlannedRun};
 use serde_json::{Value, json};
 
 use super::{Context, Ended};
+use crate::progress::words;
 use crate::{args, exit, output};
 
 pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
@@ -26,22 +29,15 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
     let m = campaign.manifest();
     let state = campaign.progress()?;
     let running = campaign.running();
-    let now = campaign.history()?.into_iter().rev().find_map(|entry| match entry {
-        JournalEntry::Began { folder, at_utc } => Some((folder, at_utc)),
-        _ => None,
-    });
+    let now = going_on(&campaign)?;
     let staged = Staged::all();
     let left = staged.is_left();
     let unfinished = running.is_none() && !state.is_complete();
-    let planned = now.as_ref().and_then(|(folder, _)| m.plan.order.iter().find(|p| m.plan.folder(p) == *folder));
-    let cell = planned.map(|p| {
-        let cell = &m.plan.cells[p.cell];
-        format!("{} {}/{}", cell.cell, p.repetition, cell.repetitions)
-    });
+    let names: Vec<&str> = now.iter().map(|(name, _)| name.as_str()).collect();
     if context.arguments.json {
         output::json(&json!({"schema": 1, "campaign": m.id, "experiment": m.experiment, "planned": m.plan.order.len(),
             "stored": state.stored, "failed": state.failed, "process": running.as_ref().map(|r| r.0),
-            "since": running.as_ref().map(|r| &r.1), "now": if running.is_some() { cell } else { None },
+            "since": running.as_ref().map(|r| &r.1), "now": running.as_ref().and(names.first()), "runs": if running.is_some() { names } else { Vec::new() },
             "gpus": staged.values(), "unread": staged.unread()}));
     } else {
         let id = m.short_id();
@@ -49,8 +45,8 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
         match &running {
             Some((pid, since)) => {
                 output::line(format!("{} {id} since {} (process {pid}): {count}", m.experiment, clock(since)));
-                if let (Some(cell), Some((_, began))) = (cell, now) {
-                    output::line(format!("  now    {cell}, since {}", clock(&began)));
+                for (name, began) in &now {
+                    output::line(format!("  now    {name}, since {}", clock(began)));
                 }
             }
             None => output::line(format!("{} {id} is not running: {count} are stored, {}", m.experiment, state.text())),
@@ -64,6 +60,29 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
         }
     }
     Ok(if unfinished || left { exit::INCOMPLETE } else { exit::DONE })
+}
+
+/// The last run that began on each card, with its time.
+fn going_on(campaign: &CampaignFolder) -> Result<Vec<(String, String)>, collo_store::Error> {
+    let m = campaign.manifest();
+    let planned: HashMap<String, &PlannedRun> = m.plan.order.iter().map(|p| (m.plan.folder(p), p)).collect();
+    let mut last = BTreeMap::new();
+    let mut ended = BTreeSet::new();
+    for entry in campaign.history()? {
+        match entry {
+            JournalEntry::Began { folder, at_utc } => {
+                if let Some(p) = planned.get(&folder) {
+                    ended.remove(&p.card);
+                    last.insert(p.card, (words::planned(m, p), at_utc));
+                }
+            }
+            // Of several cards one may have nothing left to do.
+            JournalEntry::Recorded { folder, .. } => ended.extend(planned.get(&folder).map(|p| p.card).filter(Option::is_some)),
+            _ => {}
+        }
+    }
+    last.retain(|card, _| !ended.contains(card));
+    Ok(last.into_values().collect())
 }
 
 /// No campaign is stored here; a GPU may still be staged by one stored elsewhere.

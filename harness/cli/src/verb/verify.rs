@@ -1,8 +1,11 @@
 //! `collo verify`: is a campaign complete, attested, intact and usable?
 
+use std::path::Path;
+
 use collo_report::{CellVerdict, ReferenceVerdict, Report};
-use collo_store::{Finding, Level};
-use serde_json::json;
+use collo_schedule::{Act, Happened, Rules, replay};
+use collo_store::{CampaignFolder, Error, Finding, HAPPENED, Level, TraceRecord, read_attempts};
+use serde_json::{Value, json};
 
 use super::{Context, Ended};
 use crate::{args, exit, output};
@@ -13,6 +16,7 @@ pub const MERGED_LACKS: &str = "measure what is missing in the campaigns that it
 pub fn run(context: &Context<'_>, a: &args::Verify) -> Ended {
     let (campaign, _unpacked) = context.campaign(&a.campaign)?;
     let mut findings = collo_store::verify(&campaign)?;
+    findings.extend(replays(&campaign)?);
     // Without a report neither can be told.
     if let Ok(report) = Report::of(&campaign) {
         findings.push(usable(&report));
@@ -51,6 +55,54 @@ pub fn run(context: &Context<'_>, a: &args::Verify) -> Ended {
     Ok(if no { exit::FAILED } else { exit::DONE })
 }
 
+/// Whether a fresh ledger, told the same, decides as the stored runs of traces did; `None` without such runs.
+fn replays(campaign: &CampaignFolder) -> Result<Option<Finding>, Error> {
+    let (mut runs, mut decisions, mut differs) = (0, 0, Vec::new());
+    for (folder, run) in campaign.runs()?.0 {
+        let Some(trace) = &run.record.trace else { continue };
+        runs += 1;
+        match replayed(trace, &run.path) {
+            Ok(same) => decisions += same,
+            Err(why) => differs.push(format!("`{folder}`: {why}")),
+        }
+    }
+    let (level, text) = match differs.first() {
+        None => (Level::Ok, format!("a fresh ledger decides the same in {runs} runs, {decisions} placements")),
+        Some(first) => (Level::No, format!("{} of {runs} runs of traces; {first}", differs.len())),
+    };
+    Ok((runs > 0).then_some(Finding { level, subject: "replay", text }))
+}
+
+/// How many placements are the same in a run and in its replay; or what differs.
+fn replayed(trace: &TraceRecord, folder: &Path) -> Result<usize, String> {
+    let rules: Rules = serde_json::from_value(trace.rules.clone()).map_err(|e| format!("its rules cannot be read: {e}"))?;
+    let text = std::fs::read_to_string(folder.join(HAPPENED)).map_err(|e| e.to_string())?;
+    let event = |line: &str| -> Option<(u64, Happened)> {
+        let mut line: Value = serde_json::from_str(line).ok()?;
+        Some((line["at_ns"].as_u64()?, serde_json::from_value(line["happened"].take()).ok()?))
+    };
+    let events: Option<Vec<(u64, Happened)>> = text.lines().map(event).collect();
+    let events = events.ok_or_else(|| format!("a line of {HAPPENED} cannot be read"))?;
+    let replay = replay(&rules, events).map_err(|e| e.what().to_string())?;
+    let again: Vec<(u32, Vec<u32>)> = replay
+        .acts
+        .into_iter()
+        .filter_map(|(_, act)| match act {
+            Act::Start(attempt) => Some((attempt.task.0, attempt.cards.iter().map(|card| card.0).collect())),
+            _ => None,
+        })
+        .collect();
+    let stored = read_attempts(folder).map_err(|e| e.to_string())?;
+    let stored: Vec<(u32, Vec<u32>)> = stored.into_iter().map(|attempt| (attempt.task, attempt.cards)).collect();
+    match stored == again {
+        true => Ok(stored.len()),
+        false => {
+            let first = stored.iter().zip(&again).position(|(a, b)| a != b).unwrap_or(stored.len().min(again.len()));
+            Err(format!("attempt {first} was placed otherwise than its record of events says"))
+        }
+    }
+}
+
 /// Whether its numbers are as the references of the experiment; `None` without any for this device.
 fn references(report: &Report) -> Option<Finding> {
     let all = report.analysis.references();
@@ -74,9 +126,9 @@ fn references(report: &Report) -> Option<Finding> {
 
 /// Whether guidelines can rest on its cells.
 fn usable(report: &Report) -> Finding {
-    let cells = &report.analysis.cells;
+    let cells: Vec<&collo_report::Cell> = report.analysis.all_cells().collect();
     let valid = cells.iter().filter(|c| c.is_valid()).count();
-    let no_memory = |c: &&collo_report::Cell| c.verdict() == CellVerdict::OutOfMemory;
+    let no_memory = |c: &&&collo_report::Cell| c.verdict() == CellVerdict::OutOfMemory;
     let results = valid + cells.iter().filter(no_memory).count();
     let mut text = format!("{valid} of {} cells valid", cells.len());
     if results > valid {

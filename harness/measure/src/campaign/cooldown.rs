@@ -1,10 +1,9 @@
 //! The pause before a run: a fixed time, and if the experiment has a thermal gate, until the GPU is nearly as cool as before the
 //! campaign.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use collo_store::{Cooling, StoredRun};
+use collo_store::Cooling;
 use tokio::sync::watch;
 
 use crate::device::temperature;
@@ -29,6 +28,8 @@ pub(super) async fn pause(cooldown: Duration, mut stop: watch::Receiver<Stop>) -
 pub(super) struct Cooler<'a> {
     gate: ThermalGate,
     uuid: &'a str,
+    /// To name the GPU, where there are several.
+    label: Option<String>,
     idle_c: Option<f64>,
 }
 
@@ -51,21 +52,21 @@ impl Lowest {
 
 impl<'a> Cooler<'a> {
     /// Find the idle temperature: of a GPU that was busy until a moment ago, that to which it falls. A campaign that is resumed on a
-    /// warm GPU keeps the one from its beginning. `None` if a stop was requested.
+    /// warm GPU keeps the earlier one, from its beginning. `None` if a stop was requested.
     pub(super) async fn before_campaign(
         gate: ThermalGate,
         uuid: &'a str,
-        stored: &BTreeMap<String, StoredRun>,
+        label: Option<String>,
+        earlier: Option<f64>,
         stop: watch::Receiver<Stop>,
         watcher: Watcher<'_>,
     ) -> Option<Cooler<'a>> {
-        let earlier = stored.values().filter_map(|run| run.record.cooling.as_ref()?.idle_c).reduce(f64::min);
         let now_c = temperature::read_c(uuid);
         if earlier.is_some() {
-            return Some(Cooler { gate, uuid, idle_c: earlier.into_iter().chain(now_c).reduce(f64::min) });
+            return Some(Cooler { gate, uuid, label, idle_c: earlier.into_iter().chain(now_c).reduce(f64::min) });
         }
-        let Some(now_c) = now_c else { return Some(Cooler { gate, uuid, idle_c: None }) };
-        watcher(Event::FindsIdle { now_c, at_most: gate.at_most });
+        let Some(now_c) = now_c else { return Some(Cooler { gate, uuid, label, idle_c: None }) };
+        watcher(Event::FindsIdle { card: label.as_deref(), now_c, at_most: gate.at_most });
         let (begun, mut seen) = (Instant::now(), Lowest { lowest_c: now_c, looks: 0 });
         while !seen.is_idle() && begun.elapsed() < gate.at_most {
             if !pause(LOOK, stop.clone()).await {
@@ -73,7 +74,7 @@ impl<'a> Cooler<'a> {
             }
             temperature::read_c(uuid).into_iter().for_each(|now_c| seen.see(now_c));
         }
-        Some(Cooler { gate, uuid, idle_c: Some(seen.lowest_c) })
+        Some(Cooler { gate, uuid, label, idle_c: Some(seen.lowest_c) })
     }
 
     /// Wait until it is cool, or for as long as the gate allows; `None` if a stop was requested.
@@ -85,7 +86,7 @@ impl<'a> Cooler<'a> {
         if let (Some(from_c), Some(limit_c)) = (from_c, limit_c)
             && from_c > limit_c
         {
-            watcher(Event::Cools { from_c, limit_c, at_most: self.gate.at_most });
+            watcher(Event::Cools { card: self.label.as_deref(), from_c, limit_c, at_most: self.gate.at_most });
         }
         // Without a temperature there is nothing to wait for: the run is marked.
         while cooling.to_c.is_some() && limit_c.is_some() && !cooling.is_reached() && begun.elapsed() < self.gate.at_most {

@@ -63,6 +63,11 @@ impl CampaignSpec<'_> {
         add("kernel", &kernel, Some(kernel.clone()));
         let device = self.facts.record().text();
         add("device", &device, Some(device.clone()));
+        if self.facts.gpus.len() > 1 {
+            // Which cards: the plan divides its runs among them.
+            let cards = self.facts.gpus.iter().filter_map(|gpu| Some(gpu.at.as_ref()?.uuid.as_str()));
+            add("cards", &cards.collect::<Vec<_>>().join(" "), Some(self.facts.labels()));
+        }
         if let Some(driver) = &self.facts.driver {
             add("driver", driver, Some(driver.clone()));
         }

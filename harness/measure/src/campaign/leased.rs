@@ -1,4 +1,4 @@
-//! The GPU of a campaign, from the first check until it is restored as found.
+//! The GPUs of a campaign, from the first check until they are restored as found.
 
 use collo_store::{Diagnostic, PlannedRun, StoredRun};
 
@@ -11,7 +11,7 @@ use crate::events::{Event, Watcher};
 use crate::run::{RunContext, RunError};
 
 /// Restore a GPU as found, and report it; if that fails, the journal is kept for `collo restore`. True if it is as found.
-pub(super) fn put_back(gpu: &Gpu, hold: &mut GpuLease, watcher: Watcher<'_>) -> bool {
+fn put_back(gpu: &Gpu, hold: &mut GpuLease, watcher: Watcher<'_>) -> bool {
     match hold.restore() {
         Ok(restored) if restored != Restored::default() => watcher(Event::Restored { label: gpu.label(), restored }),
         Ok(_) => {}
@@ -24,10 +24,41 @@ pub(super) fn put_back(gpu: &Gpu, hold: &mut GpuLease, watcher: Watcher<'_>) -> 
     true
 }
 
+/// The leases of a campaign's GPUs, in the order of its device facts; none on a CPU.
+pub(super) struct Leases<'a> {
+    all: Vec<(&'a Gpu, GpuLease)>,
+}
+
+impl<'a> Leases<'a> {
+    /// Every GPU with its lease.
+    pub(super) fn each(&mut self) -> impl Iterator<Item = (&'a Gpu, &mut GpuLease)> {
+        self.all.iter_mut().map(|(gpu, hold)| (*gpu, hold))
+    }
+
+    /// Restore every GPU as found, whatever becomes of the others. True if all are as found.
+    pub(super) fn put_back(&mut self, watcher: Watcher<'_>) -> bool {
+        self.each().fold(true, |all, (gpu, hold)| put_back(gpu, hold, watcher) && all)
+    }
+}
+
 impl CampaignSpec<'_> {
-    /// Lease the GPU of this campaign, if it runs on one: it must be free, and it must be possible to partition it as planned.
-    pub(super) fn hold(&self, watcher: Watcher<'_>) -> Result<Option<(&Gpu, GpuLease)>, RunError> {
-        let Some(gpu) = self.facts.gpu().filter(|_| self.facts.kind == DeviceKind::Gpu) else { return Ok(None) };
+    /// Lease the GPUs of this campaign, if it runs on any: each must be free, and it must be possible to partition it as planned.
+    /// What one of them refuses is an error, and those that were leased before it are put back.
+    pub(super) fn hold(&self, watcher: Watcher<'_>) -> Result<Leases<'_>, RunError> {
+        let mut leases = Leases { all: Vec::new() };
+        for gpu in self.facts.gpus.iter().filter(|_| self.facts.kind == DeviceKind::Gpu) {
+            match self.hold_one(gpu, watcher) {
+                Ok(hold) => leases.all.push((gpu, hold)),
+                Err(refused) => {
+                    leases.put_back(watcher);
+                    return Err(refused);
+                }
+            }
+        }
+        Ok(leases)
+    }
+
+    fn hold_one(&self, gpu: &Gpu, watcher: Watcher<'_>) -> Result<GpuLease, RunError> {
         let who = Who { experiment: self.experiment.name.clone(), campaign: String::new() };
         let (mut hold, repaired) = GpuLease::take(gpu, &who, self.facts.as_found)?;
         hold.with_services(self.choice.services);
@@ -44,7 +75,7 @@ impl CampaignSpec<'_> {
             put_back(gpu, &mut hold, watcher);
         }
         checked?;
-        Ok(Some((gpu, hold)))
+        Ok(hold)
     }
 
     /// A CPU is not locked, because others use it anyway: another campaign on it is reported, and so is this one to later ones.

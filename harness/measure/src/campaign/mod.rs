@@ -8,15 +8,14 @@ mod execution;
 mod leased;
 mod resume;
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use collo_store::{
     Campaign, CampaignFolder, Diagnostic, Ingredient, Outcome, PlannedRun, Runs, SCHEMA, Shard, StoredRun, utc_now,
 };
 
-use crate::device::lease::GpuLease;
 use crate::device::services::Services;
 use crate::device::{DeviceFacts, Gpu};
 use crate::events::{Event, Watcher};
@@ -35,6 +34,7 @@ use crate::surroundings;
 use attempts::Attempts;
 pub use caught::is_want_of_threads;
 pub use depends::{files, selection, set};
+use leased::Leases;
 use resume::Takes;
 
 /// Which runs of a campaign to do.
@@ -124,7 +124,7 @@ pub struct Finished {
     pub stored: usize,
     /// How long stopping took, if it was requested.
     pub stopping: Option<Duration>,
-    /// The GPU is as found, if there is one.
+    /// Every GPU is as found, if there is any.
     pub put_back: bool,
     /// The results of a search, a line for each combination; otherwise empty.
     pub answers: Vec<String>,
@@ -138,15 +138,13 @@ pub async fn run(order: &CampaignSpec<'_>, watcher: Watcher<'_>) -> Result<Finis
     let mut ingredients = order.ingredients(&runs)?;
     // Whoever stops it while the card is cut wants the card back, too.
     let interrupts = Interrupts::listen().map_err(collo_store::Error::from)?;
-    // First of all the card, if there is one: what it refuses is said before a campaign is there.
-    let mut held = order.hold(watcher)?;
+    // First of all the cards, if there are any: what one refuses is said before a campaign is there.
+    let mut leases = order.hold(watcher)?;
     let _notice = order.notice(watcher);
-    let mut result = caught::caught(on_card(order, held.as_mut(), &runs, &mut ingredients, &interrupts, watcher)).await;
-    // Whatever the result: the card goes back to how it was found.
-    if let Some((gpu, hold)) = &mut held {
-        let put_back = leased::put_back(gpu, hold, watcher);
-        result = result.map(|ended| ended.map(|finished| Finished { put_back, ..finished }));
-    }
+    let result = caught::caught(on_cards(order, &mut leases, &runs, &mut ingredients, &interrupts, watcher)).await;
+    // Whatever the result: every card goes back to how it was found.
+    let put_back = leases.put_back(watcher);
+    let result = result.map(|ended| ended.map(|finished| Finished { put_back, ..finished }));
     result.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().cloned().unwrap_or_default();
         match is_want_of_threads(&said) {
@@ -160,19 +158,17 @@ pub async fn run(order: &CampaignSpec<'_>, watcher: Watcher<'_>) -> Result<Finis
     })
 }
 
-/// The same, with the GPU leased.
-async fn on_card(
+/// The same, with the GPUs leased.
+async fn on_cards(
     order: &CampaignSpec<'_>,
-    mut held: Option<&mut (&Gpu, GpuLease)>,
+    leases: &mut Leases<'_>,
     runs: &Runs,
     ingredients: &mut Ingredients,
     interrupts: &Interrupts,
     watcher: Watcher<'_>,
 ) -> Result<Finished, RunError> {
     let (campaign, resumed) = order.open(runs, ingredients, watcher)?;
-    if let Some((_, hold)) = held.as_deref_mut() {
-        hold.belongs_to(&campaign.manifest().id);
-    }
+    leases.each().for_each(|(_, hold)| hold.belongs_to(&campaign.manifest().id));
     let lock = campaign.lock()?;
     campaign.finish_drafts(&lock)?;
     // Another collo may have changed it until a moment ago.
@@ -219,14 +215,14 @@ async fn on_card(
         interpreters: order.interpreters,
         campaign: &campaign,
         ingredients: &ingredients.all,
-        files: RefCell::new(std::mem::take(&mut ingredients.files)),
-        written: RefCell::default(),
+        files: Mutex::new(std::mem::take(&mut ingredients.files)),
+        written: Mutex::default(),
         stop: interrupts.receiver(),
         exclusive: order.choice.exclusive,
         foreign: order.choice.foreign,
     };
     let mut spent = order.choice.spent;
-    let result = order.measure(&bench, (todo, &stored, &mut spent), held, interrupts, &mut journal, watcher).await;
+    let result = order.measure(&bench, (todo, &stored, &mut spent), leases, interrupts, &mut journal, watcher).await;
     let stopping = interrupts.since();
     let (end, done) = match result {
         Ok(ended) => ended,

@@ -18,7 +18,7 @@ use serde_json::Value as Json;
 
 use super::{Cell, MOST_MEMBERS, Member, Term};
 use crate::sharing;
-use crate::workload::{Workload, Workloads, plain};
+use crate::workload::{Limit, Workload, Workloads, is_fraction, plain};
 
 /// The label of a group under a mode's label.
 pub fn of(terms: &[Term], mode: &str) -> String {
@@ -83,8 +83,11 @@ fn read(workload: &Workload, key: &str, text: &str) -> Result<Json, Diagnostic> 
     let text = decoded(text).ok_or_else(|| Diagnostic::new(format!("invalid value {} for `{key}`", quoted(text))))?;
     let value = match default {
         Json::Bool(_) => text.parse::<bool>().ok().map(Json::from),
-        Json::Number(n) if n.is_f64() => text.parse::<f64>().ok().filter(|n| n.is_finite()).map(Json::from),
-        Json::Number(_) => text.parse::<i64>().ok().map(Json::from),
+        Json::Number(_) if is_fraction(key, default) => text.parse::<f64>().ok().filter(|n| n.is_finite()).map(Json::from),
+        Json::Number(_) => {
+            let share = || text.parse::<f64>().ok().map(Json::from).filter(|share| Limit::is_share(key, share));
+            text.parse::<i64>().ok().map(Json::from).or_else(share)
+        }
         _ => Some(Json::from(text.as_str())),
     };
     value.ok_or_else(|| {

@@ -5,13 +5,15 @@
 
 mod label;
 mod slug;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use collo_store::AfterMeasured;
-use collo_store::{CellRecord, Diagnostic, MemberSpec, Sharing};
+use collo_store::{CellRecord, Diagnostic, MemberSpec, Sharing, TraceCell};
 use serde_json::Value as Json;
+pub use trace::{CellTask, CellTrace, ManagerRules, NO_ESTIMATE, Settle};
 
 use crate::sharing::SharingMode;
 use crate::workload::{RECIPE, Workload, Workloads};
@@ -118,11 +120,14 @@ pub struct Cell {
     terms: Vec<Term>,
     sharing: Arc<dyn SharingMode>,
     after_measured: AfterMeasured,
+    /// Of a cell whose members arrive one after another.
+    trace: Option<Arc<CellTrace>>,
 }
 
 impl PartialEq for Cell {
     fn eq(&self, other: &Cell) -> bool {
-        self.terms == other.terms && self.sharing.label() == other.sharing.label() && self.after_measured == other.after_measured
+        let alike = self.after_measured == other.after_measured && self.trace == other.trace;
+        alike && self.terms == other.terms && self.sharing.label() == other.sharing.label()
     }
 }
 
@@ -146,7 +151,13 @@ impl Cell {
         });
         let after_measured =
             after_measured.unwrap_or(if terms.len() == 1 { AfterMeasured::KeepRunning } else { AfterMeasured::Exit });
-        Cell { terms, sharing, after_measured }
+        Cell { terms, sharing, after_measured, trace: None }
+    }
+
+    /// The tasks of a trace under a policy.
+    pub fn of_trace(trace: CellTrace, sharing: Arc<dyn SharingMode>) -> Cell {
+        let members: Vec<(Arc<Member>, u32)> = trace.tasks.iter().map(|task| (task.member.clone(), 1)).collect();
+        Cell { trace: Some(Arc::new(trace)), ..Cell::new(members, sharing, Some(AfterMeasured::Exit)) }
     }
 
     /// A member alone on the whole device.
@@ -159,9 +170,12 @@ impl Cell {
         label::parse(text, workloads)
     }
 
-    /// `tiny×2 naive b32`.
+    /// `tiny×2 naive b32`; of a trace `tiny-12/1 rr naive ×2`.
     pub fn label(&self) -> String {
-        label::of(&self.terms, &self.sharing.label())
+        match &self.trace {
+            Some(trace) => trace.label(&self.sharing.label()),
+            None => label::of(&self.terms, &self.sharing.label()),
+        }
     }
 
     /// `tinyx2_naive_b32~b04e`.
@@ -186,13 +200,18 @@ impl Cell {
         self.after_measured
     }
 
+    /// Its tasks, if it is a trace.
+    pub fn trace(&self) -> Option<&Arc<CellTrace>> {
+        self.trace.as_ref()
+    }
+
     pub fn degree(&self) -> u32 {
         self.terms.iter().map(|term| term.count).sum()
     }
 
     /// One member on the whole device, which others are compared with.
     pub fn is_baseline(&self) -> bool {
-        self.degree() == 1 && self.sharing.family() == "naive"
+        self.trace.is_none() && self.degree() == 1 && self.sharing.family() == "naive"
     }
 
     /// The mode's label; `solo` for one member on the whole device.
@@ -213,6 +232,7 @@ impl Cell {
             "degree" => Some(self.degree().into()),
             "baseline" => Some(self.is_baseline().into()),
             "after_measured" => Some(self.after_measured.as_str().into()),
+            _ if TraceCell::AXES.contains(&name) => self.trace.as_ref()?.record.axis(name),
             "workload" => {
                 let mut names: Vec<&str> = self.terms.iter().map(|t| t.member.workload.name.as_str()).collect();
                 names.dedup();
@@ -235,7 +255,10 @@ impl Cell {
             sharing: self.sharing(),
             mode: Sharing::of_label(&self.sharing()),
             degree: self.degree(),
-            members: specs.into_iter().flat_map(|(spec, count)| std::iter::repeat_n(spec, count as usize)).collect(),
+            members: match &self.trace {
+                Some(trace) => trace.tasks.iter().map(|task| task.member.spec()).collect(),
+                None => specs.into_iter().flat_map(|(spec, count)| std::iter::repeat_n(spec, count as usize)).collect(),
+            },
             baseline,
             against: if baseline { Vec::new() } else { self.terms.iter().map(|t| t.member.solo.clone()).collect() },
             repetitions,
@@ -243,6 +266,7 @@ impl Cell {
             slots: None,
             alone_on_slice: Vec::new(),
             expect: None,
+            trace: self.trace.as_ref().map(|trace| trace.record.clone()),
         }
     }
 }

@@ -131,7 +131,9 @@ fn any_member() -> impl Strategy<Value = Arc<Member>> {
         ("tiny", b.map(|b| ("batch_size", Json::from(b))).into_iter().chain(images).collect())
     });
     let sleep = (0.0f64..1e6).prop_map(|s| ("sleep", vec![("seconds", Json::from(s))]));
-    prop_oneof![small, tiny, sleep].prop_map(|(workload, given)| member(workload, &given))
+    let limit = prop_oneof![any::<u32>().prop_map(Json::from), (1e-9f64..0.999_999).prop_map(Json::from)];
+    let net = limit.prop_map(|limit| ("net", vec![("limit_batches", limit)]));
+    prop_oneof![small, tiny, sleep, net].prop_map(|(workload, given)| member(workload, &given))
 }
 
 fn any_cell() -> impl Strategy<Value = Cell> {

@@ -196,7 +196,7 @@ impl Allocation {
     /// The selected GPUs, among those that are ours.
     pub fn choose(&self, choice: &GpuSelector, driver: &Driver) -> Result<Vec<Gpu>, Diagnostic> {
         let chosen = match choice {
-            GpuSelector::Auto => {
+            GpuSelector::Auto | GpuSelector::Several(_) => {
                 let ours = driver.gpus.iter().filter(|gpu| self.has(gpu)).cloned().collect();
                 choice.of(&Driver { gpus: ours, silent: Vec::new(), ..driver.clone() })?
             }

@@ -60,8 +60,14 @@ pub fn usable(near: &[u32], all: &[u32]) -> Vec<u32> {
     near.iter().filter(|core| all.contains(core)).copied().collect()
 }
 
+/// So many sets of equally many adjacent cores; what is left over is used by none.
+pub fn core_sets(all: &[u32], sets: usize) -> Vec<Vec<u32>> {
+    let each = all.len() / sets.max(1);
+    (0..sets).map(|set| all[set * each..(set + 1) * each].to_vec()).collect()
+}
+
 /// Adjacent cores for each member, none shared while there are enough; then one each, in turn.
-fn spread(member: usize, members: usize, all: &[u32]) -> Vec<u32> {
+pub(super) fn spread(member: usize, members: usize, all: &[u32]) -> Vec<u32> {
     match all.len() / members.max(1) {
         0 => vec![all[member % all.len()]],
         each => all[member * each..(member + 1) * each].to_vec(),

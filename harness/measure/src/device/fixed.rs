@@ -33,6 +33,13 @@ impl Fixed {
     }
 }
 
+impl Fixed {
+    /// What stands against it on one of two GPUs.
+    pub fn or(self, other: Fixed) -> Fixed {
+        Fixed { mode: self.mode.or(other.mode), layout: self.layout.or(other.layout) }
+    }
+}
+
 /// Check what a plan needs of a GPU. Impossible requests are an error: services are to be stopped, but this user may not.
 pub fn ask(gpu: &Gpu, wanted: &[&Partition], services: Services) -> Result<Fixed, Diagnostic> {
     let (Some(at), Some(found)) = (&gpu.at, &gpu.partition) else { return Ok(Fixed::default()) };

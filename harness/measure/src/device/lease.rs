@@ -55,6 +55,9 @@ pub struct GpuLease {
     lock: CardLock,
 }
 
+/// A GPU with its lease.
+pub type LeasedGpu<'a> = (&'a Gpu, &'a mut GpuLease);
+
 impl GpuLease {
     /// Lease a GPU, unless another process has it. What a dead collo left changed is restored first, and returned as the second
     /// value.
@@ -98,6 +101,11 @@ impl GpuLease {
 
     pub fn found(&self) -> &Partition {
         &self.journal.found
+    }
+
+    /// Whether MIG is on now; `None` if that cannot be read.
+    pub fn is_on(&self) -> Option<bool> {
+        repartition::read(&self.journal.uuid, &self.journal.label).ok().map(|now| now.partition.mig)
     }
 
     /// What to do with services that block a change of MIG mode.

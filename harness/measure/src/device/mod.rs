@@ -3,6 +3,7 @@
 pub mod allocation;
 pub mod apply;
 mod blame;
+mod card_share;
 pub mod company;
 mod cores;
 mod cpu;
@@ -28,7 +29,8 @@ pub(crate) mod state_folder;
 pub mod temperature;
 pub mod trust;
 
-pub use cores::{Cores, usable as usable_cores};
+pub use card_share::CardShare;
+pub use cores::{Cores, core_sets, usable as usable_cores};
 pub use cpu::core_list;
 pub use gpu::{Address, Driver, Gpu};
 pub use numa::NumaMemory;
@@ -53,7 +55,7 @@ pub struct DeviceFacts {
     pub cores: Vec<u32>,
     /// Memory that members can use; absent if unknown.
     pub memory_bytes: Option<u64>,
-    /// Host memory, on a CPU the same as above; absent if unknown.
+    /// Host memory for one group, on a CPU the same as above; absent if unknown.
     pub host_memory_bytes: Option<u64>,
     /// The GPUs to measure on, all alike; empty on a CPU.
     pub gpus: Vec<Gpu>,
@@ -102,15 +104,21 @@ impl DeviceFacts {
             driver: driver.map(|d| d.version.clone()),
             cuda: driver.and_then(|d| d.cuda),
             has_mps: driver.is_none() || mps::program().is_some(),
-            host_memory_bytes: machine.memory_bytes.filter(|_| is_here),
+            // Groups on several cards run at the same time.
+            host_memory_bytes: machine.memory_bytes.filter(|_| is_here).map(|bytes| bytes / gpus.len().max(1) as u64),
             gpus,
             ..machine
         }
     }
 
-    /// The GPU of the cells, if there is one; all are alike.
+    /// The GPU of the cells, if there is one: the first of several, which are alike.
     pub fn gpu(&self) -> Option<&Gpu> {
         self.gpus.first()
+    }
+
+    /// `GPU 0 and GPU 1`; empty on a CPU.
+    pub fn labels(&self) -> String {
+        self.gpus.iter().map(Gpu::label).collect::<Vec<_>>().join(" and ")
     }
 
     /// The device as it is stored with a campaign.

@@ -12,6 +12,8 @@ pub enum GpuSelector {
     /// The first GPU that is suitable for compute and free.
     #[default]
     Auto,
+    /// So many of these, all alike; of all if fewer are free.
+    Several(usize),
     Named(Vec<String>),
 }
 
@@ -36,7 +38,8 @@ impl GpuSelector {
     /// The selected GPUs of a driver, in that order; all must be alike.
     pub fn of(&self, driver: &Driver) -> Result<Vec<Gpu>, Diagnostic> {
         let names = match self {
-            GpuSelector::Auto => return automatic(driver),
+            GpuSelector::Auto => return automatic(driver).map(|gpu| vec![gpu]),
+            GpuSelector::Several(count) => return several(driver, *count),
             GpuSelector::Named(names) => names,
         };
         let mut chosen: Vec<Gpu> = Vec::new();
@@ -47,7 +50,8 @@ impl GpuSelector {
             }
             if let Some(first) = chosen.first().filter(|first| !first.equals(found)) {
                 let what = format!("{} is {}, but {} is {}", first.label(), first.name, found.label(), found.name);
-                return Err(Diagnostic::new(what).hint("a campaign needs identical GPUs; run one for each model"));
+                return Err(Diagnostic::new(what)
+                    .hint("a campaign needs identical GPUs; run one for each model, and `collo compare` the two"));
             }
             chosen.push(found.clone());
         }
@@ -55,18 +59,29 @@ impl GpuSelector {
     }
 }
 
-fn automatic(driver: &Driver) -> Result<Vec<Gpu>, Diagnostic> {
+fn automatic(driver: &Driver) -> Result<Gpu, Diagnostic> {
     let able: Vec<&Gpu> = driver.gpus.iter().filter(|gpu| gpu.computes()).collect();
     // What ran last still shows as load for a moment: without a second look the next run, or the rest of a campaign, would move to another card.
     let left = |gpu: &Gpu| gpu.at.as_ref().is_some_and(|at| Company::settled(&at.uuid).is_nobody());
     let free = able.iter().find(|gpu| gpu.company.is_nobody() || (gpu.company.is_only_inferred() && left(gpu)));
     match free.or(able.first()) {
-        Some(gpu) => Ok(vec![(*gpu).clone()]),
+        Some(gpu) => Ok((*gpu).clone()),
         None if !driver.silent.is_empty() => Err(does_not_answer(driver)),
         None => Err(Diagnostic::new(format!("no GPU here is suitable for compute: {}", list(driver)))
             .hint("select one explicitly, as in `--gpu 0`")
             .of_machine()),
     }
+}
+
+/// The automatic choice, then others like it, free ones first, in the order of their indices.
+fn several(driver: &Driver, count: usize) -> Result<Vec<Gpu>, Diagnostic> {
+    let first = automatic(driver)?;
+    let like_it = |gpu: &&Gpu| gpu.computes() && gpu.at != first.at && gpu.equals(&first);
+    let (free, taken): (Vec<&Gpu>, Vec<&Gpu>) = driver.gpus.iter().filter(like_it).partition(|gpu| gpu.company.is_nobody());
+    let others: Vec<Gpu> = free.into_iter().chain(taken).take(count.saturating_sub(1)).cloned().collect();
+    let mut chosen: Vec<Gpu> = std::iter::once(first).chain(others).collect();
+    chosen.sort_by_key(|gpu| gpu.at.as_ref().map(|at| at.index));
+    Ok(chosen)
 }
 
 impl Gpu {

@@ -164,6 +164,8 @@ pub static EXPERIMENT: Shape = Shape {
         bare("exclude", ValueKind::Tables(&EXCLUDE), "cells to leave out"),
         bare("expect", ValueKind::Tables(&EXPECT), "cells that are expected to fail, and how"),
         bare("group", ValueKind::Tables(&GROUP), "a mixed group, in addition to the matrix of the axes"),
+        bare("trace", ValueKind::Table(&TRACE), "tasks that arrive one after another, instead of groups that start together"),
+        bare("manager", ValueKind::Table(&MANAGER), "how the manager of a trace works"),
         bare("sampling", ValueKind::Table(&SAMPLING), "how often readings are taken"),
         bare("thresholds", ValueKind::Table(&THRESHOLDS), "what counts as relevant"),
         bare("until", ValueKind::Table(&UNTIL), "repeat cells whose interval is wider, after the planned repetitions"),
@@ -194,8 +196,84 @@ pub static AXES: Shape = Shape {
             "[1]",
             "members training together",
         ),
+        bare(
+            "policy",
+            ValueKind::Axis { of: &ValueKind::Text, empty: "all: `collo list policies`" },
+            "of a trace: who decides where a task goes",
+        ),
+        bare(
+            "estimate",
+            ValueKind::Axis { of: &ValueKind::Choice(ESTIMATES), empty: "without estimates: `[\"none\"]`" },
+            "of a trace: who estimates the memory of a task before it runs; `none` unless given",
+        ),
     ],
 };
+
+/// Who estimates the memory of tasks: nobody, their own published measurement, the published estimators, collo's own predictor.
+pub const ESTIMATES: &[&str] = &["none", "measured", "horus", "faketensor", "gpumemnet", "predicted"];
+pub const RECOVERY_KEEPS: &[&str] = &["card", "all"];
+
+pub static TRACE: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[
+        bare("name", ValueKind::Text, "a file of `traces/`; all: `collo list traces`"),
+        key(
+            "orders",
+            ValueKind::Axis { of: &ValueKind::Whole { from: 0, to: u64::MAX }, empty: "as in `[1, 2, 3]`" },
+            "[1]",
+            "seeds, one for each order of its tasks; policies are compared within an order",
+        ),
+        key(
+            "scale",
+            ValueKind::Text,
+            "\"1:1\"",
+            "`1:300` divides arrivals, epochs (then batches) and the manager's times by 300",
+        ),
+        bare(
+            "cards",
+            ValueKind::Whole { from: 1, to: 4096 },
+            "cards of the site: as many GPUs, or as many equal sets of CPU cores; by default those of `--gpu`, or two sets",
+        ),
+    ],
+};
+
+pub static MANAGER: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[
+        key("window", ValueKind::Duration, "\"90s\"", "readings of a card are means over so long"),
+        key(
+            "settle",
+            ValueKind::Pause,
+            "\"ready\"",
+            "when readings contain a newcomer: once it is `ready`, or a duration after its launch for scripts without the protocol",
+        ),
+        key(
+            "queue",
+            ValueKind::Text,
+            "\"fifo\"",
+            "`fifo`, or `fifo:pass=3`: a task may be passed so often by later ones that fit",
+        ),
+        key(
+            "recovery",
+            ValueKind::Text,
+            "\"exclusive\"",
+            "where a task that ran out of memory goes: an idle card (`exclusive`), one with so much more free (`step:5GB`), nowhere (`none`)",
+        ),
+        key(
+            "recovery_keeps",
+            ValueKind::Choice(RECOVERY_KEEPS),
+            "\"card\"",
+            "what a recovery that waits keeps from others: one card, or `all` as in the study's code",
+        ),
+        key("attempts", ValueKind::Whole { from: 1, to: 100 }, "4", "attempts at a task that runs out of memory"),
+        key("idle_first", ValueKind::Choice(YES_NO), "\"yes\"", "`yes`: idle cards go first, whatever the policy's order"),
+        bare("decide", ValueKind::Duration, "decide at most so often; by default whenever something happens"),
+    ],
+};
+
+pub const YES_NO: &[&str] = &["yes", "no"];
 
 const STEPS: &ValueKind = &ValueKind::List(&ValueKind::Setting);
 
@@ -207,6 +285,8 @@ pub static ZIP: Shape = Shape {
         bare("batch_size", ValueKind::List(&BATCH), "items per step of training, for each"),
         bare("sharing", ValueKind::List(&ValueKind::Text), "a sharing mode for each"),
         bare("degree", ValueKind::List(&ValueKind::Whole { from: 1, to: MOST_MEMBERS }), "a number of members for each"),
+        bare("policy", ValueKind::List(&ValueKind::Text), "of a trace: a policy for each"),
+        bare("estimate", ValueKind::List(&ValueKind::Choice(ESTIMATES)), "of a trace: an estimate for each"),
     ],
 };
 

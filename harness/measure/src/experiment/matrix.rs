@@ -38,7 +38,7 @@ impl ExperimentReader<'_> {
         let mut settings = Vec::new();
         for (key, key_span, found) in table.in_order() {
             let Value::List(values) = &found.value else { continue };
-            if ["workload", "sharing", "degree"].contains(&key) {
+            if ["workload", "sharing", "degree", "policy", "estimate"].contains(&key) {
                 continue;
             }
             if let Some(unknown) = unknown_axis(key, all) {
@@ -66,6 +66,8 @@ impl ExperimentReader<'_> {
             settings,
             sharing: self.sharing(table),
             degree: wholes("degree"),
+            policy: self.policies(table),
+            estimate: self.estimates(table),
             zips: Vec::new(),
         }
     }
@@ -130,7 +132,8 @@ impl ExperimentReader<'_> {
             tables.any(|table| table.key_span(key).is_some())
         };
         let spans_more = ["batch_size", "degree"].into_iter().any(&written);
-        if !written("workload")
+        if fields.table("trace").is_none()
+            && !written("workload")
             && self.mistakes.is_empty()
             && (fields.list("group").is_none_or(<[Located]>::is_empty) || spans_more)
         {

@@ -22,10 +22,10 @@ use std::time::Duration;
 use collo_store::{Diagnostic, Diagnostics, Expectation, Reference, Thresholds, WantedWidth};
 use serde_json::Value as Json;
 
-use crate::cell::{AfterMeasured, Member};
+use crate::cell::{AfterMeasured, CellTask, ManagerRules, Member};
 use crate::device::allocation::Allocation;
 use crate::device::mig::Cards;
-use crate::device::{self, Cores, DeviceFacts, Driver, Gpu, NumaMemory};
+use crate::device::{self, Cores, DeviceFacts, DeviceKind, Driver, Gpu, NumaMemory, core_sets};
 use crate::launch::protocol::EpochGoal;
 use crate::sampler::SourceChoice;
 use crate::select::Expression;
@@ -81,6 +81,8 @@ pub struct Experiment {
     pub exclude: Vec<Expression>,
     pub expect: Vec<ExpectedFailure>,
     pub groups: Vec<MixedGroup>,
+    /// Tasks that arrive one after another, instead of groups that start together.
+    pub trace: Option<TracePlan>,
     pub sampling: SamplingRates,
     pub thresholds: Thresholds,
     /// Values that the report compares with.
@@ -131,6 +133,10 @@ pub struct Axes {
     pub settings: Vec<(String, Vec<Json>)>,
     pub sharing: Vec<Sharing>,
     pub degree: Vec<u32>,
+    /// Of a trace: the labels of policies.
+    pub policy: Vec<String>,
+    /// Of a trace: who estimates the memory of tasks.
+    pub estimate: Vec<String>,
     /// Axes that step together: each list is as long as the others of its zip, or empty.
     pub zips: Vec<Axes>,
 }
@@ -159,6 +165,27 @@ pub struct Sharing {
     pub mode: Arc<dyn SharingMode>,
     /// Written as `solo`: one member, whatever the degree axis says.
     pub solo: bool,
+}
+
+/// A trace, and how it is played.
+#[derive(Debug, Clone)]
+pub struct TracePlan {
+    /// Name of its file in `traces/`, without the ending.
+    pub name: String,
+    /// By the seed of each order, its tasks in the order of their arrivals; times and epochs divided by the scale.
+    pub orders: Vec<(u64, Vec<CellTask>)>,
+    /// Arrivals, epochs and the manager's times are divided by this.
+    pub scale: u32,
+    /// Cards of the site; `None`: those of the device.
+    pub cards: Option<u32>,
+    pub manager: ManagerRules,
+}
+
+impl TracePlan {
+    /// The workloads of its tasks, each as often as it has tasks.
+    pub fn workloads(&self) -> impl Iterator<Item = &Arc<Workload>> {
+        self.orders.iter().flat_map(|(_, tasks)| tasks.iter().map(|task| task.member.workload()))
+    }
 }
 
 /// A mixed group.
@@ -192,6 +219,9 @@ pub struct DeviceRequest {
     pub as_found: bool,
 }
 
+/// Sets of CPU cores of a trace that does not say how many.
+pub const CORE_SETS: u32 = 2;
+
 impl Experiment {
     /// How long each member measures.
     pub fn goal(&self) -> EpochGoal {
@@ -216,6 +246,20 @@ impl Experiment {
         self.set_up_timeout + self.set_up_turn * further
     }
 
+    /// Know how many cards a trace is played on. Its members are alone on what is one of them: on a CPU one set of cores.
+    pub fn place_its_trace(&mut self, facts: &DeviceFacts) {
+        let Some(trace) = &mut self.trace else { return };
+        let there = match facts.kind {
+            DeviceKind::Cpu => CORE_SETS.min(facts.cores.len() as u32),
+            DeviceKind::Gpu => facts.gpus.len() as u32,
+        };
+        let cards = *trace.cards.get_or_insert(there.max(1));
+        let first = core_sets(&facts.cores, cards as usize).into_iter().next().filter(|cores| !cores.is_empty());
+        if let Some(first) = first.filter(|_| facts.kind == DeviceKind::Cpu) {
+            self.cores = Cores::Listed(first);
+        }
+    }
+
     /// The facts of the device that this experiment requests.
     pub fn device_facts(&self, asked: &DeviceRequest, cards: &Cards) -> Result<DeviceFacts, Diagnostics> {
         match (self.device, &asked.gpu) {
@@ -227,7 +271,8 @@ impl Experiment {
             (DeviceChoice::Auto, None) if !device::has_gpu() => Ok(self.with_its_cores(DeviceFacts::cpu())?),
             (_, Some(model)) if asked.planning && cards.find(model).is_ok() => {
                 let gpu = Gpu::planned(cards.find(model)?);
-                Ok(self.with_its_cores(DeviceFacts::on_gpus(vec![gpu], None))?)
+                let count = self.trace.as_ref().and_then(|trace| trace.cards).unwrap_or(1) as usize;
+                Ok(self.with_its_cores(DeviceFacts::on_gpus(vec![gpu; count], None))?)
             }
             (_, Some(model)) if cards.find(model).is_ok() => {
                 Err(Diagnostic::new(format!("`{model}` is a GPU model, and runs need a GPU of this machine"))
@@ -240,21 +285,45 @@ impl Experiment {
             },
             (_, choice) => {
                 let driver = Driver::ask(cards).map_err(|e| self.no_gpu(&e, choice.as_deref(), cards))?;
-                let choice = choice.as_deref().map(device::GpuSelector::parse).unwrap_or_default();
+                let several =
+                    self.trace.as_ref().and_then(|trace| trace.cards).map(|cards| device::GpuSelector::Several(cards as usize));
+                let choice = choice.as_deref().map(device::GpuSelector::parse).or(several).unwrap_or_default();
                 let allocation = Allocation::of_environment(&driver)?;
-                let chosen = match &allocation {
+                let mut chosen = match &allocation {
                     Some(allocation) => allocation.choose(&choice, &driver)?,
                     None => choice.of(&driver)?,
                 };
-                if let [first, second, ..] = &chosen[..] {
-                    let what = format!("a campaign runs on one GPU, and {} and {} are named", first.label(), second.label());
-                    let hint = "start one collo per GPU: `--gpu 0` and `--gpu 1`, each with a part of the cells by `--where`";
-                    return Err(Diagnostic::new(what).hint(hint).into());
-                }
+                self.together(&mut chosen)?;
                 let mut facts = DeviceFacts::on_gpus(chosen, Some(&driver));
                 let own_instances = allocation.is_some_and(|a| facts.gpu().is_some_and(|gpu| a.is_of_instances(gpu)));
                 facts.as_found = asked.as_found || own_instances;
                 Ok(self.with_its_cores(facts)?)
+            }
+        }
+    }
+
+    /// Several GPUs of one campaign must be found alike: the order of its blocks and what may be changed are the same on each. In the
+    /// order of their indices, so that `0,1` and `1,0` are the same campaign.
+    fn together(&self, chosen: &mut [Gpu]) -> Result<(), Diagnostic> {
+        chosen.sort_by_key(|gpu| gpu.at.as_ref().map(|at| at.index));
+        let [first, others @ ..] = &*chosen else { return Ok(()) };
+        if self.search && !others.is_empty() {
+            let what = format!("`{}` is a search, which runs on one GPU: each round depends on the one before", self.name);
+            return Err(Diagnostic::new(what).hint(format!("`--gpu {}`", first.at.as_ref().map_or(0, |at| at.index))));
+        }
+        let text = |gpu: &Gpu| gpu.partition.as_ref().map_or("unknown".into(), ToString::to_string);
+        let differs = |gpu: &&Gpu| match (&first.partition, &gpu.partition) {
+            (Some(one), Some(other)) => !one.is_as(other),
+            (one, other) => one.is_some() != other.is_some(),
+        };
+        match others.iter().find(differs) {
+            None => Ok(()),
+            Some(other) => {
+                let what = format!("{} is found with {}, but {} with {}", first.label(), text(first), other.label(), text(other));
+                Err(Diagnostic::new(what)
+                    .note("a campaign on several GPUs measures the same on each")
+                    .hint("partition them alike with `collo mig apply`, or run one campaign for each and `collo compare` them")
+                    .of_machine())
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod failures;
 mod reference;
+mod trace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,12 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics, Source, Thresholds};
+use collo_store::{Diagnostic, Diagnostics, Source, Thresholds, TraceCell};
 use serde_json::Value as Json;
 
 use super::{
     Axes, DeviceChoice, Experiment, FailureRule, Layers, MixedGroup, Overrides, SCHEMA, SamplingRates, Sharing, ThermalGate,
-    name, thermal_gate,
+    TracePlan, name, thermal_gate,
 };
 use crate::cell::{AfterMeasured, MOST_MEMBERS, Member};
 use crate::device::{Cores, NumaMemory, core_list};
@@ -102,7 +103,8 @@ impl ExperimentReader<'_> {
         let of_axes = if of_axes.is_empty() { &naive } else { &of_axes };
         let groups: Vec<MixedGroup> = fields.tables("group").map(|table| self.group(table, of_axes)).collect();
         let axes = self.complete(axes, fields, naive);
-        let settings = settings(&axes, &groups);
+        let trace = self.trace(path, fields, &axes);
+        let settings = settings(&axes, &groups, trace.as_ref());
         let exclude = fields.tables("exclude").filter_map(|table| self.condition(table, "an exclusion", &settings)).collect();
         let expect = fields.tables("expect").filter_map(|table| self.expected(table, &settings)).collect();
         let references = fields.tables("reference").filter_map(|table| self.reference(table)).collect();
@@ -178,6 +180,7 @@ impl ExperimentReader<'_> {
             exclude,
             expect,
             groups,
+            trace,
             sampling: sampling(fields.table("sampling")),
             thresholds: thresholds(fields.table("thresholds")),
             references,
@@ -361,9 +364,11 @@ impl ExperimentReader<'_> {
 }
 
 /// The names of all settings of the workloads in an experiment.
-fn settings(axes: &Axes, groups: &[MixedGroup]) -> BTreeSet<String> {
+fn settings(axes: &Axes, groups: &[MixedGroup], trace: Option<&TracePlan>) -> BTreeSet<String> {
     let workloads = axes.workloads().chain(groups.iter().flat_map(|g| g.members.iter().map(|(m, _)| m.workload())));
-    workloads.flat_map(|w| w.settings.keys().cloned()).collect()
+    let workloads = workloads.chain(trace.into_iter().flat_map(TracePlan::workloads));
+    let own = trace.map(|_| TraceCell::AXES).unwrap_or_default().iter().map(|axis| axis.to_string());
+    workloads.flat_map(|w| w.settings.keys().cloned()).chain(own).collect()
 }
 
 /// How long one member may tune or compile while the others wait for their turn: torch.compile takes about a minute for a

@@ -259,6 +259,18 @@ fn settings_are_those_of_the_workloads_and_of_their_type() {
 }
 
 #[test]
+fn a_limit_of_batches_is_a_number_or_a_share_of_the_epoch() {
+    let right = experiment("[axes]\nworkload = \"net\"\nlimit_batches = [7, 0.25, \"1 / 8\"]\n");
+    let limits = ("limit_batches".to_string(), vec![7.into(), 0.25.into(), 0.125.into()]);
+    assert_eq!(right.axes.settings, [limits]);
+    insta::assert_snapshot!(said(&mine("[axes]\nworkload = \"net\"\nlimit_batches = 1.5\n")), @r"
+    error: `limit_batches` of `net` is a number of batches, or a share of the epoch between 0 and 1, at experiments/mine.toml:5:17
+     5 | limit_batches = 1.5
+       |                 ^^^ a number of batches is whole; 0 is the whole epoch
+    ");
+}
+
+#[test]
 fn an_expression_in_the_file_is_shown_where_it_stands() {
     insta::assert_snapshot!(said(&mine(&format!("{AXES}[[exclude]]\nwhere = \"degre > 4\"\n"))), @r#"
     error: unknown axis `degre` at experiments/mine.toml:6:10

@@ -23,6 +23,13 @@ pub struct WorkloadFile {
     pub tracked: bool,
 }
 
+impl WorkloadFile {
+    /// Whether a run may write it: neither a source nor anybody's work.
+    pub fn may_be_written(&self) -> bool {
+        self.kind == IngredientKind::Other && !self.tracked
+    }
+}
+
 /// Where to look, and what to leave out.
 #[derive(Debug, Clone, Default)]
 pub struct Places {

@@ -83,10 +83,12 @@ impl IngredientWatch {
         !self.files.contains_key(name) && self.places.is_output(name)
     }
 
-    /// The first file that changed or disappeared; none should have.
-    pub fn changed(&mut self) -> Option<String> {
+    /// The first file that changed or disappeared; none should have. While runs are going on elsewhere, what they may write is theirs.
+    pub fn changed(&mut self, beside_runs: bool) -> Option<String> {
         let digests = &mut self.digests;
-        let mut differs = |(file, digest): &(WorkloadFile, String)| digests.of(&file.path).as_ref() != Some(digest);
+        let mut differs = |(file, digest): &(WorkloadFile, String)| {
+            !(beside_runs && file.may_be_written()) && digests.of(&file.path).as_ref() != Some(digest)
+        };
         self.files.iter().find(|(_, watched)| differs(watched)).map(|(name, _)| name.clone())
     }
 
@@ -98,7 +100,7 @@ impl IngredientWatch {
             if self.digests.of(&file.path).as_ref() == Some(digest) {
                 continue;
             }
-            match file.kind == IngredientKind::Other && !file.tracked {
+            match file.may_be_written() {
                 true => drop(written.insert(name.clone())),
                 false => after.changed = after.changed.or(Some(name.clone())),
             }
@@ -168,15 +170,15 @@ mod tests {
         let net = Net::new();
         net.write("conf.json", "1");
         let mut watch = net.watch();
-        assert_eq!((watch.changed(), watch.after_run()), (None, nothing()));
+        assert_eq!((watch.changed(false), watch.after_run()), (None, nothing()));
         net.write("conf.json", "2");
-        assert_eq!(watch.changed().as_deref(), Some("workloads/net/conf.json"));
+        assert_eq!(watch.changed(false).as_deref(), Some("workloads/net/conf.json"));
         assert_eq!(watch.after_run().changed.as_deref(), Some("workloads/net/conf.json"));
         assert!(watch.hint("workloads/net/conf.json").unwrap().contains("`outputs = [\"conf.json\"]`"));
         net.write("conf.json", "1");
-        assert_eq!(watch.changed(), None);
+        assert_eq!(watch.changed(false), None);
         std::fs::remove_file(net.0.path().join("workloads/net/train.py")).unwrap();
-        assert_eq!(watch.changed().as_deref(), Some("workloads/net/train.py"));
+        assert_eq!(watch.changed(false).as_deref(), Some("workloads/net/train.py"));
     }
 
     #[test]
@@ -193,7 +195,7 @@ mod tests {
         assert_eq!(watch.after_run(), AfterRun { changed: None, written });
         net.write("checkpoint.pt", "2");
         net.write("logs/version_1/hparams.yaml", "1");
-        assert_eq!((watch.changed(), watch.after_run()), (None, nothing()));
+        assert_eq!((watch.changed(false), watch.after_run()), (None, nothing()));
     }
 
     #[test]
@@ -202,7 +204,10 @@ mod tests {
         net.write("weights.pt", "1");
         let mut watch = net.watch();
         net.write("weights.pt", "2");
-        assert_eq!(watch.changed().as_deref(), Some("workloads/net/weights.pt"));
+        assert_eq!(watch.changed(false).as_deref(), Some("workloads/net/weights.pt"));
+        assert_eq!(watch.changed(true), None, "a run on another card writes them");
+        net.write("train.py", "b");
+        assert_eq!(watch.changed(true).as_deref(), Some("workloads/net/train.py"), "a source is nobody's to change");
     }
 
     #[test]

@@ -113,7 +113,8 @@ impl From<LaunchError> for Diagnostic {
 
 /// The live members. Dropping it closes the lifelines: every process below is ended by its supervisor, or with it.
 pub struct Group {
-    members: Vec<Handles>,
+    /// By index; `None` once it was forgotten.
+    members: Vec<Option<Handles>>,
 }
 
 struct Handles {
@@ -130,31 +131,67 @@ impl Group {
     /// Start every member; their events are sent to `signals` with the member's index. Its capacity should be small: a member
     /// with more to say waits, and all members are read in turn.
     pub fn launch(members: &[MemberLaunch], signals: &mpsc::Sender<(usize, Signal)>) -> Result<Group, LaunchError> {
-        // If a supervisor is killed, what was below it comes to us and can still be ended.
-        children::inherit();
-        let mut group = Group { members: Vec::new() };
-        for (index, launch) in members.iter().enumerate() {
-            let started = start(index, launch, signals.clone()).map_err(|source| LaunchError { member: index, source })?;
-            group.members.push(started);
+        let mut group = Group::empty();
+        for launch in members {
+            group.add(launch, signals)?;
         }
         Ok(group)
     }
 
+    /// Without members yet.
+    pub fn empty() -> Group {
+        // If a supervisor is killed, what was below it comes to us and can still be ended.
+        children::inherit();
+        Group { members: Vec::new() }
+    }
+
+    /// Start a further member; the pid of its supervisor. Its index is the number of members before it, whether or not they live.
+    pub fn add(&mut self, launch: &MemberLaunch, signals: &mpsc::Sender<(usize, Signal)>) -> Result<u32, LaunchError> {
+        let index = self.reserve();
+        self.start(index, launch, signals)
+    }
+
+    /// The index of a further member, which is started later.
+    pub fn reserve(&mut self) -> usize {
+        self.members.push(None);
+        self.members.len() - 1
+    }
+
+    /// Start a member under an index that was reserved for it; the pid of its supervisor.
+    pub fn start(
+        &mut self,
+        index: usize,
+        launch: &MemberLaunch,
+        signals: &mpsc::Sender<(usize, Signal)>,
+    ) -> Result<u32, LaunchError> {
+        let started = start(index, launch, signals.clone()).map_err(|source| LaunchError { member: index, source })?;
+        let supervisor = started.supervisor;
+        self.members[index] = Some(started);
+        Ok(supervisor)
+    }
+
+    /// Close what is open for a member that has ended.
+    pub fn forget(&mut self, member: usize) {
+        self.members[member] = None;
+    }
+
     /// Send a command to a member. It is lost if the member is gone, whose end is reported anyway.
     pub fn send(&self, member: usize, command: Command) {
-        let _ = (&self.members[member].channel).write_all(command.line().as_bytes());
+        if let Some(member) = &self.members[member] {
+            let _ = (&member.channel).write_all(command.line().as_bytes());
+        }
     }
 
     /// End a member and its descendants now: through its supervisor, and if that fails, by force.
     pub fn kill(&self, member: usize) {
-        let member = &self.members[member];
+        let Some(member) = &self.members[member] else { return };
         let _ = (&member.control).write_all(b"kill\n");
         member.doomed.notify_one();
     }
 
-    /// The pids of the supervisors: each member is the tree below one.
+    /// The pids of the supervisors: each member is the tree below one; without those that were forgotten.
     pub fn supervisors(&self) -> Vec<u32> {
-        self.members.iter().map(|m| m.supervisor).collect()
+        self.members.iter().flatten().map(|m| m.supervisor).collect()
     }
 
     /// End processes inherited from a killed supervisor.
@@ -165,10 +202,10 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        for member in &self.members {
+        for member in self.members.iter().flatten() {
             let _ = member.control.shutdown(std::net::Shutdown::Both);
         }
-        let left: Vec<&Process> = self.members.iter().filter_map(|m| m.process.as_deref()).collect();
+        let left: Vec<&Process> = self.members.iter().flatten().filter_map(|m| m.process.as_deref()).collect();
         supervised::wait_or_kill_all(&left);
     }
 }

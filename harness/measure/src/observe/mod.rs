@@ -7,7 +7,7 @@
 mod any_story_tests;
 mod ending;
 mod epochs;
-mod failure_log;
+pub mod failure_log;
 mod last_words;
 mod limits;
 mod memory;
@@ -30,16 +30,15 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
 pub use limits::Rules;
-use seat::Traces;
-pub use seat::{MemberState, Phase};
+pub use seat::{MemberState, Phase, Traces};
 pub use state::{Act, Watch};
-use transcript::Transcript;
+pub use transcript::Transcript;
 
 use crate::interrupt::Stop;
 use crate::launch::protocol::{Hello, MemberEvent};
 use crate::launch::{Group, LaunchError, MemberLaunch, Signal, memory_policy, tree};
 use crate::sampler::gpu::gpu_scope;
-use crate::sampler::{Board, LatestValues, Rates, Sampling, member_scope};
+use crate::sampler::{Board, LatestValues, Rates, Sampling, Sites, member_scope};
 use crate::sharing::{self, InForce};
 
 /// The status of a group, for displays.
@@ -54,6 +53,31 @@ pub struct View {
     pub attested: Option<bool>,
     /// The latest values of the GPU; `None` on a CPU.
     pub card: Option<LatestValues>,
+    /// Of a trace: its tasks and cards instead of members.
+    pub managed: Option<ManagedView>,
+}
+
+/// The status of a trace, for displays.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ManagedView {
+    pub tasks: usize,
+    pub arrived: usize,
+    pub waiting: usize,
+    pub running: usize,
+    pub done: usize,
+    /// Failed, or too large for every card.
+    pub failed: usize,
+    /// Since the first moment of the trace.
+    pub elapsed_s: f64,
+    /// By card: residents, SM activity (on a CPU, busy cores), free memory.
+    pub cards: Vec<(usize, Option<f64>, Option<u64>)>,
+}
+
+impl View {
+    /// Of a trace.
+    pub fn of_trace(managed: ManagedView) -> View {
+        View { members: Vec::new(), ready_after_s: None, skew_ns: None, attested: None, card: None, managed: Some(managed) }
+    }
 }
 
 /// The status of one member.
@@ -151,7 +175,10 @@ pub async fn observe(setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Result<O
     let barrier: Vec<bool> = setting.members.iter().map(|m| m.adapter.is_none()).collect();
     let launched_ns = monotonic_ns();
     let group = Group::launch(setting.members, &sender)?;
-    let sampling = Sampling::start(&group.supervisors(), setting.rates, draft.samples()?, &setting.boards)?;
+    let sampling = {
+        let sites = Sites { boards: &setting.boards, ..Sites::default() };
+        Sampling::start(&group.supervisors(), setting.rates, draft.samples()?, sites)?
+    };
     let mut scene = Scene {
         watch: Watch::begin(setting.rules.clone(), &barrier, launched_ns),
         group,
@@ -358,6 +385,7 @@ impl Scene<'_> {
             skew_ns: self.watch.skew_ns(),
             attested: self.attestation.as_ref().map(|a| a.verdict == collo_store::AttestationVerdict::Attested),
             card: self.setting.boards.first().and_then(|b| latest.get(&gpu_scope(&b.uuid))).copied(),
+            managed: None,
         };
         (self.setting.show)(view);
     }

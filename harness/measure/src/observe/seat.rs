@@ -106,7 +106,7 @@ impl MemberState {
     }
 
     /// The stored record; with the end of its log only if the run is not complete.
-    pub(super) fn record(&self, spec: &MemberSpec, peak_rss_bytes: Option<u64>, is_complete: bool) -> MemberRecord {
+    pub fn record(&self, spec: &MemberSpec, peak_rss_bytes: Option<u64>, is_complete: bool) -> MemberRecord {
         MemberRecord {
             spec: spec.clone(),
             command: Vec::new(),

@@ -18,6 +18,11 @@ impl Transcript {
         Transcript { room_bytes: vec![ROOM_BYTES; members] }
     }
 
+    /// Make room for a further member.
+    pub fn add(&mut self) {
+        self.room_bytes.push(ROOM_BYTES);
+    }
+
     /// The line of a signal; `None` if there is no room for it.
     pub fn line(&mut self, member: usize, signal: &Signal, at_ns: u64) -> Option<Value> {
         let said = match signal {

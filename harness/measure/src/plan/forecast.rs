@@ -1,9 +1,11 @@
 //! The duration of a plan: from stored runs of the same cells here, else of their members alone, with what company is predicted to cost
 //! where that is known, else from the workloads' files.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use collo_store::{CellRecord, PlannedRun};
 use serde_json::{Value as Json, json};
 
 use super::{Basis, ForecastSource, GainForecast, MemoryForecast, PlannedCell, Seated, company, memory};
@@ -12,6 +14,7 @@ use crate::device::{Cores, DeviceFacts, DeviceKind};
 use crate::experiment::Experiment;
 use crate::past::PastCell;
 use crate::sharing::Seating;
+use crate::workload::{LIMIT_BATCHES, Limit};
 
 /// The time of a plan; absent if that of a cell is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -37,8 +40,7 @@ pub struct CellForecast {
     pub memory: MemoryForecast,
     /// What a group gains; absent of a single member, and where nothing is known.
     pub gain: Option<GainForecast>,
-    /// All repetitions; absent unless the cell's power was measured before, or is predicted: then it is what they take at most, as
-    /// if they trained during set-up too.
+    /// All repetitions; absent unless the cell's power was measured before, or is predicted.
     pub energy_j: Option<f64>,
     /// Where its energy comes from; absent with it.
     pub energy_from: Option<ForecastSource>,
@@ -60,11 +62,20 @@ pub enum ForecastBasis {
 }
 
 impl Forecast {
-    /// Of all cells with their repetitions.
-    pub fn of(cells: &[PlannedCell], cooldown: Duration) -> Forecast {
-        let runs: u32 = cells.iter().map(|c| c.record.repetitions).sum();
-        let between_s = cooldown.as_secs_f64() * f64::from(runs.saturating_sub(1));
-        let runs_s: Option<f64> = cells.iter().map(|c| c.forecast.total_s).sum();
+    /// Of all cells with their repetitions; on several cards, which are measured at the same time, of the one that takes longest.
+    pub fn of(cells: &[PlannedCell], order: &[PlannedRun], cooldown: Duration) -> Forecast {
+        let cards: BTreeSet<Option<u32>> = order.iter().map(|run| run.card).collect();
+        let on = |card: Option<u32>| {
+            let runs = || order.iter().filter(move |run| run.card == card);
+            let between_s = cooldown.as_secs_f64() * (runs().count().saturating_sub(1)) as f64;
+            (runs().map(|run| cells[run.cell].forecast.each_s).sum::<Option<f64>>(), between_s)
+        };
+        let each = cards.into_iter().map(on).collect::<Vec<_>>();
+        let longest =
+            |a: &(Option<f64>, f64), b: &(Option<f64>, f64)| (a.0, a.1).partial_cmp(&(b.0, b.1)).unwrap_or(Ordering::Equal);
+        let known = each.iter().all(|(runs_s, _)| runs_s.is_some());
+        let (runs_s, between_s) = each.into_iter().max_by(longest).unwrap_or((Some(0.0), 0.0));
+        let runs_s = runs_s.filter(|_| known);
         let stored: BTreeSet<&String> =
             cells.iter().filter_map(|c| c.forecast.basis.as_ref()).flat_map(|b| b.folders()).collect();
         let energy_j = cells.iter().filter_map(|c| c.forecast.energy_j).reduce(|a, b| a + b);
@@ -121,9 +132,21 @@ impl CellForecast {
     }
 }
 
+/// A trace, for its repetitions: as long as the same took before.
+pub(super) fn trace(record: &CellRecord, basis: &Basis<'_>) -> CellForecast {
+    let past = basis.prior.past.of(record);
+    let each_s = past.and_then(PastCell::whole_s);
+    CellForecast {
+        each_s,
+        total_s: each_s.map(|s| s * f64::from(record.repetitions)),
+        basis: each_s.and(past).map(|past| ForecastBasis::Runs(past.folders())),
+        ..CellForecast::default()
+    }
+}
+
 /// One cell on a device, for its repetitions.
 pub(super) fn cell(seated: Seated<'_>, basis: &Basis<'_>) -> CellForecast {
-    let (Seated { cell, record, .. }, Basis { experiment, facts, prior }) = (seated, *basis);
+    let (Seated { cell, record, .. }, Basis { experiment, facts, prior, .. }) = (seated, *basis);
     let same = || {
         let past = prior.past.of(record)?;
         Some((past.each_s(experiment)?, ForecastBasis::Runs(past.folders())))
@@ -167,7 +190,7 @@ struct Alone {
 
 /// From stored runs of its members alone, and what company is predicted to cost them.
 fn in_company(seated: Seated<'_>, basis: &Basis<'_>) -> Option<(f64, ForecastBasis)> {
-    let (Seated { cell, record, .. }, Basis { experiment, facts, prior }) = (seated, *basis);
+    let (Seated { cell, record, .. }, Basis { experiment, facts, prior, .. }) = (seated, *basis);
     let slowdowns: Vec<f64> = prior.company_of(record)?.slowdowns.iter().map(|slowdown| slowdown.estimate).collect();
     let past: Vec<&PastCell> = record.members.iter().map(|spec| prior.past.alone(spec)).collect::<Option<_>>()?;
     let alone_s: Vec<f64> = past.iter().map(|past| past.epoch_s()).collect::<Option<_>>()?;
@@ -184,7 +207,7 @@ fn in_company(seated: Seated<'_>, basis: &Basis<'_>) -> Option<(f64, ForecastBas
 
 /// From stored runs of its members alone.
 fn members_alone(seated: Seated<'_>, basis: &Basis<'_>) -> Option<(f64, ForecastBasis)> {
-    let (Seated { cell, record, seating }, Basis { experiment, facts, prior }) = (seated, *basis);
+    let (Seated { cell, record, seating }, Basis { experiment, facts, prior, .. }) = (seated, *basis);
     let mut folders = BTreeSet::new();
     let mut alone = |past: &PastCell, count: u32| {
         folders.extend(past.folders());
@@ -250,7 +273,7 @@ fn on_cores(cell: &Cell, members: &[Alone], experiment: &Experiment, facts: &Dev
 }
 
 /// Settings that change neither the work nor the memory of an epoch much, or whose effect is known.
-const NEUTRAL: [&str; 9] = ["images", "seconds", "limit_batches", "learning_rate", "seed", "epochs", "window", "rate", "slo"];
+const NEUTRAL: [&str; 9] = ["images", "seconds", LIMIT_BATCHES, "learning_rate", "seed", "epochs", "window", "rate", "slo"];
 
 /// The forecast in its workload's file, unless a setting makes it another training: another model or precision was not measured.
 pub(super) fn forecast_of(member: &Member) -> Option<&crate::workload::WorkloadForecast> {
@@ -288,8 +311,12 @@ fn epoch_s(member: &Member) -> Option<f64> {
 
 /// An epoch cut short by `limit_batches`; absent if the items of a whole one are unknown.
 fn limited(member: &Member, epoch_s: f64) -> Option<f64> {
-    let limit = member.settings().get("limit_batches").and_then(serde_json::Value::as_f64).filter(|n| *n > 0.0);
-    let Some(limit) = limit else { return Some(epoch_s) };
-    let items = limit * f64::from(member.batch_size().unwrap_or(1));
-    Some(epoch_s * (items / member.workload().forecast.items? as f64).min(1.0))
+    match member.settings().get(LIMIT_BATCHES).and_then(Limit::of) {
+        None | Some(Limit::Whole) => Some(epoch_s),
+        Some(Limit::Share(share)) => Some(epoch_s * share),
+        Some(Limit::Batches(batches)) => {
+            let items = batches as f64 * f64::from(member.batch_size().unwrap_or(1));
+            Some(epoch_s * (items / member.workload().forecast.items? as f64).min(1.0))
+        }
+    }
 }

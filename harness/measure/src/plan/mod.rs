@@ -18,6 +18,7 @@ mod rights;
 mod shards;
 mod slices;
 mod source;
+mod trace;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use collo_store::{CellRecord, DeviceRecord, Diagnostic, PlanRecord, PlannedRun, 
 use serde_json::{Value as Json, json};
 
 use crate::cell::{Cell, Member};
-use crate::device::{Cores, DeviceFacts, DeviceKind, Partition, mps, usable_cores};
+use crate::device::{CardShare, Cores, DeviceFacts, DeviceKind, Partition, mps, usable_cores};
 use crate::expand::{Expanded, expand};
 use crate::experiment::Experiment;
 use crate::prior::Prior;
@@ -72,13 +73,18 @@ pub struct PlannedCell {
     pub record: CellRecord,
     pub seating: Seating,
     pub forecast: CellForecast,
+    /// Of a trace, by task: what it is believed to need of each of its cards. Empty for a group.
+    pub estimates: Vec<Option<u64>>,
 }
 
 /// What a plan is made from.
 #[derive(Clone, Copy)]
 struct Basis<'a> {
     experiment: &'a Experiment,
+    /// What a cell has: of several cards the share of one.
     facts: &'a DeviceFacts,
+    /// All of the device, which a trace has.
+    whole: &'a DeviceFacts,
     prior: &'a Prior,
 }
 
@@ -98,12 +104,17 @@ pub struct RefusedCell {
 }
 
 /// Plan the cells of an experiment on a device, with what is known before they run.
-pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts, prior: &Prior) -> Plan {
-    let basis = Basis { experiment, facts, prior };
+///
+/// On several cards a cell runs only if it does on each, with the share of the machine that a card has.
+pub fn plan(experiment: &Experiment, cells: &[Expanded], whole: &DeviceFacts, prior: &Prior) -> Plan {
+    let CardShare { facts, .. } = &whole.least_share(&experiment.cores);
+    let basis = Basis { experiment, facts, whole, prior };
     let mut refusals = Vec::new();
     let mut fitting: Vec<PlannedCell> = Vec::new();
     for Expanded { cell, asked } in cells {
-        let repetitions = if cell.is_baseline() { 2 * experiment.repetitions } else { experiment.repetitions };
+        // Around a trace, which takes hours, two runs of each member alone would tell of no drift.
+        let twice = cell.is_baseline() && experiment.trace.is_none();
+        let repetitions = if twice { 2 * experiment.repetitions } else { experiment.repetitions };
         let mut record = cell.record(repetitions);
         match seat(cell, &record, &basis) {
             Err(Refusal { reason, hint }) => {
@@ -111,11 +122,18 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts, pr
                 refusals.push(RefusedCell { cell: cell.clone(), record });
             }
             Ok(seating) => {
-                record.slots = Some(match facts.kind {
-                    DeviceKind::Cpu => slots(cell, experiment),
-                    DeviceKind::Gpu => seating.to_string(),
+                record.slots = Some(match (facts.kind, cell.trace()) {
+                    (_, Some(trace)) => trace::slots(trace, &seating, whole),
+                    (DeviceKind::Cpu, _) => slots(cell, experiment),
+                    (DeviceKind::Gpu, _) => seating.to_string(),
                 });
                 record.mode = seating.sharing(cell.mode().family());
+                let estimates = cell.trace().map(|trace| trace::estimates(trace, &record.mode, prior)).unwrap_or_default();
+                if cell.trace().is_some() {
+                    let forecast = forecast::trace(&record, &basis);
+                    fitting.push(PlannedCell { cell: cell.clone(), asked: *asked, record, seating, forecast, estimates });
+                    continue;
+                }
                 record.alone_on_slice = slices::labels(cell, &seating);
                 let expected = experiment.expect.iter().find(|expected| expected.condition.holds(&|axis| cell.axis(axis)));
                 record.expect = expected.map(|expected| expected.expectation.clone());
@@ -126,7 +144,7 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts, pr
                     continue;
                 }
                 let forecast = forecast::cell(seated, &basis);
-                fitting.push(PlannedCell { cell: cell.clone(), asked: *asked, record, seating, forecast });
+                fitting.push(PlannedCell { cell: cell.clone(), asked: *asked, record, seating, forecast, estimates });
             }
         }
     }
@@ -137,14 +155,19 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts, pr
     distinct_slugs(&mut fitting);
     slices::join(&mut fitting);
 
-    let order = order::order(&fitting, experiment, facts.gpu().and_then(|g| g.partition.as_ref()).is_some_and(|p| p.mig));
+    let found_on = facts.gpu().and_then(|g| g.partition.as_ref()).is_some_and(|p| p.mig);
+    let order = order::order(&fitting, experiment, found_on, whole.gpus.len());
+    if whole.gpus.len() > 1 {
+        // Each part of the cells has baselines of its own.
+        count(&mut fitting, &order);
+    }
     Plan {
         experiment: experiment.name.clone(),
-        device: facts.record(),
+        device: whole.record(),
         seed: experiment.seed,
         epochs: experiment.epochs,
         measure_for_s: experiment.measure_for.map(|d| d.as_secs_f64()),
-        forecast: Forecast::of(&fitting, experiment.cooldown),
+        forecast: Forecast::of(&fitting, &order, experiment.cooldown),
         predicted: prior.predicted.clone().map(|claims| Predicted { marked: memory::marked(&fitting), ..claims }),
         cells: fitting,
         order,
@@ -178,6 +201,9 @@ fn seat(cell: &Cell, record: &CellRecord, basis: &Basis<'_>) -> Result<Seating, 
     let Basis { experiment, facts, .. } = *basis;
     let refuse = |refusal: Option<Refusal>| refusal.map_or(Ok(()), Err);
     refuse(lacking(cell, facts))?;
+    if let Some(trace) = cell.trace() {
+        return trace::seat(cell, trace, record, basis);
+    }
     let seating = cell.mode().seat(facts, &record.members, &experiment.each)?;
     refuse(without_mps(&seating, facts))?;
     refuse(memory::too_large(cell, facts))?;
@@ -204,6 +230,11 @@ fn movable(seating: Seating, found: &Partition, experiment: &Experiment, facts: 
         Some(inside) => Ok(inside),
         None => Err(Refusal { reason, hint: Some(rights::way_out(gpu, found, &seating, &facts.fixed, &experiment.name)) }),
     }
+}
+
+/// The first of several reasons, if there is one.
+fn refuse_first<const N: usize>(reasons: [Option<Refusal>; N]) -> Result<(), Refusal> {
+    reasons.into_iter().flatten().next().map_or(Ok(()), Err)
 }
 
 /// A requirement of a workload that this device lacks.
@@ -292,6 +323,17 @@ fn slots(cell: &Cell, experiment: &Experiment) -> String {
     }
 }
 
+/// Set the repetitions of each cell to those of the order, and what is forecast for them all.
+fn count(cells: &mut [PlannedCell], order: &[PlannedRun]) {
+    for (index, cell) in cells.iter_mut().enumerate() {
+        let runs = order.iter().filter(|run| run.cell == index).count() as u32;
+        let ratio = f64::from(runs) / f64::from(cell.record.repetitions.max(1));
+        let forecast = &mut cell.forecast;
+        [&mut forecast.total_s, &mut forecast.energy_j].into_iter().flatten().for_each(|sum| *sum *= ratio);
+        cell.record.repetitions = runs;
+    }
+}
+
 /// Two cells never share a folder: if four digits of the hash are not enough, the later one has more.
 fn distinct_slugs(cells: &mut [PlannedCell]) {
     let mut taken = HashSet::new();
@@ -345,8 +387,9 @@ impl Plan {
     pub fn json(&self) -> Json {
         let order: Vec<Json> =
             self.order.iter().map(|run| json!([run.block, self.cells[run.cell].record.cell, run.repetition])).collect();
+        let cards: Option<Vec<u32>> = self.order.iter().map(|run| run.card).collect();
         let refusal = |r: &RefusalRecord| json!({"cell": r.cell, "sharing": r.sharing, "reason": r.reason, "hint": r.hint});
-        json!({
+        let mut json = json!({
             "schema": Plan::SCHEMA,
             "experiment": self.experiment,
             "cells": self.cells.iter().map(|c| cell_json(&c.record, &c.forecast)).collect::<Vec<Json>>(),
@@ -355,7 +398,12 @@ impl Plan {
             "forecast_s": self.forecast.total_s,
             "energy_j": self.forecast.energy_j,
             "predictors": self.predicted.as_ref().map(|predicted| predicted.predictors().collect::<Vec<_>>()),
-        })
+        });
+        if let Some(cards) = cards.filter(|cards| !cards.is_empty()) {
+            // By run, in that order.
+            json["cards"] = cards.into();
+        }
+        json
     }
 }
 

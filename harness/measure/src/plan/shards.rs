@@ -1,4 +1,4 @@
-//! Divides an experiment among several GPUs or machines.
+//! Divides an experiment among several campaigns, on several GPUs or machines, or the plan of one campaign among its cards.
 //!
 //! In: the cells of an experiment. Out: those of one shard, with the baselines that they need: each shard measures its own, so
 //! that no group is compared with a baseline of another GPU. The division depends on the experiment and its selection alone, never
@@ -6,10 +6,11 @@
 //!
 //! The cells, sorted by their baselines, are divided into consecutive parts such that the largest has as few runs as possible.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use collo_store::Shard;
 
+use super::PlannedCell;
 use crate::cell::Cell;
 use crate::expand::Expanded;
 
@@ -45,9 +46,33 @@ pub fn of(cells: Vec<Expanded>, shard: Shard) -> Vec<Expanded> {
     .collect()
 }
 
+/// The cells of each of so many parts of a plan, by index: what a cell is compared with is in every part that needs it.
+pub(super) fn parts(cells: &[PlannedCell], count: usize) -> Vec<Vec<usize>> {
+    let places: HashMap<&str, usize> = cells.iter().enumerate().map(|(place, c)| (c.record.cell.as_str(), place)).collect();
+    let compared = |c: &PlannedCell| -> BTreeSet<usize> {
+        let with = c.record.against.iter().chain(&c.record.alone_on_slice);
+        with.filter_map(|label| places.get(label.as_str()).copied()).collect()
+    };
+    let needed: BTreeSet<usize> = cells.iter().flat_map(&compared).collect();
+    // A member alone on a slice is itself compared with one alone on the whole GPU.
+    let needs = |c: &PlannedCell| -> BTreeSet<usize> {
+        let own = compared(c);
+        own.iter().flat_map(|place| compared(&cells[*place])).chain(own.iter().copied()).collect()
+    };
+    let free = cells.iter().enumerate().filter(|(place, _)| !needed.contains(place));
+    let runs = |c: &PlannedCell| if c.record.baseline { OF_BASELINE } else { 1 };
+    let mut units: Vec<Unit> = free.map(|(place, c)| Unit { place, needs: needs(c), runs: runs(c) }).collect();
+    keep_together(&mut units);
+    let all = |part: Vec<Unit>| {
+        let cells: BTreeSet<usize> = part.iter().flat_map(|unit| unit.needs.iter().copied().chain([unit.place])).collect();
+        cells.into_iter().collect()
+    };
+    divide(units, count).into_iter().map(all).collect()
+}
+
 fn units(cells: &[Expanded]) -> Vec<Unit> {
     let baseline = |cell: &Cell| cell.is_baseline().then(|| cell.terms()[0].member.key().to_string());
-    let places: std::collections::HashMap<String, usize> =
+    let places: HashMap<String, usize> =
         cells.iter().enumerate().filter_map(|(place, e)| Some((baseline(&e.cell)?, place))).collect();
     let needs =
         |cell: &Cell| -> BTreeSet<usize> { cell.terms().iter().filter_map(|t| places.get(t.member.key()).copied()).collect() };
@@ -60,9 +85,13 @@ fn units(cells: &[Expanded]) -> Vec<Unit> {
             units.push(Unit { place, needs: BTreeSet::new(), runs: OF_BASELINE });
         }
     }
-    // Cells with the same baselines stay together as far as possible: a baseline is measured by each shard that needs it.
-    units.sort_by(|a, b| (a.needs.iter().collect::<Vec<_>>(), a.place).cmp(&(b.needs.iter().collect::<Vec<_>>(), b.place)));
+    keep_together(&mut units);
     units
+}
+
+/// Cells with the same baselines stay together as far as possible: a baseline is measured by each part that needs it.
+fn keep_together(units: &mut [Unit]) {
+    units.sort_by(|a, b| (a.needs.iter().collect::<Vec<_>>(), a.place).cmp(&(b.needs.iter().collect::<Vec<_>>(), b.place)));
 }
 
 /// Consecutive parts, the largest as small as possible, none empty while there are units.

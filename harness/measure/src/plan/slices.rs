@@ -17,6 +17,11 @@ pub fn alone_on_slices(experiment: &Experiment, cells: Vec<Expanded>, facts: &De
     let mut all = Vec::new();
     for expanded in cells {
         let cell = &expanded.cell;
+        if cell.trace().is_some() {
+            // The instances of a trace are its cards: whoever is alone there is so on one of them.
+            all.push(expanded);
+            continue;
+        }
         let specs: Vec<_> = cell.members().map(|m| m.spec()).collect();
         if let Ok(seating) = cell.mode().seat(facts, &specs, &experiment.each) {
             for (member, own) in cell.members().enumerate() {

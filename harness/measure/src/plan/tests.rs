@@ -145,6 +145,7 @@ fn a_shortened_epoch_takes_its_share_and_another_training_is_unknown() {
     let first = |axes: &str| planned(&format!("[axes]\nworkload = \"net\"\n{axes}\n")).cells[0].forecast.clone();
     assert!((first("limit_batches = 5").each_s.expect("told") - (4.0 + 2.0 * 5.0)).abs() < 1e-9);
     assert!((first("limit_batches = 5000").each_s.expect("told") - 204.0).abs() < 1e-9, "no longer than a whole one");
+    assert!((first("limit_batches = 0.25").each_s.expect("told") - (4.0 + 2.0 * 25.0)).abs() < 1e-9, "a share of it");
     assert_eq!((first("width = 128").each_s, first("width = 128").memory.bytes), (None, None));
 }
 
@@ -282,4 +283,52 @@ fn a_member_without_a_list_of_cores_is_refused() {
     let slots: Vec<_> = plan.cells.iter().map(|c| c.record.slots.clone().unwrap_or_default()).collect();
     assert_eq!(slots, ["cores 0", "cores 0 | 1"]);
     assert_eq!(plan.refusals[0].record.reason, "`cores` lists those of 2 members, and this cell has 3");
+}
+
+/// So many equal cards that are only planned for.
+fn cards(count: usize) -> DeviceFacts {
+    let model = crate::device::mig::GpuModel { memory_gb: Some(40), ..crate::device::mig::GpuModel::bare("a100-40gb", 7) };
+    let gpu = crate::device::Gpu::planned(&model);
+    DeviceFacts { cores: (0..16).collect(), ..DeviceFacts::on_gpus(vec![gpu; count], None) }
+}
+
+/// The cards on which each cell is measured, one for each repetition.
+fn cards_of(plan: &Plan) -> BTreeMap<&str, Vec<u32>> {
+    let mut found: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for run in &plan.order {
+        found.entry(&plan.cells[run.cell].record.cell).or_default().push(run.card.expect("there are several"));
+    }
+    found.values_mut().for_each(|cards| cards.sort_unstable());
+    found
+}
+
+#[test]
+fn on_several_cards_each_block_lies_on_one_and_every_cell_goes_around_them() {
+    let plan = planned_on("repetitions = 4\n[axes]\nworkload = [\"tiny\", \"sleep\"]\ndegree = [2, 3]\n", &cards(2));
+    let block_card: BTreeMap<u32, Option<u32>> = plan.order.iter().map(|run| (run.block, run.card)).collect();
+    assert!(plan.order.iter().all(|run| block_card[&run.block] == run.card));
+    for (cell, cards) in cards_of(&plan) {
+        let each = if cell.contains("solo") { 4 } else { 2 };
+        assert_eq!(cards, [vec![0; each], vec![1; each]].concat(), "{cell}");
+    }
+    let one = planned_on("repetitions = 4\n[axes]\nworkload = [\"tiny\", \"sleep\"]\ndegree = [2, 3]\n", &cards(1));
+    assert!(one.order.iter().all(|run| run.card.is_none()), "one card needs no number");
+    let bare = |plan: &Plan| plan.order.iter().map(|run| (run.block, run.cell, run.repetition)).collect::<Vec<_>>();
+    assert_eq!(bare(&plan), bare(&one), "the order of the runs does not depend on the cards");
+}
+
+#[test]
+fn with_fewer_repetitions_than_cards_each_part_of_the_cells_has_its_own_cards_and_baselines() {
+    let plan = planned_on("repetitions = 3\n[axes]\nworkload = [\"tiny\", \"sleep\", \"small\"]\ndegree = [2, 3]\n", &cards(8));
+    let cards = cards_of(&plan);
+    let used: std::collections::BTreeSet<u32> = cards.values().flatten().copied().collect();
+    assert_eq!(used, (0..8).collect(), "no card is idle");
+    for (cell, planned) in plan.cells.iter().enumerate() {
+        let runs = plan.order.iter().filter(|run| run.cell == cell).count() as u32;
+        assert_eq!(planned.record.repetitions, runs, "{}", planned.record.cell);
+        for label in &planned.record.against {
+            let baselines = &cards[label.as_str()];
+            assert!(cards[planned.record.cell.as_str()].iter().all(|card| baselines.contains(card)), "{label}");
+        }
+    }
 }

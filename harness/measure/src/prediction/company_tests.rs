@@ -29,6 +29,7 @@ fn solo(spec: &MemberSpec, epoch_s: f64, cpu_ratio: f64, sm_active: Option<f64>)
         cpu_ratio: Some(cpu_ratio),
     };
     MeasuredCell {
+        campaign: "before".into(),
         cell: spec.solo.clone(),
         sharing: "solo".into(),
         after_measured: AfterMeasured::KeepRunning,
@@ -39,6 +40,7 @@ fn solo(spec: &MemberSpec, epoch_s: f64, cpu_ratio: f64, sm_active: Option<f64>)
         sm_occupancy_ratio: None,
         gpu_utilization_ratio: sm_active,
         dram_active_ratio: None,
+        power_w: None,
     }
 }
 

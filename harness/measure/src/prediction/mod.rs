@@ -6,6 +6,7 @@
 mod alone;
 mod company;
 mod contexts;
+mod published;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use crate::project::Project;
 use alone::AlonePredictor;
 use company::Groups;
 use contexts::{Context, Contexts};
+pub use published::published_estimate;
 
 /// A member, in one way of having a context.
 struct Subject<'a> {

@@ -87,7 +87,7 @@ impl Sampler for Host {
 }
 
 /// Clock ticks in which one of these cores (or any) was busy, for any process: user, nice, system, irq, softirq and steal.
-fn busy_ticks(stat: &str, cores: Option<&[u32]>) -> Option<u64> {
+pub(super) fn busy_ticks(stat: &str, cores: Option<&[u32]>) -> Option<u64> {
     let of_line = |line: &str| {
         let fields: Vec<u64> = line.split_whitespace().skip(1).map_while(|f| f.parse().ok()).collect();
         // 3 is idle and 4 is waiting for storage; 8 and 9 (guests) are counted in user and nice already.

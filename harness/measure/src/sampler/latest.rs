@@ -22,20 +22,36 @@ pub struct LatestValues {
 /// The latest values by scope.
 pub type Latest = Arc<Mutex<BTreeMap<Arc<str>, LatestValues>>>;
 
+/// Receives readings as they are taken.
+pub type Tap = tokio::sync::mpsc::UnboundedSender<Vec<Sample>>;
+
 /// Takes the readings of a thread.
 #[derive(Clone)]
 pub struct Outlet {
     pub batches: mpsc::Sender<Vec<Sample>>,
     pub latest: Latest,
+    /// Who decides by readings while they are taken gets them, too.
+    pub tap: Option<Tap>,
 }
 
 impl Outlet {
     /// How often readings go to the writer and to displays; the rest is lost if collo is killed.
-    pub const EVERY_NS: u64 = 240_000_000;
+    const EVERY_NS: u64 = 240_000_000;
+    /// The same where somebody decides by readings.
+    const TAPPED_EVERY_NS: u64 = 20_000_000;
+
+    /// How often readings are to be handed over.
+    pub fn every_ns(&self) -> u64 {
+        if self.tap.is_some() { Self::TAPPED_EVERY_NS } else { Self::EVERY_NS }
+    }
 
     /// Publish and pass on; false if there is no receiver any more.
     pub fn send(&self, samples: Vec<Sample>) -> bool {
         self.show(&samples);
+        if let Some(tap) = &self.tap {
+            // Who tapped may have gone.
+            let _ = tap.send(samples.clone());
+        }
         samples.is_empty() || self.batches.send(samples).is_ok()
     }
 
@@ -66,7 +82,7 @@ mod tests {
     #[test]
     fn what_is_absent_leaves_the_figure_before_and_never_shows_zero() {
         let (batches, received) = mpsc::channel();
-        let outlet = Outlet { batches, latest: Latest::default() };
+        let outlet = Outlet { batches, latest: Latest::default(), tap: None };
         let sample = |value| Sample { at_ns: 0, window_ns: 0, source: "nvml", scope: "gpu:A".into(), metric: "power_w", value };
         assert!(outlet.send(vec![sample(None)]));
         assert!(outlet.latest.lock().unwrap().is_empty());

@@ -40,13 +40,26 @@ impl Trees {
         Trees(Arc::new(Mutex::new(supervisors.iter().enumerate().map(tree).collect())))
     }
 
+    /// A further member, below this supervisor.
+    pub fn add(&self, index: usize, supervisor: u32) {
+        self.lock().push(Tree { scope: member_scope(index), supervisor, processes: BTreeMap::new(), last: None });
+    }
+
+    /// A member has ended: it is read no more.
+    pub fn remove(&self, index: usize) {
+        let scope = member_scope(index);
+        self.lock().retain(|tree| tree.scope != scope);
+    }
+
     /// Update the lists of processes and threads. A process that starts in between is seen one slow tick later; the CPU time of
     /// one that starts and ends in between is not lost, since its parent's counters include it.
     pub fn refresh(&self) {
         let supervisors: Vec<u32> = self.lock().iter().map(|t| t.supervisor).collect();
         // Listing processes takes long: not under the lock that the fast thread needs.
-        let found: Vec<Vec<u32>> = supervisors.iter().map(|&s| tree::descendants(s)).collect();
-        for (tree, pids) in self.lock().iter_mut().zip(found) {
+        let mut found: BTreeMap<u32, Vec<u32>> = supervisors.iter().map(|&s| (s, tree::descendants(s))).collect();
+        for tree in self.lock().iter_mut() {
+            // Members may have come and gone meanwhile.
+            let Some(pids) = found.remove(&tree.supervisor) else { continue };
             tree.processes.retain(|pid, _| pids.contains(pid));
             for pid in pids {
                 match tree.processes.get_mut(&pid) {

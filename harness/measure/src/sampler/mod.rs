@@ -5,6 +5,7 @@
 //! supervisors and the GPUs. Out: samples (to a writer), the quality of the sampling, and the latest values for displays. This
 //! module does not know what a run is.
 
+mod core_sets;
 pub mod gpu;
 mod host;
 mod latest;
@@ -19,11 +20,12 @@ use std::sync::Arc;
 
 use collo_store::Sample;
 
+pub use core_sets::core_scope;
 pub use gpu::{Board, BoardInstance, Source, SourceChoice};
 pub use host::{NoEnergy, RaplDomain, RaplEnergy};
 pub use latest::{Latest, LatestValues};
 pub use process::{field, peak_rss_bytes};
-pub use threads::{Rates, Sampling};
+pub use threads::{Rates, Sampling, Sites};
 
 /// A source of samples. A value is `None` if the device does not report it: never 0, never -1.
 pub trait Sampler: Send {

@@ -61,7 +61,7 @@ impl SamplerThread {
             }
             movement.see(&samples[seen..]);
             // To wake the writer, and to sort readings for people, costs as much as to read: not at every tick of a fast rate.
-            if at_ns.saturating_sub(handed_ns) >= Outlet::EVERY_NS {
+            if at_ns.saturating_sub(handed_ns) >= self.outlet.every_ns() {
                 handed_ns = at_ns;
                 // The next batch will be about as long.
                 let next = Vec::with_capacity(samples.len());

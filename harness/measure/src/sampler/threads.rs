@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use collo_store::{Sample, SampleWriter, SamplingQuality};
 
 use super::Sampler;
+use super::core_sets::CoreSets;
 use super::gpu::{Board, GpuLoss, GpuSamplingSpec, GpuSession, SourceResult};
 use super::host::{Host, RaplDomain, RaplEnergy};
-use super::latest::{Latest, LatestValues, Outlet};
+use super::latest::{Latest, LatestValues, Outlet, Tap};
 use super::member::{Members, ResidentPeaks, Trees};
 use super::reader::{Rare, SamplerThread};
 
@@ -42,6 +43,18 @@ pub struct Sampling {
     give_up: Arc<AtomicBool>,
     latest: Latest,
     lost: GpuLoss,
+    trees: Trees,
+}
+
+/// What is read besides members and the host.
+#[derive(Default)]
+pub struct Sites<'a> {
+    /// GPUs, open until sampling stops.
+    pub boards: &'a [Board],
+    /// Sets of CPU cores.
+    pub core_sets: &'a [Vec<u32>],
+    /// Receives the readings of both as they are taken, at intervals of some milliseconds.
+    pub tap: Option<Tap>,
 }
 
 /// Time limit for a reader to end: a call to the driver of a lost GPU may never return.
@@ -52,16 +65,21 @@ const END: Duration = Duration::from_secs(10);
 const OFF_BEAT: Duration = Duration::from_millis(55);
 
 impl Sampling {
-    /// Sample the members below these supervisors, the host, and these GPUs, into a writer. GPUs are open until sampling stops.
+    /// Sample the members below these supervisors, the host, and these sites, into a writer.
     /// Without rates there are no time series; errors of GPUs are listened for all the same, which reads nothing.
-    pub fn start(supervisors: &[u32], rates: Option<Rates>, writer: SampleWriter, boards: &[Board]) -> collo_store::Result<Self> {
+    pub fn start(
+        supervisors: &[u32],
+        rates: Option<Rates>,
+        writer: SampleWriter,
+        Sites { boards, core_sets, tap }: Sites<'_>,
+    ) -> collo_store::Result<Self> {
         let trees = Trees::below(supervisors);
         let stop = Arc::new(AtomicBool::new(false));
         let pss_now = Arc::new(AtomicBool::new(false));
         let pss_readings = Arc::new(AtomicU64::new(0));
         let latest = Latest::default();
         let (batches, received) = mpsc::channel::<Vec<Sample>>();
-        let outlet = Outlet { batches, latest: latest.clone() };
+        let outlet = Outlet { batches, latest: latest.clone(), tap };
 
         let give_up = Arc::new(AtomicBool::new(false));
         let given_up = give_up.clone();
@@ -79,6 +97,7 @@ impl Sampling {
             give_up,
             latest,
             lost,
+            trees: trees.clone(),
         };
         sampling.writer = Some(thread("writer", move || write(&received, writer, &given_up))?);
         let mut of_cards = match rates {
@@ -87,7 +106,7 @@ impl Sampling {
                 GpuSession::listen(boards, &stop)
             }
             Some(rates) => {
-                sampling.begin_host(rates, &trees, &outlet)?;
+                sampling.begin_host(rates, core_sets, &outlet)?;
                 let nvml_hz = rates.fast_hz.min(NVML_MOST_HZ);
                 let setting = GpuSamplingSpec { nvml_hz, slow_hz: rates.slow_hz, trees, outlet, stop, everything: false };
                 GpuSession::start(boards, &setting)
@@ -100,10 +119,14 @@ impl Sampling {
     }
 
     /// The two threads that read members and the host.
-    fn begin_host(&mut self, rates: Rates, trees: &Trees, outlet: &Outlet) -> collo_store::Result<()> {
+    fn begin_host(&mut self, rates: Rates, core_sets: &[Vec<u32>], outlet: &Outlet) -> collo_store::Result<()> {
+        let trees = &self.trees;
         let mut fast: Vec<Box<dyn Sampler>> = vec![Box::new(Members::new(trees.clone()))];
         for energy in [RaplDomain::Packages, RaplDomain::Dram].into_iter().filter_map(RaplEnergy::find) {
             fast.push(Box::new(energy));
+        }
+        if !core_sets.is_empty() {
+            fast.push(Box::new(CoreSets::of(core_sets)));
         }
         let slow: Vec<Box<dyn Sampler>> = vec![Box::new(Host::new()), Box::new(ResidentPeaks(trees.clone()))];
         let (fast, slow) = (SamplerThread::of(fast, &self.stop, outlet), SamplerThread::of(slow, &self.stop, outlet));
@@ -112,6 +135,16 @@ impl Sampling {
         self.readers.push(thread("proc", move || vec![fast.run("proc", rates.fast_hz, Duration::ZERO, None)])?);
         self.readers.push(thread("host", move || vec![slow.run("host", rates.slow_hz, OFF_BEAT, Some(rare))])?);
         Ok(())
+    }
+
+    /// Read a further member, the tree below this supervisor.
+    pub fn add(&self, index: usize, supervisor: u32) {
+        self.trees.add(index, supervisor);
+    }
+
+    /// Read a member no more.
+    pub fn remove(&self, index: usize) {
+        self.trees.remove(index);
     }
 
     /// Read proportional memory soon.
@@ -141,6 +174,11 @@ impl Sampling {
     /// The error of a lost GPU, as soon as its driver reports it.
     pub fn lost(&self) -> Option<String> {
         self.lost.why()
+    }
+
+    /// The UUIDs of the GPUs that are lost, each with its driver's error.
+    pub fn lost_boards(&self) -> Vec<(String, String)> {
+        self.lost.all()
     }
 
     /// End the threads, close the GPUs and the table.

@@ -14,7 +14,8 @@ use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs, Shard};
 
 use crate::campaign::{self, CampaignOptions, CampaignSpec, Finished};
 use crate::commands::MemberCommands;
-use crate::device::{DeviceFacts, Gpu, NumaMemory, Partition, fixed, lease, numa};
+use crate::device::fixed::{self, Fixed};
+use crate::device::{DeviceFacts, Gpu, NumaMemory, Partition, lease, numa};
 use crate::events::{Event, Watcher};
 use crate::expand::Expanded;
 use crate::experiment::{DeviceRequest, Experiment};
@@ -108,6 +109,7 @@ impl Session {
             request.experiment.repetitions = more;
         }
         let facts = request.experiment.device_facts(&request.device, &project.cards())?;
+        request.experiment.place_its_trace(&facts);
         if let Some(shard) = request.shard.filter(|_| request.experiment.search) {
             let what = format!("a search cannot be divided into shards such as `{shard}`");
             let hint = "it chooses its cells as it goes; divide it with `--where`";
@@ -123,12 +125,17 @@ impl Session {
     /// checked, so that the cells which need it are refused before anything is measured.
     pub fn plan_to_measure(project: &Project, request: Request, watcher: Watcher<'_>) -> Result<Session, Diagnostics> {
         let mut session = Session::plan(project, request)?;
-        if let Some(gpu) = session.facts.gpu() {
-            lease::check_free(gpu)?;
+        let gpus = session.facts.gpus.clone();
+        gpus.iter().try_for_each(lease::check_free)?;
+        let mut repaired = false;
+        for gpu in &gpus {
             if let Some(restored) = lease::repair(gpu)? {
                 watcher(Event::Restored { label: gpu.label(), restored });
-                session = Session::plan(project, session.request)?;
+                repaired = true;
             }
+        }
+        if repaired {
+            session = Session::plan(project, session.request)?;
         }
         session.ask_what_is_fixed()?;
         Ok(session)
@@ -136,16 +143,23 @@ impl Session {
 
     fn ask_what_is_fixed(&mut self) -> Result<(), Diagnostic> {
         let facts = &self.facts;
-        let Some(gpu) = facts.gpu().filter(|_| !facts.as_found) else { return Ok(()) };
+        if facts.gpus.is_empty() || facts.as_found {
+            return Ok(());
+        }
         // What is wanted of the card, whoever may change it: services that are to be stopped by somebody who may not are an error.
-        let open = (gpu.may_cut == Some(false)).then(|| {
+        let closed = facts.gpus.iter().any(|gpu| gpu.may_cut == Some(false));
+        let open = closed.then(|| {
             let gpus = facts.gpus.iter().map(|gpu| Gpu { may_cut: None, ..gpu.clone() }).collect();
             self.planned_on(&DeviceFacts { gpus, ..facts.clone() })
         });
         let open = open.transpose()?;
         let plan = open.as_ref().unwrap_or(&self.plan);
         let wanted: Vec<&Partition> = plan.cells.iter().filter_map(|c| c.seating.partition.as_ref()).collect();
-        let fixed = fixed::ask(gpu, &wanted, self.request.choice.services)?;
+        let mut fixed = Fixed::default();
+        for gpu in &facts.gpus {
+            // What is measured on several cards has to be possible on each.
+            fixed = fixed.or(fixed::ask(gpu, &wanted, self.request.choice.services)?);
+        }
         if fixed != self.facts.fixed {
             self.facts.fixed = fixed;
             self.plan = self.planned_on(&self.facts)?;
@@ -185,6 +199,7 @@ impl Session {
         if self.request.experiment.numa_memory == NumaMemory::Local {
             notes.extend(numa::note(&self.request.experiment.cores, &numa::nodes()));
         }
+        notes.extend(self.facts.note_on_shares(&self.request.experiment.cores));
         if !self.request.experiment.sampling.recording {
             notes.push(
                 "sampling is off: no time series is recorded, so energy, power, activity and CPU load will be absent".into(),
@@ -266,7 +281,12 @@ impl Session {
             shard: self.request.shard,
             choice,
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(collo_store::Error::from)?;
+        // Where each card has a thread, this one waits for them: signals are heard on another.
+        let mut runtime = match self.facts.gpus.len() {
+            0 | 1 => tokio::runtime::Builder::new_current_thread(),
+            _ => tokio::runtime::Builder::new_multi_thread(),
+        };
+        let runtime = runtime.worker_threads(1).enable_all().build().map_err(collo_store::Error::from)?;
         let mut opened = None;
         let result = runtime.block_on(campaign::run(&order, &mut |event| {
             if let Event::Opened { campaign, .. } = &event {

@@ -41,8 +41,7 @@ impl Session {
         Ok(())
     }
 
-    /// Predict what the members of the plan need and what its groups give, and plan again with that. Of the predictor files that
-    /// cannot be read the reasons are told.
+    /// Predict what the members of the plan need and what its groups give, and plan again with that. Of the predictor files that cannot be read the reasons are told.
     pub fn predict(
         &mut self,
         python: PythonToPredict,

@@ -55,6 +55,13 @@ pub fn on_gpu(card: &StagedCard, members: &[InForce]) -> Attestation {
     judge(&Seen::of(card), card, members)
 }
 
+/// Whether one of these processes computes on a device; `None` if its lists cannot be read.
+pub fn computes(uuid: &str, pids: &[u32]) -> Option<bool> {
+    let nvml = nvml::open().ok()?;
+    let device = nvml.device_by_uuid(uuid).ok()?;
+    Some(ProcessLists::of(&device).all()?.iter().any(|found| pids.contains(&found.pid)))
+}
+
 impl Seen {
     fn of(card: &StagedCard) -> Seen {
         let mut seen = Seen {

@@ -13,6 +13,7 @@ mod mps;
 mod naive;
 mod orders;
 mod seat;
+mod site;
 mod slot;
 mod stage;
 
@@ -23,6 +24,7 @@ pub use mig::on_slice;
 pub use naive::Naive;
 pub use orders::{ForeseenStage, foreseen};
 pub use seat::{Seat, Seating};
+pub use site::{CardEvidence, SiteOrder, StagedSite};
 pub use slot::{Slot, StageError, Staged};
 pub use stage::{StageContext, StagedCard, scrubbed, stage, withheld};
 

@@ -55,7 +55,7 @@ pub fn slots(card: &StagedCard, seating: &Seating, cores: &Cores, all: &[u32], n
     (0..members).map(slot).collect()
 }
 
-fn environment(card: &StagedCard, member: usize, limits: Option<&Limits>) -> BTreeMap<String, Option<String>> {
+pub(super) fn environment(card: &StagedCard, member: usize, limits: Option<&Limits>) -> BTreeMap<String, Option<String>> {
     let device = &card.devices[member];
     let pipe = card.pipe_of(member).unwrap_or(&card.empty);
     let mut env = BTreeMap::from([

@@ -169,7 +169,7 @@ fn instances(seating: &Seating, cut: Option<&PartitionedGpu>) -> Vec<(String, u3
 }
 
 /// An empty folder of ours: a member that looks there for an MPS daemon finds none.
-fn empty_folder() -> Result<PathBuf, StageError> {
+pub(super) fn empty_folder() -> Result<PathBuf, StageError> {
     let folder = state_folder::make().map_err(|e| StageError::because(e.what()))?.join(mps::NO_DAEMON);
     fs_err::create_dir_all(&folder).map_err(|e| StageError::because(e.to_string()))?;
     match fs_err::read_dir(&folder).map(|mut entries| entries.next().is_none()) {
@@ -186,9 +186,7 @@ fn start_daemons(
     folder: &Path,
     limits: &Limits,
 ) -> Result<(), StageError> {
-    if mps::program().is_none() {
-        return Err(StageError::because(format!("`{}` is not on the PATH; it comes with the driver", mps::PROGRAM)));
-    }
+    needs_program()?;
     for (number, uuid) in orders::served(card).into_iter().enumerate() {
         let log = orders::log_folder(folder, card.mig, number);
         let daemon = Daemon::start(&uuid, &log, hold, limits)?;
@@ -198,8 +196,28 @@ fn start_daemons(
     Ok(())
 }
 
+/// Without the program there is no daemon.
+pub(super) fn needs_program() -> Result<(), StageError> {
+    match mps::program() {
+        Some(_) => Ok(()),
+        None => Err(StageError::because(format!("`{}` is not on the PATH; it comes with the driver", mps::PROGRAM))),
+    }
+}
+
 impl Daemon {
-    fn start(uuid: &str, log: &Path, hold: &mut GpuLease, limits: &Limits) -> Result<Daemon, StageError> {
+    /// Where to reach it.
+    pub(super) fn served(&self) -> &MpsDaemon {
+        &self.served
+    }
+
+    /// A folder for the logs of one that takes its place.
+    pub(super) fn next_log(&self) -> PathBuf {
+        let name = self.served.log.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let (name, before) = name.split_once('.').map_or((&*name, 0), |(name, n)| (name, n.parse().unwrap_or(0)));
+        self.served.log.with_file_name(format!("{name}.{}", before + 1_u32))
+    }
+
+    pub(super) fn start(uuid: &str, log: &Path, hold: &mut GpuLease, limits: &Limits) -> Result<Daemon, StageError> {
         let io = |e: std::io::Error| StageError::because(format!("the MPS daemon cannot be started: {e}"));
         fs_err::create_dir_all(log).map_err(io)?;
         // It is written down before it is made, so that none is left that nobody knows.

@@ -53,6 +53,11 @@ impl Workloads {
         self.all.remove(&name);
     }
 
+    /// The folder that they were read from.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Workload>> {
         self.all.values()
     }

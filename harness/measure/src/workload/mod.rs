@@ -6,6 +6,7 @@ pub mod adapters;
 mod catalogue;
 mod command;
 pub mod keys;
+mod limit;
 mod read;
 mod recipes;
 
@@ -22,6 +23,7 @@ use crate::fields;
 use crate::nearest::nearest;
 pub use catalogue::Workloads;
 pub use command::plain;
+pub use limit::{LIMIT_BATCHES, Limit, is_fraction};
 pub use read::{is_name, is_setting_name};
 pub use recipes::RECIPE;
 
@@ -151,7 +153,12 @@ impl Workload {
     /// What is wrong with a value of a setting: it must be of its default's type.
     pub fn wrong_value(&self, setting: &str, value: &Json) -> Option<Diagnostic> {
         let Some(default) = self.settings.get(setting) else { return Some(self.unknown_setting(setting)) };
-        if type_word(default) == type_word(value) || (default.is_f64() && value.is_number()) {
+        if setting == LIMIT_BATCHES && default.is_number() && value.is_f64() && !Limit::is_share(setting, value) {
+            let what = format!("`{setting}` of `{}` is a number of batches, or a share of the epoch between 0 and 1", self.name);
+            return Some(Diagnostic::new(what).note("a number of batches is whole; 0 is the whole epoch"));
+        }
+        let is_number = default.is_number() && value.is_number();
+        if type_word(default) == type_word(value) || is_number && (default.is_f64() || Limit::is_share(setting, value)) {
             return self.unknown_recipe(setting, value);
         }
         let what = format!("`{setting}` of `{}` is {}, not {}", self.name, type_word(default), type_word(value));

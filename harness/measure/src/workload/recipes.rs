@@ -11,8 +11,8 @@ use collo_store::text::quoted;
 use collo_store::{Diagnostic, Diagnostics, Source};
 use serde_json::Value as Json;
 
-use super::Workload;
 use super::read::given;
+use super::{Workload, is_fraction};
 use crate::fields::{self, Fields, Value};
 use crate::nearest::nearest;
 
@@ -27,7 +27,7 @@ impl Workload {
 
     /// A value of a setting, in the form of its default: so that `1` and `1.0` are one cell.
     pub fn as_default(&self, setting: &str, value: Json) -> Json {
-        let fraction = self.settings.get(setting).is_some_and(Json::is_f64);
+        let fraction = self.settings.get(setting).is_some_and(|default| is_fraction(setting, default));
         if fraction { value.as_f64().map_or(value, Json::from) } else { value }
     }
 

@@ -5,11 +5,13 @@ use std::path::Path;
 
 use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, Serving, Validity, Verdict};
 
+use super::devices::{self, Differing};
 use super::pools::Pools;
 use super::quantities::{self, Baselines, Values};
 use super::repetition::{MemoryKind, Repetition};
-use super::{Analysis, Cell, Index, Member, absent, check, data, idle, suspect, timeline};
+use super::{Analysis, Cell, Index, Member, Traces, absent, check, data, idle, suspect, timeline, trace};
 use crate::quantity::{self, Key, Trait};
+use crate::stats::devices::{DeviceValue, log_moments_by_device};
 use crate::stats::{self, Quantity};
 use crate::{Result, number};
 
@@ -41,7 +43,7 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
         foreign.iter().filter(|f| !f.changed).map(|f| format!("`{}` is ignored: {}", name(&f.path), f.reason)).collect();
 
     let mut by_word = BTreeMap::<&'static str, usize>::new();
-    let mut repetitions = Vec::new();
+    let (mut repetitions, mut of_traces) = (Vec::new(), Vec::new());
     let mut outcomes: Vec<BTreeMap<&'static str, usize>> = vec![BTreeMap::new(); campaign.plan.cells.len()];
     for planned in &campaign.plan.order {
         let Some(counts) = outcomes.get_mut(planned.cell) else {
@@ -54,15 +56,20 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
         *counts.entry(word).or_default() += 1;
         if let Some(run) = run {
             // The plan's record is the one that cells are found by; a run's own copy has the same content.
-            repetitions.push((planned.cell, run));
+            let is_trace = campaign.plan.cells[planned.cell].trace.is_some();
+            // Here alone runs of traces leave the others: a group that comes and goes has no epoch time, no gain, no slowdown.
+            if is_trace { &mut of_traces } else { &mut repetitions }.push((planned.cell, run));
         }
     }
     problems.extend(stored.keys().map(|name| format!("run `{name}` is not in the plan: ignored")));
 
+    let devices = campaign.devices();
     let (cell_of, mut read): (Vec<usize>, Vec<Repetition>) =
         repetitions.into_iter().map(|(cell, run)| (cell, Repetition::read(run, &campaign.thresholds))).unzip();
-    for r in &mut read {
-        r.origin = campaign.origin_of(r.record().block);
+    let (trace_cell_of, mut played): (Vec<usize>, Vec<Repetition>) =
+        of_traces.into_iter().map(|(cell, run)| (cell, Repetition::unread(run))).unzip();
+    for r in read.iter_mut().chain(&mut played) {
+        r.device = devices.of(r.record().block);
         let folder = name(&r.run.path);
         if copies.contains(&folder) {
             r.validity.lower(Verdict::Discarded, "it duplicates another run");
@@ -71,6 +78,8 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
         if r.damaged {
             changed.push(folder);
         }
+    }
+    for r in &mut read {
         check::run(r, &campaign);
         if campaign.plan.measure_for_s.is_some() {
             // How long an unknown amount of work took says nothing.
@@ -78,44 +87,51 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
         }
     }
     problems.extend(left_out(changed));
+    let runs = trace::read(&mut played);
     let idle_w = idle::level(&mut read);
     let mixed = data::mixed(&read);
     problems.extend(data::lower(&mut read, &mixed));
     let others_ratio = check::load(&mut read, &campaign);
     let drifts = check::drift(&read, &campaign);
-    let measured_for_s = span(folder, &campaign, &read);
+    let measured_for_s = span(folder, &campaign, || read.iter().chain(&played));
     let (synthetic, shortened) = (data::synthetic(&read), data::shortened(&read));
 
     let mut groups: Vec<Vec<Repetition>> = campaign.plan.cells.iter().map(|_| Vec::new()).collect();
-    for (cell, r) in cell_of.into_iter().zip(read) {
+    for (cell, r) in cell_of.into_iter().chain(trace_cell_of).zip(read.into_iter().chain(played)) {
         groups[cell].push(r);
     }
-    let mut cells: Vec<Cell> = campaign
+    let (played, mut cells): (Vec<Cell>, Vec<Cell>) = campaign
         .plan
         .cells
         .iter()
         .zip(groups)
         .zip(outcomes)
         .map(|((record, repetitions), outcomes)| begin(record.clone(), repetitions, outcomes))
-        .collect();
+        .partition(|cell| cell.record.trace.is_some());
     let measured = cells.len();
-    cells.extend(baselines_by_origin(&cells, campaign.origins.len()));
-    let method = estimate(&mut cells, measured, &campaign);
+    if devices.are_several() {
+        cells.extend(baselines_by_device(&cells, devices.all().len()));
+    }
+    let (method, differing) = estimate(&mut cells, measured, &campaign);
     for cell in &mut cells {
         judge(cell, &campaign);
     }
-    let baselines_by_origin = cells.split_off(measured);
+    let baselines_by_device = cells.split_off(measured);
     suspect::all(&mut cells);
     compare_gains(&mut cells, campaign.thresholds.relevant_ratio);
 
     Ok(Analysis {
         comments: folder.comments(),
-        index: Index::of(&cells, baselines_by_origin),
+        index: Index::of(&cells, baselines_by_device),
         planned: campaign.plan.order.len(),
         accounted: OUTCOMES.map(|w| (w, by_word.get(w).copied().unwrap_or(0))).to_vec(),
         timelines: timeline::of(&cells),
+        traces: Traces::of(played, runs, &cells, campaign.thresholds.relevant_ratio),
         cells,
         drifts,
+        devices,
+        devices_can_be_told: differing.can_be_told,
+        differences: differing.differences,
         others_ratio,
         method,
         measured_for_s,
@@ -205,20 +221,19 @@ fn baselines(cells: &[Cell]) -> impl Iterator<Item = &Cell> {
     cells.iter().filter(move |c| c.is_solo() || on_slices.contains(&c.record.cell))
 }
 
-/// Of a merged campaign each baseline once more for each origin, with the runs from there: what a group of one machine is compared
-/// with. Empty for a campaign that was measured as such.
-fn baselines_by_origin(cells: &[Cell], origins: usize) -> Vec<Cell> {
-    let of = |baseline: &Cell, origin: usize| {
-        let runs: Vec<Repetition> = baseline.repetitions.iter().filter(|r| r.origin == origin).cloned().collect();
+/// On several devices each baseline once more for each of them, with the runs from there: what a group of one device is compared with.
+fn baselines_by_device(cells: &[Cell], devices: usize) -> Vec<Cell> {
+    let of = |baseline: &Cell, device: usize| {
+        let runs: Vec<Repetition> = baseline.repetitions.iter().filter(|r| r.device == device).cloned().collect();
         (!runs.is_empty()).then(|| begin(baseline.record.clone(), runs, BTreeMap::new()))
     };
-    baselines(cells).flat_map(|baseline| (0..origins).filter_map(move |origin| of(baseline, origin))).collect()
+    baselines(cells).flat_map(|baseline| (0..devices).filter_map(move |device| of(baseline, device))).collect()
 }
 
 /// Fill every cell's quantities. The first `measured` cells are those of the plan, and give the pools; the others repeat runs of
-/// these, by origin. Returns how the intervals of epoch times were made.
-fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> Option<&'static str> {
-    // The runs that count are chosen for each origin: those of one say nothing about the usable ones of another.
+/// these, by device. Returns how the intervals of epoch times were made, and how devices differ.
+fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option<&'static str>, Differing) {
+    // The runs that count are chosen for each device: those of one say nothing about the usable ones of another.
     let alone: Vec<&Cell> = if cells.len() > measured { cells[measured..].iter().collect() } else { baselines(cells).collect() };
     let baselines = Baselines::of(alone.into_iter().map(|c| (&c.record, c.counted().collect())));
     let solo_kinds: BTreeMap<String, MemoryKind> =
@@ -233,9 +248,10 @@ fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> Option<
         })
         .collect();
     let is_solo: Vec<bool> = cells.iter().map(Cell::is_solo).collect();
-    let pools = Pools::fit(of_cells[..measured].iter().map(Vec::as_slice).zip(is_solo.iter().copied()));
+    let differing = devices::compare(&cells[..measured], &of_cells[..measured], campaign);
+    let pools = Pools::fit(of_cells[..measured].iter().map(Vec::as_slice).zip(is_solo.iter().copied()), &differing.keys);
     let each_member = of_members[..measured].iter().zip(&is_solo).flat_map(|(of, is)| of.iter().map(|m| (m.as_slice(), *is)));
-    let member_pools = Pools::fit(each_member);
+    let member_pools = Pools::fit(each_member, &differing.keys);
     let servers = servers(cells);
     for ((cell, values), members) in cells.iter_mut().zip(&of_cells).zip(&of_members) {
         let solo = cell.is_solo();
@@ -270,21 +286,29 @@ fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> Option<
             // Read differently, footprints cannot be added up.
             cell.quantities.remove(&Key::MemoryOfSolo);
         }
-        cell.metrics = metrics(cell);
+        cell.metrics = metrics(cell, &differing.metrics);
         cell.absent = absent::of_cell(cell, &baselines, campaign.plan.measure_for_s.is_some());
     }
     let own = || cells.iter().any(|c| c.members.iter().any(|m| m.get(Key::LatencyP50).is_some_and(|q| q.low.is_some())));
-    pools.method(Key::EpochTime).or_else(|| pools.method(Key::Makespan)).or_else(|| own().then_some("t of each cell"))
+    let method = pools.method(Key::EpochTime).or_else(|| pools.method(Key::Makespan));
+    (method.or_else(|| own().then_some("t of each cell")), differing)
 }
 
 /// Means over repetitions of metrics that are not a member's. Each is estimated separately: no pool, since their noise is
 /// unrelated.
-fn metrics(cell: &Cell) -> BTreeMap<String, Quantity> {
-    let mut found = BTreeMap::<String, Vec<f64>>::new();
-    for (metric, value) in cell.counted().flat_map(|r| &r.metrics) {
-        found.entry(metric.clone()).or_default().push(*value);
+fn metrics(cell: &Cell, differing: &BTreeSet<&str>) -> BTreeMap<String, Quantity> {
+    let mut found = BTreeMap::<String, Vec<DeviceValue>>::new();
+    for r in cell.counted() {
+        for (metric, value) in &r.metrics {
+            let value = DeviceValue { device: r.device, block: r.record().block, value: *value };
+            found.entry(metric.clone()).or_default().push(value);
+        }
     }
     let summed = found.into_iter().map(|(metric, values)| {
+        if let Some(m) = log_moments_by_device(&values).filter(|_| differing.contains(metric.as_str())) {
+            return (metric, stats::quantity(m.log_mean, values.len(), &m.terms(m.within, values.len())));
+        }
+        let values: Vec<f64> = values.iter().map(|v| v.value).collect();
         let n = values.len();
         let estimate = values.iter().sum::<f64>() / n as f64;
         let quantity = match stats::log_moments(&values) {
@@ -327,9 +351,13 @@ fn compare_gains(cells: &mut [Cell], threshold: f64) {
 
 /// From the first launch to the last end; for a campaign that was resumed or merged, whose pauses do not count, the sum over its
 /// runs.
-fn span(folder: &CampaignFolder, campaign: &Campaign, repetitions: &[Repetition]) -> Option<f64> {
+fn span<'r, R: Iterator<Item = &'r Repetition>>(
+    folder: &CampaignFolder,
+    campaign: &Campaign,
+    repetitions: impl Fn() -> R,
+) -> Option<f64> {
     // What was never launched, because its mode could not be staged, has no time.
-    let times = || repetitions.iter().map(|r| &r.record().timeline).filter(|t| t.launched_ns > 0);
+    let times = || repetitions().map(|r| &r.record().timeline).filter(|t| t.launched_ns > 0);
     let resumed = folder.history().is_ok_and(|h| h.iter().filter(|e| matches!(e, JournalEntry::Opened { .. })).count() > 1);
     // Machines have clocks of their own.
     if resumed || campaign.is_merged() {

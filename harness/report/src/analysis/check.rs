@@ -51,13 +51,13 @@ pub fn load(repetitions: &mut [Repetition], campaign: &Campaign) -> Option<f64> 
     let mut read = BTreeMap::<usize, Vec<f64>>::new();
     for r in repetitions.iter().filter(|r| r.counts()) {
         let cores = f64::from(campaign.machine_of(r.record().block).cpu_cores.max(1));
-        read.entry(r.origin).or_default().extend(others_cores(r).map(|others| others / cores));
+        read.entry(r.device).or_default().extend(others_cores(r).map(|others| others / cores));
     }
     read.retain(|_, ratios| !ratios.is_empty());
     let mean = |ratios: Vec<f64>| ratios.iter().sum::<f64>() / ratios.len() as f64;
     let means: BTreeMap<usize, f64> = read.into_iter().map(|(origin, ratios)| (origin, mean(ratios))).collect();
     for r in repetitions.iter_mut().filter(|r| r.counts()) {
-        if let Some(mean) = means.get(&r.origin).filter(|mean| **mean > OTHERS_RATIO) {
+        if let Some(mean) = means.get(&r.device).filter(|mean| **mean > OTHERS_RATIO) {
             let (found, allowed) = (number::percent(*mean), number::percent(OTHERS_RATIO));
             let why = format!("other processes used {found} of the cores on average ({allowed} allowed)");
             r.validity.lower(Verdict::Indicative, why);

@@ -90,7 +90,7 @@ pub fn ran_on(analysis: &Analysis, cell: &Cell) -> Vec<String> {
     const TOLD: [&str; 7] = ["driver", "CUDA", "VBIOS", "ECC", "power cap", "cut as found", "torch"];
     let campaign = &analysis.campaign;
     // Of a merged campaign, one run of each origin.
-    let runs: BTreeMap<usize, u32> = cell.repetitions.iter().map(|r| (r.origin, r.record().block)).collect();
+    let runs: BTreeMap<usize, u32> = cell.repetitions.iter().map(|r| (r.device, r.record().block)).collect();
     let mut known: Vec<_> = runs.values().map(|block| on(analysis, campaign.machine_of(*block))).collect();
     if known.is_empty() {
         known.push(of(analysis));

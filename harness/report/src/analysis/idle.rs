@@ -16,13 +16,13 @@ pub fn level(repetitions: &mut [Repetition]) -> BTreeMap<&'static str, f64> {
     let mut read = BTreeMap::<(usize, &'static str), Vec<f64>>::new();
     for r in repetitions.iter() {
         if let Some(watts) = r.idle_w.filter(|w| w.is_finite()) {
-            read.entry((r.origin, state(r))).or_default().push(watts);
+            read.entry((r.device, state(r))).or_default().push(watts);
         }
     }
     let medians: BTreeMap<(usize, &'static str), f64> =
         read.into_iter().filter_map(|(state, mut watts)| Some((state, stats::median(&mut watts)?))).collect();
     for r in repetitions {
-        r.idle_w = medians.get(&(r.origin, state(r))).copied();
+        r.idle_w = medians.get(&(r.device, state(r))).copied();
     }
     let mut by_state = BTreeMap::<&'static str, Vec<f64>>::new();
     for ((_, state), watts) in medians {

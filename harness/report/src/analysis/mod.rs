@@ -6,6 +6,7 @@ mod build;
 mod cell_verdict;
 mod check;
 mod data;
+mod devices;
 pub mod environment;
 mod idle;
 mod latency;
@@ -20,12 +21,13 @@ mod server;
 mod steady;
 mod suspect;
 mod timeline;
+pub mod trace;
 mod trust;
 mod width;
 
 use std::collections::{BTreeMap, HashMap};
 
-use collo_store::{Campaign, CellRecord, Comment, Features, MemberSpec, Serving, Validity, Verdict};
+use collo_store::{Campaign, CellRecord, Comment, Devices, Features, MemberSpec, Serving, Validity, Verdict};
 use serde_json::{Map, Value};
 
 use crate::quantity::Key;
@@ -35,6 +37,7 @@ pub use absent::NOBODY_SERVES;
 pub use build::analyse;
 pub use cell_verdict::CellVerdict;
 pub use check::Drift;
+pub use devices::DeviceDifference;
 pub use latency::Latency;
 pub use predicted::{Claim, MemoryWarnings, PredictedPoint, PredictedQuantity, PredictionScore, Uncompared};
 pub use quantities::GainBy;
@@ -42,6 +45,7 @@ pub use reference::{ReferenceCheck, ReferenceVerdict};
 pub use repetition::{MemberNumbers, MemoryKind, Repetition};
 pub use server::Server;
 pub use timeline::Timeline;
+pub use trace::Traces;
 pub use width::WidthVerdict;
 
 /// The contents of a report, before wording.
@@ -54,9 +58,17 @@ pub struct Analysis {
     pub planned: usize,
     /// Runs by outcome, including `missing`; they sum to `planned`.
     pub accounted: Vec<(&'static str, usize)>,
-    /// In the order of the plan.
+    /// In the order of the plan, without those of traces.
     pub cells: Vec<Cell>,
+    /// Cells of traces, and what their runs say of policies; empty if the campaign has none.
+    pub traces: Traces,
     pub drifts: Vec<Drift>,
+    /// What it was measured on.
+    pub devices: Devices,
+    /// A difference between these could be told from the noise of their blocks.
+    pub devices_can_be_told: bool,
+    /// How these differ by more than the noise.
+    pub differences: Vec<DeviceDifference>,
     /// Mean share of the cores that other processes used, of a merged campaign where it was largest; `None` on a GPU, or if unread.
     pub others_ratio: Option<f64>,
     /// How the intervals were made: `pooled t` or `moderated t`; absent if no cell has two repetitions.
@@ -84,15 +96,15 @@ struct Index {
     workloads: Vec<String>,
     /// Uniform cells of a workload.
     of_workload: HashMap<String, Vec<usize>>,
-    /// Of a merged campaign each baseline with the runs of one origin, by origin and label.
-    baselines_by_origin: HashMap<(usize, String), Cell>,
+    /// On several devices each baseline with the runs of one, by device and label.
+    baselines_by_device: HashMap<(usize, String), Cell>,
 }
 
 impl Index {
-    fn of(cells: &[Cell], baselines_by_origin: Vec<Cell>) -> Self {
-        let by_origin = |c: Cell| Some(((c.repetitions.first()?.origin, c.name().to_string()), c));
-        let baselines_by_origin = baselines_by_origin.into_iter().filter_map(by_origin).collect();
-        let mut index = Index { baselines_by_origin, ..Index::default() };
+    fn of(cells: &[Cell], baselines_by_device: Vec<Cell>) -> Self {
+        let by_device = |c: Cell| Some(((c.repetitions.first()?.device, c.name().to_string()), c));
+        let baselines_by_device = baselines_by_device.into_iter().filter_map(by_device).collect();
+        let mut index = Index { baselines_by_device, ..Index::default() };
         for (i, cell) in cells.iter().enumerate() {
             if cell.is_solo() {
                 index.solos.entry(cell.name().to_string()).or_insert(i);
@@ -238,10 +250,15 @@ impl Analysis {
         let of_run = asked.rsplit_once('-').map(|(slug, _)| slug);
         let is = |c: &&Cell| plain(c.name()) == asked || c.record.slug == asked || of_run == Some(c.record.slug.as_str());
         let begins = |c: &&Cell| !asked.is_empty() && (plain(c.name()).starts_with(&asked) || c.record.slug.starts_with(&asked));
-        match self.cells.iter().find(is) {
+        match self.all_cells().find(is) {
             Some(exact) => vec![exact],
-            None => self.cells.iter().filter(begins).collect(),
+            None => self.all_cells().filter(begins).collect(),
         }
+    }
+
+    /// Those of traces too, last: for lists of what was planned and how it ended.
+    pub fn all_cells(&self) -> impl Iterator<Item = &Cell> {
+        self.cells.iter().chain(&self.traces.cells)
     }
 
     /// The solo cell of a workload.
@@ -249,21 +266,21 @@ impl Analysis {
         self.index.solos.get(label).and_then(|at| self.cells.get(*at))
     }
 
-    /// The solo cell of a workload where these runs were measured, to compare its own values with theirs. Of a merged campaign it has
-    /// the runs of one origin; there is none for runs of several.
+    /// The solo cell of a workload where these runs were measured, to compare its own values with theirs. On several devices
+    /// it has the runs of one; there is none for runs of several.
     pub fn solo_beside<'a>(&self, mut runs: impl Iterator<Item = &'a Repetition>, label: &str) -> Option<&Cell> {
-        if !self.campaign.is_merged() {
+        if !self.devices.are_several() {
             return self.solo(label);
         }
-        let origin = runs.next()?.origin;
-        let one = runs.all(|r| r.origin == origin);
-        self.index.baselines_by_origin.get(&(origin, label.to_string())).filter(|_| one)
+        let device = runs.next()?.device;
+        let one = runs.all(|r| r.device == device);
+        self.index.baselines_by_device.get(&(device, label.to_string())).filter(|_| one)
     }
 
-    /// The largest ratio of one baseline's epoch times in different parts of a merged campaign; `None` if none was measured in two.
+    /// The largest ratio of one baseline's epoch times on different devices; `None` if none was measured in two.
     pub fn spread_of_baselines(&self) -> Option<f64> {
         let mut times = HashMap::<&str, Vec<f64>>::new();
-        for ((_, label), baseline) in &self.index.baselines_by_origin {
+        for ((_, label), baseline) in &self.index.baselines_by_device {
             times.entry(label).or_default().extend(baseline.get(Key::EpochTime).map(|q| q.estimate));
         }
         let ratio = |times: &Vec<f64>| {

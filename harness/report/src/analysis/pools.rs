@@ -1,33 +1,41 @@
 //! From quantities of repetitions to quantities with intervals. In: one value per repetition, with its dependence on baselines.
 //! Out: an estimate whose interval includes the spread of its own repetitions, of the other cells', and of its baselines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::quantities::{BaselineQuantity, Baselines, RepetitionValue, Values};
 use crate::quantity::{Key, Trait};
+use crate::stats::devices::{DeviceValue, log_moments_by_device};
 use crate::stats::{self, Pool, Quantity, Term, Variance};
 
 /// The pools of every quantity: cells (or members) of a campaign share information about their variance.
 #[derive(Debug, Default)]
 pub struct Pools {
     known: BTreeMap<Key, Pool>,
+    /// Quantities that differ between devices.
+    differing: BTreeSet<Key>,
 }
 
 impl Pools {
-    /// Fit one pool per quantity from the repetitions of each cell (or member), which is a solo baseline or not.
-    pub fn fit<'a>(cells: impl Iterator<Item = (&'a [Values], bool)>) -> Self {
+    /// Fit one pool per quantity from the repetitions of each cell (or member), which is a solo baseline or not. What differs between
+    /// devices scatters less on each.
+    pub fn fit<'a>(cells: impl Iterator<Item = (&'a [Values], bool)>, differing: &BTreeSet<Key>) -> Self {
         let mut variances = BTreeMap::<Key, Vec<Variance>>::new();
         for (group, is_solo) in cells {
             // What a baseline differs by from itself is not what a group differs by from it.
             let tells = |key: &Key| key.is_pooled() && !(is_solo && key.has(Trait::NeedsBaseline));
             for name in Key::ALL.iter().copied().filter(tells) {
-                let values: Vec<f64> = group.iter().filter_map(|v| v.get(&name).map(|x| x.value)).collect();
-                if let Some((_, Some(variance))) = stats::log_moments(&values) {
+                let values: Vec<DeviceValue> =
+                    group.iter().filter_map(|v| v.get(&name).map(RepetitionValue::on_device)).collect();
+                let of_devices = log_moments_by_device(&values).filter(|_| differing.contains(&name)).map(|m| m.within);
+                let plain: Vec<f64> = values.iter().map(|v| v.value).collect();
+                if let Some(variance) = of_devices.or_else(|| stats::log_moments(&plain)?.1) {
                     variances.entry(name).or_default().push(variance);
                 }
             }
         }
-        Pools { known: variances.into_iter().filter_map(|(name, v)| Some((name, Pool::fit(&v)?))).collect() }
+        let known = variances.into_iter().filter_map(|(name, v)| Some((name, Pool::fit(&v)?))).collect();
+        Pools { known, differing: differing.clone() }
     }
 
     /// The method behind a quantity's interval.
@@ -47,10 +55,14 @@ impl Pools {
         };
         let n = plain.len();
         let Some(own) = own else { return Some(stats::quantity(mean, n, &[])) };
+        let on_devices: Vec<DeviceValue> = values.iter().map(|v| v.on_device()).collect();
+        let of_devices = log_moments_by_device(&on_devices).filter(|_| self.differing.contains(&name));
+        let own = of_devices.map_or(own, |m| m.within);
         let mut variance = self.known.get(&name).map_or(own, |p| p.shrink(own));
         // The steps of a counter are part of what differs between runs; few runs may happen to show less of it than there is.
         variance.s2 = variance.s2.max(values.iter().map(|v| v.resolution.powi(2)).sum::<f64>() / n as f64);
-        let mut terms = vec![Term { weight: 1.0, variance, n }];
+        let mean = of_devices.map_or(mean, |m| m.log_mean);
+        let mut terms = of_devices.map_or_else(|| vec![Term { weight: 1.0, variance, n }], |m| m.terms(variance, n));
         let mut leans = BTreeMap::<&BaselineQuantity, f64>::new();
         for (source, weight) in values.iter().flat_map(|v| &v.leans_on) {
             *leans.entry(source).or_default() += weight / n as f64;

@@ -8,6 +8,7 @@ use collo_store::{AfterMeasured, CellRecord};
 use super::latency::Latency;
 use super::repetition::Repetition;
 use crate::quantity::{self, Key, Trait};
+use crate::stats::devices::DeviceValue;
 use crate::stats::{self, Variance};
 
 /// A quantity of one repetition: its value, and the change of its logarithm with the logarithm of each baseline (its epoch time, or
@@ -18,10 +19,19 @@ pub struct RepetitionValue {
     pub leans_on: Vec<(BaselineQuantity, f64)>,
     /// Relative standard deviation that the instrument's own resolution adds.
     pub resolution: f64,
+    /// Where it was measured.
+    pub device: usize,
+    pub block: u32,
 }
 
-/// A baseline's own quantity: where it was measured, its label, and key. A merged campaign has several origins, and baselines
-/// of one never count for groups of another.
+impl RepetitionValue {
+    pub fn on_device(&self) -> DeviceValue {
+        DeviceValue { device: self.device, block: self.block, value: self.value }
+    }
+}
+
+/// A baseline's own quantity: the device that it was measured on, its label, and key. Baselines of one device never count for groups
+/// of another.
 pub type BaselineQuantity = (usize, String, Key);
 
 /// The quantities of one repetition.
@@ -38,7 +48,7 @@ pub struct Baselines {
     pub(super) known: BTreeMap<BaselineQuantity, (f64, Option<Variance>, usize)>,
     /// Mean logarithm of a time in one block.
     of_blocks: BTreeMap<(BaselineQuantity, u32), f64>,
-    /// Repetitions of each cell that give its speed, by origin.
+    /// Repetitions of each cell that give its speed, by device.
     repetitions: BTreeMap<(usize, String), usize>,
 }
 
@@ -50,23 +60,23 @@ impl Baselines {
     pub fn of<'a>(solos: impl Iterator<Item = (&'a CellRecord, Vec<&'a Repetition>)>) -> Self {
         let mut found = Baselines::default();
         for (cell, repetitions) in solos {
-            let mut by_origin = BTreeMap::<usize, Vec<(u32, Values)>>::new();
+            let mut by_device = BTreeMap::<usize, Vec<(u32, Values)>>::new();
             for r in repetitions {
-                by_origin.entry(r.origin).or_default().push((r.record().block, absolute(r)));
+                by_device.entry(r.device).or_default().push((r.record().block, absolute(r)));
             }
-            for (origin, own) in by_origin {
-                found.keep(origin, cell, &own);
+            for (device, own) in by_device {
+                found.keep(device, cell, &own);
             }
         }
         found
     }
 
-    /// Keep what the runs of a baseline at one origin are, each with its block.
-    fn keep(&mut self, origin: usize, cell: &CellRecord, own: &[(u32, Values)]) {
+    /// Keep what the runs of a baseline on one device are, each with its block.
+    fn keep(&mut self, device: usize, cell: &CellRecord, own: &[(u32, Values)]) {
         let fast = |(_, v): &&(u32, Values)| v.contains_key(&Key::EpochTime) || v.contains_key(&Key::Offered);
-        self.repetitions.insert((origin, cell.cell.clone()), own.iter().filter(fast).count());
+        self.repetitions.insert((device, cell.cell.clone()), own.iter().filter(fast).count());
         for name in quantity::all(Trait::Baseline) {
-            let source = (origin, cell.cell.clone(), name);
+            let source = (device, cell.cell.clone(), name);
             let values: Vec<(u32, f64)> = own.iter().filter_map(|(block, v)| Some((*block, v.get(&name)?.value))).collect();
             let all: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
             let Some((mean, variance)) = stats::log_moments(&all) else { continue };
@@ -81,30 +91,30 @@ impl Baselines {
 
     /// A baseline's value where and when a run was measured.
     fn get(&self, beside: &Repetition, cell: &str, name: Key) -> Option<f64> {
-        let source = (beside.origin, cell.to_string(), name);
+        let source = (beside.device, cell.to_string(), name);
         let of_block = self.of_blocks.get(&(source.clone(), beside.record().block)).copied();
         of_block.or_else(|| self.known.get(&source).map(|k| k.0)).map(f64::exp)
     }
 
     /// What a value computed from [`Baselines::get`] leans on; nothing where the baseline is of the same block.
     fn lean(&self, beside: &Repetition, cell: &str, name: Key, weight: f64) -> Option<(BaselineQuantity, f64)> {
-        let key = ((beside.origin, cell.to_string(), name), beside.record().block);
+        let key = ((beside.device, cell.to_string(), name), beside.record().block);
         (!self.of_blocks.contains_key(&key)).then_some((key.0, weight))
     }
 
     /// Whether a baseline has this quantity, where one of these runs was measured.
     pub fn knows<'a>(&self, mut beside: impl Iterator<Item = &'a Repetition>, cell: &str, name: Key) -> bool {
-        beside.any(|r| self.known.contains_key(&(r.origin, cell.to_string(), name)))
+        beside.any(|r| self.known.contains_key(&(r.device, cell.to_string(), name)))
     }
 
     /// Whether a baseline has a usable repetition where one of these runs was measured.
     pub fn is_measured<'a>(&self, mut beside: impl Iterator<Item = &'a Repetition>, cell: &str) -> bool {
-        beside.any(|r| self.repetitions.get(&(r.origin, cell.to_string())).is_some_and(|n| *n > 0))
+        beside.any(|r| self.repetitions.get(&(r.device, cell.to_string())).is_some_and(|n| *n > 0))
     }
 }
 
 fn plain(value: f64) -> RepetitionValue {
-    RepetitionValue { value, leans_on: Vec::new(), resolution: 0.0 }
+    RepetitionValue { value, leans_on: Vec::new(), resolution: 0.0, device: 0, block: 0 }
 }
 
 /// Quantities of the requests of a run that need no baseline.
@@ -221,6 +231,12 @@ pub fn of_cell(r: &Repetition, baselines: &Baselines) -> Values {
     if let Some(q) = server.and_then(|m| of_solo(&values, r, &m.spec.solo, baselines)) {
         values.insert(Key::LatencyP99OfSolo, q);
     }
+    measured_on(r, values)
+}
+
+/// The values of a run, each with where it was measured.
+fn measured_on(r: &Repetition, mut values: Values) -> Values {
+    values.values_mut().for_each(|v| (v.device, v.block) = (r.device, r.record().block));
     values
 }
 
@@ -236,9 +252,9 @@ fn of_work_in_turn(
     let in_turn_w: Vec<f64> = alone_j.iter().zip(e).map(|(joules, seconds)| joules / seconds).collect();
     let per_epoch = values.get(&Key::EnergyPerEpoch)?;
     Some(RepetitionValue {
-        value: per_epoch.value * r.epochs_per_s()? / in_turn_w.iter().sum::<f64>(),
         leans_on: lean(&in_turn_w, Key::EnergyPerEpoch, -1.0),
         resolution: per_epoch.resolution,
+        ..plain(per_epoch.value * r.epochs_per_s()? / in_turn_w.iter().sum::<f64>())
     })
 }
 
@@ -357,5 +373,5 @@ pub fn of_member(r: &Repetition, index: usize, baselines: &Baselines) -> Values 
         let leans_on = baselines.lean(r, &spec.solo, Key::EpochTime, -1.0).into_iter().collect();
         values.insert(Key::Slowdown, RepetitionValue { leans_on, ..plain(e / b) });
     }
-    values
+    measured_on(r, values)
 }

@@ -19,7 +19,7 @@ pub struct Repetition {
     /// True if its files differ from what was recorded.
     pub damaged: bool,
     /// Index of the merged campaign that it comes from; 0 for one that was measured as such.
-    pub origin: usize,
+    pub device: usize,
     /// All epochs, in the order stored.
     pub epochs: Vec<EpochRecord>,
     pub members: Vec<MemberNumbers>,
@@ -135,24 +135,33 @@ impl MemoryKind {
 impl Repetition {
     /// Read a run. It is discarded if it cannot be read, with the reason; it never fails the report.
     pub fn read(run: StoredRun, thresholds: &Thresholds) -> Self {
+        let mut found = Repetition::unread(run);
+        match found.run.table("epochs.parquet") {
+            _ if found.damaged => {}
+            Some(path) => match collo_store::read_epochs(&path) {
+                Ok(read) => found.epochs = read,
+                Err(e) => found.validity.lower(Verdict::Discarded, format!("its epochs cannot be read: {e}")),
+            },
+            None if found.completed() => found.validity.lower(Verdict::Discarded, "it has no epochs.parquet"),
+            None => {}
+        }
+        if found.completed() && !found.damaged {
+            found.take_times(thresholds);
+            found.take_samples();
+        }
+        found
+    }
+
+    /// A run without its numbers: how it ended, and whether its files are the recorded ones.
+    pub fn unread(run: StoredRun) -> Self {
         let mut validity = run.record.validity.clone();
         // Tables that are not the recorded ones say nothing, and their parts nothing either.
         let damage = run.damage();
         damage.iter().for_each(|what| validity.lower(Verdict::Discarded, format!("its {what}")));
-        let mut epochs = Vec::new();
-        match run.table("epochs.parquet") {
-            _ if !damage.is_empty() => {}
-            Some(path) => match collo_store::read_epochs(&path) {
-                Ok(read) => epochs = read,
-                Err(e) => validity.lower(Verdict::Discarded, format!("its epochs cannot be read: {e}")),
-            },
-            None if run.record.outcome == Outcome::Completed => validity.lower(Verdict::Discarded, "it has no epochs.parquet"),
-            None => {}
-        }
-        let mut found = Repetition {
+        Repetition {
             members: vec![MemberNumbers::default(); run.record.members.len()],
             validity,
-            epochs,
+            epochs: Vec::new(),
             overlap_ratio: None,
             least_overlap_ratio: None,
             start_skew_s: None,
@@ -166,14 +175,13 @@ impl Repetition {
             trust: Trust::default(),
             metrics: BTreeMap::new(),
             damaged: !damage.is_empty(),
-            origin: 0,
+            device: 0,
             run,
-        };
-        if found.run.record.outcome == Outcome::Completed && !found.damaged {
-            found.take_times(thresholds);
-            found.take_samples();
         }
-        found
+    }
+
+    fn completed(&self) -> bool {
+        self.run.record.outcome == Outcome::Completed
     }
 
     /// The stored record.
@@ -183,7 +191,7 @@ impl Repetition {
 
     /// True when its numbers may be shown.
     pub fn counts(&self) -> bool {
-        self.run.record.outcome == Outcome::Completed && self.validity.verdict != Verdict::Discarded
+        self.completed() && self.validity.verdict != Verdict::Discarded
     }
 
     /// While every member trained.

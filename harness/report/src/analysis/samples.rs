@@ -203,6 +203,28 @@ pub fn idle_w(path: &Path, launched_ns: u64, training_start_ns: u64) -> crate::R
     Ok((!idle.is_empty()).then(|| idle.iter().sum::<f64>() / idle.len() as f64))
 }
 
+/// A reading: when, nanoseconds; the span that it is a mean over, or 0; its value.
+pub type Reading = (u64, u64, f64);
+
+/// The trusted readings of some metrics in order, by `(scope, metric)`, each from the source that is reported.
+pub fn readings(path: &Path, metrics: &[&str], trust: &Trust) -> crate::Result<BTreeMap<(String, String), Vec<Reading>>> {
+    let mut found = BTreeMap::<(String, String), (usize, String, Vec<Reading>)>::new();
+    for series in read_series(path, |_, _, metric| metrics.contains(&metric))? {
+        let believes = trust.believes(&series);
+        let real = |(at, span, value): &(u64, u64, Option<f64>)| {
+            value.filter(|v| v.is_finite() && believes(*at, *v)).map(|value| (*at, *span, value))
+        };
+        let mut read: Vec<Reading> = series.readings.iter().filter_map(real).collect();
+        let (rank, key) = (rank(&series.source), (series.scope.clone(), series.metric.clone()));
+        if read.is_empty() || found.get(&key).is_some_and(|(r, s, _)| (*r, s) <= (rank, &series.source)) {
+            continue;
+        }
+        read.sort_by_key(|r| r.0);
+        found.insert(key, (rank, series.source.clone(), read));
+    }
+    Ok(found.into_iter().map(|(key, (_, _, read))| (key, read)).collect())
+}
+
 /// Means over `bins` equal parts of a window, by `(scope, metric)`: `(bin, mean)` in order, empty bins left out.
 pub type BinnedSeries = BTreeMap<(String, String), Vec<(u32, f64)>>;
 

@@ -88,8 +88,8 @@ impl Set<'_> {
     }
 
     /// Where all its drawn runs were measured; `None` if that is not one place.
-    fn origin(&self) -> Option<usize> {
-        let mut origins = self.drawn().map(|(_, r)| r.origin);
+    fn device(&self) -> Option<usize> {
+        let mut origins = self.drawn().map(|(_, r)| r.device);
         let first = origins.next()?;
         origins.all(|o| o == first).then_some(first)
     }
@@ -125,7 +125,7 @@ pub fn of(cells: &[Cell]) -> Vec<Timeline> {
     for (i, set) in uniform.iter().enumerate() {
         let lives_shown = Some(i) == shown;
         let solo = set.first().and_then(|c| cells.iter().find(|s| s.is_solo() && s.name() == c.record.members[0].solo));
-        let alone = solo.zip(set.origin()).and_then(|(s, origin)| timeline(s, s.counted().find(|r| r.origin == origin)?));
+        let alone = solo.zip(set.device()).and_then(|(s, origin)| timeline(s, s.counted().find(|r| r.device == origin)?));
         found.extend(alone.map(|t| Timeline { set: set.name(), lives_shown, ..t }));
         found.extend(runs(set, lives_shown));
     }
@@ -145,8 +145,8 @@ fn runs(set: &Set, lives_shown: bool) -> Vec<Timeline> {
 fn in_turn(cells: &[Cell], set: &Set) -> Option<Timeline> {
     let members = &set.first().filter(|c| !c.serves())?.record.members;
     let solo = |label: &str| cells.iter().find(|c| c.is_solo() && c.name() == label);
-    let beside = set.origin()?;
-    let alone = |s: &Cell| timeline(s, s.counted().find(|r| r.origin == beside)?);
+    let beside = set.device()?;
+    let alone = |s: &Cell| timeline(s, s.counted().find(|r| r.device == beside)?);
     let each: Vec<Timeline> = members.iter().map(|m| solo(&m.solo).and_then(alone)).collect::<Option<_>>()?;
     let later = |line: &Curve, by: f64| line.iter().map(|(t, v)| (t + by, *v)).collect::<Curve>();
     let mut at = 0.0;

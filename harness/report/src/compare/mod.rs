@@ -12,6 +12,7 @@ pub(crate) mod conditions;
 mod environment_diff;
 pub(crate) mod generations;
 mod json;
+pub(crate) mod manager;
 mod matching;
 mod page;
 mod position;

@@ -173,7 +173,12 @@ pub struct Figure {
 impl Figure {
     /// True if its table stands open beside its only panel.
     pub fn is_open(&self) -> bool {
-        self.panels.len() == 1 && self.values.rows.len() <= 24
+        self.panels.len() == 1 && self.values.rows.len() <= 24 && !self.long()
+    }
+
+    /// True if its panels are as wide as the page, below each other.
+    pub fn long(&self) -> bool {
+        self.panels.first().is_some_and(|p| p.drawing.width > crate::plot::WIDTH)
     }
 
     /// True if four panels are beside each other instead of three.

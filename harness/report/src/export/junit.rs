@@ -25,7 +25,7 @@ enum Standing {
 /// The whole file.
 pub fn suite(analysis: &Analysis) -> Result<String> {
     let c = &analysis.campaign;
-    let cells = analysis.cells.iter().map(|cell| {
+    let cells = analysis.all_cells().map(|cell| {
         let mut case = case(analysis, cell.name(), &cell.record.sharing, standing(cell));
         if let Some(time) = run_time(cell) {
             case.set_time(time);
@@ -49,7 +49,7 @@ pub fn suite(analysis: &Analysis) -> Result<String> {
     });
     suite.add_test_cases(cells.chain(refusals).chain(references));
     suite.add_properties(properties(analysis).into_iter().map(|(name, value)| Property::new(name, line(&value))));
-    let time = analysis.cells.iter().filter_map(run_time).sum();
+    let time = analysis.all_cells().filter_map(run_time).sum();
     suite.set_time(time);
     suite.extra.insert("timestamp".into(), c.created_utc.trim_end_matches('Z').into());
     let mut report = Report::new("collo");

@@ -20,8 +20,9 @@ mod settings;
 mod starvation;
 mod thread_limits;
 mod threshold;
+mod trace;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,7 @@ use crate::analysis::{Analysis, Cell, GainBy};
 use crate::document::{Badge, Tone};
 use crate::number;
 use crate::quantity::Key;
-use crate::quantity::unit::{BYTE, RATIO, SECOND, SHARE, Unit};
+use crate::quantity::unit::{BYTE, COUNT, RATIO, SECOND, SHARE, Unit};
 use crate::stats::{self, Quantity, RatioVerdict as VariableContent};
 
 pub(crate) use collocate::capital;
@@ -199,6 +200,7 @@ impl Evidence {
             SHARE => number::percent(self.value.estimate),
             SECOND => number::duration(self.value.estimate),
             BYTE => number::gib(self.value.estimate),
+            COUNT => number::factor(self.value.estimate),
             _ => format!("{}×", number::estimate(&self.value)),
         }
     }
@@ -271,6 +273,16 @@ const SUMMARY: usize = 7;
 /// after decided ones.
 pub fn all(analysis: &Analysis) -> Vec<Guideline> {
     type Ask = fn(&Analysis) -> Option<Guideline>;
+    let of_traces: [Ask; 8] = [
+        trace::mps_total,
+        trace::naive_waits,
+        trace::packing,
+        trace::conditions,
+        trace::estimates,
+        trace::cap,
+        trace::energy,
+        trace::best,
+    ];
     // Whether it is asked where in every group somebody serves: then nobody's epochs are compared.
     let questions: [(Ask, bool); 18] = [
         (serving::guideline, true),
@@ -293,8 +305,11 @@ pub fn all(analysis: &Analysis) -> Vec<Guideline> {
         (frontier::guideline, true),
     ];
     let only_serving = analysis.groups().next().is_some() && analysis.groups().all(Cell::serves);
-    let asked = questions.iter().filter(|(_, of_serving)| *of_serving || !only_serving);
-    let mut found: Vec<Guideline> = asked.filter_map(|(ask, _)| ask(analysis)).collect();
+    // A trace without groups was measured for its policies: questions about groups would be open for ever.
+    let only_traces = !analysis.traces.is_empty() && analysis.groups().next().is_none();
+    let asked = questions.iter().filter(|(_, of_serving)| !only_traces && (*of_serving || !only_serving));
+    let asked = of_traces.iter().chain(asked.map(|(ask, _)| ask));
+    let mut found: Vec<Guideline> = asked.filter_map(|ask| ask(analysis)).collect();
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by_key(|&i| match found[i].holds {
         _ if found[i].is_contrary() => 0,
@@ -351,22 +366,23 @@ pub(crate) fn separated(cell: &Cell) -> bool {
     cell.record.mode.isolated
 }
 
-/// True if the numbers of both come from the same campaigns, so that their own values may be compared. Means over several origins
-/// are alike only if each has as many runs in both.
+/// True if the numbers of both come from the same devices, so that their own values may be compared. Means over several devices are
+/// alike only if each has as many runs in both.
 pub(crate) fn together(a: &Cell, b: &Cell) -> bool {
-    let origins = |c: &Cell| {
+    let devices = |c: &Cell| {
         let mut runs = BTreeMap::<usize, usize>::new();
-        c.counted().for_each(|r| *runs.entry(r.origin).or_default() += 1);
+        c.counted().for_each(|r| *runs.entry(r.device).or_default() += 1);
         runs
     };
-    let (a, b) = (origins(a), origins(b));
+    let (a, b) = (devices(a), devices(b));
     a == b || a.len() == 1 && a.keys().eq(b.keys())
 }
 
 /// How much more work per second `cell` does than `other` of the same members: from their times, which share no baseline. Of cells
-/// that were not measured together from their gains, each over its own baseline.
+/// that were not measured together, or on several devices, from their gains, each over its own baseline.
 pub(crate) fn advantage(cell: &Cell, other: &Cell) -> Option<Quantity> {
-    if !together(cell, other) {
+    let several = cell.counted().map(|r| r.device).collect::<BTreeSet<_>>().len() > 1;
+    if several || !together(cell, other) {
         return cell.get(Key::ThroughputGain)?.over(other.get(Key::ThroughputGain)?);
     }
     match GainBy::of(&cell.record) {

@@ -14,9 +14,9 @@ use crate::{Error, Result};
 static REGULAR: &[u8] = include_bytes!("../../fonts/DejaVuSans.subset.ttf");
 static BOLD: &[u8] = include_bytes!("../../fonts/DejaVuSans-Bold.subset.ttf");
 
-/// Hues by family: naive, MPS, MIG, solo and others. The page's style sheet has the same as variables.
+/// Hues by family: naive, MPS, MIG, solo and others; then those of workloads. The page's style sheet has the same as variables.
 /// Slices, whose class comes after MIG's, have its text.
-const HUES: [(&str, &str, &str); 10] = [
+const HUES: [(&str, &str, &str); 16] = [
     ("naive", "#d2690e", "#a84f05"),
     ("mps", "#1d4f9c", "#1d4f9c"),
     ("mig", "#0e967a", "#08735d"),
@@ -27,6 +27,12 @@ const HUES: [(&str, &str, &str); 10] = [
     ("g7", "#0a4440", "#08735d"),
     ("solo", "#4a4f58", "#3d424a"),
     ("other", "#686f7a", "#4b525c"),
+    ("w0", "#4e79a7", "#3d424a"),
+    ("w1", "#e0a526", "#3d424a"),
+    ("w2", "#b07aa1", "#3d424a"),
+    ("w3", "#59a14f", "#3d424a"),
+    ("w4", "#9c755f", "#3d424a"),
+    ("w5", "#9aa1ab", "#3d424a"),
 ];
 
 /// The style of a file: the page's variables, with light values.
@@ -73,8 +79,8 @@ pub struct Sheet<'f> {
 
 /// The whole figure as one SVG.
 pub fn standalone(figure: &Sheet) -> String {
-    let columns = figure.panels.len().clamp(1, COLUMNS);
     let wide = figure.panels.iter().map(|p| p.drawing.width).fold(super::WIDTH, f64::max);
+    let columns = if wide > super::WIDTH { 1 } else { figure.panels.len().clamp(1, COLUMNS) };
     let width = (2.0 * MARGIN + columns as f64 * wide + (columns - 1) as f64 * GAP).max(640.0);
     let head = drawing((width, 62.0), |svg| {
         svg.text("head", (MARGIN, 26.0), Anchor::Start, figure.title);

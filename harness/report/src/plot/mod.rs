@@ -5,6 +5,7 @@ mod axis;
 mod bars;
 mod calibration;
 mod chart;
+mod completions;
 mod delays;
 mod dots;
 mod feasibility_grid;
@@ -16,6 +17,7 @@ mod lines;
 mod modes;
 mod over_time;
 mod scatter;
+mod site;
 mod slots;
 mod sparkline;
 mod stacks;
@@ -27,6 +29,7 @@ use themed::{Anchor, escape};
 
 pub use bars::{Bar, BarGroup, Bars};
 pub use calibration::{Calibrated, OrderedErrors, PredictedMeasured};
+pub use completions::{Completion, Completions};
 pub use delays::{Delay, DelayRow, Delays};
 pub use dots::{Dot, DotRow, Dots};
 pub use feasibility_grid::{Feasibility, Square, SquareRow, Squares};
@@ -35,9 +38,10 @@ pub use heat::{Field, FieldValue, Heat};
 pub use horizontal_bars::{LevelBar, LevelRow, Levels, row_height};
 pub use intervals::{Interval, Ratios};
 pub use lines::{DegreePoint, Failure, Lines, ModeLine};
-pub use modes::{TINTS, family, glyph, hue, mark, mode_label, mode_order, shape, slices};
+pub use modes::{TINTS, WORKLOAD_TINTS, family, glyph, hue, mark, mode_label, mode_order, shape, slices};
 pub use over_time::{OverTime, Trace};
 pub use scatter::{Reference, ReferenceLine, Scatter};
+pub use site::{Occupied, SiteTimeline};
 pub use slots::reach;
 pub use sparkline::{Spark, SparkDot};
 pub use stacks::{Stack, Stacks};
@@ -46,6 +50,8 @@ pub use timelines::{Area, Lane, Timelines, peak};
 
 /// Width of a panel: drawn once, wrapped and never shrunk.
 pub const WIDTH: f64 = 336.0;
+/// Width of a panel that is as wide as the page.
+pub const LONG: f64 = 760.0;
 /// Width of a panel of timelines, four beside each other.
 pub const NARROW: f64 = 246.0;
 

@@ -7,8 +7,13 @@ use collo_store::Sharing;
 use super::chart;
 use super::themed::Shape;
 
-/// Classes of hues, in the order of legends: the page's style sheet and the style of files have a colour for each.
-pub const TINTS: [&str; 10] = ["naive", "mps", "mig", "g1", "g2", "g3", "g4", "g7", "solo", "other"];
+/// Classes of hues, in the order of legends: the page's style sheet and the style of files have a colour for each. Those of workloads
+/// come last.
+pub const TINTS: [&str; 16] =
+    ["naive", "mps", "mig", "g1", "g2", "g3", "g4", "g7", "solo", "other", "w0", "w1", "w2", "w3", "w4", "w5"];
+
+/// Hues of workloads, where colour tells who runs instead of how: the last one is for all that have none of their own.
+pub const WORKLOAD_TINTS: [&str; 6] = ["w0", "w1", "w2", "w3", "w4", "w5"];
 
 /// Compute slices of the instances that a label names, if it names a size.
 pub fn slices(sharing: &str) -> Option<u32> {

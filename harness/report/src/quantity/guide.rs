@@ -23,7 +23,9 @@ fn table(subject: Subject) -> String {
 /// The guide with its generated tables.
 fn written(guide: &str) -> String {
     let mut out = guide.to_string();
-    for (name, subject) in [("training", Subject::Training), ("requests", Subject::Requests), ("card", Subject::Card)] {
+    let tables =
+        [("training", Subject::Training), ("requests", Subject::Requests), ("card", Subject::Card), ("trace", Subject::Trace)];
+    for (name, subject) in tables {
         let begin = format!("<!-- quantities: {name} -->\n");
         let (before, rest) = out.split_once(&begin).unwrap_or_else(|| panic!("the guide has no `{}`", begin.trim()));
         let (_, after) = rest.split_once("<!-- end -->").expect("a table that ends");

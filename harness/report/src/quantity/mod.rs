@@ -51,6 +51,8 @@ pub enum Subject {
     Requests,
     /// The GPU: a metric from its samples. Metrics without a definition are shown by their name.
     Card,
+    /// A run of a trace; of a policy the mean over its orders.
+    Trace,
 }
 
 /// Properties of some quantities.
@@ -150,6 +152,11 @@ pub fn all(what: Trait) -> impl Iterator<Item = Key> {
 /// Quantities of requests, in the same order, those that a cell has.
 pub fn of_requests() -> impl Iterator<Item = Key> {
     all(Trait::Cell).filter(|key| key.subject == Subject::Requests)
+}
+
+/// Quantities of traces, in the same order.
+pub fn of_traces() -> impl Iterator<Item = Key> {
+    Key::ALL.iter().copied().filter(|key| key.subject == Subject::Trace)
 }
 
 /// The quantity of a name.

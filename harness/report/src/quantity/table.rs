@@ -19,6 +19,7 @@ const TRAINING: Definition = Definition {
 };
 const REQUESTS: Definition = Definition { subject: Subject::Requests, ..TRAINING };
 const CARD: Definition = Definition { subject: Subject::Card, ..TRAINING };
+const TRACE: Definition = Definition { subject: Subject::Trace, ..TRAINING };
 
 macro_rules! quantities {
     ($($key:ident: $name:literal, $label:literal, $unit:ident, $better:ident, $subject:ident { $($rest:tt)* })*) => {
@@ -291,5 +292,113 @@ quantities! {
     TemperatureDrift: "temperature_drift_c", "temperature drift", CELSIUS, Neither, CARD {
         definition: "mean of the second half of the window − mean of the first",
         source: "NVML",
+    }
+    Total: "total_s", "total time", SECOND, Smaller, TRACE {
+        short: "total",
+        traits: &[OneCard],
+        definition: "from the first arrival that was due until the last attempt ended",
+        source: "thesis, section 6.3.4: first task queued until all retired",
+    }
+    WaitMean: "wait_mean_s", "mean wait", SECOND, Smaller, TRACE {
+        short: "wait",
+        traits: &[OneCard],
+        definition: "mean over the tasks that were done of the time in a queue: completion − execution",
+    }
+    WaitMedian: "wait_median_s", "median wait", SECOND, Smaller, TRACE {
+        traits: &[OneCard],
+        definition: "the same, median by nearest rank",
+    }
+    WaitP95: "wait_p95_s", "p95 wait", SECOND, Smaller, TRACE {
+        traits: &[OneCard],
+        definition: "the same, 95th percentile by nearest rank",
+    }
+    ExecutionMean: "execution_mean_s", "mean execution", SECOND, Smaller, TRACE {
+        short: "execution",
+        traits: &[OneCard],
+        definition: "mean over the tasks that were done of the time from launch until nothing was left, of all attempts",
+    }
+    CompletionMean: "completion_mean_s", "mean completion", SECOND, Smaller, TRACE {
+        short: "completion",
+        traits: &[OneCard],
+        definition: "mean over the tasks that were done of the time from when a task was due until it was done: wait + execution, to the nanosecond",
+        source: "the literature's JCT",
+    }
+    CompletionP95: "completion_p95_s", "p95 completion", SECOND, Smaller, TRACE {
+        traits: &[OneCard],
+        definition: "the same, 95th percentile by nearest rank",
+    }
+    StretchMean: "stretch", "mean stretch", RATIO, Smaller, TRACE {
+        short: "stretch",
+        absent: "no task has a baseline alone on this device",
+        definition: "mean over tasks of execution of the attempt that completed ÷ (median epoch alone × epochs); starting up and warm-up included",
+    }
+    StretchP95: "stretch_p95", "p95 stretch", RATIO, Smaller, TRACE {
+        absent: "no task has a baseline alone on this device",
+        definition: "the same, 95th percentile by nearest rank",
+    }
+    TasksDone: "tasks_done", "tasks done", COUNT, Larger, TRACE {
+        short: "done",
+        definition: "tasks of which an attempt completed",
+    }
+    OutOfMemory: "out_of_memory", "out of memory", COUNT, Smaller, TRACE {
+        short: "OOM",
+        definition: "attempts that ran out of memory",
+    }
+    OutOfMemoryNewcomers: "out_of_memory_newcomers", "newcomers out of memory", COUNT, Smaller, TRACE {
+        short: "OOM, newcomer",
+        definition: "attempts that ran out of memory and had come last, or had nobody beside them",
+    }
+    OutOfMemoryResidents: "out_of_memory_residents", "residents out of memory", COUNT, Smaller, TRACE {
+        short: "OOM, resident",
+        definition: "attempts that ran out of memory when others had come after them",
+    }
+    Recoveries: "recoveries", "recoveries", COUNT, Smaller, TRACE {
+        definition: "attempts at tasks that had run out of memory",
+    }
+    RecoveryWait: "recovery_wait_s", "wait for recovery", SECOND, Smaller, TRACE {
+        traits: &[OneCard],
+        definition: "sum over recoveries of the time between running out of memory and the next launch",
+    }
+    Lost: "lost_s", "lost time", SECOND, Smaller, TRACE {
+        short: "lost",
+        traits: &[OneCard],
+        definition: "time of the attempts that did not complete, each counted once",
+    }
+    Blocked: "blocked_s", "blocked time", SECOND, Smaller, TRACE {
+        short: "blocked",
+        traits: &[OneCard],
+        definition: "time in which the first of the queue waited and a later task would have fit",
+    }
+    SiteEnergy: "site_energy_j", "energy of all cards", JOULE, Smaller, TRACE {
+        short: "energy",
+        traits: &[OneCard],
+        absent: "the energy counter of a card was not readable over the whole run",
+        definition: "growth of the energy counters of all cards over the total time, idle ones included; null if one card has none. On a CPU those of its packages",
+        source: "NVML; RAPL",
+    }
+    SiteActive: "site_active_ratio", "activity of the cards", SHARE, Larger, TRACE {
+        short: "activity",
+        absent: "the activity of a card was not read",
+        definition: "SM activity of each card over the total time, weighted by time, mean over cards; of a set of CPU cores the busy share of its cores",
+        source: "GPM; DCGM 1002; `/proc/stat`",
+    }
+    SiteMemory: "site_memory_ratio", "memory of the cards", SHARE, Neither, TRACE {
+        short: "memory",
+        absent: "the memory of a card was not read",
+        definition: "memory in use ÷ capacity of each card over the total time, weighted by time, mean over cards",
+    }
+    QueueLength: "queue_length", "tasks in the queue", COUNT, Smaller, TRACE {
+        short: "queue",
+        definition: "tasks that waited, for a first attempt or for another, mean over the total time",
+    }
+    DecisionsPerS: "decisions_per_s", "decisions per second", PER_S, Neither, TRACE {
+        definition: "decisions about the first task of the queue ÷ total time",
+    }
+    ReadingAge: "reading_age_p95_s", "age of readings at decisions, p95", SECOND, Smaller, TRACE {
+        absent: "no decision saw a reading",
+        definition: "time since a card was read at a decision that saw it, over all such readings, 95th percentile by nearest rank",
+    }
+    ArrivalLateness: "arrival_lateness_max_s", "latest arrival", SECOND, Smaller, TRACE {
+        definition: "how late the policy was told of an arrival, at most",
     }
 }

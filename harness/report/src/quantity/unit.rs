@@ -31,6 +31,9 @@ pub const BYTE_PER_ITEM: Unit = unit("_bytes_per_item", "B", "bytes_per_item");
 pub const PER_S: Unit = unit("_per_s", "per s", "per_second");
 pub const JOULE_PER_EPOCH: Unit = unit("_j_per_epoch", "J", "joules_per_epoch");
 pub const JOULE_PER_ITEM: Unit = unit("_j_per_item", "J", "joules_per_item");
+pub const JOULE: Unit = unit("_j", "J", "joules");
+/// How many of something.
+pub const COUNT: Unit = unit("", "", "");
 pub const WATT: Unit = unit("_w", "W", "watts");
 pub const MEGAHERTZ: Unit = Unit { to_base: 1e6, ..unit("_mhz", "MHz", "hertz") };
 pub const CELSIUS: Unit = unit("_c", "°C", "celsius");
@@ -51,7 +54,7 @@ const BY_SUFFIX: [Unit; 17] = [
     Unit { to_base: 1e-3, ..unit("_mj", "mJ", "joules") },
     Unit { to_base: 1e-2, ..unit("_percent", "%", "ratio") },
     SECOND,
-    unit("_j", "J", "joules"),
+    JOULE,
     WATT,
     CELSIUS,
 ];

@@ -17,10 +17,19 @@ pub fn summary(analysis: &Analysis, width: usize) -> String {
     if !analysis.cells.is_empty() {
         blocks.extend([Block::Table(table(analysis)), Block::Text(String::new())]);
     }
-    if let Some(open) = limitation::sentence(analysis) {
+    for matrix in &analysis.traces.matrices {
+        let table = crate::section::policies_table(analysis, matrix);
+        blocks.extend([
+            Block::Text(matrix.name()),
+            Block::Table(Table { caption: String::new(), ..table }),
+            Block::Text(String::new()),
+        ]);
+    }
+    if let Some(open) = limitation::sentence(analysis).filter(|_| analysis.traces.is_empty()) {
         blocks.extend([Block::Text(open), Block::Text(String::new())]);
     }
-    let remarks = finding::remarks(analysis).into_iter().chain(prediction::remark(analysis)).collect();
+    let of_traces = crate::section::trace_remarks(analysis);
+    let remarks = of_traces.into_iter().chain(finding::remarks(analysis)).chain(prediction::remark(analysis)).collect();
     blocks.extend([Block::Notes(notes::notes(analysis)), Block::Notes(remarks)]);
     format!("{}\n{}", text::line(&title), terminal::text(&blocks, width))
 }

@@ -42,6 +42,10 @@ pub struct ReportJson {
     /// The program that measured it, if not collo: what that does not record is unknown.
     pub measured_by: Option<String>,
     pub device: Device,
+    /// The devices of a campaign on several, `GPU 1`; empty for one.
+    pub devices: Vec<String>,
+    /// What differs between them by more than the noise.
+    pub device_differences: Vec<DeviceDifferenceJson>,
     /// The part of the experiment that it is, `1/4`; null for the whole.
     pub shard: Option<String>,
     /// The campaigns that it was merged from.
@@ -107,6 +111,20 @@ pub struct Device {
     pub simulated: bool,
     pub memory_bytes: Option<u64>,
     pub cores: Option<u64>,
+}
+
+/// A quantity of which one of several devices has more or less than the others.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct DeviceDifferenceJson {
+    /// One of `devices`.
+    pub device: String,
+    /// A quantity of cells, or a metric.
+    pub quantity: String,
+    /// How many times it is that of the others, in the cells that they have in common; `repetitions` are blocks of the device.
+    pub ratio: Quantity,
+    /// That all devices are alike, corrected for all quantities and devices.
+    pub p_adjusted: f64,
 }
 
 /// A workload whose epochs were cut short, with the remaining batches.

@@ -1,13 +1,13 @@
 //! From a report to the contents of its file. A number that is not finite is absent.
 
 use super::{
-    AdviceJson, CellJson, CommentJson, Device, EvidenceJson, MemberJson, PredictedBy, PredictedJson, PublishedJson,
-    ReferenceJson, Refusal, ReportJson, SCHEMA, Shortened, SurroundingsJson, Thresholds,
+    AdviceJson, CellJson, CommentJson, Device, DeviceDifferenceJson, EvidenceJson, MemberJson, PredictedBy, PredictedJson,
+    PublishedJson, ReferenceJson, Refusal, ReportJson, SCHEMA, Shortened, SurroundingsJson, Thresholds,
 };
 use collo_store::Predicted;
 
 use crate::Report;
-use crate::analysis::{self, GainBy, ReferenceCheck, environment};
+use crate::analysis::{self, Analysis, DeviceDifference, GainBy, ReferenceCheck, environment};
 use crate::guideline::{self, Guideline};
 use crate::quantity::{self, Trait};
 use crate::report_json::cell::GainVerdict;
@@ -36,6 +36,11 @@ impl From<&Report> for ReportJson {
                 memory_bytes: c.device.memory_bytes,
                 cores: c.device.cores.map(u64::from),
             },
+            devices: match analysis.devices.are_several() {
+                true => analysis.devices.all().iter().map(|device| device.label.clone()).collect(),
+                false => Vec::new(),
+            },
+            device_differences: analysis.differences.iter().map(|d| difference(d, analysis)).collect(),
             shard: c.shard.map(|s| s.to_string()),
             merged_from: c.origins.iter().map(|o| o.campaign.clone()).collect(),
             comments: analysis.comments.iter().map(|c| CommentJson { at_utc: c.at_utc.clone(), text: c.text.clone() }).collect(),
@@ -59,6 +64,15 @@ impl From<&Report> for ReportJson {
             references: analysis.references().iter().map(ReferenceJson::from).collect(),
             problems: analysis.problems.clone(),
         }
+    }
+}
+
+fn difference(d: &DeviceDifference, analysis: &Analysis) -> DeviceDifferenceJson {
+    DeviceDifferenceJson {
+        device: analysis.devices.all()[d.device].label.clone(),
+        quantity: d.quantity.name.into(),
+        ratio: d.ratio.clone(),
+        p_adjusted: d.p,
     }
 }
 

@@ -43,7 +43,7 @@ pub fn section(analysis: &Analysis) -> Section {
 /// Every other outcome of a cell's runs, with its count.
 fn failures(analysis: &Analysis) -> Vec<String> {
     let mut found: Vec<(&str, String, usize)> = Vec::new();
-    for r in analysis.cells.iter().flat_map(|c| &c.repetitions).filter(|r| r.record().outcome.as_str() != "completed") {
+    for r in analysis.all_cells().flat_map(|c| &c.repetitions).filter(|r| r.record().outcome.as_str() != "completed") {
         let log = r.record().members.iter().find_map(|m| m.log_tail.last());
         let (cell, how) = (r.record().cell.cell.as_str(), with_log(&why(r), log.map(String::as_str)));
         // Runs of one cell stand together.
@@ -95,8 +95,8 @@ fn why(r: &crate::analysis::Repetition) -> String {
 
 fn finding(analysis: &Analysis) -> String {
     let (oom, refused) = (analysis.count("out_of_memory"), analysis.campaign.plan.refusals.len());
-    let ran = analysis.cells.iter().filter(|c| !c.counted.is_empty()).count();
-    let mut text = format!("{ran} of {} ran", number::count(analysis.cells.len(), "planned cell"));
+    let ran = analysis.all_cells().filter(|c| !c.counted.is_empty()).count();
+    let mut text = format!("{ran} of {} ran", number::count(analysis.all_cells().count(), "planned cell"));
     if oom > 0 {
         text += &format!("; {} ran out of memory, which is a result", number::runs(oom));
     }

@@ -37,6 +37,7 @@ mod sm_activity;
 mod summary;
 mod threshold;
 mod timeline;
+mod trace;
 mod values;
 
 use crate::Report;
@@ -47,6 +48,7 @@ pub use energy_by_member::EnergyModel;
 pub use figure::tags;
 pub use head::document;
 pub use panels::{called, degrees};
+pub use trace::{policies_table, remarks as trace_remarks};
 
 /// Every section, in print order.
 fn all(report: &Report) -> Vec<Section> {
@@ -73,6 +75,9 @@ fn all(report: &Report) -> Vec<Section> {
         quality::section(analysis),
         provenance::section(analysis),
     ];
+    // What a trace was measured for comes before what its baselines say.
+    let traces = trace::all(report);
+    all.splice(1..1, traces);
     // Beside what was measured.
     let mut insert = |section: Section, beside: &str| {
         let after = all.iter().position(|s| s.id == beside).map_or(all.len(), |at| at + 1);

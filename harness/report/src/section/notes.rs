@@ -3,10 +3,11 @@
 
 use collo_store::{AttestationVerdict, SAMPLING_OFF};
 
-use crate::analysis::{Analysis, Cell, CellVerdict};
+use crate::analysis::{Analysis, Cell, CellVerdict, DeviceDifference};
 use crate::format::words;
 use crate::number;
 use crate::quantity::Key;
+use crate::stats::Quantity;
 
 /// `quickstart on cpu: 12 of 12 runs completed in 2 min 4 s`.
 pub fn title(analysis: &Analysis) -> String {
@@ -79,11 +80,13 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
         lines.push(facts.join("; "));
     }
     lines.extend(merged(analysis));
+    lines.extend(cards(analysis));
+    lines.extend(differences(analysis));
     for why in &analysis.campaign.indicative {
         lines.push(format!("indicative: {why}"));
     }
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
-    for cell in analysis.cells.iter().filter(|c| !c.is_valid() && !c.counted.is_empty()) {
+    for cell in analysis.all_cells().filter(|c| !c.is_valid() && !c.counted.is_empty()) {
         let why = cell.validity.reasons.join("; ");
         match reasons.iter_mut().find(|(w, _)| *w == why) {
             Some((_, cells)) => cells.push(cell.name()),
@@ -105,7 +108,7 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
 
 /// `48 cells valid, 0 indicative, 4 out of memory`.
 pub fn verdicts(analysis: &Analysis) -> String {
-    let of = |v: CellVerdict| analysis.cells.iter().filter(|c| c.verdict() == v).count();
+    let of = |v: CellVerdict| analysis.all_cells().filter(|c| c.verdict() == v).count();
     let valid = format!("{} valid", number::count(of(CellVerdict::Valid), "cell"));
     let others = CellVerdict::ALL.into_iter().filter(|v| *v != CellVerdict::Valid).map(|v| (v, of(v)));
     let told = others.filter(|(v, n)| *n > 0 || *v == CellVerdict::Indicative).map(|(v, n)| format!("{n} {}", v.text()));
@@ -134,6 +137,47 @@ pub fn merged(analysis: &Analysis) -> Option<String> {
             spread.unwrap_or_default()
         )
     })
+}
+
+/// The cards of a campaign on several, and how its numbers are compared.
+pub fn cards(analysis: &Analysis) -> Option<String> {
+    let several = analysis.devices.are_several() && !analysis.campaign.is_merged();
+    let labels = analysis.devices.all().iter().map(|device| device.label.clone()).collect::<Vec<_>>();
+    several.then(|| {
+        let told = match analysis.devices_can_be_told {
+            true => "",
+            false => "; each has one block, so that a difference between them cannot be told from the noise",
+        };
+        let labels = labels.join(", ");
+        format!("measured on {labels}; each group is compared with the baselines of its own card, solo rows are means over the cards{told}")
+    })
+}
+
+/// Which devices differ from the others by more than the noise: in what, by how much.
+pub fn differences(analysis: &Analysis) -> Vec<String> {
+    let devices = analysis.devices.all();
+    let one = |(device, all): (usize, Vec<&DeviceDifference>)| {
+        let others = match devices {
+            [a, b] => if device == 0 { &b.label } else { &a.label }.clone(),
+            _ => "the others".into(),
+        };
+        let slow = all.iter().find(|d| d.quantity == Key::EpochTime).map(|d| d.ratio.estimate > 1.0);
+        let how = match slow {
+            Some(true) => "is slower than",
+            Some(false) => "is faster than",
+            None => "differs from",
+        };
+        let parts: Vec<String> = all.into_iter().map(|d| format!("{} {}", d.quantity.label, change(&d.ratio))).collect();
+        format!("{} {how} {others}: {}; intervals of these contain what each takes", devices[device].label, parts.join(", "))
+    };
+    analysis.device_differences().into_iter().map(one).collect()
+}
+
+/// `+5.1 % (+4.8 to +5.4)`.
+fn change(ratio: &Quantity) -> String {
+    let percent = |x: f64| format!("{:+.1}", (x - 1.0) * 100.0).replace('-', "−");
+    let interval = ratio.low.zip(ratio.high).map(|(low, high)| format!(" ({} to {})", percent(low), percent(high)));
+    format!("{} %{}", percent(ratio.estimate), interval.unwrap_or_default())
 }
 
 /// The cells that failed as expected, and those that did not.

@@ -14,6 +14,15 @@ pub fn section(analysis: &Analysis) -> Section {
         let blocks = format!("blocks {} to {}", origin.first_block, origin.last_block);
         facts.push(("merged from".into(), format!("{}, {blocks}, created {}", origin.text(), origin.created_utc)));
     }
+    for (index, device) in analysis.devices.all().iter().enumerate().filter(|_| !c.is_merged()) {
+        let Some(gpu) = &device.gpu else { continue };
+        let mut blocks: Vec<u32> = c.plan.order.iter().map(|run| run.block).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks.retain(|block| analysis.devices.of(*block) == index);
+        let blocks = blocks.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        facts.push(("card".into(), format!("{}, {}: blocks {blocks}", device.label, gpu.uuid)));
+    }
     if let Some(shard) = c.shard {
         facts.push(("shard".into(), format!("{shard}: the other cells of the experiment are in other campaigns")));
     }

@@ -30,7 +30,7 @@ struct SourceQuality {
 }
 
 pub fn section(analysis: &Analysis) -> Section {
-    let records: Vec<_> = analysis.cells.iter().flat_map(|c| &c.repetitions).map(|r| r.record()).collect();
+    let records: Vec<_> = analysis.all_cells().flat_map(|c| &c.repetitions).map(|r| r.record()).collect();
     if records.is_empty() {
         return without(ID, TITLE, "Nothing has run yet.");
     }

@@ -4,6 +4,8 @@
 //! The unit of independence is the repetition. Each cell's variance is shrunk towards that of the others (moderated t, Smyth 2004,
 //! doi 10.2202/1544-6115.1027); below eight variances there is too little to fit a prior, so one pooled variance serves all.
 
+pub mod devices;
+pub mod orders;
 mod pool;
 mod verdict;
 
@@ -146,6 +148,13 @@ pub fn median(values: &mut [f64]) -> Option<f64> {
     Some((lower + at) / 2.0)
 }
 
+/// The quantile by nearest rank (Hyndman and Fan 1996, definition 1): the smallest value that a share `p` of them does not exceed;
+/// `None` for no values. The order of the values is lost.
+pub fn nearest_rank(values: &mut [f64], p: f64) -> Option<f64> {
+    let rank = ((p * values.len() as f64 - 1e-9).ceil() as usize).max(1);
+    (!values.is_empty()).then(|| *values.select_nth_unstable_by(rank.min(values.len()) - 1, f64::total_cmp).1)
+}
+
 /// A small generator for simulations in tests: seeded, so that a failure is reproducible.
 #[cfg(test)]
 pub(crate) mod random {
@@ -216,6 +225,13 @@ mod tests {
         assert_eq!(median(&mut [3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!((median(&mut [7.0]), median(&mut [])), (Some(7.0), None));
+    }
+
+    #[test]
+    fn a_quantile_by_nearest_rank_is_one_of_the_values() {
+        let mut twenty: Vec<f64> = (1..=20).rev().map(f64::from).collect();
+        assert_eq!((nearest_rank(&mut twenty, 0.95), nearest_rank(&mut twenty, 0.5)), (Some(19.0), Some(10.0)));
+        assert_eq!((nearest_rank(&mut [7.0], 0.95), nearest_rank(&mut [], 0.95)), (Some(7.0), None));
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod predictions;
 pub mod random;
 pub mod serving;
 pub mod study;
+pub mod traces;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -90,6 +91,8 @@ pub struct Fixture {
     pub baselines: bool,
     /// What was predicted of the members before.
     pub predicted: Option<Predicted>,
+    /// A trace under several policies, after the cells.
+    pub trace: Option<traces::TraceTruth>,
     /// Samples written so far.
     pub written: std::cell::Cell<u64>,
 }
@@ -140,6 +143,7 @@ impl Fixture {
             stop_after: usize::MAX,
             baselines: true,
             predicted: None,
+            trace: None,
             written: std::cell::Cell::new(0),
         }
     }
@@ -218,14 +222,20 @@ impl Fixture {
         for block in 1..=self.repetitions {
             let mut push = |cell: usize, edge| {
                 counts[cell] += 1;
-                order.push(PlannedRun { block, cell, repetition: counts[cell], edge });
+                order.push(PlannedRun { block, cell, repetition: counts[cell], edge, card: None });
             };
             let solos: Vec<usize> = (0..kept.len()).filter(|&i| solo(&kept[i])).collect();
             solos.iter().for_each(|&i| push(i, Some(BlockEdge::Opens)));
             (0..kept.len()).filter(|i| !solos.contains(i)).for_each(|i| push(i, None));
             solos.iter().for_each(|&i| push(i, Some(BlockEdge::Closes)));
         }
-        let cells = kept.iter().zip(&counts).map(|(c, n)| CellRecord { repetitions: *n, ..c.record.clone() }).collect();
+        let of_groups = kept.iter().zip(&counts).map(|(c, n)| CellRecord { repetitions: *n, ..c.record.clone() });
+        let of_trace = self.trace.iter().flat_map(|trace| trace.cells());
+        let cells: Vec<CellRecord> = of_groups.chain(of_trace).collect();
+        for (cell, of) in cells.iter().enumerate().skip(kept.len()) {
+            let runs = (1..=of.repetitions).map(|repetition| PlannedRun { block: 1, cell, repetition, edge: None, card: None });
+            order.extend(runs);
+        }
         let (measure_for_s, refusals) = (self.measure_for_s, self.refusals.clone());
         PlanRecord { seed: self.seed, epochs: self.epochs, measure_for_s, cells, order, refusals }
     }
@@ -265,6 +275,11 @@ impl Fixture {
         let mut clock_ns = 1_000_000_000_000;
         for planned in plan.order.iter().take(self.stop_after) {
             let cell = &plan.cells[planned.cell];
+            if let Some(trace) = self.trace.as_ref().filter(|_| cell.trace.is_some()) {
+                let folder = plan.folder(planned);
+                clock_ns = trace.write_run(&campaign, &folder, (planned, cell), &self.device, clock_ns) + 200_000_000;
+                continue;
+            }
             let truth = self.cells.iter().find(|t| t.record.cell == cell.cell).expect("a planned cell has a truth");
             clock_ns = self.write_run(&campaign, &plan, planned, truth, &mut random, clock_ns) + 200_000_000;
         }
@@ -420,6 +435,7 @@ impl Fixture {
             ingredients: BTreeMap::new(),
             failed_attempts: Vec::new(),
             cooling: None,
+            trace: None,
             files: BTreeMap::new(),
         };
         let epochs = if completed { epochs } else { Vec::new() };
@@ -506,6 +522,7 @@ pub fn truth(label: String, sharing: &str, members: Vec<MemberSpec>, epoch_s: Ve
         slots: None,
         alone_on_slice: Vec::new(),
         expect: None,
+        trace: None,
     };
     let serves = vec![None; epoch_s.len()];
     Truth { record, epoch_s, memory_gib, serves, outcome: Outcome::Completed, noise: None, card: None }

@@ -6,9 +6,12 @@ use super::jobs::Job;
 use super::law::Law;
 use super::published::{HotCloud20, published};
 use crate::WHOLE_PERMILLE;
-use crate::policy::{Exclusive, FirstFit, Policy};
-use crate::project::{Projection, Site, Work, project};
+use crate::ledger::{Ledger, Site};
+use crate::policy::{Policy, exclusive, packed};
+use crate::project::{Projection, Work, project};
+use crate::queue::Discipline;
 use crate::recovery::Recovery;
+use crate::rules::{Keeps, SiteCard};
 use crate::task::{Task, TaskId};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -16,7 +19,8 @@ const GIB: u64 = 1 << 30;
 /// From its start until a job holds its memory, or runs out of it.
 const SETTLE_S: u64 = 20;
 /// After out of memory: a card with so much more free, and in the last of so many attempts an idle one.
-const RECOVERY: Recovery = Recovery { step_bytes: GIB, attempts: 4 };
+const STEP_GIB: u64 = 1;
+const ATTEMPTS: u32 = 4;
 
 /// A scheduler of the case study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,12 +61,29 @@ impl Arm {
     /// The policy behind it.
     pub fn policy(self) -> Box<dyn Policy> {
         let says = published();
-        let packed = |profile_ns| Box::new(FirstFit { cap_permille: WHOLE_PERMILLE, most: says.most_on_a_card, profile_ns });
+        let packed = |profile_ns| packed(WHOLE_PERMILLE, says.most_on_a_card, profile_ns);
         match self {
-            Arm::SlotBased => Box::new(Exclusive),
+            Arm::SlotBased => exclusive(),
             Arm::Reactive => packed(Some(says.profile_s * SECOND_NS)),
             Arm::Proactive | Arm::Shuffled | Arm::Exact => packed(None),
         }
+    }
+
+    /// Its books. The paper's schedulers see no memory: what they look at is utilisation.
+    fn ledger(self, says: &HotCloud20) -> Ledger {
+        let card = SiteCard { capacity_bytes: says.card_gib * GIB, reserve_bytes: 0, node: 0 };
+        let site = Site {
+            policy: self.policy(),
+            queue: if self == Arm::SlotBased { Discipline::Fifo { pass: 0 } } else { Discipline::Decreasing },
+            recovery: Recovery::Step(STEP_GIB * GIB),
+            recovery_keeps: Keeps::Nothing,
+            attempts: ATTEMPTS,
+            window_ns: 1,
+            decide_every_ns: None,
+            idle_first: false,
+            cards: vec![card; says.cards],
+        };
+        Ledger::at(site).unrecorded()
     }
 
     /// What it believes of each job when it is submitted.
@@ -85,12 +106,11 @@ impl Arm {
     pub(super) fn projected(self, jobs: &[Job], seed: u64, law: Law) -> Projection {
         let says = published();
         let beliefs = self.beliefs(jobs, seed);
-        let task = |(id, believed_permille)| Task { id: TaskId(id), arrives_ns: 0, believed_permille };
+        let task =
+            |(id, believed_permille)| Task { id: TaskId(id), arrives_ns: 0, cards: 1, estimate_bytes: None, believed_permille };
         let tasks: Vec<Task> = (0..).zip(beliefs).map(task).collect();
         let works: Vec<Work> = jobs.iter().map(|job| job.work).collect();
-        let site =
-            Site { capacities_bytes: vec![says.card_gib * GIB; says.cards], settle_ns: SETTLE_S * SECOND_NS, recovery: RECOVERY };
-        project(&tasks, &works, &site, self.policy(), law.paces().as_ref())
+        project(&tasks, &works, self.ledger(says), SETTLE_S * SECOND_NS, law.paces().as_ref())
     }
 }
 
@@ -99,8 +119,7 @@ pub(super) fn assumptions(says: &HotCloud20) -> [String; 3] {
     [
         format!(
             "out of memory: found {SETTLE_S} s after a start, that time is lost; again on a card with {} GiB more free, in attempt {} on an idle one",
-            RECOVERY.step_bytes / GIB,
-            RECOVERY.attempts
+            STEP_GIB, ATTEMPTS
         ),
         format!(
             "reactive: any idle card profiles for {} s; what it trained is kept, and moving it costs nothing, which favours it",

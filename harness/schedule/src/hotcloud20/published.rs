@@ -16,7 +16,7 @@ pub struct HotCloud20 {
     pub cards: usize,
     pub card_gib: u64,
     pub jobs: usize,
-    pub most_on_a_card: usize,
+    pub most_on_a_card: u32,
     pub profile_s: u64,
     /// The least and the greatest, of one job.
     pub duration_min: [f64; 2],

@@ -7,19 +7,9 @@ use super::Work;
 use super::card::{Card, OnCard, whole};
 use super::paces::Paces;
 use super::projection::{Attempted, Ending, Projection, counted};
-use crate::ledger::{Act, Happened, Ledger};
-use crate::policy::Policy;
-use crate::recovery::Recovery;
-use crate::task::{Attempt, AttemptId, HowEnded, Task};
-
-/// Where tasks run.
-#[derive(Debug, Clone)]
-pub struct Site {
-    pub capacities_bytes: Vec<u64>,
-    /// From the start of an attempt until it holds its memory.
-    pub settle_ns: u64,
-    pub recovery: Recovery,
-}
+use crate::event::{Act, Happened, HowEnded, Why};
+use crate::ledger::Ledger;
+use crate::task::{Attempt, AttemptId, Task};
 
 /// What comes; at one moment the first of these first, so that who ends makes room for who settles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,30 +36,33 @@ struct Engine<'a> {
     /// What is left of each task, between its attempts.
     left: Vec<u128>,
     ledger: Ledger,
+    acts: Vec<Act>,
     attempts: Vec<Attempted>,
     completed_ns: Vec<Option<u64>>,
 }
 
-/// Play tasks on a site under a policy. Task and work number n belong together, and the id of the task is n.
-pub fn project(tasks: &[Task], works: &[Work], site: &Site, policy: Box<dyn Policy>, paces: &dyn Paces) -> Projection {
+/// Play tasks of one card each on the idle cards of a ledger, where an attempt holds its memory `settle_ns` after its start. Task and work
+/// number n belong together, and the id of the task is n.
+pub fn project(tasks: &[Task], works: &[Work], ledger: Ledger, settle_ns: u64, paces: &dyn Paces) -> Projection {
     let arrives = |(at, task): (usize, &Task)| Reverse((task.arrives_ns, Event::Arrives(at)));
     let mut engine = Engine {
         works,
         paces,
-        settle_ns: site.settle_ns,
+        settle_ns,
         now_ns: 0,
         events: tasks.iter().enumerate().map(arrives).collect(),
-        cards: site.capacities_bytes.iter().map(|bytes| Card::new(*bytes)).collect(),
+        cards: ledger.cards().iter().map(|card| Card::new(card.usable_bytes)).collect(),
         places: BTreeMap::new(),
         left: works.iter().map(|work| whole(*work)).collect(),
-        ledger: Ledger::new(policy, site.recovery, &site.capacities_bytes),
+        acts: Vec::new(),
+        ledger,
         attempts: Vec::new(),
         completed_ns: vec![None; tasks.len()],
     };
     while let Some(Reverse((at_ns, event))) = engine.events.pop() {
         engine.now_ns = at_ns;
         match event {
-            Event::Arrives(task) => engine.ledger.on(Happened::Arrived(tasks[task].clone())),
+            Event::Arrives(task) => engine.tell(Happened::Arrived(tasks[task].clone())),
             Event::Done { card, version } => engine.done(card, version),
             Event::Settles(attempt) => engine.settles(attempt),
             Event::Profiled(attempt) => engine.profiled(attempt),
@@ -88,25 +81,33 @@ pub fn project(tasks: &[Task], works: &[Work], site: &Site, policy: Box<dyn Poli
 }
 
 impl Engine<'_> {
+    /// Booked alone: what comes of it is asked for once for all of a moment.
+    fn tell(&mut self, what: Happened) {
+        self.ledger.book(what, self.now_ns, &mut self.acts);
+    }
+
     fn decide(&mut self) {
-        let mut acts = Vec::new();
-        self.ledger.decide(&mut acts);
-        for act in acts {
+        self.ledger.decide(self.now_ns, &mut self.acts);
+        for act in std::mem::take(&mut self.acts) {
             match act {
-                Act::Start(attempt, profile_ns) => self.start(attempt, profile_ns),
-                Act::Stop(attempt) => self.leave(attempt, Ending::Moved),
+                Act::Start(attempt) => self.start(attempt),
+                Act::Profile(attempt, ns) => self.after(ns, Event::Profiled(attempt)),
+                Act::Stop(attempt, Why::Moved) => self.leave(attempt, Ending::Moved),
+                // No card is lost here, and nobody interrupts; nothing is read, so nothing is to be looked at.
+                Act::Stop(..) | Act::LookAt(_) | Act::Over => {}
             }
         }
     }
 
-    fn start(&mut self, attempt: Attempt, profile_ns: Option<u64>) {
-        let (card, task) = (attempt.card.0 as usize, attempt.task.0 as usize);
-        self.places.insert(attempt.id, card);
+    fn start(&mut self, attempt: Attempt) {
+        let (id, task) = (attempt.id, attempt.task.0 as usize);
+        let Some(card) = attempt.cards.first().map(|card| card.0 as usize) else { return };
+        self.places.insert(id, card);
         self.cards[card].until(self.now_ns);
         self.cards[card].residents.push(OnCard::new(attempt, self.works[task], self.left[task], self.now_ns));
         self.next_done(card);
-        self.after(self.settle_ns, Event::Settles(attempt.id));
-        profile_ns.into_iter().for_each(|ns| self.after(ns, Event::Profiled(attempt.id)));
+        self.tell(Happened::Started(id));
+        self.after(self.settle_ns, Event::Settles(id));
     }
 
     fn after(&mut self, ns: u64, event: Event) {
@@ -125,11 +126,11 @@ impl Engine<'_> {
             return;
         }
         self.cards[card].until(self.now_ns);
-        let done: Vec<Attempt> = self.cards[card].residents.iter().filter(|r| r.left == 0).map(|r| r.attempt).collect();
+        let done: Vec<Attempt> = self.cards[card].residents.iter().filter(|r| r.left == 0).map(|r| r.attempt.clone()).collect();
         for attempt in done {
             self.completed_ns[attempt.task.0 as usize] = Some(self.now_ns);
             self.leave(attempt.id, Ending::Completed);
-            self.ledger.on(Happened::Ended(attempt.id, HowEnded::Completed));
+            self.tell(Happened::Ended(attempt.id, HowEnded::Completed));
         }
     }
 
@@ -139,11 +140,12 @@ impl Engine<'_> {
         let free_bytes = card.free_bytes();
         let Some(resident) = card.residents.iter_mut().find(|r| r.attempt.id == attempt) else { return };
         if resident.work.memory_bytes <= free_bytes {
-            resident.held_bytes = Some(resident.work.memory_bytes);
-            self.ledger.on(Happened::Settled(attempt, resident.work.memory_bytes));
+            let bytes = resident.work.memory_bytes;
+            resident.held_bytes = Some(bytes);
+            self.tell(Happened::Settled(attempt, Some(bytes)));
         } else {
             self.leave(attempt, Ending::OutOfMemory);
-            self.ledger.on(Happened::Ended(attempt, HowEnded::OutOfMemory));
+            self.tell(Happened::Ended(attempt, HowEnded::OutOfMemory));
         }
     }
 
@@ -151,7 +153,7 @@ impl Engine<'_> {
         let Some(card) = self.places.get(&attempt) else { return };
         let resident = self.cards[*card].residents.iter().find(|r| r.attempt.id == attempt);
         let seen = resident.map(|r| r.work.utilisation_permille);
-        seen.into_iter().for_each(|permille| self.ledger.on(Happened::Profiled(attempt, permille)));
+        seen.into_iter().for_each(|permille| self.tell(Happened::Profiled(attempt, permille)));
     }
 
     /// An attempt ends: its times are kept, and what is left of its task.

@@ -8,7 +8,7 @@ mod engine;
 mod paces;
 mod projection;
 
-pub use engine::{Site, project};
+pub use engine::project;
 pub use paces::{ALONE_PPM, OverAllocation, Paces, Straight};
 pub use projection::{Attempted, CardTotals, Ending, Projection};
 

@@ -14,7 +14,7 @@ pub enum Ending {
 }
 
 /// An attempt and its times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempted {
     pub attempt: Attempt,
     pub started_ns: u64,

@@ -1,9 +1,11 @@
 //! Runs collo on the simulated GPU: `sim run small-7way-mps` is `collo run small-7way-mps`, with the simulation in the place of the
 //! driver, of its programs, and of Python.
 //!
-//! `COLLO_SIM` names the card and what goes wrong with it, `a100-40gb` if it is not set; its state lies in `target/simulated`, or where
+//! `COLLO_SIM` names the card and what goes wrong with it; if it is not set, it is `a100-40gb`, as many of them as the experiment's trace
+//! has cards. Its state lies in `target/simulated`, or where
 //! `COLLO_SIM_DIR` says.
 
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -30,7 +32,7 @@ fn main() -> ExitCode {
         .env("COLLO_COMMAND", std::env::args_os().next().unwrap_or_else(|| "sim".into()))
         .env("COLLO_NVML", library)
         .env("COLLO_PYTHON", programs.join("sim-train"))
-        .env("COLLO_SIM", std::env::var_os("COLLO_SIM").unwrap_or_else(|| "a100-40gb".into()))
+        .env("COLLO_SIM", std::env::var_os("COLLO_SIM").unwrap_or_else(machine))
         .env("COLLO_STATE", folder("COLLO_STATE").unwrap_or_else(|| state.join("state")))
         .env("COLLO_SIM_DIR", &state);
     // Two of these machines are two: their cards are not the same ones.
@@ -44,6 +46,16 @@ fn main() -> ExitCode {
     let error = command.exec();
     eprintln!("error: {} does not start: {error}", collo.display());
     ExitCode::from(3)
+}
+
+/// One card, or as many as the trace of an experiment is played on.
+fn machine() -> OsString {
+    let named = std::env::args().skip(1).find_map(|name| std::fs::read_to_string(format!("experiments/{name}.toml")).ok());
+    let cards = named.and_then(|text| text.parse::<toml::Table>().ok()?.get("trace")?.get("cards")?.as_integer());
+    match cards {
+        Some(cards) if cards > 1 => format!("a100-40gb,gpus={cards}").into(),
+        _ => "a100-40gb".into(),
+    }
 }
 
 fn folder(name: &str) -> Option<PathBuf> {

@@ -65,6 +65,15 @@ fn activity_of_one_alone_is_its_own() {
 }
 
 #[test]
+fn an_a100_draws_what_was_published_of_whole_traces() {
+    for (sm, published_w) in [(0.42, 218.0), (0.64, 263.0)] {
+        let busy = moment(&a100(), &[load(0.9, sm / 0.9, 0.5 * sm / 0.9)], 1.0);
+        near(busy.power_w, published_w);
+    }
+    assert!(moment(&a100(), &[load(0.5, 0.001, 0.001)], 1.0).power_w > 130.0, "whoever trains keeps the card awake");
+}
+
+#[test]
 fn a_card_where_nothing_trains_is_idle() {
     let idle = moment(&a100(), &[], 1.0);
     assert_eq!((idle.card, idle.power_w), (Activity::default(), a100().extra.idle_w));

@@ -116,7 +116,9 @@ fn watch(shared: &Shared) {
             daemon.servers.clear();
             std::process::exit(1);
         }
-        if daemon.sim.is_on("mps-fault") && !daemon.faulted {
+        let card = daemon.sim.scenario.number("mps-fault");
+        let is_there = card.is_none_or(|card| daemon.devices.iter().any(|place| place.card as f64 == card));
+        if daemon.sim.is_on("mps-fault") && is_there && !daemon.faulted {
             daemon.faulted = true;
             let logs = daemon.logs.clone();
             daemon.servers.iter_mut().for_each(|server| server.fail(&logs));
@@ -214,8 +216,10 @@ impl Daemon {
         }
         self.sim.refresh();
         self.devices = self.still_there();
-        let place = self.devices.first().cloned().ok_or("MPS server failed to start")?;
-        let server = Server::start(&mut self.sim, &place, uid, self.percent, self.limits.clone())?;
+        if self.devices.is_empty() {
+            return Err("MPS server failed to start".into());
+        }
+        let server = Server::start(&mut self.sim, &self.devices, uid, self.percent, self.limits.clone())?;
         server.begin(&self.logs);
         self.note("Control", &format!("Starting new server {} for user {uid}", server.pid()));
         self.note("Control", &format!("NEW SERVER {}: Ready", server.pid()));

@@ -45,17 +45,18 @@ pub fn main() {
 }
 
 impl Server {
-    pub fn start(sim: &mut Sim, place: &Place, uid: u32, percent: f64, limits: Vec<(usize, u64)>) -> Result<Server, String> {
+    /// A server on all devices of its daemon.
+    pub fn start(sim: &mut Sim, places: &[Place], uid: u32, percent: f64, limits: Vec<(usize, u64)>) -> Result<Server, String> {
         let failed = |e: std::io::Error| format!("MPS server failed to start: {e}");
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command.arg0(SERVER).arg(ROLE).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().map_err(failed)?;
-        let (gi, ci) = place.mig.unzip();
-        let arrival = Arrival {
-            born: clock::born(process.id()).unwrap_or(0),
+        let born = clock::born(process.id()).unwrap_or(0);
+        let arrival = |place: &Place| Arrival {
+            born,
             card: place.card,
-            gi,
-            ci,
+            gi: place.mig.map(|(gi, _)| gi),
+            ci: place.mig.map(|(_, ci)| ci),
             sms: place.sm_share,
             memory: place.memory_share,
             server: None,
@@ -70,7 +71,7 @@ impl Server {
         };
         let pid = process.id();
         let server = Server { process, uid, failed: false, percent, limits, clients: Vec::new(), met: 0 };
-        sim.append(|_| vec![(pid, Event::Start(arrival))])?;
+        sim.append(|_| places.iter().map(|place| (pid, Event::Start(arrival(place)))).collect())?;
         Ok(server)
     }
 

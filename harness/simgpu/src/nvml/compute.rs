@@ -20,7 +20,7 @@ pub fn name(sim: &Sim, card: usize, gi: u32, ci: u32) -> Option<String> {
 fn compute_instance(sim: &Sim, handle: b::nvmlComputeInstance_t) -> Result<(usize, u32, u32), u32> {
     let (kind, card, serial) = untag(handle);
     let state = sim.state().cards.get(card).filter(|_| kind == Kind::ComputeInstance as usize).ok_or(code::INVALID_ARGUMENT)?;
-    if sim.is_on("lost") {
+    if sim.is_lost(card) {
         return Err(code::GPU_IS_LOST);
     }
     let found = state.compute().find(|(_, c)| c.serial == serial).ok_or(code::INVALID_ARGUMENT)?;

@@ -33,7 +33,7 @@ nvml! {
         if index as usize >= sim.cards.len() {
             return Err(code::INVALID_ARGUMENT);
         }
-        if sim.is_on("lost") {
+        if sim.is_lost(index as usize) {
             return Err(code::GPU_IS_LOST);
         }
         put(to, of_card(sim, index as usize))
@@ -41,10 +41,11 @@ nvml! {
 
     fn nvmlDeviceGetHandleByUUID(sim, now, name: *const c_char, to: *mut b::nvmlDevice_t) {
         let name = text(name)?;
-        if sim.is_on("lost") {
-            return Err(code::GPU_IS_LOST);
-        }
         for (i, state) in sim.state().cards.iter().enumerate() {
+            let is_it = state.uuid == name || state.compute().any(|(_, c)| c.uuid == name);
+            if is_it && sim.is_lost(i) {
+                return Err(code::GPU_IS_LOST);
+            }
             if state.uuid == name {
                 return put(to, of_card(sim, i));
             }

@@ -35,7 +35,7 @@ pub fn change<T>(sim: &mut Sim, what: impl FnOnce(&mut State, &Sim) -> Result<T,
 pub fn gpu_instance(sim: &Sim, handle: b::nvmlGpuInstance_t) -> Result<(usize, &GpuInstance), u32> {
     let (kind, card, serial) = untag(handle);
     let state = sim.state().cards.get(card).filter(|_| kind == Kind::GpuInstance as usize).ok_or(code::INVALID_ARGUMENT)?;
-    if sim.is_on("lost") {
+    if sim.is_lost(card) {
         return Err(code::GPU_IS_LOST);
     }
     let found = state.instances.iter().find(|g| g.serial == serial).ok_or(code::INVALID_ARGUMENT)?;

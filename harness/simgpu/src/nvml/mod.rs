@@ -149,7 +149,7 @@ fn untag<T>(handle: *mut T) -> (usize, usize, u64) {
 fn device<T>(sim: &Sim, handle: *mut T) -> Result<Device, u32> {
     let (kind, card, serial) = untag(handle);
     let state = sim.state().cards.get(card).ok_or(code::INVALID_ARGUMENT)?;
-    if sim.is_on("lost") {
+    if sim.is_lost(card) {
         return Err(code::GPU_IS_LOST);
     }
     if kind == Kind::Card as usize {

@@ -30,7 +30,7 @@ pub fn write(to: &str, folder: &str, options: &Options) -> Result<(), String> {
     let held = |batch: u32| -> Result<f64, String> {
         let mut all = options.0.clone();
         all.insert("batch_size".into(), batch.to_string());
-        Ok(Workload::find(folder, &all)?.memory_mib as f64)
+        Ok(Workload::find(folder, &all)?.memory_mib_on(0) as f64)
     };
     let [at_first, at_second] = [held(BATCHES[0])?, held(BATCHES[1])?];
     let item = (at_second - at_first).max(0.0) / f64::from(BATCHES[1] - BATCHES[0]);

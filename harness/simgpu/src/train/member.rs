@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::cards::{self, Cards};
 use super::channel::Channel;
+use super::epoch_length::{self, EpochLength, Shortening};
 use super::epoch_plan::EpochPlan;
 use super::noise;
 use super::options::Options;
@@ -13,20 +15,15 @@ use super::queue::Work;
 use super::serve::Serving;
 use crate::clock;
 use crate::log::{Arrival, Event};
-use crate::mps::client::{Answer, Client, Fate, attach};
+use crate::mps::client::{Client, Fate};
+use crate::scenario::Who;
 use crate::sim::Sim;
-use crate::state::{EXCLUSIVE_PROCESS, PROHIBITED};
-use crate::train::{PYTHON, TORCH, torch_cuda};
-use crate::visible::{Place, places};
-use crate::workload::{Fit, Workload};
+use crate::visible::Place;
+use crate::workload::{CONTEXT_MIB, Fit, Workload};
 
-const MIB: u64 = 1 << 20;
-/// What a CUDA context takes.
-const CONTEXT_MIB: u64 = 400;
-/// What `cudaErrorDevicesUnavailable` says.
-const UNAVAILABLE: &str = "CUDA-capable device(s) is/are busy or unavailable";
-/// How long an epoch takes alone, about.
-const EPOCH_S: f64 = 1.5;
+pub(super) const MIB: u64 = 1 << 20;
+/// How much more a member takes that grows, unless the scenario says otherwise.
+const GROWS_MIB: f64 = 1024.0;
 const EPOCHS_BY_HAND: u64 = 2;
 /// How often a member looks at the card.
 pub const TICK: Duration = Duration::from_millis(20);
@@ -50,7 +47,7 @@ pub fn failed(kind: &'static str, message: impl Into<String>) -> End {
     End::Failed { kind, message: message.into() }
 }
 
-fn cuda_error(what: &str) -> End {
+pub(super) fn cuda_error(what: &str) -> End {
     failed("other", format!("CUDA error: {what}"))
 }
 
@@ -58,22 +55,28 @@ fn cuda_error(what: &str) -> End {
 pub struct Member {
     pub(super) sim: Sim,
     pub(super) channel: Channel,
-    pub(super) number: Option<u32>,
-    place: Place,
-    client: Option<Client>,
+    pub(super) who: Who,
+    /// Its card, and those that it spreads its batches to.
+    pub(super) places: Vec<Place>,
+    pub(super) client: Option<Client>,
     /// The share of threads that MPS leaves it.
-    cap: Option<f64>,
-    limit_bytes: Option<u64>,
-    workload: Workload,
+    pub(super) cap: Option<f64>,
+    pub(super) limit_bytes: Option<u64>,
+    pub(super) workload: Workload,
+    /// Beyond what the workload takes.
+    pub(super) grown_mib: u64,
+    /// When it began to train.
+    trains_since: Option<Instant>,
     pub(super) fit: Fit,
     /// Noise: its factor on the pace.
     pub(super) own_pace: f64,
     /// How it is asked; none if it trains.
-    serving: Option<Serving>,
+    pub(super) serving: Option<Serving>,
     /// Of an epoch, and of the whole data.
-    items: u64,
-    whole: u64,
-    batches: Option<u64>,
+    pub(super) items: u64,
+    pub(super) whole: u64,
+    /// Of an epoch that is cut short.
+    pub(super) batches: Option<u64>,
 }
 
 /// Be a member of the workload in a folder of that name.
@@ -107,15 +110,16 @@ impl Member {
             let other = |why: String| failed("other", why);
             let sim = Sim::open().map_err(other)?;
             let workload = Workload::find(folder, &options.0).map_err(other)?;
-            let number = std::env::var("COLLO_MEMBER").ok().and_then(|n| n.parse().ok());
-            let (place, client) = device(&sim, number)?;
-            Ok((sim, workload, number, place, client))
+            let member = std::env::var("COLLO_MEMBER").ok().and_then(|n| n.parse().ok());
+            let who = Who { member, folder: folder.into(), model: options.0.get("model").cloned() };
+            let cards = cards::of(&sim, &who, options)?;
+            Ok((sim, workload, who, cards))
         };
-        let (sim, workload, number, place, client) = match parts() {
+        let (sim, workload, who, Cards { places, client }) = match parts() {
             Ok(parts) => parts,
             Err(why) => return Err((why, channel)),
         };
-        let fit = workload.on(&sim.cards[place.card]);
+        let fit = workload.on(&sim.cards[places[0].card]);
         let work = workload.batch_items.map(|batch_items| Work { item_s: fit.item_s, batch_items });
         let serving = match work.map(|work| Serving::read(options, work)).transpose() {
             Ok(serving) => serving,
@@ -123,27 +127,32 @@ impl Member {
         };
         let whole = workload.items(&options.0);
         let batch = options.number("batch_size").unwrap_or(1).max(1);
-        let wished_s = std::env::var("COLLO_SIM_EPOCH_S").ok().and_then(|s| s.parse().ok()).unwrap_or(EPOCH_S);
-        let serving = serving.map(|s| s.within(wished_s));
-        let asked = options.number("limit_batches").filter(|n| *n > 0);
-        let short = ((wished_s / (fit.item_s * batch as f64)).round() as u64).max(1);
-        let batches = Some(asked.unwrap_or(short).min(short)).filter(|b| b * batch < whole);
-        let items = batches.map_or((whole / batch).max(1) * batch, |b| b * batch);
+        let shortening = Shortening::from_environment();
+        let serving = serving.map(|s| s.within(shortening.serving_s()));
+        // Of all its cards, each of which has a batch of that size.
+        let step_items = batch * places.len() as u64;
+        let EpochLength { batches, is_cut } =
+            epoch_length::of(&options.0, whole / step_items, fit.item_s * batch as f64, shortening);
+        let items = batches * step_items;
+        let batches = is_cut.then_some(batches);
         let percent = |name: &str| std::env::var(name).ok().and_then(|p| p.parse::<f64>().ok());
         let own = percent("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE").unwrap_or(100.0);
         let cap = client.as_ref().map(|c| c.percent.min(own)).filter(|p| *p < 100.0).map(|p| p / 100.0);
         let own_limit = || crate::mps::limit_of(&std::env::var("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT").ok()?, 0);
         let limit_bytes = client.as_ref().and_then(|c| [c.limit_bytes, own_limit()].into_iter().flatten().min());
-        let own_pace = noise::pace(&sim, number);
+        let own_pace =
+            noise::pace(&sim, who.member) / places.iter().map(|place| sim.scenario.slower(place.card)).fold(1.0, f64::max);
         Ok(Member {
             sim,
             channel,
-            number,
-            place,
+            who,
+            places,
             client,
             cap,
             limit_bytes,
             workload,
+            grown_mib: 0,
+            trains_since: None,
             fit,
             own_pace,
             serving,
@@ -155,14 +164,14 @@ impl Member {
 
     fn live(&mut self, options: &Options) -> Result<(), End> {
         let load = self.serving.as_ref().map_or_else(|| self.fit.load.clone(), |s| s.spread(&self.fit.load));
-        let (gi, ci) = self.place.mig.unzip();
-        let arrival = Arrival {
-            born: clock::born(std::process::id()).unwrap_or(0),
-            card: self.place.card,
-            gi,
-            ci,
-            sms: self.place.sm_share,
-            memory: self.place.memory_share,
+        let born = clock::born(std::process::id()).unwrap_or(0);
+        let arrival = |place: &Place| Arrival {
+            born,
+            card: place.card,
+            gi: place.mig.map(|(gi, _)| gi),
+            ci: place.mig.map(|(_, ci)| ci),
+            sms: place.sm_share,
+            memory: place.memory_share,
             server: self.client.as_ref().map(|c| c.server),
             serves: false,
             bytes: CONTEXT_MIB * MIB,
@@ -173,21 +182,24 @@ impl Member {
             cap: self.cap,
             pace: self.own_pace,
         };
-        self.hold(CONTEXT_MIB * MIB, Event::Start(arrival))?;
+        self.come(self.places.iter().map(arrival).collect())?;
         self.hello(options);
         self.wait_for("warm_up")?;
-        if self.sim.scenario.has("oom") && self.sim.scenario.means_member("oom", self.number) {
-            return Err(self.out_of_memory(20 * MIB, 12 * MIB));
+        if self.sim.scenario.has("oom") && self.sim.scenario.means_member("oom", self.who.member) {
+            return Err(self.out_of_memory(0, 20 * MIB, 12 * MIB));
         }
-        if self.sim.scenario.has("host-oom") && self.sim.scenario.means_member("host-oom", self.number) {
+        if self.sim.scenario.means("never-fits", &self.who) {
+            let capacity = self.places[0].memory_bytes;
+            return Err(self.out_of_memory(0, capacity + 20 * MIB, capacity));
+        }
+        if self.sim.scenario.has("host-oom") && self.sim.scenario.means_member("host-oom", self.who.member) {
             // As torch's allocator on the CPU says it.
             return Err(failed(
                 "out_of_memory",
                 "DefaultCPUAllocator: can't allocate memory: you tried to allocate 16911433728 bytes",
             ));
         }
-        let held = (CONTEXT_MIB + self.workload.memory_mib) * MIB;
-        self.hold(held, Event::Memory(held))?;
+        self.hold_training(0)?;
         self.log(Event::Warm)?;
         self.rest(Duration::from_secs_f64(WARM_UP_S))?;
         let serving = self.serving.clone();
@@ -195,7 +207,7 @@ impl Member {
             self.tell_capacity(serving)?;
         }
         self.log(Event::Idle)?;
-        while self.sim.scenario.has("silent") && self.sim.scenario.means_member("silent", self.number) {
+        while self.sim.scenario.has("silent") && self.sim.scenario.means_member("silent", self.who.member) {
             self.rest(TICK)?;
         }
         self.channel.say("ready", json!({}));
@@ -209,6 +221,7 @@ impl Member {
             None => EpochPlan::new(options.number("epochs").unwrap_or(EPOCHS_BY_HAND), 0, false),
         };
         self.log(Event::Train)?;
+        self.trains_since = Some(Instant::now());
         match &serving {
             Some(serving) => self.serve(serving, plan)?,
             None => self.train(plan)?,
@@ -218,7 +231,7 @@ impl Member {
     }
 
     fn train(&mut self, mut plan: EpochPlan) -> Result<(), End> {
-        let work_s = self.items as f64 * self.fit.item_s;
+        let work_s = self.items as f64 * self.fit.item_s / self.places.len() as f64;
         let mut start_ns = clock::now_ns();
         let now = self.sim.refresh();
         let mut done_s = self.progress_s(now).0;
@@ -244,12 +257,6 @@ impl Member {
             }
         }
         Ok(())
-    }
-
-    pub(super) fn tell_memory(&self) {
-        let allocated = self.workload.memory_mib * MIB * 9 / 10;
-        let memory = json!({ "allocated_bytes": allocated, "reserved_bytes": self.workload.memory_mib * MIB });
-        self.channel.say("memory", memory);
     }
 
     /// Train until so much work is done; the moment at which it was.
@@ -291,18 +298,35 @@ impl Member {
             let _ = self.log(Event::End);
             return Err(End::Stopped);
         }
-        if self.sim.is_on("lost") {
+        if self.places.iter().any(|place| self.sim.is_lost(place.card)) {
             return Err(cuda_error("unspecified launch failure: the GPU is lost"));
         }
-        if self.sim.is_on("crash") && self.sim.scenario.means_member("crash", self.number) {
+        if self.sim.is_on("crash") && self.sim.scenario.means_member("crash", self.who.member) {
             return Err(cuda_error("an illegal memory access was encountered"));
         }
+        self.meet_its_fate()?;
         match self.client.as_ref().and_then(Client::fate) {
             None => Ok(now),
             Some(Fate::Fault) => Err(cuda_error("unspecified launch failure: a fatal fault on the MPS server")),
             Some(Fate::Terminated) => Err(cuda_error("the MPS client has been terminated (810)")),
             Some(Fate::Left) => Err(cuda_error("the connection to the MPS server failed (805)")),
         }
+    }
+
+    /// What the scenario has for this member so long after it began to train.
+    fn meet_its_fate(&mut self) -> Result<(), End> {
+        let Some(since) = self.trains_since else { return Ok(()) };
+        let scenario = &self.sim.scenario;
+        let is_due =
+            |word: &str| scenario.means(word, &self.who) && since.elapsed().as_secs_f64() >= scenario.at_s(word).unwrap_or(0.0);
+        if is_due("crashes") {
+            return Err(cuda_error("an illegal memory access was encountered"));
+        }
+        if is_due("grows") && self.grown_mib == 0 {
+            let more_mib = scenario.number("grows-mib").unwrap_or(GROWS_MIB) as u64;
+            self.hold_training(more_mib.max(1))?;
+        }
+        Ok(())
     }
 
     fn rest(&mut self, whole: Duration) -> Result<(), End> {
@@ -330,174 +354,5 @@ impl Member {
 
     fn log(&mut self, event: Event) -> Result<(), End> {
         self.sim.append(|_| vec![(std::process::id(), event)]).map_err(|why| failed("other", why))
-    }
-
-    /// Hold so many bytes, all told, if there is room for them.
-    fn hold(&mut self, bytes: u64, event: Event) -> Result<(), End> {
-        let me = std::process::id();
-        let (place, limit) = (self.place.clone(), self.limit_bytes);
-        let foreign = place.card == self.sim.first_card() && place.mig.is_none() && crate::nvml::foreign(&self.sim).is_some();
-        let client = self.client.is_some();
-        let begins = matches!(event, Event::Start(_));
-        let foreign_bytes = if foreign { crate::nvml::foreign_bytes(&self.sim) } else { 0 };
-        let refused = self.sim.append_if(|sim| {
-            // Looked at under the lock: of two that come at the same moment one is the second.
-            let exclusive = begins && !client && sim.state().cards[place.card].compute_mode == EXCLUSIVE_PROCESS;
-            let is_there = |g: &crate::history::Guest| g.here.card == place.card && clock::lives(g.pid, g.here.born);
-            if exclusive && sim.history().guests.iter().any(is_there) {
-                return Err(NoRoom::Taken);
-            }
-            let gi = place.mig.map(|(gi, _)| gi);
-            let here = sim.history().guests.iter().filter(|g| g.here.card == place.card && g.here.gi == gi && g.pid != me);
-            let others: u64 = here.map(|g| g.bytes).sum::<u64>() + foreign_bytes;
-            let own = limit.unwrap_or(u64::MAX);
-            let free = place.memory_bytes.saturating_sub(others).min(own);
-            if bytes > free { Err(NoRoom::Bytes(free)) } else { Ok(vec![(me, event)]) }
-        });
-        match refused {
-            Ok(()) => Ok(()),
-            Err(NoRoom::Bytes(free)) => Err(self.out_of_memory(bytes, free)),
-            Err(NoRoom::Taken) => Err(cuda_error(UNAVAILABLE)),
-            Err(NoRoom::Folder(why)) => Err(failed("other", why)),
-        }
-    }
-
-    fn out_of_memory(&self, asked: u64, free: u64) -> End {
-        let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
-        let missing = asked.saturating_sub(free).max(20 * MIB) as f64 / MIB as f64;
-        let (capacity, free) = (gib(self.place.memory_bytes), free as f64 / MIB as f64);
-        let free = free.min(missing);
-        let words = format!(
-            "CUDA out of memory. Tried to allocate {missing:.2} MiB. GPU 0 has a total capacity of {capacity:.2} GiB of which \
-             {free:.2} MiB is free."
-        );
-        failed("out_of_memory", words)
-    }
-
-    fn hello(&self, options: &Options) {
-        let scenario = &self.sim.scenario;
-        let wrong = |word: &str| scenario.has(word) && scenario.means_member(word, self.number);
-        let sms = self.cap.map_or(self.place.sms, |cap| ((f64::from(self.place.sms) * cap) as u32 / 2 * 2).max(2));
-        let device = match () {
-            () if wrong("wrong-device") => "GPU-00000000-0000-5000-8000-000000000000",
-            () if wrong("no-cuda") => "cpu",
-            () => &self.place.uuid,
-        };
-        let sms = if wrong("wrong-sm") { sms + 2 } else { sms };
-        let sms = (!wrong("no-cuda")).then_some(sms);
-        let text = |name: &str, other: &str| options.0.get(name).cloned().unwrap_or_else(|| other.to_string());
-        let threads = std::env::var("COLLO_THREADS").ok().and_then(|t| t.parse::<u32>().ok()).unwrap_or(1);
-        let mut hello = json!({
-            "protocol": 1,
-            "pid": std::process::id(),
-            "device": device,
-            "sm_count": sms,
-            "memory_bytes": self.place.memory_bytes,
-            "threads": threads,
-            "versions": { "python": PYTHON, "torch": TORCH },
-            "model": { "name": text("model", "simulated"), "parameters": self.workload.parameters },
-            "dataset": { "name": text("dataset", "simulated"), "synthetic": true, "items": self.whole },
-            "limit_batches": self.batches,
-            "regime": regime(options),
-            "precision": text("precision", "fp32"),
-            "allocator": "native",
-        });
-        if let (Some(serving), Some(said)) = (&self.serving, hello.as_object_mut()) {
-            // There is no data set, and an epoch is as long as it is.
-            said.remove("dataset");
-            said.remove("limit_batches");
-            said.insert("serving".into(), serving.hello());
-        }
-        if self.channel.by_hand() {
-            println!("simulated; device {device}, {} SMs, {} items an epoch", sms.unwrap_or(0), self.items);
-        }
-        self.channel.say("hello", hello);
-    }
-}
-
-/// What a hello tells of the regime, as workloads/collo_torch.py does: of the settings that were given.
-fn regime(options: &Options) -> serde_json::Map<String, Value> {
-    const NAMES: [&str; 14] = [
-        "recipe",
-        "precision",
-        "read_loss",
-        "workers",
-        "keep_cache",
-        "augmentation",
-        "crop",
-        "validate",
-        "optimiser",
-        "nesterov",
-        "weight_decay",
-        "label_smoothing",
-        "schedule",
-        "schedule_epochs",
-    ];
-    let typed = |text: &String| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str()));
-    NAMES.into_iter().filter_map(|name| Some((name.to_string(), typed(options.0.get(name)?)))).collect()
-}
-
-enum NoRoom {
-    /// The card takes one process at a time, and another has it.
-    Taken,
-    Bytes(u64),
-    Folder(String),
-}
-
-impl From<String> for NoRoom {
-    fn from(why: String) -> NoRoom {
-        NoRoom::Folder(why)
-    }
-}
-
-/// The device that CUDA gives this process, and the MPS server that it is a client of.
-fn device(sim: &Sim, number: Option<u32>) -> Result<(Place, Option<Client>), End> {
-    if sim.is_on("lost") {
-        return Err(failed("other", "No CUDA GPUs are available"));
-    }
-    let (_, brings) = sim.driver();
-    if torch_cuda().split('.').next().and_then(|major| major.parse().ok()).is_some_and(|major: i32| major > brings / 1000) {
-        let words = "The NVIDIA driver on your system is too old";
-        return Err(failed("other", format!("{words} (found version {brings}). Please update your GPU driver")));
-    }
-    let variable = std::env::var("CUDA_VISIBLE_DEVICES").ok();
-    let none = || failed("other", "No CUDA GPUs are available");
-    let alone = sim.scenario.has("mps-no-attach") && sim.scenario.means_member("mps-no-attach", number);
-    let answer = if alone { Answer::Nobody } else { attach() };
-    let client = match answer {
-        Answer::Nobody => None,
-        Answer::Served(client) => Some(client),
-        Answer::Refused(code) => return Err(cuda_error(&format!("the MPS server is not ready to accept new clients ({code})"))),
-    };
-    let place = match &client {
-        None => places(sim, variable.as_deref()).into_iter().next().ok_or_else(none)?,
-        Some(client) => {
-            // A server counts its own devices from 0.
-            let first = variable.as_deref().map_or("0", |v| v.split(',').next().unwrap_or(""));
-            let by_uuid = |uuid: &&String| first.len() > 4 && uuid.starts_with(first);
-            let uuid = match first.parse::<usize>() {
-                Ok(index) => client.devices.get(index),
-                Err(_) => client.devices.iter().find(by_uuid),
-            };
-            places(sim, Some(uuid.ok_or_else(none)?)).into_iter().next().ok_or_else(none)?
-        }
-    };
-    if sim.state().cards[place.card].compute_mode == PROHIBITED {
-        return Err(cuda_error(UNAVAILABLE));
-    }
-    Ok((place, client))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_regime_is_that_of_the_settings_and_of_no_others() {
-        let words =
-            ["--model=resnet26", "--recipe=timm", "--precision=tf32", "--workers=4", "--validate=true", "--weight-decay=0.00002"];
-        let told = regime(&Options::read(&words.map(str::to_string)));
-        let expected = json!({ "recipe": "timm", "precision": "tf32", "workers": 4, "validate": true, "weight_decay": 2e-5 });
-        assert_eq!(Value::Object(told), expected);
     }
 }

@@ -5,10 +5,14 @@
 
 use std::process::ExitCode;
 
+pub mod cards;
 pub mod channel;
 pub mod describe;
+pub mod epoch_length;
 pub mod epoch_plan;
+pub mod hello;
 pub mod member;
+pub mod memory;
 pub mod noise;
 pub mod options;
 pub mod queue;

@@ -47,3 +47,12 @@ pub enum AloneFrom {
     Measured,
     Predicted,
 }
+
+impl AloneFrom {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AloneFrom::Measured => "measured",
+            AloneFrom::Predicted => "predicted",
+        }
+    }
+}

@@ -11,17 +11,25 @@ use nvml_wrapper_sys::bindings::nvmlDevice_t;
 use super::{Board, Source, SourceChoice, gpu_scope, mig_scope};
 use crate::device::nvml::text;
 
-/// Why a GPU is lost, as soon as one is.
+/// Why GPUs are lost, as soon as one is: by UUID.
 #[derive(Debug, Clone, Default)]
-pub struct GpuLoss(Arc<Mutex<Option<String>>>);
+pub struct GpuLoss(Arc<Mutex<Vec<(String, String)>>>);
 
 impl GpuLoss {
+    /// The first of them.
     pub fn why(&self) -> Option<String> {
+        self.all().into_iter().next().map(|(_, why)| why)
+    }
+
+    pub fn all(&self) -> Vec<(String, String)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn remember(&self, why: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+    fn remember(&self, board: &str, why: String) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.iter().all(|(known, _)| known != board) {
+            all.push((board.into(), why));
+        }
     }
 }
 
@@ -68,7 +76,7 @@ fn note(e: &NvmlError, board: &str, gone: &AtomicBool, lost: &GpuLoss) {
     const GPU_NOT_FOUND: u32 = 28;
     if matches!(e, NvmlError::GpuLost | NvmlError::UnexpectedVariant(GPU_NOT_FOUND)) {
         gone.store(true, Ordering::Relaxed);
-        lost.remember(format!("`{board}` is lost: {}", text(e)));
+        lost.remember(board, format!("`{board}` is lost: {}", text(e)));
     }
 }
 

@@ -45,7 +45,7 @@ pub fn probe(boards: &[Board]) -> Vec<Probed> {
         nvml_hz: NVML_HZ,
         slow_hz: SLOW_HZ,
         trees: Trees::default(),
-        outlet: Outlet { batches, latest: Latest::default() },
+        outlet: Outlet { batches, latest: Latest::default(), tap: None },
         stop: stop.clone(),
         everything: true,
     };

@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn a_card_that_cannot_be_opened_is_absent_with_its_reason_and_nothing_is_begun() {
         let (batches, received) = mpsc::channel();
-        let outlet = Outlet { batches, latest: Latest::default() };
+        let outlet = Outlet { batches, latest: Latest::default(), tap: None };
         let (trees, stop) = (Trees::default(), Arc::new(AtomicBool::new(false)));
         let setting = GpuSamplingSpec { nvml_hz: 10.0, slow_hz: 1.0, trees, outlet, stop, everything: false };
         let instance = BoardInstance { uuid: "MIG-none".into(), gpu_instance: 1, compute_instance: None };

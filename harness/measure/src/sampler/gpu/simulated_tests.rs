@@ -44,7 +44,7 @@ fn probe_shows_the_matrix() {
 fn a_session_reads_the_cards_and_leaves_them() {
     let (batches, received) = mpsc::channel();
     let (stop, latest) = (Arc::new(AtomicBool::new(false)), Latest::default());
-    let outlet = Outlet { batches, latest: latest.clone() };
+    let outlet = Outlet { batches, latest: latest.clone(), tap: None };
     // Something that trains, if there is something: `cd FOLDER && PROGRAM train.py …`.
     let member =
         std::env::var("TRAIN").ok().map(|command| std::process::Command::new("sh").args(["-c", &command]).spawn().unwrap());

@@ -208,7 +208,7 @@ impl Stream {
                 }
             }
             err.extend(printed.err.into_iter().filter(|l| !l.trim().is_empty()).take(3));
-            if at_ns.saturating_sub(self.handed_ns) >= Outlet::EVERY_NS {
+            if at_ns.saturating_sub(self.handed_ns) >= self.outlet.every_ns() {
                 self.hand_over();
             }
             if !self.zeroed && self.zeros.values().any(|rows| *rows >= ZERO_ROWS) {

@@ -51,7 +51,7 @@ fn read(script: &str, enough: usize, time: Duration) -> Read {
     let targets = vec![target(3, "mig:A"), target(0, "mig:B")];
     let (batches, received) = mpsc::channel();
     let (stop, latest) = (Arc::new(AtomicBool::new(false)), Latest::default());
-    let outlet = Outlet { batches, latest: latest.clone() };
+    let outlet = Outlet { batches, latest: latest.clone(), tap: None };
     let stream = Stream::of(&program, Level::GpuInstance, targets, stop.clone(), outlet);
     let thread = std::thread::spawn(move || stream.run());
     let until = Instant::now() + time;

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics, Source};
+use crate::text::quoted;
+use crate::{Diagnostic, Diagnostics, Source};
 use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

@@ -1,10 +1,8 @@
-//! What holds for every trace, site and policy, over random ones.
+//! What holds for every projection, over random traces, sites and packings.
 
-use std::collections::BTreeMap;
-
-use collo_schedule::policy::{Exclusive, FirstFit, Policy};
-use collo_schedule::project::{ALONE_PPM, Attempted, Ending, OverAllocation, Paces, Projection, Site, Straight, Work, project};
-use collo_schedule::{Act, AttemptId, Happened, HowEnded, Ledger, Recovery, State, Task, TaskId, WHOLE_PERMILLE};
+use collo_schedule::policy::{exclusive, packed};
+use collo_schedule::project::{ALONE_PPM, Attempted, Ending, OverAllocation, Paces, Projection, Straight, Work, project};
+use collo_schedule::{Discipline, Keeps, Ledger, Recovery, Site, SiteCard, Task, TaskId, WHOLE_PERMILLE};
 use proptest::prelude::*;
 
 const CAPACITY: u64 = 8000;
@@ -14,22 +12,32 @@ const CAPACITY: u64 = 8000;
 struct Case {
     tasks: Vec<Task>,
     works: Vec<Work>,
-    site: Site,
-    /// `None`: a card for each task.
-    packs: Option<FirstFit>,
+    cards: usize,
+    settle_ns: u64,
+    step_bytes: u64,
+    attempts: u32,
+    /// Cap, most residents and profile of a packing; `None`: a card for each task.
+    packs: Option<(u32, u32, Option<u64>)>,
     knee: bool,
 }
 
 impl Case {
-    fn policy(&self) -> Box<dyn Policy> {
-        match self.packs {
-            Some(first_fit) => Box::new(first_fit),
-            None => Box::new(Exclusive),
-        }
+    fn ledger(&self) -> Ledger {
+        Ledger::at(Site {
+            policy: self.packs.map_or_else(exclusive, |(cap_permille, most, profile_ns)| packed(cap_permille, most, profile_ns)),
+            queue: if self.packs.is_some() { Discipline::Decreasing } else { Discipline::Fifo { pass: 0 } },
+            recovery: Recovery::Step(self.step_bytes),
+            recovery_keeps: Keeps::Nothing,
+            attempts: self.attempts,
+            window_ns: 1,
+            decide_every_ns: None,
+            idle_first: false,
+            cards: vec![SiteCard { capacity_bytes: CAPACITY, reserve_bytes: 0, node: 0 }; self.cards],
+        })
     }
 
     fn most(&self) -> usize {
-        self.packs.map_or(1, |first_fit| first_fit.most)
+        self.packs.map_or(1, |(_, most, _)| most as usize)
     }
 
     fn projected(&self) -> Projection {
@@ -37,7 +45,7 @@ impl Case {
             true => &OverAllocation { least: 1.1, exponent: 1.7 },
             false => &Straight { from: (0.4, 1.1), to: (1.8, 3.0) },
         };
-        project(&self.tasks, &self.works, &self.site, self.policy(), paces)
+        project(&self.tasks, &self.works, self.ledger(), self.settle_ns, paces)
     }
 
     fn ids(&self) -> impl Iterator<Item = TaskId> {
@@ -48,15 +56,17 @@ impl Case {
 /// Tasks of up to so much memory.
 fn cases(most_bytes: u64) -> impl Strategy<Value = Case> {
     let task = (0u64..300, proptest::option::of(1u32..=1300), 1u64..400, 1u32..=WHOLE_PERMILLE, 1..=most_bytes);
-    let first_fit = (300u32..1500, 1usize..5, proptest::option::of(1u64..60));
+    let packs = (300u32..1500, 1u32..5, proptest::option::of(1u64..60));
     let site = (1usize..5, 0u64..40, 1u64..3000, 2u32..6);
-    (proptest::collection::vec(task, 1..40), proptest::option::of(first_fit), site, any::<bool>()).prop_map(
+    (proptest::collection::vec(task, 1..40), proptest::option::of(packs), site, any::<bool>()).prop_map(
         |(tasks, packs, (cards, settle_ns, step_bytes, attempts), knee)| Case {
             tasks: (0..)
                 .zip(&tasks)
                 .map(|(id, (arrives_ns, believed_permille, ..))| Task {
                     id: TaskId(id),
                     arrives_ns: *arrives_ns,
+                    cards: 1,
+                    estimate_bytes: None,
                     believed_permille: *believed_permille,
                 })
                 .collect(),
@@ -68,15 +78,18 @@ fn cases(most_bytes: u64) -> impl Strategy<Value = Case> {
                     memory_bytes: *memory_bytes,
                 })
                 .collect(),
-            site: Site { capacities_bytes: vec![CAPACITY; cards], settle_ns, recovery: Recovery { step_bytes, attempts } },
-            packs: packs.map(|(cap_permille, most, profile_ns)| FirstFit { cap_permille, most, profile_ns }),
+            cards,
+            settle_ns,
+            step_bytes,
+            attempts,
+            packs,
             knee,
         },
     )
 }
 
 fn of_task(projection: &Projection, task: TaskId) -> Vec<Attempted> {
-    projection.attempts.iter().filter(|a| a.attempt.task == task).copied().collect()
+    projection.attempts.iter().filter(|a| a.attempt.task == task).cloned().collect()
 }
 
 proptest! {
@@ -116,7 +129,7 @@ proptest! {
         let projection = case.projected();
         for one in &projection.attempts {
             let beside = projection.attempts.iter().filter(|other| {
-                other.attempt.card == one.attempt.card && other.started_ns <= one.started_ns && one.started_ns < other.ended_ns
+                other.attempt.cards == one.attempt.cards && other.started_ns <= one.started_ns && one.started_ns < other.ended_ns
             });
             // Whoever starts here sees at most so many, itself included.
             let seen = beside.filter(|other| other.attempt.id <= one.attempt.id).count();
@@ -129,7 +142,7 @@ proptest! {
         let projection = case.projected();
         for id in case.ids() {
             let failed = of_task(&projection, id).iter().filter(|a| a.ending == Ending::OutOfMemory).count();
-            let bound = case.site.recovery.attempts as usize;
+            let bound = case.attempts as usize;
             let fits = case.works[id.0 as usize].memory_bytes <= CAPACITY;
             prop_assert!(failed <= bound - usize::from(fits), "{failed} of {bound}");
         }
@@ -160,59 +173,5 @@ proptest! {
             .collect();
         started.sort_unstable();
         prop_assert!(started.is_sorted_by_key(|(_, started_ns)| *started_ns));
-    }
-
-    /// Another body, which lets anything happen at any time.
-    #[test]
-    fn the_books_balance_after_every_event(case in cases(CAPACITY), choices in proptest::collection::vec(any::<u16>(), 1..200)) {
-        let mut ledger = Ledger::new(case.policy(), case.site.recovery, &case.site.capacities_bytes);
-        let mut to_come = case.tasks.iter();
-        // Who lives, and whether it is being profiled.
-        let mut live: BTreeMap<AttemptId, (TaskId, bool)> = BTreeMap::new();
-        let mut acts = Vec::new();
-        for choice in choices {
-            let chosen = live.iter().nth(usize::from(choice >> 3) % live.len().max(1)).map(|(id, (_, profiled))| (*id, *profiled));
-            match (chosen, choice % 8) {
-                (Some((attempt, _)), 0..=1) => {
-                    live.remove(&attempt);
-                    ledger.on(Happened::Ended(attempt, HowEnded::Completed));
-                }
-                (Some((attempt, _)), 2) => {
-                    live.remove(&attempt);
-                    ledger.on(Happened::Ended(attempt, HowEnded::OutOfMemory));
-                }
-                (Some((attempt, true)), 3..=4) => {
-                    live.insert(attempt, (live[&attempt].0, false));
-                    ledger.on(Happened::Profiled(attempt, u32::from(choice) % WHOLE_PERMILLE));
-                }
-                (Some((attempt, _)), 3..=5) => ledger.on(Happened::Settled(attempt, 10)),
-                _ => to_come.next().into_iter().for_each(|task| ledger.on(Happened::Arrived(task.clone()))),
-            }
-            acts.clear();
-            ledger.decide(&mut acts);
-            for act in &acts {
-                match act {
-                    Act::Start(attempt, profile_ns) => {
-                        prop_assert!(live.values().all(|(task, _)| *task != attempt.task), "one attempt at a time");
-                        live.insert(attempt.id, (attempt.task, profile_ns.is_some()));
-                    }
-                    Act::Stop(attempt) => prop_assert!(live.remove(attempt).is_some()),
-                }
-            }
-            let states: Vec<State> = case.ids().filter_map(|id| ledger.state(id)).collect();
-            prop_assert_eq!(states.len(), case.tasks.len() - to_come.len(), "who arrived is in one state");
-            let running = states.iter().filter(|state| matches!(state, State::Running(_))).count();
-            let on_cards: usize = ledger.cards().iter().map(|card| card.residents.len()).sum();
-            prop_assert_eq!((running, on_cards), (live.len(), live.len()));
-            for card in ledger.cards() {
-                prop_assert!(card.residents.len() <= case.most());
-                prop_assert!(card.residents.len() == 1 || card.residents.iter().all(|r| !r.profiled), "profiled in isolation");
-                let cap = case.packs.map_or(0, |first_fit| first_fit.cap_permille);
-                prop_assert!(card.residents.len() < 2 || card.promised_permille() <= cap, "no promise beyond the cap");
-            }
-            // Nobody waits beside an idle card.
-            let waits = states.iter().any(|state| matches!(state, State::Waiting | State::Recovering));
-            prop_assert!(!waits || ledger.cards().iter().all(|card| !card.is_idle()));
-        }
     }
 }

@@ -9,8 +9,8 @@
 
 use std::sync::Arc;
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Source};
+use crate::text::quoted;
+use crate::{Diagnostic, Source};
 use serde_json::Value as Json;
 
 /// Maximum nesting: more would overflow the stack.

@@ -1,0 +1,248 @@
+//! `[trace]`, `[manager]`, and the axes that only a trace has.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use collo_schedule::trace::{Scale, Trace, TraceTask};
+use collo_schedule::{Discipline, Recovery, policy};
+use collo_store::text::quoted;
+use collo_store::{Diagnostic, Diagnostics};
+use serde_json::Value as Json;
+
+use super::{Axes, ExperimentReader, TracePlan};
+use crate::cell::{CellTask, ManagerRules, Member, Settle};
+use crate::fields::{Fields, Located, Value};
+use crate::traces;
+use crate::units;
+use crate::workload::Workload;
+
+/// The setting by which a member trains a part of an epoch.
+const PART_OF_EPOCH: &str = "limit_batches";
+
+/// What the epochs of a task are after scaling: so many, each this share of a whole one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct ScaledEpochs {
+    epochs: u32,
+    share: f64,
+}
+
+impl ScaledEpochs {
+    fn of(epochs: u32, scale: u32) -> ScaledEpochs {
+        let wanted = f64::from(epochs) / f64::from(scale);
+        let epochs = wanted.ceil().max(1.0);
+        ScaledEpochs { epochs: epochs as u32, share: wanted / epochs }
+    }
+}
+
+impl ExperimentReader<'_> {
+    /// The labels of policies, as they are written in full.
+    pub(in crate::experiment) fn policies(&mut self, table: &Fields) -> Vec<String> {
+        let mut labels = Vec::new();
+        for found in table.list("policy").unwrap_or_default() {
+            match policy::parse(found.text().unwrap_or_default()) {
+                Ok(policy) => labels.push(policy.label()),
+                Err(wrong) => self.wrong(&found.span, wrong),
+            }
+        }
+        labels
+    }
+
+    pub(in crate::experiment) fn estimates(&mut self, table: &Fields) -> Vec<String> {
+        let all = table.list("estimate").unwrap_or_default();
+        all.iter().filter_map(|found| found.text().map(str::to_string)).collect()
+    }
+
+    /// The trace of an experiment. What else would span a matrix is wrong beside it.
+    pub(super) fn trace(&mut self, path: &Path, fields: &Fields, axes: &Axes) -> Option<TracePlan> {
+        let Some(table) = fields.table("trace") else {
+            self.only_with_a_trace(fields);
+            return None;
+        };
+        let beside = ["group", "search", "until"].into_iter().find_map(|key| Some((key, fields.key_span(key)?)));
+        if let Some((key, span)) = beside {
+            let what = format!("`{key}` has no meaning beside `[trace]`, whose tasks arrive one after another");
+            self.wrong(&span, Diagnostic::new(what).note("make two experiments of it"));
+        }
+        let tables = || fields.table("axes").into_iter().chain(fields.tables("zip"));
+        let other = tables().flat_map(|table| table.in_order()).find(|(key, ..)| !TRACE_AXES.contains(key));
+        if let Some((key, span, _)) = other {
+            let what = Diagnostic::new(format!("axis `{key}` has no meaning beside `[trace]`: its tasks say what they train"));
+            self.wrong(span, what.note(format!("axes of a trace are {}", TRACE_AXES.map(|axis| format!("`{axis}`")).join(", "))));
+        }
+        if axes.policy.is_empty() && axes.zips.iter().all(|zip| zip.policy.is_empty()) && self.mistakes.is_empty() {
+            let what = Diagnostic::new("no policy says where tasks go, so there is no cell");
+            self.mistakes.push(what.hint("add `policy = [\"exclusive\", \"magm:sm=80%,free=5GB\"]` to `[axes]`"));
+        }
+        let header = table.span.start..table.span.start + 1;
+        let Some(name) = table.found("name") else {
+            let what = Diagnostic::new("a trace without its name").note("as in `name = \"tiny-12\"`; all: `collo list traces`");
+            self.wrong(&header, what);
+            return None;
+        };
+        let scale = self.scale(table)?;
+        let manager = self.manager(fields.table("manager"), scale)?;
+        let trace = self.named_trace(path, name)?;
+        let seeds: Vec<u64> = match table.list("orders") {
+            Some(all) => {
+                all.iter().filter_map(|found| if let Value::Whole(seed) = found.value { Some(seed) } else { None }).collect()
+            }
+            None => vec![1],
+        };
+        let mut orders = Vec::new();
+        let mut members = HashMap::new();
+        for seed in seeds {
+            match self.tasks(&trace, seed, scale, &mut members) {
+                Ok(tasks) => orders.push((seed, tasks)),
+                Err(wrong) => {
+                    wrong.iter().for_each(|mistake| self.wrong(&name.span, mistake.clone()));
+                    return None;
+                }
+            }
+        }
+        let name = name.text().unwrap_or_default().to_string();
+        Some(TracePlan { name, orders, scale, cards: table.whole_u32("cards"), manager })
+    }
+
+    fn only_with_a_trace(&mut self, fields: &Fields) {
+        let tables = || fields.table("axes").into_iter().chain(fields.tables("zip"));
+        let of_traces = tables().flat_map(|table| table.in_order()).find(|(key, ..)| ["policy", "estimate"].contains(key));
+        let manager = fields.key_span("manager").map(|span| ("manager".to_string(), span));
+        let first = of_traces.map(|(key, span, _)| (key.to_string(), span.clone())).or(manager);
+        if let Some((key, span)) = first {
+            let what = Diagnostic::new(format!("`{key}` is of traces, and this experiment has none"));
+            self.wrong(&span, what.note("as in `[trace]` with `name = \"tiny-12\"`"));
+        }
+    }
+
+    fn scale(&mut self, table: &Fields) -> Option<u32> {
+        let Some(found) = table.found("scale") else { return Some(Scale::ONE.by()) };
+        match Scale::parse(found.text().unwrap_or_default()) {
+            Ok(scale) => Some(scale.by()),
+            Err(wrong) => {
+                self.wrong(&found.span, wrong);
+                None
+            }
+        }
+    }
+
+    fn manager(&mut self, table: Option<&Fields>, scale: u32) -> Option<ManagerRules> {
+        let nothing = Fields::default();
+        let table = table.unwrap_or(&nothing);
+        let scaled = |ns: u128| (ns / u128::from(scale)) as u64;
+        let text = |key: &str, default: &str| table.text(key).unwrap_or(default).to_string();
+        let (queue, recovery) = (text("queue", "fifo"), text("recovery", "exclusive"));
+        for (key, wrong) in [("queue", Discipline::parse(&queue).err()), ("recovery", Recovery::parse(&recovery).err())] {
+            if let (Some(found), Some(wrong)) = (table.found(key), wrong) {
+                self.wrong(&found.span, wrong);
+            }
+        }
+        let settle = match table.found("settle") {
+            None => Settle::Ready,
+            Some(found) => self.settle(found, scale)?,
+        };
+        Some(ManagerRules {
+            window_ns: table.duration("window").map_or(scaled(90_000_000_000), |d| scaled(d.as_nanos())).max(1),
+            settle,
+            queue,
+            recovery,
+            recovery_keeps: text("recovery_keeps", "card"),
+            attempts: table.whole_u32("attempts").unwrap_or(4),
+            idle_first: table.text("idle_first") != Some("no"),
+            decide_every_ns: table.duration("decide").map(|d| scaled(d.as_nanos())),
+        })
+    }
+
+    fn settle(&mut self, found: &Located, scale: u32) -> Option<Settle> {
+        let text = found.text().unwrap_or_default();
+        if text == "ready" {
+            return Some(Settle::Ready);
+        }
+        let Some(after) = units::duration(text) else {
+            let what = Diagnostic::new(format!("invalid `settle` value {}", quoted(text)));
+            self.wrong(&found.span, what.note(format!("`ready`, or a duration; {}", units::DURATION_HELP)));
+            return None;
+        };
+        Some(Settle::After((after.as_nanos() / u128::from(scale)) as u64))
+    }
+
+    fn named_trace(&mut self, path: &Path, found: &Located) -> Option<Trace> {
+        let name = found.text()?;
+        let folder = self.workloads.folder().parent().map(|root| root.join("traces")).unwrap_or_else(|| path.join("traces"));
+        match traces::find(&folder, name) {
+            Ok(trace) => Some(trace),
+            Err(mistakes) => {
+                // What is wrong in the trace's own file is shown there; an unknown name is wrong here.
+                let own = folder.join(format!("{name}.toml")).is_file();
+                match own {
+                    true => self.mistakes.extend(mistakes),
+                    false => mistakes.iter().for_each(|mistake| self.wrong(&found.span, mistake.clone())),
+                }
+                None
+            }
+        }
+    }
+
+    /// The tasks of one order, their epochs divided by the scale.
+    fn tasks(
+        &self,
+        trace: &Trace,
+        seed: u64,
+        scale: u32,
+        members: &mut HashMap<String, Arc<Member>>,
+    ) -> Result<Vec<CellTask>, Diagnostics> {
+        let mut tasks = Vec::new();
+        for TraceTask { at_ns, workload, settings, epochs, cards, .. } in trace.order(seed) {
+            let workload = self.workloads.find(&workload)?;
+            let scaled = ScaledEpochs::of(epochs, scale);
+            let key = format!("{} {} {}", workload.name, serde_json::json!(settings), scaled.share);
+            let member = match members.get(&key) {
+                Some(member) => member.clone(),
+                None => {
+                    let member = Arc::new(member(workload, &settings, scaled.share)?);
+                    members.insert(key, member.clone());
+                    member
+                }
+            };
+            tasks.push(CellTask { member, arrives_ns: at_ns / u64::from(scale), epochs: scaled.epochs, cards });
+        }
+        Ok(tasks)
+    }
+}
+
+const TRACE_AXES: [&str; 3] = ["policy", "estimate", "sharing"];
+
+/// A task's member: its settings as the trace has them, and the share of an epoch that is left after scaling.
+fn member(
+    workload: &Arc<Workload>,
+    settings: &std::collections::BTreeMap<String, Json>,
+    share: f64,
+) -> Result<Member, Diagnostic> {
+    let mut given: Vec<(&str, Json)> = settings.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+    if share < 1.0 {
+        if !workload.settings.contains_key(PART_OF_EPOCH) {
+            let what = format!("`{}` cannot train a part of an epoch, which the scale of this trace asks for", workload.name);
+            let hint = format!("`scale = \"1:1\"`, or give the workload the setting `{PART_OF_EPOCH}`");
+            return Err(Diagnostic::new(what).hint(hint));
+        }
+        given.push((PART_OF_EPOCH, share.into()));
+    }
+    Member::new(workload, given)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_are_divided_first_and_then_cut_short() {
+        let scaled = |epochs, scale| {
+            let ScaledEpochs { epochs, share } = ScaledEpochs::of(epochs, scale);
+            (epochs, (share * 1e4).round() / 1e4)
+        };
+        assert_eq!(scaled(50, 1), (50, 1.0));
+        assert_eq!(scaled(50, 10), (5, 1.0));
+        assert_eq!(scaled(50, 20), (3, 0.8333), "two and a half epochs are three shorter ones");
+        assert_eq!(scaled(1, 300), (1, 0.0033));
+    }
+}

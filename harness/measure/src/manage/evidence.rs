@@ -1,0 +1,80 @@
+//! The evidence for those on a card: gathered when a member is ready and when company changes, and again if company changed meanwhile.
+
+use std::time::Duration;
+
+use collo_store::{Attestation, AttestationVerdict};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::sharing::{CardEvidence, InForce};
+
+/// Evidence of a card being gathered.
+#[derive(Debug, Default, Clone)]
+pub struct Gathering {
+    /// Members that it is about, by their places in the evidence; empty if none is being gathered.
+    pub own: Vec<usize>,
+    pub besides: Vec<usize>,
+    pub runs: bool,
+    /// How often company had changed when it began.
+    pub company: u64,
+    /// It is to be gathered once more.
+    pub again: bool,
+    /// How often in a row it has failed.
+    pub tries: u32,
+}
+
+/// What a card's evidence brings.
+pub enum Evidence {
+    Found(Found),
+    /// Gather it once more.
+    Again(usize),
+}
+
+/// What was found of a card.
+pub struct Found {
+    pub card: usize,
+    pub attestation: Attestation,
+    /// By member besides: whether it computes here.
+    pub besides: Vec<Option<bool>>,
+}
+
+/// So often evidence may fail in a row while company changes; then it counts as absent.
+const MOST_TRIES: u32 = 40;
+/// So often it may fail in a row although nobody is known to have come or gone: who has just ended is gone from the lists before it is
+/// known to have ended.
+const MOST_UNCHANGED: u32 = 5;
+/// The pause before it is gathered again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Whether evidence that failed so often in a row may be gathered again.
+pub fn may_try_again(tries: u32, changed: bool) -> bool {
+    tries < if changed { MOST_TRIES } else { MOST_UNCHANGED }
+}
+
+/// Gather once more after a pause.
+pub fn again(card: usize, found: &UnboundedSender<Evidence>) {
+    let found = found.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(PAUSE).await;
+        // Whoever waited for it may be gone.
+        let _ = found.send(Evidence::Again(card));
+    });
+}
+
+/// Gather on a thread of its own; drivers and daemons take their time. Without a thread nothing is found, which is said.
+pub fn gather(card: usize, asking: CardEvidence, own: Vec<InForce>, besides: Vec<InForce>, found: &UnboundedSender<Evidence>) {
+    let (found, failed) = (found.clone(), found.clone());
+    let count = besides.len();
+    let begun = std::thread::Builder::new().name("evidence".into()).spawn(move || {
+        let (attestation, besides) = asking.attest(&own, &besides);
+        let _ = found.send(Evidence::Found(Found { card, attestation, besides }));
+    });
+    if let Err(e) = begun {
+        let attestation = Attestation::absent(format!("no thread can be started to gather evidence: {e}"));
+        let _ = failed.send(Evidence::Found(Found { card, attestation, besides: vec![None; count] }));
+    }
+}
+
+/// True if it is evidence, if only by counts.
+pub fn holds(attestation: &Attestation) -> bool {
+    attestation.verdict != AttestationVerdict::Absent
+}

@@ -1,0 +1,151 @@
+//! What a trace needs of a device: cards for its tasks, readings and estimates for its policy.
+
+use collo_predict::EstimateSource;
+use collo_schedule::policy;
+use collo_store::{CellRecord, MemberSpec, Sharing};
+
+use super::{Basis, refuse_first, without_mps};
+use crate::cell::{Cell, CellTrace, NO_ESTIMATE};
+use crate::device::{DeviceFacts, DeviceKind};
+use crate::prediction::published_estimate;
+use crate::prior::Prior;
+use crate::sharing::{Refusal, Seating};
+
+/// The state that every card of a trace is in; or why it cannot be played here.
+pub(super) fn seat(cell: &Cell, trace: &CellTrace, record: &CellRecord, basis: &Basis<'_>) -> Result<Seating, Refusal> {
+    let Basis { experiment, whole: facts, prior, .. } = *basis;
+    let partitioned = record.mode.partitioned;
+    refuse_first([
+        too_few_cards(trace, facts).filter(|_| !partitioned),
+        too_wide(trace),
+        of_policy(trace, facts),
+        of_estimate(trace, &record.mode, prior),
+    ])?;
+    // Members come and go: how many there are at once is not known, and the mode's state is that of one.
+    let alone: Vec<MemberSpec> = record.members.iter().take(1).cloned().collect();
+    let seating = cell.mode().seat(facts, &alone, &experiment.each)?;
+    refuse_first([without_mps(&seating, facts), as_laid_out(trace, &seating, facts)])?;
+    Ok(seating)
+}
+
+/// The cards of a site, in words.
+pub(super) fn slots(trace: &CellTrace, seating: &Seating, facts: &DeviceFacts) -> String {
+    let cards = trace.record.cards;
+    let counted = |one: &str| if cards == 1 { format!("1 {one}") } else { format!("{cards} {one}s") };
+    match facts.kind {
+        DeviceKind::Cpu => format!("{} of {}", counted("set"), counted_cores(facts.cores.len() / cards as usize)),
+        DeviceKind::Gpu if seating.partition.as_ref().is_some_and(|p| p.mig) => "instances as laid out".into(),
+        DeviceKind::Gpu => counted("GPU"),
+    }
+}
+
+fn counted_cores(cores: usize) -> String {
+    if cores == 1 { "1 core".into() } else { format!("{cores} cores") }
+}
+
+/// How many cards this device has for a trace: GPUs, or cores to make sets of.
+pub(super) fn cards(facts: &DeviceFacts) -> usize {
+    match facts.kind {
+        DeviceKind::Cpu => facts.cores.len(),
+        DeviceKind::Gpu => facts.gpus.len(),
+    }
+}
+
+fn too_few_cards(trace: &CellTrace, facts: &DeviceFacts) -> Option<Refusal> {
+    let (asked, there) = (trace.record.cards as usize, cards(facts));
+    if asked <= there {
+        return None;
+    }
+    let (reason, hint) = match facts.kind {
+        DeviceKind::Cpu => (
+            format!("{asked} sets of cores need {asked} cores, and collo may use {there}"),
+            format!("`--set trace.cards={there}`"),
+        ),
+        DeviceKind::Gpu => (
+            format!("{asked} cards are asked for, and {there} {} chosen", if there == 1 { "is" } else { "are" }),
+            format!("name {asked}, as in `--gpu 0,1`; or `--set trace.cards={there}`"),
+        ),
+    };
+    Some(Refusal { reason, hint: Some(hint) })
+}
+
+fn too_wide(trace: &CellTrace) -> Option<Refusal> {
+    let widest = trace.tasks.iter().max_by_key(|task| task.cards).filter(|task| task.cards > trace.record.cards)?;
+    let (name, cards) = (&widest.member.workload().name, trace.record.cards);
+    Some(Refusal {
+        reason: format!("a task of it, `{name}`, runs on {} cards at once, and the site has {cards}", widest.cards),
+        hint: Some(format!("`--set trace.cards={}`, or another trace: `collo list traces`", widest.cards)),
+    })
+}
+
+/// A policy that decides by readings which the device never gives.
+fn of_policy(trace: &CellTrace, facts: &DeviceFacts) -> Option<Refusal> {
+    let needs = policy::parse(&trace.record.policy).ok()?.needs();
+    let missing = [(needs.occupancy, "occupancy"), (needs.dram, "DRAM activity")].into_iter().find(|(is, _)| *is);
+    let (_, missing) = missing.filter(|_| facts.kind == DeviceKind::Cpu)?;
+    Some(Refusal {
+        reason: format!("`{}` decides by {missing}, which a CPU does not have", trace.record.policy),
+        hint: Some("caps on `sm` and `free` work on a CPU: `magm:sm=80%,free=1GB`".into()),
+    })
+}
+
+/// A policy and an estimate that make no sense together, or an oracle that knows nothing of a task.
+fn of_estimate(trace: &CellTrace, mode: &Sharing, prior: &Prior) -> Option<Refusal> {
+    let (policy, estimate) = (&trace.record.policy, trace.record.estimate.as_str());
+    let needs = policy::parse(policy).ok()?.needs();
+    let has = estimate != NO_ESTIMATE;
+    if has && !needs.uses_estimate() {
+        let reason =
+            format!("`{policy}` decides the same whatever is believed, so with `{estimate}` it is what it is with `none`");
+        return Some(Refusal {
+            reason,
+            hint: Some("leave one of them out: `[[zip]]` steps policies and estimates together".into()),
+        });
+    }
+    if !has && needs.estimate == policy::Estimate::Required {
+        let reason = format!("`{policy}` adds a margin to an estimate, and there is none");
+        return Some(Refusal { reason, hint: Some("`estimate = \"measured\"`, or `free=5GB` instead of the margin".into()) });
+    }
+    if !has {
+        return None;
+    }
+    let estimates = estimates(trace, mode, prior);
+    let unknown = trace.tasks.iter().zip(&estimates).find(|(_, known)| known.is_none()).map(|(task, _)| task.member.solo());
+    let knows_none = estimates.iter().all(Option::is_none);
+    let unknown = unknown.filter(|_| knows_none || estimate == "measured")?;
+    let hint = match estimate {
+        "predicted" => "`collo predict` says why; `estimate = \"none\"` needs none",
+        _ => "published are those of the study's tasks; `estimate = \"predicted\"` asks collo's own predictor",
+    };
+    Some(Refusal { reason: format!("`{estimate}` has no estimate for `{unknown}`"), hint: Some(hint.into()) })
+}
+
+/// Under MIG instances are found, never cut: each is a card, and somebody has to have laid them out.
+fn as_laid_out(trace: &CellTrace, seating: &Seating, facts: &DeviceFacts) -> Option<Refusal> {
+    seating.partition.as_ref().filter(|partition| partition.mig)?;
+    let instances =
+        |gpu: &crate::device::Gpu| gpu.partition.as_ref().filter(|found| found.mig).map_or(0, |found| found.instances.len());
+    if let Some(bare) = facts.gpus.iter().find(|gpu| instances(gpu) == 0) {
+        let reason = format!("a trace uses the instances that are there, and {} has none", bare.label());
+        return Some(Refusal { reason, hint: Some("`collo mig apply LAYOUT` makes them".into()) });
+    }
+    let there: usize = facts.gpus.iter().map(instances).sum();
+    (there != trace.record.cards as usize).then(|| Refusal {
+        reason: format!("each instance is a card: there are {there}, and {} are asked for", trace.record.cards),
+        hint: Some(format!("`--set trace.cards={there}`")),
+    })
+}
+
+/// What is believed of the memory of each task, bytes on each of its cards; `None` where nobody knows.
+pub(super) fn estimates(trace: &CellTrace, mode: &Sharing, prior: &Prior) -> Vec<Option<u64>> {
+    let of = |member: &crate::cell::Member| match trace.record.estimate.as_str() {
+        NO_ESTIMATE => None,
+        // 95 % of measurements are meant to be below.
+        "predicted" => {
+            let claim = prior.predicted.as_ref()?.of(member.solo(), mode)?;
+            claim.memory.as_ref().map(|memory| memory.upper_bytes)
+        }
+        source => published_estimate(member, EstimateSource::parse(source)?),
+    };
+    trace.tasks.iter().map(|task| of(&task.member)).collect()
+}

@@ -1,0 +1,302 @@
+//! Measure one run of a trace: stage all cards, play the tasks, store what came of it.
+
+use std::sync::PoisonError;
+
+use collo_schedule::{Decided, Decision, Rules as SiteRules, SiteCard, State, TaskAccount};
+use collo_store::{
+    Attestation, AttestationVerdict, DecisionRecord, Outcome, PlannedRun, RunDraft, RunRecord, SeenCard, StoredRun, TaskEnd,
+    TaskRecord, TraceCard, TraceRecord, Verdict, utc_now, write_trace,
+};
+
+use super::{BeforeRun, RunContext, RunError, not_staged};
+use crate::cell::CellTrace;
+use crate::commands::{MemberCommands, MemberPlace};
+use crate::device::lease::LeasedGpu;
+use crate::device::{DeviceKind, core_sets, nvml};
+use crate::launch::protocol::EpochGoal;
+use crate::manage::{self, CutShort, ManageSpec, Played};
+use crate::observe::{Rules, View};
+use crate::plan::PlannedCell;
+use crate::sampler::{Rates, core_scope};
+use crate::sharing::{SiteOrder, StageError, StagedSite};
+use crate::units::ranges;
+
+/// Kept free on a GPU for what the driver and further contexts hold outside of any estimate: the study's code subtracts as much.
+const RESERVE_BYTES: u64 = 512 << 20;
+
+impl RunContext<'_> {
+    /// Play a trace once. `None` if it was killed and discarded.
+    pub async fn play(
+        &self,
+        planned_cell: &PlannedCell,
+        planned: &PlannedRun,
+        before: &BeforeRun,
+        leases: &mut [LeasedGpu<'_>],
+        show: &mut dyn FnMut(View),
+    ) -> Result<Option<StoredRun>, RunError> {
+        let PlannedCell { cell, seating, estimates, .. } = planned_cell;
+        let Some(trace) = cell.trace().cloned() else {
+            return Err(collo_store::Diagnostic::new(format!("`{}` is no trace", cell.label())).into());
+        };
+        let mut draft = self.campaign.begin(&self.campaign.manifest().plan.folder(planned))?;
+        let started_utc = utc_now();
+        let blank = self.blank(cell, planned, started_utc, before);
+        let across_cards = trace.tasks.iter().any(|task| task.cards > 1);
+        let cards = trace.record.cards as usize;
+        let staged = match self.facts.kind {
+            DeviceKind::Cpu => Ok(StagedSite::of_core_sets(&core_sets(&self.facts.cores, cards))),
+            DeviceKind::Gpu => StagedSite::of_gpus(
+                leases,
+                seating,
+                &SiteOrder {
+                    folder: draft.path(),
+                    shares: &self.facts.shares(&self.experiment.cores),
+                    exclusive: self.exclusive,
+                    foreign: self.foreign,
+                    sources: self.experiment.sampling.sm_source,
+                    across_cards,
+                },
+            ),
+        };
+        let mut site = match staged {
+            Ok(site) => site,
+            Err(reason) => return not_staged(draft, blank, reason).map(Some),
+        };
+        let rules = match self.site_rules(&trace, &site) {
+            Ok(rules) => rules,
+            Err(reason) => {
+                site.end(leases);
+                return not_staged(draft, blank, reason).map(Some);
+            }
+        };
+        let commands = MemberCommands { project: self.project, experiment: self.experiment, interpreters: self.interpreters };
+        let folder = draft.path().to_path_buf();
+        let goal = |task: usize| EpochGoal { epochs: trace.tasks[task].epochs, measure_for_ns: 0 };
+        let launch = |index: usize, task: usize, slot: &_| {
+            let place = MemberPlace { index, members: trace.tasks.len(), copy: task, repetition: planned.repetition };
+            commands.launch(&trace.tasks[task].member, place, slot, goal(task), &folder)
+        };
+        let of_task =
+            |task: usize| Rules { goal: goal(task), set_up_timeout: self.experiment.set_up_timeout, ..self.rules(cell) };
+        let spec = ManageSpec {
+            tasks: &trace.tasks,
+            estimates,
+            rules: &rules,
+            settle: trace.manager.settle,
+            site: &mut site,
+            leases,
+            limits: seating.common_limits().unwrap_or_default(),
+            launch: &launch,
+            of_task: &of_task,
+            threads: self.experiment.threads,
+            all_cores: self.facts.cores.clone(),
+            rates: Some(Rates {
+                fast_hz: self.experiment.sampling.rate_hz,
+                slow_hz: self.experiment.sampling.slow_rate_hz,
+                pss_every: self.experiment.sampling.pss_every,
+            }),
+            stall_timeout: self.experiment.stall_timeout,
+            stop: self.stop.clone(),
+            show,
+        };
+        let played = manage::play(spec, &mut draft).await;
+        let cards = (0..site.cards()).map(|card| self.card_record(&site, card, &rules)).collect();
+        site.end(leases);
+        let played = played?;
+        if played.cut_short == Some(CutShort::Interrupted(true)) {
+            draft.discard()?;
+            return Ok(None);
+        }
+        if let Some(CutShort::DiskFull(why)) = &played.cut_short {
+            return Err(collo_store::Error::from(std::io::Error::other(why.clone())).into());
+        }
+        let record = self.trace_record(blank, cards, &rules, &played);
+        self.store_trace(draft, record, &trace, estimates, &played).map(Some)
+    }
+
+    /// The rules by which the ledger decides here.
+    fn site_rules(&self, trace: &CellTrace, site: &StagedSite) -> Result<SiteRules, StageError> {
+        let manager = &trace.manager;
+        let mut cards = Vec::new();
+        for card in 0..site.cards() {
+            cards.push(match site.visible(card) {
+                Some(device) => {
+                    let capacity_bytes = memory_of(&device.uuid)?;
+                    SiteCard { capacity_bytes, reserve_bytes: RESERVE_BYTES.min(capacity_bytes / 4), node: 0 }
+                }
+                None => {
+                    let all =
+                        self.facts.memory_bytes.ok_or_else(|| StageError::because("the size of the host's memory is unknown"))?;
+                    SiteCard { capacity_bytes: all / site.cards() as u64, reserve_bytes: 0, node: 0 }
+                }
+            });
+        }
+        let keeps = serde_json::from_value(manager.recovery_keeps.clone().into());
+        Ok(SiteRules {
+            queue: manager.queue.clone(),
+            recovery: manager.recovery.clone(),
+            recovery_keeps: keeps.map_err(|e| StageError::because(format!("`recovery_keeps`: {e}")))?,
+            attempts: manager.attempts,
+            window_ns: self.window_ns(manager.window_ns),
+            decide_every_ns: manager.decide_every_ns,
+            idle_first: manager.idle_first,
+            expects: Some(trace.tasks.len() as u32),
+            ..SiteRules::of(trace.record.policy.clone(), cards)
+        })
+    }
+
+    /// Readings come so often: a window has at least a few of them, whatever the scale.
+    fn window_ns(&self, asked_ns: u64) -> u64 {
+        asked_ns.max((READINGS_OF_A_WINDOW * 1e9 / self.experiment.sampling.rate_hz.min(PROFILER_HZ)) as u64)
+    }
+
+    fn card_record(&self, site: &StagedSite, card: usize, rules: &SiteRules) -> TraceCard {
+        let cores = site.cores_of(card).map(<[u32]>::to_vec).unwrap_or_default();
+        let scope = match site.visible(card) {
+            Some(device) if device.gpu_instance.is_some() => format!("mig:{}", device.uuid),
+            Some(device) => format!("gpu:{}", device.uuid),
+            None => core_scope(&cores).to_string(),
+        };
+        let name = match site.visible(card) {
+            Some(_) => site.label(card),
+            None => format!("cores {}", ranges(&cores)),
+        };
+        let cores = if site.visible(card).is_some() { Vec::new() } else { cores };
+        TraceCard { scope, name, cores, capacity_bytes: rules.cards[card].capacity_bytes }
+    }
+
+    fn trace_record(&self, mut record: RunRecord, cards: Vec<TraceCard>, rules: &SiteRules, played: &Played) -> RunRecord {
+        let lost = |reason: &String| Outcome::DeviceLost { reason: reason.clone() };
+        record.outcome = match &played.cut_short {
+            None => Outcome::Completed,
+            Some(CutShort::Interrupted(_)) => Outcome::Interrupted,
+            Some(CutShort::ModeLost(reason)) => Outcome::ModeLost { reason: reason.clone() },
+            Some(CutShort::DeviceLost(reason) | CutShort::DiskFull(reason)) => lost(reason),
+            Some(CutShort::NotStaged(reason)) => Outcome::NotStaged { reason: reason.clone() },
+        };
+        record.members = played.members.clone();
+        record.timeline.launched_ns = played.launched_ns;
+        record.timeline.go_ns = Some(played.began_ns);
+        record.timeline.done_ns = played.attempts.iter().map(|attempt| attempt.ended_ns).max();
+        record.timeline.ended_ns = played.ended_ns;
+        record.sampling = played.sampling.clone();
+        record.attestation = attestation(played);
+        record.trace = Some(TraceRecord {
+            rules: serde_json::to_value(rules).unwrap_or_default(),
+            cards,
+            began_ns: played.began_ns,
+            remarks: played.remarks.clone(),
+        });
+        super::judge(&mut record, None, &self.campaign.manifest().thresholds);
+        for remark in &played.remarks {
+            record.validity.lower(Verdict::Indicative, remark.clone());
+        }
+        let after = self.files().after_run();
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).extend(after.written);
+        if let Some(name) = after.changed {
+            record.validity.lower(Verdict::Discarded, format!("`{name}` changed while it ran"));
+        }
+        record
+    }
+
+    fn store_trace(
+        &self,
+        draft: RunDraft,
+        record: RunRecord,
+        trace: &CellTrace,
+        estimates: &[Option<u64>],
+        played: &Played,
+    ) -> Result<StoredRun, RunError> {
+        let of = |number: usize| played.accounts.iter().find(|account| account.task.id.0 as usize == number);
+        let task = |(number, task): (usize, &crate::cell::CellTask)| TaskRecord {
+            task: number as u32,
+            solo: task.member.solo().to_string(),
+            epochs: task.epochs,
+            cards: task.cards,
+            arrives_ns: task.arrives_ns,
+            arrived_ns: of(number).map(|account| played.began_ns + account.arrived_ns),
+            estimate_bytes: estimates.get(number).copied().flatten(),
+            end: end_of(of(number)),
+            blocked_ns: of(number).map_or(0, |account| account.blocked_ns),
+        };
+        let tasks: Vec<TaskRecord> = trace.tasks.iter().enumerate().map(task).collect();
+        let decisions: Vec<DecisionRecord> =
+            played.decided.iter().flat_map(|decided| decisions(decided, played.began_ns)).collect();
+        write_trace(draft.path(), &tasks, &played.attempts, &decisions)?;
+        let path = draft.commit(record, &played.epochs, &played.requests)?;
+        Ok(StoredRun::open(&path)?)
+    }
+}
+
+/// A window has at least so many readings.
+const READINGS_OF_A_WINDOW: f64 = 5.0;
+/// How often a profiler is read at most.
+const PROFILER_HZ: f64 = 10.0;
+
+fn memory_of(uuid: &str) -> Result<u64, StageError> {
+    let because = |e: &dyn std::fmt::Display| StageError::because(format!("the memory of {uuid} cannot be read: {e}"));
+    let nvml = nvml::open().map_err(|e| because(&e))?;
+    let device = nvml.device_by_uuid(uuid).map_err(|e| because(&nvml::text(&e)))?;
+    device.memory_info().map(|info| info.total).map_err(|e| because(&nvml::text(&e)))
+}
+
+/// Attested only if every attempt that trained is: an attempt that ended before it was ready has nothing to be attested.
+fn attestation(played: &Played) -> Attestation {
+    let trained = played.attempts.iter().zip(&played.members).filter(|(_, member)| member.training_start_ns.is_some());
+    let verdicts: Vec<AttestationVerdict> = trained.map(|(attempt, _)| attempt.attested).collect();
+    let checks = played.checks.clone();
+    if let Some(CutShort::ModeLost(reason)) = &played.cut_short
+        && checks.iter().all(|check| check.holds)
+    {
+        return Attestation::absent(reason.clone());
+    }
+    if verdicts.is_empty() {
+        return Attestation::absent("no attempt of the trace trained");
+    }
+    let worst = [AttestationVerdict::Absent, AttestationVerdict::CountsOnly, AttestationVerdict::Attested];
+    let verdict = worst.into_iter().find(|verdict| verdicts.contains(verdict)).unwrap_or(AttestationVerdict::Absent);
+    Attestation { verdict, checks }
+}
+
+fn end_of(account: Option<&TaskAccount>) -> TaskEnd {
+    match account.map(|account| account.state) {
+        Some(State::Done) => TaskEnd::Done,
+        Some(State::Failed) => TaskEnd::Failed,
+        Some(State::Never) => TaskEnd::Never,
+        _ => TaskEnd::Interrupted,
+    }
+}
+
+/// A decision as rows, one for each card that it saw. Times of the ledger count from the beginning of the trace.
+fn decisions(decided: &Decided, began_ns: u64) -> Vec<DecisionRecord> {
+    let row = |card| DecisionRecord {
+        at_ns: began_ns + decided.at_ns,
+        task: decided.task.0,
+        attempt: decided.attempt.map(|attempt| attempt.0),
+        decided: match decided.outcome {
+            Decision::Placed => "placed",
+            Decision::Waits => "waits",
+            Decision::Never => "never",
+        }
+        .into(),
+        why: decided.why.clone(),
+        card,
+    };
+    if decided.seen.is_empty() {
+        return vec![row(None)];
+    }
+    let seen = |seen: &collo_schedule::Seen| SeenCard {
+        card: seen.card.0,
+        chosen: decided.cards.contains(&seen.card),
+        candidate: seen.candidate,
+        why_not: seen.why_not.map(|why| why.to_string()),
+        free_bytes: seen.read_ns.map(|_| seen.free_bytes),
+        promised_bytes: seen.promised_bytes,
+        residents: seen.residents,
+        sm_permille: seen.sm_permille,
+        occupancy_permille: seen.occupancy_permille,
+        dram_permille: seen.dram_permille,
+        read_ns: seen.read_ns.map(|ns| began_ns + ns),
+    };
+    decided.seen.iter().map(|card| row(Some(seen(card)))).collect()
+}
