@@ -39,6 +39,7 @@ pub enum Unit {
     /// Of one core.
     Share,
     Ratio,
+    Bytes,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,6 +167,7 @@ impl Unit {
             Unit::Seconds => "s",
             Unit::Share => "share of one core",
             Unit::Ratio => "ratio",
+            Unit::Bytes => "bytes",
         }
     }
 
@@ -175,6 +177,7 @@ impl Unit {
             Unit::Seconds => format!("{v:.3} s"),
             Unit::Share => format!("{:.3} %", v * 1e2),
             Unit::Ratio => format!("{v:.4}"),
+            Unit::Bytes => format!("{:.1} MB", v / 1e6),
         }
     }
 }

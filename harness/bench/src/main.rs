@@ -6,8 +6,10 @@
 mod bench;
 mod figure;
 mod load;
+mod nap;
 mod scratch_project;
 mod simulated;
+mod sleepers;
 mod statistics;
 
 use std::path::Path;
@@ -35,6 +37,9 @@ fn main() -> ExitCode {
         return code;
     }
     if let Some(code) = simulated::entry(&PARTS) {
+        return code;
+    }
+    if let Some(code) = nap::entry() {
         return code;
     }
     match run(std::env::args().skip(1)) {

@@ -13,6 +13,8 @@ use collo_store::{CellRecord, Outcome, StoredRun, monotonic_ns};
 use fs_err as fs;
 use tempfile::TempDir;
 
+use crate::nap;
+
 pub struct ScratchProject {
     /// Removed on drop.
     folder: TempDir,
@@ -47,6 +49,7 @@ impl ScratchProject {
         fs::create_dir(root.join("experiments"))?;
         copy(&checkout.workloads(), &root.join("workloads"))?;
         copy(&checkout.root().join("harness/bench/workloads"), &root.join("workloads"))?;
+        nap::write_workload(&root.join("workloads"))?;
         copy(&checkout.mig_profiles(), &root.join("mig-profiles"))?;
         // Data sets are large and the same for all.
         fs::create_dir_all(checkout.data())?;

@@ -17,6 +17,8 @@ fn each_benchmark_tells_its_figures() {
         ("overhead", &["fixed cost of a run, degree 2 "]),
         ("skew", &["start skew, 7 members "]),
         ("sampler", &["sampling threads, 16 members, 10 Hz ", "lateness of a tick, 100 Hz "]),
+        ("dispatch", &["card free → process runs ", "card free → member's first word "]),
+        ("manage", &["8 tasks ÷ their list schedule ", "the manager's own CPU time ", "the manager's own memory "]),
         ("perturbation", &["epoch under collo ÷ by hand, wall ", "epoch under collo ÷ by hand, CPU "]),
     ] {
         let said = smoke(name);

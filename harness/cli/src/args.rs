@@ -9,6 +9,7 @@ mod predict;
 mod report;
 mod run;
 mod slurm;
+mod trace;
 mod whatif;
 
 use std::path::PathBuf;
@@ -29,6 +30,7 @@ pub use predict::{Classify, Evaluate, Like, MemnetSplitBy, Predict, PredictForma
 pub use report::{MemberEnergy, Report, ReportFormat};
 pub use run::{Foreign, Measure, Only, Run};
 pub use slurm::{Ci, CiSystem, Slurm};
+pub use trace::{Trace, TraceVerb};
 pub use whatif::Whatif;
 
 /// Verbs by what they are for, in the order of the help page; a test compares them with the verbs that there are.
@@ -37,7 +39,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Predict", &["predict", "predictor", "whatif"]),
     ("Conclude", &["report", "compare", "nightly", "ci"]),
     ("Stored", &["list", "show", "comment", "verify", "bundle", "import", "prune"]),
-    ("This machine", &["doctor", "mig", "data", "workload", "init", "schema", "completions", "man"]),
+    ("This machine", &["doctor", "mig", "data", "workload", "trace", "init", "schema", "completions", "man"]),
 ];
 
 /// The page of `--help`, each verb with its own first line.
@@ -154,6 +156,8 @@ pub enum Verb {
     Data(Data),
     /// List, show or check workloads
     Workload(Workload),
+    /// List or show traces, cut one out of a cluster's log, or import a table or a script
+    Trace(Trace),
     /// Write the built-in experiments, workloads and MIG profiles
     Init(Init),
     /// Print a JSON Schema, for editors and programs
@@ -394,6 +398,8 @@ pub struct Init {
 pub enum Kind {
     Experiment,
     Workload,
+    /// traces/NAME.toml: tasks that arrive
+    Trace,
     Gpu,
     /// collo.toml: this machine's GPU, Python, cores and price
     Host,

@@ -26,6 +26,18 @@ pub fn text(steps: &[Step]) -> String {
             text += &format!("  member {member}{cores}{}\n{}", nodes.unwrap_or_default(), process(start));
             continue;
         }
+        if let Step::Task { cell, repetition, block, task, arrives_s, epochs, cards, start } = step {
+            let run = (cell.clone(), *repetition);
+            if in_run.as_ref() != Some(&run) {
+                text +=
+                    &format!("\n{cell}, repetition {repetition}, in block {block}: tasks start where and when the policy says\n");
+                in_run = Some(run);
+            }
+            let epochs = if *epochs == 1 { "1 epoch".into() } else { format!("{epochs} epochs") };
+            let on = if *cards == 1 { String::new() } else { format!(" on {cards} cards") };
+            text += &format!("  task {task}, {epochs}{on}, arrives at {}\n{}", units::clock(*arrives_s), process(start));
+            continue;
+        }
         in_run = None;
         text += &match step {
             Step::Prepare { workload, start } => format!("\ndata of {workload}\n{}", process(start)),
@@ -40,7 +52,7 @@ pub fn text(steps: &[Step]) -> String {
                 let found = partition.as_ref().map(|partition| format!(", {partition}")).unwrap_or_default();
                 format!("\n{gpu} is restored as found{found}\n")
             }
-            Step::Member { .. } => String::new(),
+            Step::Member { .. } | Step::Task { .. } => String::new(),
         };
     }
     text
@@ -77,11 +89,25 @@ mod tests {
             log: None,
         };
         let member = |start| Step::Member { cell: "a×2 mps".into(), repetition: 1, block: 3, member: 0, gpu: None, start };
+        let task = |task, cards, start| Step::Task {
+            cell: "t/1 rr mps ×2".into(),
+            repetition: 1,
+            block: 3,
+            task,
+            arrives_s: 73.0,
+            epochs: 1 + cards,
+            cards,
+            start,
+        };
+        let plain = || ProcessStart { environment: [].into(), cores: None, memory_nodes: None, ..start.clone() };
+        let (first, second) = (task(0, 1, plain()), task(1, 2, plain()));
         let steps = [
             Step::Partition { gpu: "GPU 0".into(), partition: "MIG off".into() },
-            member(start),
+            member(start.clone()),
             Step::StopDaemon { pipe: "<pipe folder>".into() },
             Step::Pause { seconds: 1.0 },
+            first,
+            second,
         ];
         insta::assert_snapshot!(text(&steps), @r"
         GPU 0 is partitioned: MIG off
@@ -93,6 +119,14 @@ mod tests {
           the MPS daemon at <pipe folder> is ended
 
         pause of 1s
+
+        t/1 rr mps ×2, repetition 1, in block 3: tasks start where and when the policy says
+          task 0, 2 epochs, arrives at 1:13
+            cd /work && env  \
+              python 'it'\''s.py'
+          task 1, 3 epochs on 2 cards, arrives at 1:13
+            cd /work && env  \
+              python 'it'\''s.py'
         ");
     }
 }

@@ -1,4 +1,4 @@
-//! What TAB completes beyond verbs and options: experiments, campaigns, cells, tags, GPU models. In: the folder, and the words typed
+//! What TAB completes beyond verbs and options: experiments, campaigns, cells, tags, GPU models, traces. In: the folder, and the words typed
 //! so far. Out: candidates; whatever cannot be read gives none, since a shell has no place for errors.
 
 use std::ffi::OsString;
@@ -79,6 +79,12 @@ pub fn workloads() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let Some(all) = project().and_then(|p| Workloads::load(&p.workloads()).ok()) else { return Vec::new() };
         all.iter().map(|w| CompletionCandidate::new(&w.name)).collect()
+    })
+}
+
+pub fn traces() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        stems(project().map(|p| p.traces())).into_iter().map(|(name, _)| CompletionCandidate::new(name)).collect()
     })
 }
 

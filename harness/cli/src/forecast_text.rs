@@ -20,6 +20,12 @@ pub fn forecast(plan: &Plan, facts: &DeviceFacts) -> String {
     if let (Some(total), Some(runs)) = (forecast.total_s, forecast.runs_s) {
         return format!("about {}: {} above{pauses}{from}", units::about(total), units::clock(runs));
     }
+    if let Some(least) = forecast.least_s {
+        let alone: f64 = plan.cells.iter().filter_map(|c| c.forecast.total_s).sum();
+        let known = if alone > 0.0 { format!("; {} of it members alone", units::clock(alone)) } else { String::new() };
+        // What a policy makes of it is what is measured.
+        return format!("at least {}: no task of a trace is faster than alone{known}{pauses}{from}", units::about(least));
+    }
     let known: Vec<f64> = plan.cells.iter().filter_map(|c| c.forecast.total_s).collect();
     let unknown = plan.cells.len() - known.len();
     let of = if plan.cells.len() == 1 { "the cell".into() } else { format!("{unknown} of {} cells", plan.cells.len()) };

@@ -71,6 +71,7 @@ fn main() -> ExitCode {
         Verb::Mig(a) => verb::mig::run(&context, a),
         Verb::Data(a) => verb::data::run(&context, a),
         Verb::Workload(a) => verb::workload::run(&context, a),
+        Verb::Trace(a) => verb::trace::run(&context, a),
         Verb::Init(a) => verb::init::run(&context, a),
         Verb::Schema(a) => verb::schema::run(a),
         Verb::Completions(a) => verb::completions::run(a),

@@ -3,9 +3,9 @@
 //! In: a plan. Out: text. It plans nothing and prints nothing.
 
 use collo_measure::host::Price;
-use collo_measure::{DeviceFacts, Plan, PlannedCell, units};
+use collo_measure::{CellForecast, DeviceFacts, LeastTime, Plan, PlannedCell, units};
 use collo_report::document::{Align, LONGEST_LINE, Table};
-use collo_store::{AfterMeasured, CellRecord, RefusalRecord};
+use collo_store::{AfterMeasured, CellRecord, RefusalRecord, TraceCell};
 
 use crate::forecast_text;
 
@@ -65,15 +65,19 @@ pub fn order(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
     let mut columns =
         vec![("", Align::Right), ("block", Align::Right), ("cell", Align::Left), ("repetition", Align::Right), ("", Align::Left)];
     let several = plan.order.iter().any(|run| run.card.is_some());
+    let of_traces = plan.cells.iter().any(|cell| cell.record.trace.is_some());
     if several {
         columns.insert(2, ("on", Align::Left));
     }
     let mut table = Table::new(&columns, if several { 4 } else { 3 });
     for (i, run) in plan.order.iter().enumerate() {
         let cell = &plan.cells[run.cell].record;
-        let edge = run
-            .edge
-            .map_or("", |edge| if edge == collo_store::BlockEdge::Opens { "opens the block" } else { "closes the block" });
+        let edge = match run.edge {
+            None => "",
+            Some(_) if of_traces => "before the traces",
+            Some(collo_store::BlockEdge::Opens) => "opens the block",
+            Some(collo_store::BlockEdge::Closes) => "closes the block",
+        };
         let repetition = format!("{} of {}", run.repetition, cell.repetitions);
         let mut values = vec![(i + 1).to_string(), run.block.to_string(), cell.cell.clone(), repetition, edge.into()];
         if several {
@@ -132,12 +136,12 @@ fn cells(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
             Some((i + 1).to_string()),
             Some(cell.cell.clone()),
             Some(cell.sharing.clone()),
-            Some(cell.degree.to_string()),
+            Some(degree(cell)),
             cell.slots.clone(),
             forecast.memory.bytes.map(units::gib),
             Some(cell.repetitions.to_string()),
-            forecast.each_s.map(|s| time(s) + &from),
-            forecast.total_s.map(time),
+            forecast.each_s.map(|s| time(s) + &from).or_else(|| at_least(forecast, |least| least.each_s)),
+            forecast.total_s.map(time).or_else(|| at_least(forecast, |least| least.total_s)),
             Some(against(plan, cell)),
         ];
         if predicted {
@@ -152,18 +156,41 @@ fn cells(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
     table.render(width)
 }
 
+/// Members that train at once; of a trace its tasks, which come and go.
+fn degree(cell: &CellRecord) -> String {
+    match &cell.trace {
+        Some(trace) if trace.tasks == 1 => "1 task".into(),
+        Some(trace) => format!("{} tasks", trace.tasks),
+        None => cell.degree.to_string(),
+    }
+}
+
+/// What a trace takes at the least, where that is all that is known.
+fn at_least(forecast: &CellForecast, of: impl Fn(&LeastTime) -> f64) -> Option<String> {
+    forecast.least.as_ref().map(|least| format!("≥ {}", units::clock(of(least))))
+}
+
 /// The numbers of the rows that a cell is compared with.
 fn against(plan: &Plan, cell: &CellRecord) -> String {
     if cell.baseline {
         return "baseline".into();
     }
-    let number = |label: &String| plan.cells.iter().position(|c| c.record.cell == *label).map(|i| (i + 1).to_string());
-    cell.against.iter().filter_map(number).collect::<Vec<_>>().join(" ")
+    let number = |label: &String| plan.cells.iter().position(|c| c.record.cell == *label).map(|i| i as u32 + 1);
+    let mut numbers: Vec<u32> = cell.against.iter().filter_map(number).collect();
+    if cell.trace.is_some() {
+        // A trace has a baseline for each kind of task.
+        numbers.sort_unstable();
+        return units::ranges(&numbers);
+    }
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// One row per mode and degree, in order of first appearance.
+/// One row per mode and degree, of traces one per policy, in order of first appearance.
 fn summary(plan: &Plan, width: usize) -> String {
     use Align::{Left, Right};
+    if plan.cells.iter().any(|cell| cell.record.trace.is_some()) {
+        return traces(plan, width);
+    }
     let mut groups: Vec<(&str, u32, Vec<&PlannedCell>)> = Vec::new();
     for cell in &plan.cells {
         let CellRecord { sharing, degree, .. } = &cell.record;
@@ -186,6 +213,52 @@ fn summary(plan: &Plan, width: usize) -> String {
             Some(runs.to_string()),
             total.map(units::clock),
         ]);
+    }
+    table.render(width)
+}
+
+/// One row for the members alone, and one for each trace under each policy, all its orders in one.
+fn traces(plan: &Plan, width: usize) -> String {
+    use Align::{Left, Right};
+    let mut rows: Vec<(Option<TraceCell>, String, Vec<&PlannedCell>)> = Vec::new();
+    for cell in &plan.cells {
+        // What differs between orders is the order.
+        let of = cell.record.trace.clone().map(|trace| TraceCell { order: 0, ..trace });
+        match rows.iter_mut().find(|(known, sharing, _)| *known == of && *sharing == cell.record.sharing) {
+            Some((_, _, cells)) => cells.push(cell),
+            None => rows.push((of, cell.record.sharing.clone(), vec![cell])),
+        }
+    }
+    let columns = [
+        ("trace", Left),
+        ("policy", Left),
+        ("estimate", Left),
+        ("sharing", Left),
+        ("cells", Right),
+        ("tasks", Right),
+        ("cards", Right),
+        ("runs", Right),
+        ("total", Right),
+    ];
+    let mut table = Table::new(&columns, 4);
+    for (of, sharing, cells) in rows {
+        let total: Option<f64> = cells.iter().map(|cell| cell.forecast.total_s).sum();
+        let least = || {
+            cells
+                .iter()
+                .map(|cell| cell.forecast.total_s.or(cell.forecast.least.as_ref().map(|least| least.total_s)))
+                .sum::<Option<f64>>()
+        };
+        let total = total.map(units::clock).or_else(|| least().map(|s| format!("≥ {}", units::clock(s))));
+        let runs: u32 = cells.iter().map(|cell| cell.record.repetitions).sum();
+        let (trace, policy, estimate, tasks, cards) = match of {
+            Some(TraceCell { trace, policy, estimate, tasks, cards, .. }) => {
+                (trace, policy, estimate, tasks.to_string(), cards.to_string())
+            }
+            None => ("members alone".into(), String::new(), String::new(), String::new(), String::new()),
+        };
+        let row = [trace, policy, estimate, sharing, cells.len().to_string(), tasks, cards, runs.to_string()];
+        table.values(row.map(Some).into_iter().chain([total]));
     }
     table.render(width)
 }
@@ -218,6 +291,12 @@ fn runs_line(plan: &Plan) -> String {
         1 => "1 epoch (measured)".into(),
         n => format!("{n} epochs (1 warm-up, {} measured)", n - 1),
     };
+    let traces = plan.order.iter().filter(|run| plan.cells[run.cell].record.trace.is_some()).count();
+    if traces > 0 {
+        let alone = plan.order.len() - traces;
+        let alone = if alone == 0 { String::new() } else { format!("{alone} × {epochs} of members alone, before the traces; ") };
+        return format!("{alone}{traces} × a whole trace; its tasks train their own epochs and exit");
+    }
     let has = |after: AfterMeasured| plan.cells.iter().any(|c| c.record.after_measured == after);
     let usual = plan.cells.iter().all(|c| (c.record.after_measured == AfterMeasured::KeepRunning) == c.record.is_uniform());
     let finished = match (has(AfterMeasured::KeepRunning), has(AfterMeasured::Exit)) {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use collo_store::Outcome;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -69,7 +70,9 @@ fn both_cards_are_put_back_after_a_kill_and_the_campaign_goes_on_on_the_same() {
     drop(running.ends());
     assert_eq!(machine.journals().len(), 2, "both cards are written down");
     machine.collo(&["status"]).exits(4).answers("GPU 0").answers("GPU 1");
-    machine.collo(&["restore"]).exits(0).answers("GPU 0").answers("GPU 1");
+    // Its experiment alone does not say on which cards it goes on.
+    let resume = format!("resume: collo run {}", machine.bench.campaign().manifest().short_id());
+    machine.collo(&["restore"]).exits(0).answers("GPU 0").answers("GPU 1").says(&resume);
     assert_eq!((machine.cards(), machine.journals().len()), (found.clone(), 0));
     let before: BTreeSet<String> = machine.bench.runs().into_keys().collect();
     machine.run(&["--gpu", "0,1"]).exits(0).says("resuming");
@@ -94,4 +97,83 @@ fn what_one_card_refuses_is_said_before_anything_is_measured() {
     let search = "search = \"largest-degree\"\n[axes]\nworkload = \"small\"\nsharing = \"mps\"\ndegree = [2, 3]\n";
     machine.bench.write("experiments/x.toml", &crate::sim::short(search));
     machine.run(&["--gpu", "0,1"]).exits(2).says("is a search, which runs on one GPU");
+}
+
+/// Pairs under MPS, twice, with their baselines: three runs for each of two cards.
+const PAIRS: &str = "repetitions = 2\n[axes]\nworkload = \"small\"\nsharing = \"mps\"\ndegree = 2\n";
+
+fn pairs(words: &str, epoch_s: &str) -> Machine {
+    Machine::new(words, PAIRS).env("COLLO_SIM_EPOCH_S", epoch_s)
+}
+
+/// Nothing runs, and both cards are as they were found.
+#[track_caller]
+fn put_back(machine: &Machine, found: &Value) {
+    machine.bench.nothing_is_left(std::time::Duration::from_secs(5));
+    assert_eq!((&machine.cards(), machine.journals().len()), (found, 0));
+}
+
+/// Wait until a run has begun on each card.
+fn both_measure(machine: &Machine) {
+    let begun = || machine.bench.runs_folder().find("last").ok()?.partials().ok().filter(|partials| partials.len() == 2);
+    wait_for("a run on each card", begun);
+}
+
+#[test]
+fn what_is_lost_with_one_card_is_named_and_measured_once_it_is_back() {
+    let machine = pairs("a100-40gb,gpus=2,lost=1@200ms", "0.2");
+    let found = machine.cards();
+    let said = machine.run(&["--gpu", "0,1"]).exits(4);
+    said.says("GPU 1 was lost: 4 of 6 runs stored; no process is left").says("resume: collo run x --gpu 0,1          2 runs");
+    let of = cards(&machine);
+    let ends: Vec<(u32, Outcome)> = machine.bench.runs().into_iter().map(|(run, r)| (of[&run], r.record.outcome)).collect();
+    let completed = |card: u32| ends.iter().filter(|(of, outcome)| *of == card && *outcome == Outcome::Completed).count();
+    assert_eq!((completed(0), completed(1), ends.len()), (3, 0, 4), "the other goes on: {ends:?}");
+
+    let machine = machine.under("a100-40gb,gpus=2");
+    let id = machine.bench.campaign().manifest().short_id().to_string();
+    machine.collo(&["restore"]).exits(0);
+    put_back(&machine, &found);
+    // Without `--gpu` it goes on on the cards that it was begun on.
+    machine.bench.run_named(&id, &[]).says("resuming").says("4 of 6 runs stored, 2 to do");
+    machine.bench.run_named(&id, &["--only", "failed"]).exits(0);
+    assert!(machine.bench.runs().values().all(|run| run.record.outcome == Outcome::Completed));
+    assert_eq!((machine.bench.runs().len(), machine.bench.campaigns()), (6, 1));
+    put_back(&machine, &found);
+}
+
+#[test]
+fn ctrl_c_ends_the_runs_of_both_cards_gently_and_a_second_one_at_once() {
+    let machine = pairs("a100-40gb,gpus=2", "2");
+    let found = machine.cards();
+    let mut running = machine.start(&["--gpu", "0,1"]);
+    both_measure(&machine);
+    running.signal_group(Signal::SIGINT);
+    running.ends().exits(130).says("2 runs are asked to stop").says("0 of 6 runs stored");
+    put_back(&machine, &found);
+    assert!(machine.bench.runs().values().all(|run| run.record.outcome == Outcome::Interrupted));
+    assert_eq!(machine.bench.runs().len(), 2, "both are recorded");
+    let mut running = machine.start(&["--gpu", "0,1"]);
+    both_measure(&machine);
+    running.signal_group(Signal::SIGINT);
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    running.signal_group(Signal::SIGINT);
+    running.ends().exits(130);
+    put_back(&machine, &found);
+}
+
+#[test]
+fn limits_are_those_of_all_cards_together_and_a_campaign_goes_on_on_its_own_cards() {
+    let failing = pairs("a100-40gb,gpus=2,crashes", "0.1");
+    failing.run(&["--gpu", "0,1", "--max-failures", "1"]).exits(1).says("stopped after ");
+    assert!(failing.bench.runs().len() <= 2, "no further run begins on either card: {:?}", failing.bench.runs().keys());
+    let machine = pairs("a100-40gb,gpus=3", "0.1");
+    machine.run(&["--gpu", "0,2", "--for", "50ms"]).exits(4).says("time limit reached: 2 of 6 runs stored");
+    let campaign = machine.bench.campaign();
+    let (id, m) = (campaign.manifest().short_id().to_string(), campaign.manifest().id.clone());
+    let other = machine.run(&["--gpu", "0,1", "--for", "50ms"]).exits(4);
+    other.says(&format!("{m} is not continued")).says("cards").says(&format!("on its own cards: collo run {id}"));
+    machine.bench.run_named(&id, &["--gpu", "0,1"]).exits(2).says(&format!("`collo run {id}` without `--gpu`"));
+    let goes_on = machine.bench.run_named(&id, &["--for", "50ms"]).exits(4);
+    goes_on.says("2 of 6 runs stored, 4 to do").says("GPU 0 small").says("GPU 2 small");
 }

@@ -307,7 +307,11 @@ fn the_pages_name_only_verbs_options_and_recipes_that_there_are() {
             continue;
         }
         // Some verbs have verbs of their own, each with its options.
-        let own = rest.iter().skip_while(|w| *w != verb).nth(1).filter(|_| ["data", "predictor", "workload"].contains(&&**verb));
+        let own = rest
+            .iter()
+            .skip_while(|w| *w != verb)
+            .nth(1)
+            .filter(|_| ["data", "predictor", "trace", "workload"].contains(&&**verb));
         let own = own.filter(|w| w.chars().all(|c| c.is_ascii_lowercase())).map(String::as_str);
         let verbs: Vec<&str> = [verb.as_str()].into_iter().chain(own).collect();
         let verb = verbs.join(" ");
@@ -335,7 +339,8 @@ fn the_quick_commands_of_the_pages_work_when_pasted() {
     let of_card = |words: &[String]| words.iter().any(|w| ["--require", "--deep", "--collect"].contains(&w.as_str()));
     let pasted = |n: &Named| n.in_block && n.words[0] == "collo" && !of_card(&n.words);
     for Named { place, words, .. } in named().into_iter().filter(pasted) {
-        if ["plan", "list", "doctor", "schema", "completions", "workload", "data"].contains(&&*words[1]) {
+        let of_logs = words[1] == "trace" && ["make", "import"].contains(&&*words[2]);
+        if ["plan", "list", "doctor", "schema", "completions", "workload", "data", "trace"].contains(&&*words[1]) && !of_logs {
             let arguments: Vec<&str> = ["-C", "new"].into_iter().chain(words[1..].iter().map(String::as_str)).collect();
             let answer = bench.collo(&arguments);
             assert_eq!(answer.code, Some(0), "{place}: `{}`\n{}", words.join(" "), answer.stderr);
@@ -346,7 +351,7 @@ fn the_quick_commands_of_the_pages_work_when_pasted() {
     for shell in ["bash", "zsh", "fish"] {
         bench.collo(&["completions", shell]).exits(0).answers("collo");
     }
-    for kind in ["experiment", "workload", "gpu", "report"] {
+    for kind in ["experiment", "workload", "trace", "gpu", "report"] {
         let schema = bench.collo(&["schema", kind]).exits(0).stdout;
         serde_json::from_str::<serde_json::Value>(&schema).expect("JSON");
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use collo_store::{Diagnostic, MemberSpec};
 
-use crate::cell::{Cell, Member};
+use crate::cell::{Cell, CellTask, CellTrace, Member};
 use crate::device::DeviceFacts;
 use crate::experiment::Experiment;
 use crate::interpreters::Interpreters;
@@ -48,6 +48,21 @@ impl MemberCommands<'_> {
             self.launch(member, place, slot, self.experiment.goal(), folder)
         };
         cell.members().zip(slots).enumerate().map(launch).collect()
+    }
+
+    /// An attempt at a task of a trace, numbered among all attempts, in its slot.
+    pub fn launch_task(
+        &self,
+        trace: &CellTrace,
+        attempt: usize,
+        task: usize,
+        repetition: u32,
+        slot: &Slot,
+        folder: &Path,
+    ) -> Result<MemberLaunch, Diagnostic> {
+        let place = MemberPlace { index: attempt, members: trace.tasks.len(), copy: task, repetition };
+        let CellTask { member, epochs, .. } = &trace.tasks[task];
+        self.launch(member, place, slot, EpochGoal { epochs: *epochs, measure_for_ns: 0 }, folder)
     }
 
     /// One member in its slot.

@@ -17,6 +17,8 @@ use crate::workload::Workload;
 
 /// Maximum number of cells in a plan.
 pub const MOST_CELLS: usize = 100_000;
+/// Maximum number of tasks in all traces of a plan: each is a member that is planned, started and stored.
+pub const MOST_TASKS: usize = 100_000;
 /// Maximum number of combinations searched for the selected ones.
 const MOST_CANDIDATES: usize = 5_000_000;
 
@@ -75,6 +77,7 @@ fn traces(experiment: &Experiment, trace: &TracePlan, selection: Option<&Selecti
     let mut expansion =
         Expansion { experiment, selection, cells: Vec::new(), places: HashMap::new(), after_measured: HashMap::new() };
     let dimensions = Dimension::all(&experiment.axes);
+    let mut planned = 0;
     for (order, tasks) in &trace.orders {
         combine(&dimensions, &Step::default(), &mut |step| {
             let Some(sharing) = step.sharing else { return Ok(()) };
@@ -88,11 +91,27 @@ fn traces(experiment: &Experiment, trace: &TracePlan, selection: Option<&Selecti
                 tasks: tasks.len() as u32,
             };
             let cell = CellTrace { record, tasks: tasks.clone(), manager: trace.manager.clone() };
-            expansion.add(Cell::of_trace(cell, sharing.mode.clone()))
+            let before = expansion.cells.len();
+            expansion.add(Cell::of_trace(cell, sharing.mode.clone()))?;
+            planned += if expansion.cells.len() > before { tasks.len() } else { 0 };
+            check_tasks(planned, tasks.len())
         })?;
     }
     let (solos, traces) = expansion.cells.into_iter().partition::<Vec<_>, _>(|expanded| expanded.cell.trace().is_none());
     Ok(solos.into_iter().chain(traces).collect())
+}
+
+/// So many tasks in all traces, of which one has so many.
+fn check_tasks(all: usize, of_one: usize) -> Result<(), Diagnostic> {
+    if all <= MOST_TASKS {
+        return Ok(());
+    }
+    let what = format!("traces of {of_one} tasks each are more than the {MOST_TASKS} tasks that a plan can have");
+    let window = "play a window of the trace: `collo trace make NAME --window 4h`";
+    Err(Diagnostic::new(what).hint(match of_one > MOST_TASKS {
+        true => window.into(),
+        false => format!("select some, as in `--where 'order == 1'`; or {window}"),
+    }))
 }
 
 /// A reference of a cell that no plan has would never be compared with anything.

@@ -57,7 +57,7 @@ use collo_store::fields;
 pub use collo_store::nearest::{self, nearest};
 pub use collo_store::units;
 
-pub use cell::{AfterMeasured, Cell, Member, Term};
+pub use cell::{AfterMeasured, Cell, CellTask, Member, Term};
 pub use describe::{Describable, Describer, NamedModel, basis_of};
 pub use device::{
     Address as GpuAddress, Cores, DeviceFacts, DeviceKind, Driver, Gpu, GpuSelector as GpuChoice, Partition, allocation, apply,
@@ -70,8 +70,10 @@ pub use interpreters::Interpreters;
 pub use interrupted::{Noted, Stopped};
 pub use measured::{Measured, MeasuredAlone, MeasuredCell, MeasuredMember};
 pub use memnet::{MemnetAnswer, MemnetBin, MemnetOptions, MemnetResult, MemnetRow, MemnetSplit, memnet};
+pub use past::AloneTime;
 pub use plan::{
-    CellForecast, ForecastBasis, ForecastSource, GainForecast, MemoryForecast, OutOfMemoryRisk, Plan, PlannedCell, plan,
+    CellForecast, ForecastBasis, ForecastSource, GainForecast, LeastTime, MemoryForecast, OutOfMemoryRisk, Plan, PlannedCell,
+    plan,
 };
 pub use prediction::published_estimate;
 pub use prepare::{Prepared, prepare};

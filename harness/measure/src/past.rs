@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use collo_store::{CampaignFolder, CellRecord, DeviceRecord, MemberSpec, Outcome, RunRecord, Runs, StoredRun, read_samples};
+use collo_store::{
+    CampaignFolder, CellRecord, DeviceRecord, MemberSpec, Outcome, RunRecord, Runs, StoredRun, read_epochs, read_samples,
+};
 
 use crate::experiment::Experiment;
 use crate::machine;
@@ -46,14 +48,31 @@ pub struct PastRun {
     power_w: Option<f64>,
     /// The GPU memory of a member alone, with what its allocator keeps and the CUDA context: the largest reading.
     footprint_bytes: Option<u64>,
+    /// The median of the measured epochs of a member alone.
+    alone_epoch_s: Option<f64>,
+}
+
+/// What a member alone takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AloneTime {
+    pub set_up_s: f64,
+    /// One epoch.
+    pub epoch_s: f64,
+}
+
+impl AloneTime {
+    /// So many epochs, set-up included.
+    pub fn of_epochs_s(self, epochs: u32) -> f64 {
+        self.set_up_s + f64::from(epochs) * self.epoch_s
+    }
 }
 
 impl PastRuns {
-    /// What is stored of these cells and of their members alone, on this device.
+    /// What is stored of these cells and of their members alone, on this device, of members with so many threads; `None`: with any.
     pub fn read<'a>(
         runs: &Runs,
         device: &DeviceRecord,
-        experiment: &Experiment,
+        threads: Option<u32>,
         cells: impl Iterator<Item = &'a CellRecord>,
     ) -> PastRuns {
         let campaigns = runs.newest(MOST_CAMPAIGNS);
@@ -65,7 +84,7 @@ impl PastRuns {
             wanted.extend(cell.members.iter().map(|member| identity("solo", std::slice::from_ref(member))));
             wanted.insert(identity(&cell.sharing, &cell.members));
         }
-        let here = Here { device, threads: experiment.threads, cpu_model: machine::cpu_model() };
+        let here = Here { device, threads, cpu_model: machine::cpu_model() };
         let mut past = PastRuns::default();
         let mut left = MOST_RUNS;
         for campaign in campaigns {
@@ -77,6 +96,19 @@ impl PastRuns {
             }
         }
         past
+    }
+
+    /// The devices of the newest campaigns, each model once, the newest first.
+    pub fn devices(runs: &Runs) -> Vec<DeviceRecord> {
+        let mut devices: Vec<DeviceRecord> = Vec::new();
+        for campaign in runs.newest(MOST_CAMPAIGNS) {
+            let device = &campaign.manifest().device;
+            let known = |other: &DeviceRecord| other.is_of_model(device) && (device.kind == "gpu" || device.cores == other.cores);
+            if !devices.iter().any(known) {
+                devices.push(device.clone());
+            }
+        }
+        devices
     }
 
     /// Add the wanted cells of one campaign that no newer one had.
@@ -176,6 +208,13 @@ impl PastCell {
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
     }
 
+    /// What its member takes alone: the means over its runs. An epoch is a measured one, without warm-up.
+    pub fn alone_time(&self) -> Option<AloneTime> {
+        let known: Vec<f64> = self.runs.iter().filter_map(|run| run.alone_epoch_s).collect();
+        let epoch_s = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)?;
+        Some(AloneTime { set_up_s: self.set_up_s(), epoch_s })
+    }
+
     /// The GPU memory of a member alone: the largest of its runs.
     pub fn footprint_bytes(&self) -> Option<u64> {
         self.runs.iter().filter_map(|run| run.footprint_bytes).max()
@@ -216,7 +255,9 @@ impl PastRun {
         let most = member.and_then(|m| {
             [m.reserved_bytes, m.warm_up_reserved_bytes, Some(read).filter(|b| *b > 0)].into_iter().flatten().max()
         });
+        let alone_epoch_s = (run.record.members.len() == 1).then(|| median_epoch_s(run)).flatten();
         Some(PastRun {
+            alone_epoch_s,
             folder: run.path.display().to_string(),
             set_up_s: seconds(t.launched_ns, go_ns)?,
             measured_s: seconds(go_ns, done_ns)?,
@@ -225,6 +266,17 @@ impl PastRun {
             footprint_bytes: most,
         })
     }
+}
+
+/// The median of its measured epochs, as stretch is counted; absent if none was.
+fn median_epoch_s(run: &StoredRun) -> Option<f64> {
+    let epochs = read_epochs(&run.table("epochs.parquet")?).ok()?;
+    let whole = epochs.iter().filter(|epoch| epoch.measured && epoch.end_ns > epoch.start_ns);
+    let mut lengths: Vec<u64> = whole.map(|epoch| epoch.end_ns - epoch.start_ns).collect();
+    lengths.sort_unstable();
+    let (middle, odd) = (lengths.len() / 2, lengths.len() % 2 == 1);
+    let upper = *lengths.get(middle)? as f64;
+    Some(if odd { upper } else { (lengths[middle - 1] as f64 + upper) / 2.0 } / 1e9)
 }
 
 /// The growth of a counter between its first and its last reading in a window; absent if it has decreased.
@@ -245,7 +297,7 @@ fn identity(sharing: &str, members: &[MemberSpec]) -> String {
 /// The device that a forecast is for.
 struct Here<'a> {
     device: &'a DeviceRecord,
-    threads: u32,
+    threads: Option<u32>,
     cpu_model: Option<String>,
 }
 
@@ -256,7 +308,9 @@ impl Here<'_> {
 
     fn serves(&self, run: &RunRecord, same_cpu: bool) -> bool {
         // A member that does not report its threads is a foreign script, or one that has no use for them.
-        let threads = |hello: &serde_json::Value| hello["threads"].as_u64().is_none_or(|n| n == u64::from(self.threads));
+        let threads = |hello: &serde_json::Value| {
+            hello["threads"].as_u64().is_none_or(|n| self.threads.is_none_or(|own| n == u64::from(own)))
+        };
         run.outcome == Outcome::Completed
             && self.is_device(&run.device)
             && (run.device.kind == "gpu" || same_cpu)

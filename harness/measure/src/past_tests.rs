@@ -11,7 +11,15 @@ const GIB: u64 = 1 << 30;
 fn measured(record: &CellRecord, times: [f64; 3]) -> PastCell {
     let [set_up_s, measured_s, end_s] = times;
     let footprint_bytes = Some(16 * GIB);
-    let run = PastRun { folder: record.slug.clone(), set_up_s, measured_s, end_s, power_w: Some(200.0), footprint_bytes };
+    let run = PastRun {
+        folder: record.slug.clone(),
+        set_up_s,
+        measured_s,
+        end_s,
+        power_w: Some(200.0),
+        footprint_bytes,
+        alone_epoch_s: Some(9.0),
+    };
     PastCell { record: record.clone(), epochs: 2, measure_for_s: None, runs: vec![run] }
 }
 
@@ -147,9 +155,9 @@ fn simulated_runs_and_other_devices_never_serve() {
         ..DeviceFacts::test_cpu(2, 1).record()
     };
     let own = device("NVIDIA A100", false);
-    let here = Here { device: &own, threads: 1, cpu_model: None };
+    let here = Here { device: &own, threads: Some(1), cpu_model: None };
     assert!(here.is_device(&device("NVIDIA A100", false)));
     assert!(!here.is_device(&device("NVIDIA A100", true)) && !here.is_device(&device("NVIDIA H100", false)));
     let (two, four) = (DeviceFacts::test_cpu(2, 1).record(), DeviceFacts::test_cpu(4, 1).record());
-    assert!(!Here { device: &two, threads: 1, cpu_model: None }.is_device(&four));
+    assert!(!Here { device: &two, threads: Some(1), cpu_model: None }.is_device(&four));
 }

@@ -162,7 +162,7 @@ impl RunContext<'_> {
         // A member that the host's memory failed may take the MPS server along: that is not the cause.
         let is_told = matches!(observation.outcome, Outcome::DeviceLost { .. } | Outcome::HostOutOfMemory { .. });
         if observation.outcome.is_failure() && !is_told {
-            let lost = card.as_ref().and_then(|(_, hold)| lost(hold.uuid()));
+            let lost = card.as_ref().and_then(|(_, hold)| nvml::lost(hold.uuid()));
             observation.outcome = match (lost, trouble) {
                 (Some(reason), _) => Outcome::DeviceLost { reason },
                 // Members fail when their server does; it is not they who are to blame.
@@ -277,14 +277,6 @@ fn not_staged(
     draft.samples()?.finish()?;
     let path = draft.commit(record, &[], &[])?;
     Ok(StoredRun::open(&path)?)
-}
-
-/// The driver's report of a GPU that has disappeared.
-fn lost(uuid: &str) -> Option<String> {
-    use nvml_wrapper::error::NvmlError;
-    let gone = |e: &NvmlError| matches!(e, NvmlError::GpuLost | NvmlError::ResetRequired);
-    let answer = nvml::open().ok()?.device_by_uuid(uuid).and_then(|device| device.memory_info()).err()?;
-    gone(&answer).then(|| format!("the driver reports: {}", nvml::text(&answer)))
 }
 
 /// The validity of a run as far as the harness can judge it; the report adds what only many runs show.

@@ -24,6 +24,11 @@ pub fn gpu() -> Json {
     document("A GPU that collo can partition with MIG", &CARD, &["compute_slices", "profiles"])
 }
 
+/// The schema of `traces/NAME.toml`.
+pub fn trace() -> Json {
+    document("Tasks that arrive, for collo to play", &collo_schedule::trace::TRACE, &[])
+}
+
 /// The schema of `collo.toml`.
 pub fn host() -> Json {
     document("A machine that collo measures on", &crate::host::KEYS, &[])

@@ -12,8 +12,9 @@ use serde::Serialize;
 
 use crate::commands::{MemberCommands, preparing};
 use crate::device::{DeviceFacts, Partition};
+use crate::launch::MemberLaunch;
 use crate::plan::Plan;
-use crate::sharing::foreseen;
+use crate::sharing::{foreseen, foreseen_site};
 
 /// The part of a run's path that is not known before.
 const CAMPAIGN: &str = "<campaign>";
@@ -41,6 +42,19 @@ pub enum Step {
         /// Of a campaign on several.
         #[serde(skip_serializing_if = "Option::is_none")]
         gpu: Option<String>,
+        start: ProcessStart,
+    },
+    /// A task of a trace: it arrives, and is started as often and where its policy says.
+    Task {
+        cell: String,
+        repetition: u32,
+        block: u32,
+        /// Counted from 0 in the order of arrival.
+        task: usize,
+        /// After the first moment of the trace.
+        arrives_s: f64,
+        epochs: u32,
+        cards: u32,
         start: ProcessStart,
     },
     /// The daemons of a run end with it: `quit` on the control of each.
@@ -95,7 +109,13 @@ pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, ru
         }
         // Written aside, and renamed when it is complete.
         let run = runs.join(CAMPAIGN).join(format!(".partial-{}-{}", cell.record.slug, planned.repetition));
-        let stage = foreseen(&shares[card].facts, &cell.seating, &shares[card].cores, &run);
+        let stage = match cell.cell.trace() {
+            Some(trace) => {
+                let across = trace.tasks.iter().any(|task| task.cards > 1);
+                foreseen_site(facts, &cell.seating, &run, across)
+            }
+            None => foreseen(&shares[card].facts, &cell.seating, &shares[card].cores, &run),
+        };
         let pipes: Vec<String> =
             stage.daemons.iter().filter_map(|d| Some(d.asked_to_end.as_ref()?.display().to_string())).collect();
         steps.extend(stage.daemons.into_iter().map(|d| Step::StartDaemon {
@@ -108,28 +128,52 @@ pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, ru
                 log: Some(d.log),
             },
         }));
-        let launches = commands.launches(&cell.cell, planned.repetition, &stage.slots, &run)?;
-        steps.extend(launches.into_iter().enumerate().map(|(member, launch)| Step::Member {
-            cell: cell.record.cell.clone(),
-            repetition: planned.repetition,
-            block: planned.block,
-            member,
-            gpu: several.then(|| label(card)),
-            start: ProcessStart {
-                command: launch.command,
-                folder: launch.folder,
-                environment: launch.env,
-                cores: launch.cores,
-                memory_nodes: launch.memory_nodes,
-                log: Some(launch.log),
-            },
-        }));
+        match (cell.cell.trace(), stage.slots.first()) {
+            (Some(trace), Some(slot)) => {
+                for (number, task) in trace.tasks.iter().enumerate() {
+                    let launch = commands.launch_task(trace, number, number, planned.repetition, slot, &run)?;
+                    steps.push(Step::Task {
+                        cell: cell.record.cell.clone(),
+                        repetition: planned.repetition,
+                        block: planned.block,
+                        task: number,
+                        arrives_s: task.arrives_ns as f64 / 1e9,
+                        epochs: task.epochs,
+                        cards: task.cards,
+                        // On which cores, on which nodes is decided when it is placed.
+                        start: ProcessStart { cores: None, memory_nodes: None, ..of(launch) },
+                    });
+                }
+            }
+            _ => {
+                let launches = commands.launches(&cell.cell, planned.repetition, &stage.slots, &run)?;
+                steps.extend(launches.into_iter().enumerate().map(|(member, launch)| Step::Member {
+                    cell: cell.record.cell.clone(),
+                    repetition: planned.repetition,
+                    block: planned.block,
+                    member,
+                    gpu: several.then(|| label(card)),
+                    start: of(launch),
+                }));
+            }
+        }
         steps.extend(pipes.into_iter().map(|pipe| Step::StopDaemon { pipe }));
     }
     for card in (0..shares.len()).filter(|card| changed[*card]) {
         steps.push(Step::Restore { gpu: label(card), partition: found(card).map(Partition::to_string) });
     }
     Ok(steps)
+}
+
+fn of(launch: MemberLaunch) -> ProcessStart {
+    ProcessStart {
+        command: launch.command,
+        folder: launch.folder,
+        environment: launch.env,
+        cores: launch.cores,
+        memory_nodes: launch.memory_nodes,
+        log: Some(launch.log),
+    }
 }
 
 /// Each set of data is prepared once.

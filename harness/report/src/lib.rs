@@ -69,9 +69,15 @@ pub fn terminal_provenance(report: &Report, width: usize) -> String {
     render::terminal::provenance(&report.analysis, width)
 }
 
-/// Everything about one cell, named by its label, its slug or a unique prefix of one; `None` if no cell matches.
-pub fn terminal_cell(report: &Report, cell: &str) -> Option<String> {
-    Some(render::terminal::cell(&report.analysis, report.analysis.cell(cell)?))
+/// Everything about one cell, named by its label, its slug or a unique prefix of one; `None` if no cell matches. Tables of a
+/// trace's tasks are at most `width` columns wide.
+pub fn terminal_cell(report: &Report, cell: &str, width: usize) -> Option<String> {
+    Some(render::terminal::cell(&report.analysis, report.analysis.cell(cell)?, width))
+}
+
+/// The same as JSON, by the cell's label: of a trace with the tasks, attempts and decisions of each run.
+pub fn json_cell(report: &Report, label: &str) -> Option<serde_json::Value> {
+    report_json::cell(report, label)
 }
 
 /// The report as JSON.

@@ -377,7 +377,7 @@ fn the_end_of_a_run_says_latency() {
     ± 95 % interval, pooled t, 3 repetitions, 6 solo
     energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
     "#);
-    insta::assert_snapshot!(terminal_cell(&whole, "serve+tiny mps").unwrap(), @"
+    insta::assert_snapshot!(terminal_cell(&whole, "serve+tiny mps", usize::MAX).unwrap(), @"
     serve+tiny mps of 7f3a, serving, cpu: valid, 3 of 3 repetitions
       fairness   overlap 100 %      skew 0.1 ms
       latency    serve              p50 11.9 ±1.2 ms   p95 48 ±4 ms       p99 75 ±15 ms      p99 1.2 [1.0, 1.5] times that alone

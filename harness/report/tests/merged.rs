@@ -218,7 +218,7 @@ fn what_is_said_of_a_cell_is_of_its_own_runs() {
     let unknown = with(part(2, "naive", 1.0, 1), "fp32", None);
     let report = both(&unknown, &with(part(3, "naive", 1.0, 2), "bf16", Some(false)));
     let ran_on = |cell: &str| {
-        let text = collo_report::terminal_cell(&report, cell).unwrap();
+        let text = collo_report::terminal_cell(&report, cell, usize::MAX).unwrap();
         text.lines().find(|l| l.trim_start().starts_with("ran on")).unwrap().trim().to_string()
     };
     assert_eq!(ran_on("tiny×2 naive b32"), "ran on     Some CPU, 2 logical cores, torch 2.14.1, fp32");

@@ -75,7 +75,7 @@ fn the_end_of_a_run_and_each_cell_say_how_good_the_prediction_was() {
     let line = summary.lines().find(|line| line.contains("prediction")).unwrap();
     insta::assert_snapshot!(line, @"memory was within 5 % of its prediction in 7 of 9 cells, 1 interval missed");
     let row = |cell: &str| {
-        let text = terminal_cell(report, cell).unwrap();
+        let text = terminal_cell(report, cell, usize::MAX).unwrap();
         text.lines().filter(|line| line.starts_with("  predicted")).collect::<Vec<_>>().join("\n")
     };
     insta::assert_snapshot!(row("medium×2 mps b32"), @"  predicted  medium             memory 5.7 GiB each  95 % interval 5.1 to 6.4 GiB  measured 1.30 times, outside  by published-a100");
@@ -84,7 +84,7 @@ fn the_end_of_a_run_and_each_cell_say_how_good_the_prediction_was() {
     predicted  may run out of memory, as the plan said
     ");
     insta::assert_snapshot!(row("foreign solo b32"), @"  predicted  foreign            not compared: its script does not use `collo_torch`, so it cannot be described");
-    assert!(!terminal_cell(&analysed(&Fixture::quickstart()), "tinyx3").unwrap().contains("predicted"));
+    assert!(!terminal_cell(&analysed(&Fixture::quickstart()), "tinyx3", usize::MAX).unwrap().contains("predicted"));
 }
 
 #[test]

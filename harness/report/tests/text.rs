@@ -89,7 +89,7 @@ fn nothing_to_say_is_said_shortly() {
 #[test]
 fn one_cell_in_full() {
     let report = analysed(&Fixture::quickstart());
-    insta::assert_snapshot!(terminal_cell(&report, "tinyx3").unwrap(), @"
+    insta::assert_snapshot!(terminal_cell(&report, "tinyx3", usize::MAX).unwrap(), @"
     tiny×3 naive b32 of 7f3a, quickstart, cpu: valid, 3 of 3 repetitions
       epoch      2.47 ±0.02 s       solo 1.579 ±0.011 s  slowdown 1.564 ±0.018
       gain       1.92 ±0.02         STP 1.92 ±0.02, ANTT 1.564 ±0.018  better (p <0.001)
@@ -106,9 +106,9 @@ fn one_cell_in_full() {
       attested   3 of 3 runs by cpu time in the window
       absent     energy per epoch: no readable counter
     ");
-    assert_eq!(terminal_cell(&report, "tiny×3 naive b32"), terminal_cell(&report, "tinyx3"));
-    assert_eq!(terminal_cell(&report, "tiny"), None, "three cells begin so");
-    assert_eq!(terminal_cell(&report, "medium"), None);
+    assert_eq!(terminal_cell(&report, "tiny×3 naive b32", usize::MAX), terminal_cell(&report, "tinyx3", usize::MAX));
+    assert_eq!(terminal_cell(&report, "tiny", usize::MAX), None, "three cells begin so");
+    assert_eq!(terminal_cell(&report, "medium", usize::MAX), None);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_cell_is_shown_beside_its_published_figure_with_the_conditions_that_differ()
     let shown = |regime: serde_json::Value| {
         let report = analysed(&Fixture { regime, ..fixture.clone() });
         let cell = json(&report)["cells"].as_array().unwrap().iter().find(|c| c["degree"] == 7).unwrap().clone();
-        (terminal_cell(&report, "small×7 mps b32").unwrap(), cell["members"][6]["regime"].clone())
+        (terminal_cell(&report, "small×7 mps b32", usize::MAX).unwrap(), cell["members"][6]["regime"].clone())
     };
     let (text, regime) = shown(serde_json::json!({ "precision": "fp32", "workers": 4 }));
     assert!(text.contains("published 5.35 under other conditions (precision fp32, published with tf32)"), "{text}");

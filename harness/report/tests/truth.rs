@@ -250,7 +250,7 @@ fn a_cell_that_ran_out_of_memory_is_a_result_neither_valid_nor_discarded() {
     assert_eq!((&four["validity"], &four["outcome"]), (&"out_of_memory".into(), &"out_of_memory".into()));
     assert_eq!(four["reasons"][0], "out of memory: member 2: tried to allocate 9 GiB");
     assert_eq!(cell(&report, "tiny×5 naive b32")["validity"], "discarded");
-    let shown = terminal_cell(&whole, "tiny×4").unwrap();
+    let shown = terminal_cell(&whole, "tiny×4", usize::MAX).unwrap();
     assert!(shown.contains(": out of memory, 0 of 3 repetitions") && !shown.contains("discarded"), "{shown}");
     let reports = tempfile::tempdir().unwrap();
     let text = std::fs::read_to_string(collo_report::write(&whole, reports.path()).unwrap().markdown).unwrap();

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::{Outcome, StoredFile, StoredRun, digest, names};
+use crate::trace::{ATTEMPTS, HAPPENED, TASKS};
+use crate::{Outcome, StoredFile, StoredRun, digest, names, tables};
 
 impl StoredRun {
     /// A table of the run; `None` if its record does not name it, whatever its folder contains.
@@ -46,19 +47,34 @@ impl StoredRun {
     }
 }
 
-/// Runs that cannot both be measurements: launched and ended at the same nanosecond, or with the same epochs. Returns the folders
-/// of all of them.
+/// The files of a run with times to the nanosecond, which no two measurements have in common.
+const TIMED: [&str; 4] = ["epochs.parquet", TASKS, ATTEMPTS, HAPPENED];
+
+/// Runs that cannot both be measurements: launched and ended at the same nanosecond, or with the same epochs, tasks, attempts or
+/// events. Tables without a row are alike in all runs, and prove nothing. Returns the folders of all of them.
 pub fn copies(runs: &BTreeMap<String, StoredRun>) -> BTreeSet<String> {
     let mut by_time = BTreeMap::<_, Vec<&String>>::new();
-    let mut by_epochs = BTreeMap::<_, Vec<&String>>::new();
+    let mut by_content = BTreeMap::<_, Vec<(&String, &StoredRun)>>::new();
     for (folder, run) in runs {
         let t = &run.record.timeline;
         if t.ended_ns > t.launched_ns {
             by_time.entry((t.launched_ns, t.ended_ns)).or_default().push(folder);
         }
-        if let (Outcome::Completed, Some(epochs)) = (&run.record.outcome, run.record.files.get("epochs.parquet")) {
-            by_epochs.entry(&epochs.sha256).or_default().push(folder);
+        for name in TIMED.iter().filter(|_| run.record.outcome == Outcome::Completed) {
+            if let Some(stored) = run.record.files.get(*name) {
+                by_content.entry((name, &stored.sha256)).or_default().push((folder, run));
+            }
         }
     }
-    by_time.into_values().chain(by_epochs.into_values()).filter(|same| same.len() > 1).flatten().cloned().collect()
+    let same_content = by_content.into_iter().filter(|((name, _), same)| same.len() > 1 && !is_empty(same[0].1, name));
+    let same_content = same_content.flat_map(|(_, same)| same.into_iter().map(|(folder, _)| folder));
+    by_time.into_values().filter(|same| same.len() > 1).flatten().chain(same_content).cloned().collect()
+}
+
+/// Whether a file says nothing; one that cannot be read is not known to be empty.
+fn is_empty(run: &StoredRun, name: &str) -> bool {
+    match name.ends_with(".parquet") {
+        true => run.table(name).and_then(|path| tables::rows(&path).ok()) == Some(0),
+        false => run.record.files.get(name).is_some_and(|stored| stored.bytes == 0),
+    }
 }

@@ -302,6 +302,12 @@ pub(crate) fn batches(path: &Path, schema: &Schema) -> Result<Vec<RecordBatch>> 
     reader.map(|b| b.map_err(|e| err(e.into()))).collect()
 }
 
+/// Rows of a table, of whatever columns.
+pub(crate) fn rows(path: &Path) -> Result<i64> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(open_regular(path)?.into_file()).map_err(table_error(path))?;
+    Ok(builder.metadata().file_metadata().num_rows())
+}
+
 /// Samples on their way to disk, in closed segments: a Parquet file has no content until it is closed, so a killed writer would
 /// leave nothing. [`SampleWriter::finish`] merges them into one `samples.parquet`.
 pub struct SampleWriter {

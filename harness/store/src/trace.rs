@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use numbers::{TaskTimes, TraceNumbers};
+pub(crate) use tables::{ATTEMPTS, TASKS};
 pub use tables::{read_attempts, read_decisions, read_tasks, write_trace};
 
 use crate::{AttestationVerdict, Outcome};

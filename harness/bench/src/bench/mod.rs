@@ -1,7 +1,9 @@
 //! The benchmarks, one file each.
 
 mod decide;
+mod dispatch;
 pub mod gpu_sampler;
+mod manage;
 mod orchestration;
 mod overhead;
 mod peer;
@@ -26,7 +28,7 @@ pub struct Bench {
 }
 
 /// In the order of execution: the longest ones last.
-pub static BENCHES: [Bench; 11] = [
+pub static BENCHES: [Bench; 13] = [
     Bench { name: "plan", about: "a plan of 10⁴ cells, and the help", run: plan::run },
     Bench { name: "decide", about: "a decision about a task, on 4 to 1000 cards", run: decide::run },
     Bench { name: "overhead", about: "the fixed cost of a run", run: overhead::run },
@@ -35,6 +37,8 @@ pub static BENCHES: [Bench; 11] = [
     Bench { name: "staging", about: "partitioning a simulated GPU in seven, an MPS daemon, and back", run: staging::run },
     Bench { name: "gpu-sampler", about: "the cost of sampling eight simulated GPUs", run: gpu_sampler::run },
     Bench { name: "orchestration", about: "a simulated campaign and its members", run: orchestration::run },
+    Bench { name: "dispatch", about: "from a free card to the next member's process", run: dispatch::run },
+    Bench { name: "manage", about: "a thousand short tasks of a trace, and what the manager uses", run: manage::run },
     Bench { name: "report", about: "reports of 10⁶ to 10⁸ samples, if that benchmark was built", run: report::run },
     Bench { name: "peer", about: "radT and collo on the same two scripts", run: peer::run },
     Bench { name: "perturbation", about: "the cost of being measured to a training", run: perturbation::run },

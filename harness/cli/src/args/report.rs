@@ -47,7 +47,13 @@ pub enum ReportFormat {
     Openmetrics,
     /// A row per member and repetition, as training data for predictors; Parquet if --to ends in .parquet
     Dataset,
-    /// A database with the tables campaign, cells, quantities, runs and epochs; needs --to
+    /// A row per policy of a trace, with its ratios to the reference
+    Policies,
+    /// A row per task of each run of a trace
+    Tasks,
+    /// A row per attempt of each run of a trace
+    Attempts,
+    /// A database with the tables campaign, cells, quantities, runs, epochs, policies, tasks and attempts; needs --to
     Sqlite,
     /// A file store for `mlflow ui`; --to names its folder
     Mlflow,

@@ -9,6 +9,7 @@ pub mod words;
 use std::io::IsTerminal;
 
 use collo_measure::Event;
+use collo_measure::campaign::CARDS;
 use collo_measure::experiment::ChangedKey;
 use collo_measure::lease::Restored;
 use collo_measure::services;
@@ -45,7 +46,11 @@ fn notice(event: &Event<'_>) -> Vec<Line> {
             let mut lines = vec![Line::of(Label::Warning, format!("{} is not continued, its ingredients changed", m.id))];
             lines.extend(changes.iter().map(|c| Line::plain(format!("  {}   {} → {}", c.name, c.before, c.after))));
             lines.extend(keys.iter().map(|key| Line::plain(changed_key(key))));
-            lines.push(Line::plain(format!("  to continue anyway, marked indicative: collo run {last} --force")));
+            lines.push(Line::plain(match changes.iter().any(|change| change.name == CARDS) {
+                // Its runs are divided among its cards, which no other can take over.
+                true => format!("  to continue on its own cards: collo run {last}"),
+                false => format!("  to continue anyway, marked indicative: collo run {last} --force"),
+            }));
             lines
         }
         Event::Partials { count, .. } => {

@@ -15,6 +15,8 @@ use crate::{args, exit, output};
 /// The endings of a bundle's name.
 const ENDINGS: [&str; 2] = [".tar.gz", ".tgz"];
 const SCHEMA: u32 = 1;
+/// Where the files lie that are ingredients of a campaign, besides its experiment's.
+const FOLDERS: [&str; 2] = ["workloads/", "traces/"];
 /// Beside the workloads only pins, examples and the like are shared; anything larger is data.
 const SHARED_LIMIT_BYTES: u64 = 4 << 20;
 
@@ -37,7 +39,7 @@ pub fn run(context: &Context<'_>, a: &args::Bundle) -> Ended {
     let scratch = tempfile::tempdir()?;
     let mut files = Packed::new();
     experiment(m, scratch.path(), &mut files)?;
-    let changed = workloads(&project, m, &mut files)?;
+    let changed = ingredients(&project, m, &mut files)?;
     if !changed.is_empty() && !a.force {
         let what = format!("{} changed since `{}` was measured", changed.join(", "), m.id);
         return Err(Diagnostic::new(what)
@@ -108,10 +110,11 @@ fn inside(folder: &Path, path: &Path) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The files of the workloads, as the campaign knows them, and what they share. Returns those that changed since.
-fn workloads(project: &Project, m: &Campaign, files: &mut Packed) -> Result<Vec<String>, Diagnostics> {
+/// The files of the workloads, as the campaign knows them, what they share, and the trace. Returns those that changed since.
+fn ingredients(project: &Project, m: &Campaign, files: &mut Packed) -> Result<Vec<String>, Diagnostics> {
     let mut changed = Vec::new();
-    for (name, ingredient) in m.ingredients.iter().filter(|(name, _)| name.starts_with("workloads/")) {
+    let is_file = |name: &str| FOLDERS.iter().any(|folder| name.starts_with(folder));
+    for (name, ingredient) in m.ingredients.iter().filter(|(name, _)| is_file(name)) {
         let path = project.root().join(name);
         if !path.is_file() {
             changed.push(format!("`{name}`, which is gone,"));

@@ -1,10 +1,12 @@
 //! The messages of an incomplete measurement: what is stored, and the command that resumes it.
 
+use std::collections::BTreeSet;
+
 use collo_measure::campaign::{CampaignEnd, Finished};
 use collo_measure::observe::ObserveError;
 use collo_measure::{Experiment, RunError, Selection, Unfinished, shown};
 
-use collo_store::{Diagnostic, ExitClass, Shard};
+use collo_store::{Diagnostic, ExitClass, Outcome, Shard};
 
 use crate::args::{self, Foreign, Services};
 use crate::exit;
@@ -60,6 +62,20 @@ fn no_room(e: &RunError) -> bool {
     matches!(e, RunError::Store(e) | RunError::Observe(ObserveError::Store(e)) if e.is_full_disk())
 }
 
+/// Which card was lost: `GPU 1 was`.
+fn lost(finished: &Finished) -> String {
+    let m = finished.campaign.manifest();
+    let stored = finished.campaign.runs().map(|(runs, _)| runs).unwrap_or_default();
+    let is_lost = |folder: &String| stored.get(folder).is_some_and(|r| matches!(r.record.outcome, Outcome::DeviceLost { .. }));
+    let on_lost = m.plan.order.iter().filter(|planned| is_lost(&m.plan.folder(planned))).filter_map(|planned| planned.card);
+    let cards: BTreeSet<u32> = on_lost.filter_map(|card| Some(m.machine.gpus.get(card as usize)?.index)).collect();
+    match cards.iter().map(|index| format!("GPU {index}")).collect::<Vec<_>>().as_slice() {
+        [] => "the GPU was".into(),
+        [one] => format!("{one} was"),
+        several => format!("{} were", several.join(", ")),
+    }
+}
+
 /// If a campaign stopped before its last run, report it; returns the exit code.
 pub fn stopped(finished: &Finished, resume: &str) -> Option<u8> {
     let total = finished.campaign.manifest().plan.order.len();
@@ -72,13 +88,17 @@ pub fn stopped(finished: &Finished, resume: &str) -> Option<u8> {
         CampaignEnd::TimeOver => format!("time limit reached: {stored}"),
         CampaignEnd::TooManyFailures { failures: 1 } => format!("stopped after 1 failed run: {stored}"),
         CampaignEnd::TooManyFailures { failures } => format!("stopped after {failures} failed runs: {stored}"),
-        CampaignEnd::DeviceLost => format!("the GPU was lost: {stored}; no process is left"),
+        CampaignEnd::DeviceLost => format!("{} lost: {stored}; no process is left", lost(finished)),
         CampaignEnd::Interrupted { killed: false } | CampaignEnd::Terminated => {
             let after = finished.stopping.map(|d| format!(" after {:.1} s", d.as_secs_f64())).unwrap_or_default();
             format!("stopped{after}: {stored}, the current run is recorded as interrupted; no process is left")
         }
     });
-    output::note(format!("resume: {resume}          {}", words::runs(total - finished.stored)));
+    // A run that lost its device is stored as one that did.
+    output::note(match total - finished.stored {
+        0 => format!("again:  collo run {} --only failed", finished.campaign.manifest().short_id()),
+        left => format!("resume: {resume}          {}", words::runs(left)),
+    });
     Some(match finished.end {
         CampaignEnd::Interrupted { .. } => exit::INTERRUPTED,
         CampaignEnd::TooManyFailures { .. } => exit::FAILED,

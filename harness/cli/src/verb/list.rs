@@ -1,8 +1,7 @@
 //! `collo list`: campaigns, or what can be measured, and on what.
 
 use collo_measure::experiment::{Overrides, TagFilter};
-use collo_measure::units::clock;
-use collo_measure::{Project, Workloads, sharing, shown, traces};
+use collo_measure::{Project, Workloads, sharing, shown};
 use collo_report::document::{Align, Table};
 use collo_schedule::policy;
 use collo_store::{Diagnostic, Diagnostics, Foreign};
@@ -25,7 +24,7 @@ pub fn run(context: &Context<'_>, a: &args::List) -> Ended {
         What::Gpus => cards::gpus(context, a.gpu.as_deref()),
         What::Layouts => cards::layouts(context, a.gpu.as_deref()),
         What::Policies => policies(context),
-        What::Traces => traces(context),
+        What::Traces => super::trace::list(context),
     }
 }
 
@@ -51,32 +50,6 @@ fn policies(context: &Context<'_>) -> Ended {
         output::result(table.render(output::width()).trim_end());
     }
     Ok(exit::DONE)
-}
-
-fn traces(context: &Context<'_>) -> Ended {
-    let folder = context.project()?.traces();
-    let columns = [("trace", Align::Left), ("tasks", Align::Right), ("arrivals", Align::Right), ("", Align::Left)];
-    let mut table = Table::new(&columns, 1).with_prose_last();
-    let (mut list, mut broken) = (Vec::new(), Diagnostics::default());
-    for (name, _) in traces::all(&folder) {
-        match traces::find(&folder, &name) {
-            Ok(trace) => {
-                let last_s = trace.arrivals_ns().last().copied().unwrap_or_default() as f64 / 1e9;
-                table.values([name.clone(), trace.tasks().to_string(), clock(last_s), trace.description.clone()].map(Some));
-                list.push(json!({"trace": name, "tasks": trace.tasks(), "last_arrival_s": last_s,
-                    "description": trace.description, "source": trace.source}));
-            }
-            Err(mistakes) => broken.extend(mistakes),
-        }
-    }
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "traces": list}));
-    } else if list.is_empty() {
-        output::note(format!("no trace in {}", shown(&folder)));
-    } else {
-        output::result(table.render(output::width()).trim_end());
-    }
-    broken.into_result(exit::DONE)
 }
 
 fn campaigns(context: &Context<'_>, a: &args::List) -> Ended {

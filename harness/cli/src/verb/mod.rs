@@ -29,6 +29,7 @@ pub mod show;
 pub mod slurm;
 pub mod status;
 mod temporary;
+pub mod trace;
 mod until;
 pub mod verify;
 pub mod whatif;

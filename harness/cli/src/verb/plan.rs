@@ -121,7 +121,7 @@ fn origins(all: Vec<Origin>) -> String {
 const SHORTEST: usize = 24;
 
 /// A text in lines of at most this width, where its words allow it.
-fn lines(text: &str, width: usize) -> Vec<String> {
+pub(super) fn lines(text: &str, width: usize) -> Vec<String> {
     let mut all = vec![String::new()];
     for word in text.split(' ') {
         let fits = all.last().is_some_and(|line| line.is_empty() || line.chars().count() + 1 + word.chars().count() <= width);

@@ -61,7 +61,7 @@ pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
     Ok(code)
 }
 
-/// Restore one GPU; returns the actions, and the experiment to continue with.
+/// Restore one GPU; returns the actions, and the experiment or the campaign to continue with.
 fn one(context: &Context<'_>, journal: &Journal, driver: &Driver) -> Result<(Value, Option<String>), Diagnostic> {
     if journal.is_held() {
         return Err(held(journal));
@@ -95,7 +95,10 @@ fn one(context: &Context<'_>, journal: &Journal, driver: &Driver) -> Result<(Val
         "stored": stored.map(|s| s.0), "planned": stored.map(|s| s.1)});
     // Someone else's folder may hold the campaign: what is stored there is not seen from here, but its name is known.
     let unfinished = stored.is_none_or(|(stored, planned)| stored < planned);
-    Ok((value, unfinished.then(|| journal.experiment.clone())))
+    // By its experiment's name a campaign would be looked for on one card.
+    let several = campaign.as_ref().map(|c| c.manifest()).filter(|m| m.machine.gpus.len() > 1);
+    let resumed = several.map_or_else(|| journal.experiment.clone(), |m| m.short_id().to_string());
+    Ok((value, unfinished.then_some(resumed)))
 }
 
 fn held(journal: &Journal) -> Diagnostic {

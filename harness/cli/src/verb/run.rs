@@ -110,10 +110,20 @@ fn request(a: &args::Run, experiment: Experiment, campaign: Option<CampaignFolde
         Some(OnlyArgument::Failed) => Only::Failed,
         Some(OnlyArgument::Missing) | None => Only::Missing,
     };
-    let request = measuring::request(experiment, selection, &a.measure);
+    let mut request = measuring::request(experiment, selection, &a.measure);
+    if a.measure.gpu.is_none() {
+        // As are the cards among which its runs are divided.
+        request.device.gpu = campaign.as_ref().and_then(|c| cards(c.manifest())).or(request.device.gpu);
+    }
     let max_failures = if a.fail_fast { Some(1) } else { a.max_failures };
     let choice = CampaignOptions { new: a.new, campaign, force: a.force, only, more: a.more, max_failures, ..request.choice };
     Ok(Request { shard, choice, ..request })
+}
+
+/// The cards of a campaign that has several, as they would be typed.
+fn cards(m: &Campaign) -> Option<String> {
+    let uuids: Vec<&str> = m.machine.gpus.iter().map(|gpu| gpu.uuid.as_str()).collect();
+    (uuids.len() > 1).then(|| uuids.join(","))
 }
 
 fn one(context: &Context<'_>, a: &args::Run, project: &Project, request: Request) -> Ended {

@@ -1,7 +1,6 @@
 //! `collo show`: a campaign, one of its cells in full, or the remains of a crash.
 
 use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Error, Outcome, read_small};
-use serde_json::json;
 
 use super::{Context, Ended};
 use crate::{args, exit, output};
@@ -66,17 +65,9 @@ fn cell(context: &Context<'_>, campaign: &CampaignFolder, report: &collo_report:
         }
     };
     if context.arguments.json {
-        let all = collo_report::json(report);
-        let cells = all["cells"].as_array().into_iter().flatten();
-        for cell in cells.filter(|c| c["cell"].as_str() == Some(label)) {
-            let mut answer = json!({"schema": all["schema"], "campaign": all["campaign"]});
-            for (key, value) in cell.as_object().into_iter().flatten() {
-                answer[key] = value.clone();
-            }
-            output::json(&answer);
-        }
+        collo_report::json_cell(report, label).iter().for_each(output::json);
     } else {
-        output::result(collo_report::terminal_cell(report, label).unwrap_or_default().trim_end());
+        output::result(collo_report::terminal_cell(report, label, output::width()).unwrap_or_default().trim_end());
         let (runs, _) = campaign.runs()?;
         for run in runs.values().filter(|r| r.record.cell.cell == label && r.record.outcome != Outcome::Completed) {
             output::result("");

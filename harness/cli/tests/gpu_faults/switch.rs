@@ -82,7 +82,10 @@ fn on_the_clock_that_was_found(machine: &Machine, _: &Answer) -> Result<(), Stri
 fn beside_services_only_what_needs_the_switch_is_refused() {
     let on = |name, words: &str, toml: &str| row(name, words.to_string(), toml.to_string());
     all(vec![
-        on("naive beside services", "a100-40gb,services", NAIVE).looks(no_service_was_touched).looks(is_told),
+        on("naive beside services", "a100-40gb,services", NAIVE)
+            .env("COLLO_SIM_EPOCH_S", "0.5")
+            .looks(no_service_was_touched)
+            .looks(is_told),
         on("MPS beside services", "a100-40gb,services", MPS).looks(no_service_was_touched),
         on("instances beside services", "a100-40gb,services", MIG).exits(BLOCKED).says(HOLDERS).says("--services stop"),
         on("instances beside services, left pending", "a100-40gb,services,services-pending", MIG)

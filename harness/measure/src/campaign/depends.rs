@@ -7,11 +7,15 @@ use crate::experiment::{INCLUDE, SET, part};
 use crate::ingredients::{self, IngredientWatch, Ingredients, Places};
 use crate::prepare::Prepared;
 use crate::select::{Expression, Selection};
+use crate::traces;
 
 /// The name under which the experiment's file is an ingredient.
 pub(super) const EXPERIMENT: &str = "experiment";
 /// The name under which a selection is an ingredient.
 pub(super) const SELECTION: &str = "--where";
+
+/// The name under which the cards of a campaign that has several are an ingredient.
+pub const CARDS: &str = "cards";
 
 /// The selection that a campaign was planned with: part of its identity.
 pub fn selection(campaign: &Campaign) -> Result<Option<Selection>, Diagnostic> {
@@ -66,7 +70,7 @@ impl CampaignSpec<'_> {
         if self.facts.gpus.len() > 1 {
             // Which cards: the plan divides its runs among them.
             let cards = self.facts.gpus.iter().filter_map(|gpu| Some(gpu.at.as_ref()?.uuid.as_str()));
-            add("cards", &cards.collect::<Vec<_>>().join(" "), Some(self.facts.labels()));
+            add(CARDS, &cards.collect::<Vec<_>>().join(" "), Some(self.facts.labels()));
         }
         if let Some(driver) = &self.facts.driver {
             add("driver", driver, Some(driver.clone()));
@@ -78,6 +82,9 @@ impl CampaignSpec<'_> {
     /// The files that numbers depend on.
     fn places(&self, runs: &Runs) -> Result<Places, collo_store::Error> {
         let mut places = Places::of(self.project, self.plan.members().map(|member| member.workload().as_ref()))?;
+        if let Some(trace) = &self.experiment.trace {
+            places.add_file(traces::file(&self.project.traces(), &trace.name));
+        }
         // What runs wrote once they write again.
         for campaign in runs.campaigns()?.0 {
             for entry in campaign.history().unwrap_or_default() {

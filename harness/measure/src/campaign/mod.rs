@@ -33,7 +33,7 @@ use crate::surroundings;
 
 use attempts::Attempts;
 pub use caught::is_want_of_threads;
-pub use depends::{files, selection, set};
+pub use depends::{CARDS, files, selection, set};
 use leased::Leases;
 use resume::Takes;
 
@@ -267,9 +267,11 @@ impl CampaignSpec<'_> {
                 let id = candidate.manifest().short_id();
                 let what = Diagnostic::new(format!("`{id}` cannot be continued"));
                 let name = &self.experiment.name;
-                return Err(what
-                    .hint(format!("`collo run {name} --new` starts a new campaign, `--force` continues `{id}`"))
-                    .into());
+                let continues = match changes.iter().any(|change| change.name == depends::CARDS) {
+                    true => format!("`collo run {id}` without `--gpu` continues it on its own cards"),
+                    false => format!("`--force` continues `{id}`"),
+                };
+                return Err(what.hint(format!("`collo run {name} --new` starts a new campaign, {continues}")).into());
             }
         }
         Ok((runs.create(self.manifest(runs, &ingredients.all))?, false))

@@ -118,7 +118,11 @@ impl DeviceFacts {
 
     /// `GPU 0 and GPU 1`; empty on a CPU.
     pub fn labels(&self) -> String {
-        self.gpus.iter().map(Gpu::label).collect::<Vec<_>>().join(" and ")
+        let labels: Vec<String> = self.gpus.iter().map(Gpu::label).collect();
+        match labels.split_last() {
+            Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+            _ => labels.concat(),
+        }
     }
 
     /// The device as it is stored with a campaign.

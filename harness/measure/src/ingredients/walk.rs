@@ -1,4 +1,4 @@
-//! The files in the folders of workloads, and the kind of each. Pipes, sockets, devices and dangling links are not files; a link
+//! The files in the folders of workloads, others that are named, and the kind of each. Pipes, sockets, devices and dangling links are not files; a link
 //! to a folder is followed only inside the project, once.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -66,6 +66,12 @@ impl Places {
             }
         }
         Ok(places)
+    }
+
+    /// A file that lies elsewhere in the project.
+    pub fn add_file(&mut self, path: PathBuf) {
+        self.tracked.extend(tracked(&self.root, &path));
+        self.files.insert(path);
     }
 
     /// Every file by its name in the project.
@@ -151,7 +157,7 @@ impl Walk<'_> {
     }
 }
 
-/// The files of a folder that git tracks; empty outside a checkout.
+/// The files of a folder that git tracks, or a file itself; empty outside a checkout.
 pub fn tracked(project: &Path, folder: &Path) -> BTreeSet<PathBuf> {
     // By its name in the project, so that links above that do not matter.
     let below = folder.strip_prefix(project).unwrap_or(folder);

@@ -182,6 +182,23 @@ mod tests {
     }
 
     #[test]
+    fn a_file_beside_the_workloads_counts_by_its_content() {
+        let net = Net::new();
+        net.write("../../traces/six.toml", "arrivals_s = [0]");
+        let root = net.0.path().to_path_buf();
+        let watch = || {
+            let mut places = Places { folders: [root.join("workloads/net")].into(), root: root.clone(), ..Places::default() };
+            places.add_file(root.join("traces/six.toml"));
+            IngredientWatch::over(places).unwrap()
+        };
+        let (before, mut watched): (BTreeMap<_, _>, _) = (watch().ingredients().collect(), watch());
+        net.write("../../traces/six.toml", "arrivals_s = [1]");
+        assert_eq!(watched.changed(true).as_deref(), Some("traces/six.toml"), "no run writes it");
+        let changes = crate::ingredients::changes(&before, &watch().ingredients().collect());
+        assert_eq!(changes.iter().map(|change| change.name.as_str()).collect::<Vec<_>>(), ["traces/six.toml"]);
+    }
+
+    #[test]
     fn what_a_run_writes_is_told_once_and_left_out() {
         let net = Net::new();
         net.write("weights.pt", "1");

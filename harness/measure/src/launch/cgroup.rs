@@ -5,11 +5,9 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
 use nix::libc;
@@ -22,19 +20,19 @@ const PREFIX: &str = "collo.";
 /// Maximum depth of the search for groups.
 const DEPTH: usize = 12;
 
-/// Start this command in the group of this collo, if there is one. Its children stay in it.
-pub fn enter(command: &mut Command) {
+/// A door to the group of this collo, if there is one, for whoever is to [`enter`] it.
+pub fn door() -> Option<OwnedFd> {
     static OWN: OnceLock<Option<File>> = OnceLock::new();
-    let Some(door) = OWN.get_or_init(|| make(&here()?)) else { return };
-    let fd = door.as_raw_fd();
-    // SAFETY: one async-signal-safe system call between fork and exec, on a descriptor that stays open as long as this process.
-    // Whoever writes `0` is moved itself; where that fails it is found by its mark alone.
-    unsafe {
-        command.pre_exec(move || {
-            libc::write(fd, b"0".as_ptr().cast(), 1);
-            Ok(())
-        });
-    }
+    OWN.get_or_init(|| make(&here()?)).as_ref()?.try_clone().ok().map(OwnedFd::from)
+}
+
+/// Go through it: this process is in the group from now on, and so is whatever it starts. Where that fails they are found by their marks
+/// alone.
+///
+/// The kernel makes a process wait for a grace period here, 10 to 20 ms: whoever starts it should not.
+pub fn enter(door: OwnedFd) {
+    // Whoever writes `0` is moved itself.
+    let _ = File::from(door).write_all(b"0");
 }
 
 /// Remove the group of this collo, whose processes have ended.

@@ -37,12 +37,14 @@ pub fn command(control: OwnedFd, channel: OwnedFd) -> std::io::Result<Command> {
     let mut command = Command::new(supervisor::program());
     command.arg(supervisor::VERB).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.env(mark::NAME, mark::own());
-    let mappings = vec![
+    let mut mappings = vec![
         FdMapping { parent_fd: control, child_fd: supervisor::CONTROL_FD },
         FdMapping { parent_fd: channel, child_fd: supervisor::CHANNEL_FD },
     ];
-    // First: the descriptor of the group may have the very number that is given to the control socket.
-    cgroup::enter(&mut command);
+    if let Some(door) = cgroup::door() {
+        command.arg(supervisor::IN_GROUP);
+        mappings.push(FdMapping { parent_fd: door, child_fd: supervisor::GROUP_FD });
+    }
     command.fd_mappings(mappings).map_err(std::io::Error::other)?;
     Ok(command)
 }

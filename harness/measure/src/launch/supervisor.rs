@@ -33,13 +33,16 @@ use serde::{Deserialize, Serialize};
 
 use super::adapter::Adapter;
 use super::foreign::Foreign;
-use super::{memory_policy, tree};
+use super::{cgroup, memory_policy, tree};
 
 /// The hidden first argument that makes collo a supervisor.
 pub const VERB: &str = "__supervise";
+/// The argument after it if it is to enter the control group of its collo.
+pub const IN_GROUP: &str = "in-group";
 /// Descriptors in the supervisor.
 pub const CONTROL_FD: i32 = 3;
 pub const CHANNEL_FD: i32 = 4;
+pub const GROUP_FD: i32 = 5;
 /// The channel's descriptor in the member, passed in `COLLO_FD`.
 const MEMBER_FD: i32 = 3;
 
@@ -157,6 +160,11 @@ fn supervise(farewells: Farewells) -> std::io::Result<()> {
     children.add(Signal::SIGCHLD);
     children.thread_block()?;
     let died = SignalFd::with_flags(&children, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+
+    if std::env::args().nth(2).as_deref() == Some(IN_GROUP) {
+        // SAFETY: collo mapped this descriptor as well, and nothing else here knows it.
+        cgroup::enter(unsafe { OwnedFd::from_raw_fd(GROUP_FD) });
+    }
 
     let mut line = String::new();
     let mut reader = BufReader::new(&control);

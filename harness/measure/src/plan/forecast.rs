@@ -2,18 +2,19 @@
 //! where that is known, else from the workloads' files.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use collo_store::{CellRecord, PlannedRun};
 use serde_json::{Value as Json, json};
 
 use super::{Basis, ForecastSource, GainForecast, MemoryForecast, PlannedCell, Seated, company, memory};
-use crate::cell::{AfterMeasured, Cell, Member, Term};
+use crate::cell::{AfterMeasured, Cell, CellTrace, Member, Term};
 use crate::device::{Cores, DeviceFacts, DeviceKind};
 use crate::experiment::Experiment;
-use crate::past::PastCell;
+use crate::past::{AloneTime, PastCell};
 use crate::sharing::Seating;
+use crate::traces::{least_s, work_of};
 use crate::workload::{LIMIT_BATCHES, Limit};
 
 /// The time of a plan; absent if that of a cell is unknown.
@@ -25,6 +26,8 @@ pub struct Forecast {
     pub between_s: f64,
     /// All of it; absent if a run is.
     pub total_s: Option<f64>,
+    /// All of it at the least, where only traces are unknown and their least is known; absent if `total_s` is there.
+    pub least_s: Option<f64>,
     /// How many stored runs it comes from.
     pub stored_runs: usize,
     /// Of the cells whose energy was measured; absent if there is none.
@@ -46,6 +49,19 @@ pub struct CellForecast {
     pub energy_from: Option<ForecastSource>,
     /// Where its time comes from; absent with it.
     pub basis: Option<ForecastBasis>,
+    /// Of a trace whose time is unknown; absent if of one of its tasks is not known what it takes alone.
+    pub least: Option<LeastTime>,
+}
+
+/// What a trace takes at the least, by what its tasks take alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeastTime {
+    /// One run.
+    pub each_s: f64,
+    /// All repetitions.
+    pub total_s: f64,
+    /// Stored runs that it is from, by their folders; of the others the workloads' files tell.
+    pub runs: BTreeSet<String>,
 }
 
 /// Where the time of a cell comes from.
@@ -76,10 +92,14 @@ impl Forecast {
         let known = each.iter().all(|(runs_s, _)| runs_s.is_some());
         let (runs_s, between_s) = each.into_iter().max_by(longest).unwrap_or((Some(0.0), 0.0));
         let runs_s = runs_s.filter(|_| known);
+        let of_least = cells.iter().filter_map(|c| c.forecast.least.as_ref()).flat_map(|least| &least.runs);
         let stored: BTreeSet<&String> =
-            cells.iter().filter_map(|c| c.forecast.basis.as_ref()).flat_map(|b| b.folders()).collect();
+            cells.iter().filter_map(|c| c.forecast.basis.as_ref()).flat_map(|b| b.folders()).chain(of_least).collect();
+        // Traces have all cards, so that nothing of their plan is measured at the same time.
+        let least = |cell: &PlannedCell| cell.forecast.total_s.or(cell.forecast.least.as_ref().map(|least| least.total_s));
+        let least_s = cells.iter().map(least).sum::<Option<f64>>().filter(|_| runs_s.is_none()).map(|s| s + between_s);
         let energy_j = cells.iter().filter_map(|c| c.forecast.energy_j).reduce(|a, b| a + b);
-        Forecast { runs_s, between_s, total_s: runs_s.map(|s| s + between_s), stored_runs: stored.len(), energy_j }
+        Forecast { runs_s, between_s, total_s: runs_s.map(|s| s + between_s), least_s, stored_runs: stored.len(), energy_j }
     }
 }
 
@@ -132,16 +152,41 @@ impl CellForecast {
     }
 }
 
-/// A trace, for its repetitions: as long as the same took before.
-pub(super) fn trace(record: &CellRecord, basis: &Basis<'_>) -> CellForecast {
+/// A trace, for its repetitions: as long as the same took before; else what it takes at the least.
+pub(super) fn trace(trace: &CellTrace, record: &CellRecord, basis: &Basis<'_>) -> CellForecast {
     let past = basis.prior.past.of(record);
     let each_s = past.and_then(PastCell::whole_s);
     CellForecast {
         each_s,
         total_s: each_s.map(|s| s * f64::from(record.repetitions)),
         basis: each_s.and(past).map(|past| ForecastBasis::Runs(past.folders())),
+        least: if each_s.is_none() { least(trace, record, basis) } else { None },
         ..CellForecast::default()
     }
+}
+
+fn least(trace: &CellTrace, record: &CellRecord, basis: &Basis<'_>) -> Option<LeastTime> {
+    let mut runs = BTreeSet::new();
+    let mut known: HashMap<&str, Option<AloneTime>> = HashMap::new();
+    for task in &trace.tasks {
+        known.entry(task.member.key()).or_insert_with(|| {
+            let past = basis.prior.past.alone(&task.member.spec());
+            let measured = past.and_then(|past| Some((past.alone_time()?, past.folders())));
+            runs.extend(measured.iter().flat_map(|(_, folders)| folders.iter().cloned()));
+            measured.map(|(time, _)| time).or_else(|| shipped(&task.member, basis.facts.kind))
+        });
+    }
+    let work = work_of(&trace.tasks, |member| known.get(member.key()).copied().flatten())?;
+    // Whoever shares a card may gain by it; alone on one nobody does.
+    let one_each = trace.record.policy == collo_schedule::policy::exclusive().label();
+    let each_s = least_s(&work, one_each.then_some(trace.record.cards));
+    Some(LeastTime { each_s, total_s: each_s * f64::from(record.repetitions), runs })
+}
+
+/// What a member alone takes by its workload's file, which tells of CPUs.
+fn shipped(member: &Member, device: DeviceKind) -> Option<AloneTime> {
+    let (set_up_s, epoch_s) = (member.workload().forecast.set_up_s?, epoch_s(member)?);
+    (device == DeviceKind::Cpu).then_some(AloneTime { set_up_s, epoch_s })
 }
 
 /// One cell on a device, for its repetitions.
@@ -153,16 +198,15 @@ pub(super) fn cell(seated: Seated<'_>, basis: &Basis<'_>) -> CellForecast {
     };
     let company = || in_company(seated, basis);
     let members = || members_alone(seated, basis);
-    let shipped = || {
+    let by_file = || {
         let term = |term: &Term| {
-            let (set_up_s, epoch_s) = (term.member.workload().forecast.set_up_s?, epoch_s(&term.member)?);
+            let AloneTime { set_up_s, epoch_s } = shipped(&term.member, facts.kind)?;
             Some(Alone { set_up_s, epoch_s, count: term.count })
         };
-        let alone: Option<Vec<Alone>> = cell.terms().iter().map(term).collect();
-        let each_s = (facts.kind == DeviceKind::Cpu).then_some(alone?).map(|alone| on_cores(cell, &alone, experiment, facts))?;
-        Some((each_s, ForecastBasis::Workload))
+        let alone: Vec<Alone> = cell.terms().iter().map(term).collect::<Option<_>>()?;
+        Some((on_cores(cell, &alone, experiment, facts), ForecastBasis::Workload))
     };
-    let (each_s, source) = same().or_else(company).or_else(members).or_else(shipped).unzip();
+    let (each_s, source) = same().or_else(company).or_else(members).or_else(by_file).unzip();
     let memory = memory::forecast(seated, basis);
     let total_s = each_s.map(|s| s * f64::from(record.repetitions));
     let measured_w = prior.past.of(record).and_then(PastCell::power_w).map(|w| (w, ForecastSource::Measured));
@@ -178,6 +222,7 @@ pub(super) fn cell(seated: Seated<'_>, basis: &Basis<'_>) -> CellForecast {
         energy_j,
         energy_from: energy_from.filter(|_| energy_j.is_some()),
         basis: source,
+        least: None,
     }
 }
 

@@ -38,7 +38,7 @@ use crate::workload::Requirement;
 use memory::members;
 
 pub use company::{GainForecast, in_company_s};
-pub use forecast::{CellForecast, Forecast, ForecastBasis};
+pub use forecast::{CellForecast, Forecast, ForecastBasis, LeastTime};
 pub use memory::{MemoryForecast, OutOfMemoryRisk, beyond_the_host};
 use slices::alone_on_slices;
 pub use source::ForecastSource;
@@ -129,8 +129,8 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], whole: &DeviceFacts, pr
                 });
                 record.mode = seating.sharing(cell.mode().family());
                 let estimates = cell.trace().map(|trace| trace::estimates(trace, &record.mode, prior)).unwrap_or_default();
-                if cell.trace().is_some() {
-                    let forecast = forecast::trace(&record, &basis);
+                if let Some(trace) = cell.trace() {
+                    let forecast = forecast::trace(trace, &record, &basis);
                     fitting.push(PlannedCell { cell: cell.clone(), asked: *asked, record, seating, forecast, estimates });
                     continue;
                 }
@@ -329,7 +329,8 @@ fn count(cells: &mut [PlannedCell], order: &[PlannedRun]) {
         let runs = order.iter().filter(|run| run.cell == index).count() as u32;
         let ratio = f64::from(runs) / f64::from(cell.record.repetitions.max(1));
         let forecast = &mut cell.forecast;
-        [&mut forecast.total_s, &mut forecast.energy_j].into_iter().flatten().for_each(|sum| *sum *= ratio);
+        let least = forecast.least.as_mut().map(|least| &mut least.total_s);
+        [forecast.total_s.as_mut(), forecast.energy_j.as_mut(), least].into_iter().flatten().for_each(|sum| *sum *= ratio);
         cell.record.repetitions = runs;
     }
 }
@@ -399,6 +400,9 @@ impl Plan {
             "energy_j": self.forecast.energy_j,
             "predictors": self.predicted.as_ref().map(|predicted| predicted.predictors().collect::<Vec<_>>()),
         });
+        if self.cells.iter().any(|cell| cell.record.trace.is_some()) {
+            json["forecast_at_least_s"] = self.forecast.least_s.into();
+        }
         if let Some(cards) = cards.filter(|cards| !cards.is_empty()) {
             // By run, in that order.
             json["cards"] = cards.into();
@@ -419,7 +423,12 @@ fn cell_json(cell: &CellRecord, forecast: &CellForecast) -> Json {
             json
         })
         .collect();
-    json!({"cell": cell.cell, "sharing": cell.sharing, "degree": cell.degree, "members": members, "baseline": cell.baseline, "repetitions": cell.repetitions, "slots": cell.slots, "forecast": forecast.json()})
+    let mut json = json!({"cell": cell.cell, "sharing": cell.sharing, "degree": cell.degree, "members": members, "baseline": cell.baseline, "repetitions": cell.repetitions, "slots": cell.slots, "forecast": forecast.json()});
+    if let Some(trace) = &cell.trace {
+        json["trace"] = json!(trace);
+        json["forecast"]["each_at_least_s"] = forecast.least.as_ref().map(|least| least.each_s).into();
+    }
+    json
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! What a trace needs of a device: cards for its tasks, readings and estimates for its policy.
 
+use std::collections::HashSet;
+
 use collo_predict::EstimateSource;
 use collo_schedule::policy;
 use collo_store::{CellRecord, MemberSpec, Sharing};
 
-use super::{Basis, refuse_first, without_mps};
+use super::{Basis, Seated, memory, refuse_first, without_mps};
 use crate::cell::{Cell, CellTrace, NO_ESTIMATE};
 use crate::device::{DeviceFacts, DeviceKind};
 use crate::prediction::published_estimate;
@@ -16,8 +18,10 @@ pub(super) fn seat(cell: &Cell, trace: &CellTrace, record: &CellRecord, basis: &
     let Basis { experiment, whole: facts, prior, .. } = *basis;
     let partitioned = record.mode.partitioned;
     refuse_first([
-        too_few_cards(trace, facts).filter(|_| !partitioned),
+        other_cards(trace, facts).filter(|_| !partitioned),
         too_wide(trace),
+        too_large(trace, basis),
+        across_instances(trace).filter(|_| partitioned),
         of_policy(trace, facts),
         of_estimate(trace, &record.mode, prior),
     ])?;
@@ -51,10 +55,18 @@ pub(super) fn cards(facts: &DeviceFacts) -> usize {
     }
 }
 
-fn too_few_cards(trace: &CellTrace, facts: &DeviceFacts) -> Option<Refusal> {
+/// Cards of which there are too few; or of GPUs too many, because all that are chosen are the site.
+fn other_cards(trace: &CellTrace, facts: &DeviceFacts) -> Option<Refusal> {
     let (asked, there) = (trace.record.cards as usize, cards(facts));
-    if asked <= there {
+    if asked == there || (asked < there && facts.kind == DeviceKind::Cpu) {
         return None;
+    }
+    if asked < there {
+        let named = (0..asked).map(|card| card.to_string()).collect::<Vec<_>>().join(",");
+        return Some(Refusal {
+            reason: format!("{asked} {} asked for, and {there} are chosen", if asked == 1 { "card is" } else { "cards are" }),
+            hint: Some(format!("choose {asked}, as in `--gpu {named}`; or `--set trace.cards={there}`")),
+        });
     }
     let (reason, hint) = match facts.kind {
         DeviceKind::Cpu => (
@@ -75,6 +87,37 @@ fn too_wide(trace: &CellTrace) -> Option<Refusal> {
     Some(Refusal {
         reason: format!("a task of it, `{name}`, runs on {} cards at once, and the site has {cards}", widest.cards),
         hint: Some(format!("`--set trace.cards={}`, or another trace: `collo list traces`", widest.cards)),
+    })
+}
+
+/// A task that alone on a card would not fit.
+fn too_large(trace: &CellTrace, basis: &Basis<'_>) -> Option<Refusal> {
+    let mut seen = HashSet::new();
+    let mut members = trace.tasks.iter().map(|task| &task.member).filter(|member| seen.insert(member.key()));
+    let (member, Refusal { reason, .. }) = members.find_map(|member| {
+        let cell = &Cell::solo(member, None);
+        let record = &cell.record(1);
+        let by_file = memory::too_large(cell, basis.facts).or_else(|| memory::too_large_for_the_host(cell, basis.facts));
+        let predicted = || {
+            let seating = &cell.mode().seat(basis.facts, &record.members, &basis.experiment.each).ok()?;
+            memory::never_fits(Seated { cell, record, seating }, basis)
+        };
+        Some((member, by_file.or_else(predicted)?))
+    })?;
+    let anyway = if basis.facts.kind == DeviceKind::Gpu { "; `--no-predict` plays it, and lets it fail" } else { "" };
+    Some(Refusal {
+        reason: format!("a task of it, `{}`, fits no card: {reason}", member.solo()),
+        hint: Some(format!("leave it out of traces/{}.toml, or use larger cards{anyway}", trace.record.trace)),
+    })
+}
+
+/// CUDA gives a process one MIG device, whatever it is shown.
+fn across_instances(trace: &CellTrace) -> Option<Refusal> {
+    let wide = trace.tasks.iter().find(|task| task.cards > 1)?;
+    let (name, cards) = (&wide.member.workload().name, wide.cards);
+    Some(Refusal {
+        reason: format!("a task of it, `{name}`, runs on {cards} cards at once, and a process computes on one instance only"),
+        hint: Some("`sharing = \"mps\"` or `\"naive\"` uses whole cards".into()),
     })
 }
 

@@ -10,7 +10,7 @@ use collo_store::{
 
 use super::{BeforeRun, RunContext, RunError, not_staged};
 use crate::cell::CellTrace;
-use crate::commands::{MemberCommands, MemberPlace};
+use crate::commands::MemberCommands;
 use crate::device::lease::LeasedGpu;
 use crate::device::{DeviceKind, core_sets, nvml};
 use crate::launch::protocol::EpochGoal;
@@ -72,10 +72,8 @@ impl RunContext<'_> {
         let commands = MemberCommands { project: self.project, experiment: self.experiment, interpreters: self.interpreters };
         let folder = draft.path().to_path_buf();
         let goal = |task: usize| EpochGoal { epochs: trace.tasks[task].epochs, measure_for_ns: 0 };
-        let launch = |index: usize, task: usize, slot: &_| {
-            let place = MemberPlace { index, members: trace.tasks.len(), copy: task, repetition: planned.repetition };
-            commands.launch(&trace.tasks[task].member, place, slot, goal(task), &folder)
-        };
+        let launch =
+            |index: usize, task: usize, slot: &_| commands.launch_task(&trace, index, task, planned.repetition, slot, &folder);
         let of_task =
             |task: usize| Rules { goal: goal(task), set_up_timeout: self.experiment.set_up_timeout, ..self.rules(cell) };
         let spec = ManageSpec {

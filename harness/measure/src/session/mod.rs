@@ -37,7 +37,7 @@ pub use predict::{NotPredicted, PythonToPredict};
 /// Earlier runs of these cells and of their members alone.
 fn past_of(project: &Project, experiment: &Experiment, cells: &[Expanded], facts: &DeviceFacts) -> PastRuns {
     let records: Vec<_> = cells.iter().map(|e| e.cell.record(1)).collect();
-    PastRuns::read(&Runs::at(project.runs()), &facts.record(), experiment, records.iter())
+    PastRuns::read(&Runs::at(project.runs()), &facts.record(), Some(experiment.threads), records.iter())
 }
 
 /// What to measure, and how.
@@ -199,7 +199,10 @@ impl Session {
         if self.request.experiment.numa_memory == NumaMemory::Local {
             notes.extend(numa::note(&self.request.experiment.cores, &numa::nodes()));
         }
-        notes.extend(self.facts.note_on_shares(&self.request.experiment.cores));
+        // The cores near cards that are only planned for are of another machine.
+        if self.facts.gpus.iter().all(|gpu| gpu.at.is_some()) {
+            notes.extend(self.facts.note_on_shares(&self.request.experiment.cores));
+        }
         if !self.request.experiment.sampling.recording {
             notes.push(
                 "sampling is off: no time series is recorded, so energy, power, activity and CPU load will be absent".into(),

@@ -22,7 +22,7 @@ pub use gpu_evidence::{MEMORY_LIMIT, OTHERS};
 pub use limits::Limits;
 pub use mig::on_slice;
 pub use naive::Naive;
-pub use orders::{ForeseenStage, foreseen};
+pub use orders::{ForeseenStage, foreseen, foreseen_site};
 pub use seat::{Seat, Seating};
 pub use site::{CardEvidence, SiteOrder, StagedSite};
 pub use slot::{Slot, StageError, Staged};

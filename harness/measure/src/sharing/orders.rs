@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::stage::{MpsDaemon, StagedCard, Visible};
 use super::{Limits, Seat, Seating, Slot, scrubbed};
 use crate::device::mps::{self, Control};
-use crate::device::{Cores, DeviceFacts, DeviceKind, state_folder};
+use crate::device::{Cores, DeviceFacts, DeviceKind, Gpu, state_folder};
 use crate::launch::ServiceOrders;
 
 /// The devices that need a daemon, one for each that members are on; notes at each member which one is its own.
@@ -66,6 +66,39 @@ pub(super) fn environment(card: &StagedCard, member: usize, limits: Option<&Limi
     let limits = limits.map(Limits::environment).unwrap_or_default();
     env.extend(limits.into_iter().map(|(name, value)| (name.to_string(), Some(value))));
     env
+}
+
+/// What staging the cards of a trace will start. On which of them a task is, the policy decides: its one slot says so.
+///
+/// `across`: some task has several cards, so that one daemon serves all of them.
+pub fn foreseen_site(facts: &DeviceFacts, seating: &Seating, run: &Path, across: bool) -> ForeseenStage {
+    if facts.kind == DeviceKind::Cpu {
+        let slot = Slot { env: Slot::on_cpu(0, 1, &Cores::Shared, &[]).env, cores: None, client_of: None };
+        return ForeseenStage { daemons: Vec::new(), slots: vec![slot] };
+    }
+    let mig = seating.partition.as_ref().is_some_and(|partition| partition.mig);
+    let uuid = |gpu: &Gpu| match (mig, &gpu.at) {
+        (true, _) => format!("<UUIDs of the instances of {}>", gpu.label()),
+        (false, Some(at)) => at.uuid.clone(),
+        (false, None) => format!("<UUID of {}>", gpu.label()),
+    };
+    let uuids: Vec<String> = facts.gpus.iter().map(uuid).collect();
+    let told = seating.common_limits().unwrap_or_default();
+    let served = if across { vec![uuids.join(",")] } else { uuids };
+    let of = |(number, uuid): (usize, &String)| {
+        daemon(uuid, Path::new(&format!("<pipe folder {number}>")), &log_folder(run, true, number), &told)
+    };
+    let daemons = if seating.daemons { served.iter().enumerate().map(of).collect() } else { Vec::new() };
+    let pipe = match seating.daemons {
+        true => PathBuf::from("<pipe folder of its cards>"),
+        false => state_folder::state_folder().join(mps::NO_DAEMON),
+    };
+    let env = BTreeMap::from([
+        ("CUDA_DEVICE_ORDER".to_string(), Some("PCI_BUS_ID".to_string())),
+        ("CUDA_VISIBLE_DEVICES".to_string(), Some("<UUIDs of its cards>".to_string())),
+        ("CUDA_MPS_PIPE_DIRECTORY".to_string(), Some(pipe.display().to_string())),
+    ]);
+    ForeseenStage { daemons, slots: vec![Slot { env, cores: None, client_of: seating.daemons.then_some(pipe) }] }
 }
 
 /// What staging will start, as far as it is known before.

@@ -11,7 +11,7 @@ use super::gpu_evidence;
 use super::stage::{Daemon, StagedCard, Visible, empty_folder, needs_program};
 use super::{InForce, Limits, Seating, Slot, StageError, attest, evidence, orders};
 use crate::device::lease::LeasedGpu;
-use crate::device::{CardShare, Cores};
+use crate::device::{CardShare, Cores, nvml};
 use crate::launch::protocol::Hello;
 use crate::sampler::{Board, BoardInstance, SourceChoice};
 use crate::units::ranges;
@@ -169,6 +169,17 @@ impl StagedSite {
         self.cards[card].staged.as_ref().map(|staged| staged.uuid.as_str())
     }
 
+    /// The cards on the same GPU as this one, itself among them.
+    pub fn on_board(&self, card: usize) -> Vec<usize> {
+        let own = self.board_of(card);
+        (0..self.cards.len()).filter(|other| *other == card || (own.is_some() && self.board_of(*other) == own)).collect()
+    }
+
+    /// The driver's report if the GPU of a card has disappeared.
+    pub fn lost(&self, card: usize) -> Option<String> {
+        nvml::lost(self.board_of(card)?)
+    }
+
     /// For people.
     pub fn label(&self, card: usize) -> String {
         match (&self.cards[card].staged, &self.cards[card].cores) {
@@ -232,28 +243,32 @@ impl StagedSite {
         (0..self.cards.len()).filter(|other| *other == card || (own.is_some() && self.cards[*other].daemon == own)).collect()
     }
 
-    /// Start the daemon of a card anew, once nobody is on any card that it serves.
-    pub fn renew(&mut self, card: usize, leases: &mut [LeasedGpu<'_>], limits: &Limits) -> Result<(), StageError> {
-        let Some(number) = self.cards[card].daemon else { return Ok(()) };
-        let cards = self.served_with(card);
+    /// Start the daemon of these cards anew, once nobody is on any card that it serves. It serves no others from now on.
+    pub fn renew(&mut self, cards: &[usize], leases: &mut [LeasedGpu<'_>], limits: &Limits) -> Result<(), StageError> {
+        let Some(number) = cards.first().and_then(|card| self.cards[*card].daemon) else { return Ok(()) };
         let uuids: Vec<&str> = cards.iter().filter_map(|card| self.device(*card)).collect();
-        let hold = &mut *leases[self.cards[cards[0]].lease].1;
+        // Daemons are written down with the same GPU throughout.
+        let hold = &mut *leases[self.lease_of(number)].1;
         let log = self.daemons[number].next_log();
         let fresh = Daemon::start(&uuids.join(","), &log, hold, limits)?;
         std::mem::replace(&mut self.daemons[number], fresh).end(hold);
         let served = self.daemons[number].served().clone();
         for card in cards {
-            if let Some(staged) = &mut self.cards[card].staged {
+            if let Some(staged) = &mut self.cards[*card].staged {
                 staged.daemons = vec![served.clone()];
             }
         }
         Ok(())
     }
 
+    /// The lease of the GPU with which a daemon is written down.
+    fn lease_of(&self, daemon: usize) -> usize {
+        self.cards.iter().find(|card| card.daemon == Some(daemon)).map_or(0, |card| card.lease)
+    }
+
     /// End what was started for this run alone.
     pub fn end(self, leases: &mut [LeasedGpu<'_>]) {
-        let lease_of = |number: usize| self.cards.iter().find(|card| card.daemon == Some(number)).map_or(0, |card| card.lease);
-        let holds: Vec<usize> = (0..self.daemons.len()).map(lease_of).collect();
+        let holds: Vec<usize> = (0..self.daemons.len()).map(|number| self.lease_of(number)).collect();
         for (daemon, lease) in self.daemons.into_iter().zip(holds) {
             daemon.end(leases[lease].1);
         }
@@ -268,15 +283,16 @@ pub struct CardEvidence {
 
 impl CardEvidence {
     /// The evidence of those whose main card it is (with `member` numbering them from 0, in this order), beside those who compute on it
-    /// besides their own; and of the latter who does.
-    pub fn attest(&self, own: &[InForce], besides: &[InForce]) -> (collo_store::Attestation, Vec<Option<bool>>) {
-        let Some(staged) = &self.staged else { return (attest(None, own), vec![None; besides.len()]) };
+    /// besides their own, or on another instance of its GPU; and of the latter who computes on it. `None` if nobody's main card it is.
+    pub fn attest(&self, own: &[InForce], besides: &[InForce]) -> (Option<collo_store::Attestation>, Vec<Option<bool>>) {
+        let found = |card: Option<&StagedCard>, all: &[InForce]| (!own.is_empty()).then(|| attest(card, all));
+        let Some(staged) = &self.staged else { return (found(None, own), vec![None; besides.len()]) };
         let mut card = StagedCard::clone(staged);
         card.devices = vec![card.devices[0].clone(); own.len()];
         // They are nobody's strangers, and have no device here to be attested on.
         let beyond = besides.iter().map(|there| InForce { member: usize::MAX, ..there.clone() });
         let all: Vec<InForce> = own.iter().cloned().chain(beyond).collect();
-        let found = attest(Some(&card), &all);
+        let found = found(Some(&card), &all);
         let uuid = &staged.devices[0].uuid;
         (found, besides.iter().map(|there| gpu_evidence::computes(uuid, &there.pids)).collect())
     }

@@ -1,6 +1,6 @@
 //! A comparison for a terminal: the most important rows, cells of only one side, differences, and what would decide.
 
-use super::{ComparedCell, Comparison, words};
+use super::{ComparedCell, Comparison, trace_page, words};
 use crate::document::{Align, Block, Column, Table};
 use crate::number::{self, ABSENT};
 use crate::plot::cut;
@@ -15,7 +15,11 @@ pub fn blocks(c: &Comparison) -> Vec<Block> {
     let mut lines = vec![words::title(&c.left, &c.right)];
     lines.extend(c.warnings.iter().map(|w| format!("warning: {w}")));
     lines.extend(words::across(c));
-    let mut blocks = vec![Block::Notes(lines), Block::Table(table(&c.rows[..c.rows.len().min(ROWS)]))];
+    let mut blocks = vec![Block::Notes(lines)];
+    if !c.rows.is_empty() {
+        blocks.push(Block::Table(table(&c.rows[..c.rows.len().min(ROWS)])));
+    }
+    blocks.extend(trace_page::blocks(c));
     blocks.extend(more(c.rows.len(), ROWS, "").map(Block::Text));
     let noted: Vec<&ComparedCell> = c.rows.iter().filter(|r| !r.notes.is_empty()).collect();
     let mut lines: Vec<String> = noted.iter().take(NAMES).map(|r| format!("`{}`: {}", r.label, r.notes.join("; "))).collect();
@@ -40,7 +44,10 @@ pub fn blocks(c: &Comparison) -> Vec<Block> {
         });
         lines.push(format!("{}: {}{mean}", group.name, words::counted(&group.counts)));
     }
-    lines.push(format!("{}; {}", words::counted(&c.counts()), words::rests_on(c)));
+    if !c.rows.is_empty() {
+        lines.push(format!("{}; {}", words::counted(&c.counts()), words::rests_on(c)));
+    }
+    lines.extend(trace_page::counted(c));
     blocks.push(Block::Notes(lines));
     blocks.extend(c.decide.iter().map(|command| Block::Command("Decide", command.clone())));
     blocks

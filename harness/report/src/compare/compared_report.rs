@@ -10,7 +10,7 @@ use collo_store::last_part;
 
 use crate::Result;
 pub use crate::report_json::{AdviceJson, CellJson, MemberJson};
-use crate::report_json::{Device, Ordered, Refusal, ReportJson, Thresholds};
+use crate::report_json::{Device, Ordered, Refusal, ReportJson, Thresholds, TraceJson};
 use crate::stats::Quantity;
 
 /// A report that is compared with another.
@@ -29,6 +29,7 @@ pub struct ComparedReport {
     pub indicative: Vec<String>,
     pub relevant_ratio: f64,
     pub cells: Vec<CellJson>,
+    pub traces: Vec<TraceJson>,
     /// Cells that could not run there, with the reason.
     pub refusals: Vec<Refusal>,
     pub advice: Vec<AdviceJson>,
@@ -57,6 +58,7 @@ impl From<ReportJson> for ComparedReport {
             indicative: report.indicative,
             relevant_ratio: if relevant_ratio > 0.0 { relevant_ratio } else { Thresholds::default().relevant_ratio },
             cells: report.cells,
+            traces: report.traces,
             refusals: report.refusals,
             advice: report.guidelines,
         }

@@ -3,7 +3,8 @@
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::{ComparedCell, Comparison, Finding, Head, More, Only, VerdictGroup};
+use super::{ComparedCell, ComparedPolicy, Comparison, Finding, Head, More, Only, VerdictGroup};
+use crate::analysis::trace::OrdersNeeded;
 use crate::stats::Quantity;
 
 /// The version of this JSON.
@@ -20,6 +21,8 @@ struct ComparisonJson<'a> {
     judged: usize,
     warnings: &'a [String],
     cells: Vec<ComparedCellJson<'a>>,
+    /// Of traces, within orders.
+    policies: Vec<ComparedPolicyJson<'a>>,
     only_left: &'a [Only],
     only_right: &'a [Only],
     environment: EnvironmentJson<'a>,
@@ -48,6 +51,24 @@ struct ComparedCellJson<'a> {
     more_repetitions: Option<usize>,
     more_repetitions_on: Option<&'static str>,
     notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct ComparedPolicyJson<'a> {
+    trace: &'a str,
+    policy: &'a str,
+    quantity: &'a str,
+    left: Option<&'a Quantity>,
+    right: Option<&'a Quantity>,
+    /// Orders that both have; `repetitions` of the ratio.
+    orders: usize,
+    ratio: Option<&'a Quantity>,
+    p: Option<f64>,
+    p_adjusted: Option<f64>,
+    verdict: &'static str,
+    text: String,
+    reason: Option<&'a str>,
+    orders_needed: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -88,6 +109,7 @@ pub fn json(comparison: &Comparison) -> Value {
         judged: c.family,
         warnings: &c.warnings,
         cells: c.rows.iter().map(ComparedCellJson::from).collect(),
+        policies: c.policies.iter().map(ComparedPolicyJson::from).collect(),
         only_left: &c.only_left,
         only_right: &c.only_right,
         environment: EnvironmentJson { different: different.collect(), alike: &c.environment.alike },
@@ -95,6 +117,29 @@ pub fn json(comparison: &Comparison) -> Value {
         groups: &c.groups,
         decide: &c.decide,
     })
+}
+
+impl<'a> From<&'a ComparedPolicy> for ComparedPolicyJson<'a> {
+    fn from(line: &'a ComparedPolicy) -> Self {
+        ComparedPolicyJson {
+            trace: &line.trace,
+            policy: &line.policy,
+            quantity: line.quantity.name,
+            left: line.left.as_ref(),
+            right: line.right.as_ref(),
+            orders: line.orders,
+            ratio: line.ratio.as_ref(),
+            p: line.p,
+            p_adjusted: line.p_adjusted,
+            verdict: line.finding.as_str(),
+            text: line.finding.text(),
+            reason: if let Finding::NotJudged(why) = &line.finding { Some(why) } else { None },
+            orders_needed: match line.finding {
+                Finding::CannotTell(More::Orders(OrdersNeeded::Of(n))) => Some(n),
+                _ => None,
+            },
+        }
+    }
 }
 
 impl<'a> From<&'a ComparedCell> for ComparedCellJson<'a> {

@@ -20,6 +20,8 @@ pub(crate) mod published;
 mod quantity;
 mod ratio;
 mod repetitions_needed;
+mod trace;
+mod trace_page;
 mod words;
 
 use std::collections::BTreeMap;
@@ -33,6 +35,7 @@ pub use position::Position;
 pub use published::{Study, study};
 pub use quantity::QuantityChoice;
 pub use ratio::{Finding, More};
+pub use trace::{ComparedPolicy, ComparedTraces};
 
 use collo_store::last_part;
 
@@ -54,7 +57,8 @@ pub enum By {
 /// How to compare.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// A quantity of cells or GPUs; by default the time, or between different GPU models the throughput gain.
+    /// A quantity of cells, of GPUs or of traces; by default the time, or between different GPU models the throughput gain, and the
+    /// main quantities of traces.
     pub quantity: Option<String>,
     pub by: Option<By>,
 }
@@ -76,6 +80,8 @@ pub struct Comparison {
     pub family: usize,
     pub only_left: Vec<Only>,
     pub only_right: Vec<Only>,
+    /// Policies of traces that both measured.
+    pub policies: Vec<ComparedPolicy>,
     pub environment: Environment,
     pub by: Option<By>,
     pub groups: Vec<VerdictGroup>,
@@ -142,7 +148,7 @@ pub struct VerdictGroup {
 impl Comparison {
     /// Rows by verdict, in print order; verdicts without a row are left out.
     pub fn counts(&self) -> Vec<(&'static str, usize)> {
-        counts(self.rows.iter())
+        counts(self.rows.iter().map(|row| &row.finding))
     }
 
     /// Rows with this verdict.
@@ -150,9 +156,15 @@ impl Comparison {
         self.rows.iter().filter(|r| r.finding.as_str() == word).count()
     }
 
-    /// True if a matched cell is worse, or no longer runs.
+    /// Lines about policies by verdict, in the same order.
+    pub fn counts_of_policies(&self) -> Vec<(&'static str, usize)> {
+        counts(self.policies.iter().map(|line| &line.finding))
+    }
+
+    /// True if a matched cell is worse, or no longer runs, or a policy is worse.
     pub fn has_worse(&self) -> bool {
-        self.rows.iter().any(|r| matches!(r.finding, Finding::Worse | Finding::NoLongerRuns(_)))
+        let mut findings = self.rows.iter().map(|r| &r.finding).chain(self.policies.iter().map(|line| &line.finding));
+        findings.any(|finding| matches!(finding, Finding::Worse | Finding::NoLongerRuns(_)))
     }
 
     /// True if numbers of either side come from a model.
@@ -179,10 +191,10 @@ fn rank(finding: &Finding) -> usize {
     ORDER.iter().position(|word| *word == finding.as_str()).unwrap_or(ORDER.len())
 }
 
-fn counts<'a>(rows: impl Iterator<Item = &'a ComparedCell>) -> Vec<(&'static str, usize)> {
+fn counts<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<(&'static str, usize)> {
     let mut found = ORDER.map(|word| (word, 0));
-    for row in rows {
-        found[rank(&row.finding)].1 += 1;
+    for finding in findings {
+        found[rank(finding)].1 += 1;
     }
     found.into_iter().filter(|(_, n)| *n > 0).collect()
 }
@@ -204,13 +216,19 @@ pub fn compare(left: &ComparedReport, right: &ComparedReport, options: &Options)
     let other = environment_diff::different_devices(left, right);
     let asked = QuantityChoice::of(left, right, options.quantity.as_deref(), other)?;
     let mut cautions = environment_diff::cautions(left, right);
-    let matched = matching::of(left, right, other);
-    cautions.warnings.extend(matched.warnings);
-    if matched.pairs.is_empty() {
-        return Err(nothing_in_common(left, right));
-    }
+    let mut matched = matching::of(left, right, other);
+    cautions.warnings.append(&mut matched.warnings);
     let ends = Quantiles::at(0.975);
     let threshold = left.relevant_ratio.min(right.relevant_ratio);
+    let of_traces = options.quantity.as_deref().and_then(trace::key);
+    let traces = match options.quantity.is_none() || of_traces.is_some() {
+        true => trace::compare((left, right), of_traces, other, cautions.withheld.as_deref(), threshold),
+        false => ComparedTraces::default(),
+    };
+    if matched.pairs.is_empty() && traces.lines.is_empty() {
+        return Err(nothing_in_common(left, right));
+    }
+    matched.pairs.retain(|_| of_traces.is_none());
     let mut rows: Vec<(ComparedCell, Option<Ratio>)> = matched
         .pairs
         .iter()
@@ -239,8 +257,9 @@ pub fn compare(left: &ComparedReport, right: &ComparedReport, options: &Options)
         warnings: cautions.warnings,
         groups: options.by.map(|by| groups(&rows, by)).unwrap_or_default(),
         family,
-        only_left: only(&matched.only_left, right),
-        only_right: only(&matched.only_right, left),
+        only_left: only(&matched.only_left, right).into_iter().chain(traces.only_left).collect(),
+        only_right: only(&matched.only_right, left).into_iter().chain(traces.only_right).collect(),
+        policies: traces.lines,
         environment: Environment::of(left, right),
         by: options.by,
         decide,
@@ -388,7 +407,7 @@ fn groups(rows: &[ComparedCell], by: By) -> Vec<VerdictGroup> {
         let one_quantity = judged.windows(2).all(|w| w[0].quantity == w[1].quantity);
         let logs: Vec<f64> = judged.iter().filter_map(|r| r.ratio.as_ref()).map(|r| r.estimate.ln()).collect();
         let mean = (one_quantity && !logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp());
-        VerdictGroup { counts: counts(rows.iter().copied()), mean_ratio: mean, judged: logs.len(), name }
+        VerdictGroup { counts: counts(rows.iter().map(|row| &row.finding)), mean_ratio: mean, judged: logs.len(), name }
     };
     names.into_iter().map(of).collect()
 }

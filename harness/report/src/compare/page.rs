@@ -2,7 +2,7 @@
 
 use collo_store::last_part;
 
-use super::{By, ComparedCell, Comparison, Finding, Head, Only, brief, json, words};
+use super::{By, ComparedCell, Comparison, Finding, Head, Only, brief, json, trace_page, words};
 use crate::document::{
     Align, Badge, Block, Column, Document, Fact, FactLine, Present, Section, Table, TableCell, TableLayout, Tone,
 };
@@ -51,7 +51,11 @@ impl Present for Comparison {
 fn document(c: &Comparison) -> Document {
     let left = if c.left.experiment == c.right.experiment { String::new() } else { format!("{} ", c.right.experiment) };
     let title = format!("{} {} → {left}{}", c.left.experiment, last_part(&c.left.campaign), last_part(&c.right.campaign));
-    let mut sections = vec![environment(c), results(c)];
+    let mut sections = vec![environment(c)];
+    if !c.rows.is_empty() {
+        sections.push(results(c));
+    }
+    sections.extend(trace_page::section(c));
     if !c.groups.is_empty() {
         sections.push(groups(c));
     }

@@ -5,7 +5,7 @@ use collo_store::AfterMeasured;
 
 use super::ComparedReport;
 use super::matching::Pair;
-use crate::quantity::{Better, Key, Trait, find};
+use crate::quantity::{Better, Key, Trait, find, of_traces};
 use crate::{Error, Result};
 
 /// What is compared.
@@ -37,11 +37,18 @@ impl QuantityChoice {
             let (left, right) = (left.device_said(), right.device_said());
             return Err(Error::AcrossDevices { quantity: name.into(), left, right });
         }
+        // Of traces alone; no cell has it.
+        if super::trace::key(name).is_some() && !left.traces.is_empty() && !right.traces.is_empty() {
+            return Ok(QuantityChoice::Named(name.into()));
+        }
         let has = |side: &ComparedReport| side.cells.iter().any(|c| c.get(name).is_some());
         if has(left) || has(right) {
             return Ok(QuantityChoice::Named(name.into()));
         }
         let mut names: Vec<&str> = left.cells.iter().chain(&right.cells).take(64).flat_map(|c| c.names()).collect();
+        if !left.traces.is_empty() && !right.traces.is_empty() {
+            names.extend(of_traces().map(|key| key.name));
+        }
         names.sort_unstable();
         names.dedup();
         Err(Error::NoQuantity { asked: name.into(), known: names.into_iter().map(str::to_string).collect() })

@@ -9,6 +9,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use crate::analysis::trace::OrdersNeeded;
 use crate::quantity::Better;
 use crate::stats::{self, Quantity, holm, t_p};
 
@@ -41,6 +42,8 @@ pub enum More {
     TooMany,
     /// A side has no interval, as with one repetition.
     OneRun,
+    /// Of policies, which are compared within orders of a trace: so many orders.
+    Orders(OrdersNeeded),
 }
 
 impl Finding {
@@ -67,6 +70,7 @@ impl Finding {
             Finding::CannotTell(More::Each(k)) => format!("can't tell ({k} more each)"),
             Finding::CannotTell(More::TooMany) => "can't tell".into(),
             Finding::CannotTell(More::OneRun) => "can't tell (no interval)".into(),
+            Finding::CannotTell(More::Orders(needed)) => format!("can't tell ({})", needed.text()),
             Finding::NoLongerRuns(outcome) => format!("no longer runs: {outcome}"),
             Finding::RunsNow(outcome) => format!("runs now, was {outcome}"),
             Finding::NotJudged(why) => format!("not judged: {why}"),

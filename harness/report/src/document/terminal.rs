@@ -92,12 +92,14 @@ impl Table {
             values.iter().map(|v| v.width()).chain([column.name.width()]).max().unwrap_or(0)
         };
         let room = |columns: &[(&Column, Vec<String>)]| columns.iter().map(|c| wide(c) + 2).sum::<usize>().saturating_sub(2);
-        if let Some(prose) = columns.iter().position(|(c, _)| c.prose) {
-            let rest = (width + wide(&columns[prose])).saturating_sub(room(&columns));
+        let cut_prose = |columns: &mut [(&Column, Vec<String>)]| {
+            let Some(prose) = columns.iter().position(|(c, _)| c.prose) else { return };
+            let rest = (width + wide(&columns[prose])).saturating_sub(room(columns));
             if rest >= LEAST_PROSE {
                 columns[prose].1.iter_mut().for_each(|v| *v = cut(v, rest));
             }
-        }
+        };
+        cut_prose(&mut columns);
         let mut hidden: Vec<&str> = Vec::new();
         while room(&columns) > width
             && let Some(highest) = columns.iter().map(|(c, _)| c.rank).max().filter(|rank| *rank > 0)
@@ -106,6 +108,8 @@ impl Table {
             hidden.splice(0..0, gone.filter(|name| !name.is_empty()));
             columns.retain(|(c, _)| c.rank < highest);
         }
+        // Where the others alone left it no room, it may have some now.
+        cut_prose(&mut columns);
         let widths: Vec<usize> = columns.iter().map(wide).collect();
         let line = |text: &dyn Fn(usize) -> String| {
             let padded = columns.iter().zip(&widths).enumerate().map(|(i, ((column, _), width))| {

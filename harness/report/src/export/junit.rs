@@ -9,6 +9,7 @@ use collo_store::{Outcome, RefusalRecord, RunRecord, Standing as Compared};
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::caveats;
+use crate::analysis::trace::TraceRun;
 use crate::analysis::{Analysis, Cell, ReferenceVerdict};
 use crate::format::words::outcome_in_full;
 use crate::number;
@@ -30,7 +31,8 @@ pub fn suite(analysis: &Analysis) -> Result<String> {
         if let Some(time) = run_time(cell) {
             case.set_time(time);
         }
-        let said = said(cell);
+        let mut said = said(cell);
+        said.extend(totals(analysis, cell));
         if !said.is_empty() {
             case.set_system_out(printed(&said.join("\n")));
         }
@@ -154,6 +156,12 @@ fn said(cell: &Cell) -> Vec<String> {
         lines.extend(cell.get(key).map(|q| format!("{}: {}", key.name, number::with_interval(q))));
     }
     lines
+}
+
+/// Of a cell of a trace how long each run took.
+fn totals<'a>(analysis: &'a Analysis, cell: &'a Cell) -> impl Iterator<Item = String> {
+    let total = |run: &TraceRun| format!("repetition {}: {} {}", run.repetition, Key::Total.name, number::three(run.total_s()));
+    analysis.traces.of_cell(cell.name()).map(total)
 }
 
 /// Text of an attribute, in which XML readers convert other white space to spaces anyway.

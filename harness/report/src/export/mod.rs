@@ -14,6 +14,7 @@ mod openmetrics;
 mod parquet;
 mod sqlite;
 pub mod table;
+pub(crate) mod traces;
 
 use crate::report_json::ReportJson;
 use crate::{Error, Report, Result};
@@ -35,6 +36,12 @@ pub enum Format {
     Dataset,
     /// The same rows as Parquet.
     DatasetParquet,
+    /// One row per policy of a trace, as CSV.
+    Policies,
+    /// One row per task of each run of a trace, as CSV.
+    Tasks,
+    /// One row per attempt of each run of a trace, as CSV.
+    Attempts,
     /// An SQLite database.
     Sqlite,
     /// `report.json`.
@@ -56,6 +63,9 @@ pub fn export(report: &Report, format: Format) -> Result<Vec<u8>> {
         Format::Openmetrics => openmetrics::exposition(analysis),
         Format::Dataset => csv::text(&dataset::table(analysis)),
         Format::DatasetParquet => return parquet::bytes(dataset::table(analysis)),
+        Format::Policies => csv::text(&traces::policies(analysis)),
+        Format::Tasks => csv::text(&traces::tasks(analysis)),
+        Format::Attempts => csv::text(&traces::attempts(analysis)),
         Format::Sqlite => return sqlite::database(analysis),
         Format::Json => serde_json::to_string_pretty(&ReportJson::from(report)).map_err(|e| Error::Io(e.into()))? + "\n",
         Format::Markdown => markdown::report(report),

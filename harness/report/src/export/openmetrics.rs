@@ -1,4 +1,4 @@
-//! The cells as gauges in OpenMetrics 1.0, for monitoring. In: an analysis. Out: the text exposition. Values are in base units;
+//! The cells, and the policies of traces, as gauges in OpenMetrics 1.0, for monitoring. In: an analysis. Out: the text exposition. Values are in base units;
 //! an interval's ends are families of their own (`_low`, `_high`), so that no sum over labels mixes them with estimates. An
 //! absent value has no sample.
 
@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::caveats;
+use crate::analysis::trace::{Arm, TraceMatrix};
 use crate::analysis::{Analysis, Cell};
+use crate::format::words;
 use crate::quantity::{self, Key, Trait, unit::Unit};
 use crate::stats::Quantity;
 
@@ -21,6 +23,12 @@ struct Family {
 impl Family {
     fn of(key: Key) -> Family {
         Family { stem: format!("collo_{}", key.stem()), unit: Some(key.unit.base), factor: key.unit.to_base }
+    }
+
+    /// For a quantity of a trace: a count has no unit.
+    fn of_policy(key: Key) -> Family {
+        let unit = Some(key.unit.base).filter(|unit| !unit.is_empty());
+        Family { stem: format!("collo_policy_{}", key.stem()), unit, factor: key.unit.to_base }
     }
 
     /// For a metric of the device, whose unit is at the end of its name.
@@ -79,12 +87,42 @@ pub fn exposition(analysis: &Analysis) -> String {
             samples(&mut out, &family, &help, &cells, |cell| cell.metrics.get(name).cloned());
         }
     }
+    policies(&mut out, analysis, &common);
     out.push_str("# EOF\n");
     out
 }
 
+/// Of each policy of a trace its means over orders.
+fn policies(out: &mut String, analysis: &Analysis, common: &[(&'static str, String)]) {
+    let of_matrix = |m: &'_ TraceMatrix| -> Vec<(&'static str, String)> {
+        [("trace", m.trace.clone()), ("cards", m.cards.to_string()), ("scale", m.scale.to_string())].into()
+    };
+    let of_arm = |matrix: &TraceMatrix, arm: &Arm| {
+        let mut of = [common.to_vec(), of_matrix(matrix)].concat();
+        of.extend([
+            ("policy", arm.policy.clone()),
+            ("estimate", arm.estimate.clone()),
+            ("sharing", arm.sharing.clone()),
+            ("validity", words::verdict(arm.validity.verdict).to_string()),
+        ]);
+        labels(&of)
+    };
+    let arms: Vec<(&Arm, String)> =
+        analysis.traces.matrices.iter().flat_map(|m| m.arms.iter().map(move |arm| (arm, of_arm(m, arm)))).collect();
+    if arms.is_empty() {
+        return;
+    }
+    head(out, "collo_policy_orders", "gauge", None, "Orders of a trace behind a policy's numbers.");
+    for (arm, labels) in &arms {
+        let _ = writeln!(out, "collo_policy_orders{labels} {}", arm.by_order.len());
+    }
+    for key in quantity::of_traces() {
+        samples(out, &Family::of_policy(key), key.label, &arms, |arm| arm.get(key).cloned());
+    }
+}
+
 /// An estimate's family and those of its interval's ends; a family without a sample is left out.
-fn samples(out: &mut String, family: &Family, help: &str, cells: &[(&Cell, String)], of: impl Fn(&Cell) -> Option<Quantity>) {
+fn samples<T>(out: &mut String, family: &Family, help: &str, all: &[(&T, String)], of: impl Fn(&T) -> Option<Quantity>) {
     type End = (&'static str, &'static str, fn(&Quantity) -> Option<f64>);
     let ends: [End; 3] = [
         ("", "", |q| Some(q.estimate)),
@@ -93,7 +131,7 @@ fn samples(out: &mut String, family: &Family, help: &str, cells: &[(&Cell, Strin
     ];
     for (end, addition, value) in ends {
         let found: Vec<(&String, f64)> =
-            cells.iter().filter_map(|(cell, labels)| Some((labels, value(&of(cell)?)?))).filter(|(_, v)| v.is_finite()).collect();
+            all.iter().filter_map(|(one, labels)| Some((labels, value(&of(one)?)?))).filter(|(_, v)| v.is_finite()).collect();
         if found.is_empty() {
             continue;
         }

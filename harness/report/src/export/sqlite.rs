@@ -5,7 +5,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::table::{ColumnKind, ExportTable, ExportValue};
-use super::{caveats, cells};
+use super::{caveats, cells, traces};
 use crate::analysis::{Analysis, Repetition};
 use crate::format::words;
 use crate::quantity::{self, unit::Unit};
@@ -29,6 +29,9 @@ pub fn database(analysis: &Analysis) -> Result<Vec<u8>> {
         ("quantities", quantities(analysis)),
         ("runs", runs(analysis)),
         ("epochs", epochs(analysis)),
+        ("policies", traces::policies(analysis)),
+        ("tasks", traces::tasks(analysis)),
+        ("attempts", traces::attempts(analysis)),
     ];
     let transaction = to.transaction().map_err(wrong)?;
     for (name, table) in tables {
@@ -200,7 +203,7 @@ fn runs(analysis: &Analysis) -> ExportTable {
             record.device.simulated.into(),
         ]
     };
-    table(heads, analysis.cells.iter().flat_map(|c| &c.repetitions).map(row).collect())
+    table(heads, analysis.all_cells().flat_map(|c| &c.repetitions).map(row).collect())
 }
 
 /// All epochs as they were stored; those of discarded runs too, which their run says.

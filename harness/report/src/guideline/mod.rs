@@ -205,8 +205,11 @@ impl Evidence {
         }
     }
 
-    /// Its interval in the same unit.
+    /// Its interval in the same unit; without one, in brackets, how many runs it is from.
     pub fn bounds(&self) -> String {
+        if self.value.low.is_none() || self.value.high.is_none() {
+            return format!("({})", number::runs(self.value.n));
+        }
         let text = match self.unit() {
             SHARE => number::percent,
             SECOND => number::duration,

@@ -2,13 +2,14 @@
 
 use collo_store::{Features, text};
 
+use super::trace_cell;
 use crate::analysis::{Analysis, Cell, CellVerdict, NOBODY_SERVES, Server, environment, limitation};
 use crate::compare::published;
 use crate::document::{Align, Block, Column, Table, terminal};
 use crate::format::words;
 use crate::number::{self, ABSENT};
 use crate::quantity::{Key, Trait};
-use crate::section::{finding, notes, prediction, provenance};
+use crate::section::{self, finding, notes, prediction, provenance};
 
 /// The end-of-run table with its notes and findings, at most `width` columns wide.
 pub fn summary(analysis: &Analysis, width: usize) -> String {
@@ -18,12 +19,11 @@ pub fn summary(analysis: &Analysis, width: usize) -> String {
         blocks.extend([Block::Table(table(analysis)), Block::Text(String::new())]);
     }
     for matrix in &analysis.traces.matrices {
-        let table = crate::section::policies_table(analysis, matrix);
-        blocks.extend([
-            Block::Text(matrix.name()),
-            Block::Table(Table { caption: String::new(), ..table }),
-            Block::Text(String::new()),
-        ]);
+        let (times, costs) = (section::policy_times(analysis, matrix), section::policy_costs(analysis, matrix));
+        blocks.push(Block::Text(matrix.name()));
+        for table in [times, costs] {
+            blocks.extend([Block::Table(Table { caption: String::new(), ..table }), Block::Text(String::new())]);
+        }
     }
     if let Some(open) = limitation::sentence(analysis).filter(|_| analysis.traces.is_empty()) {
         blocks.extend([Block::Text(open), Block::Text(String::new())]);
@@ -89,7 +89,10 @@ fn table(analysis: &Analysis) -> Table {
 }
 
 /// Everything about one cell: only rows with content; absent values have their reason.
-pub fn cell(analysis: &Analysis, cell: &Cell) -> String {
+pub fn cell(analysis: &Analysis, cell: &Cell, width: usize) -> String {
+    if cell.record.trace.is_some() {
+        return trace_cell::text(analysis, cell, width);
+    }
     let campaign = &analysis.campaign;
     let last = campaign.short_id();
     let of = number::count(cell.record.repetitions.max(cell.repetitions.len() as u32) as usize, "repetition");

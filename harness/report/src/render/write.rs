@@ -76,8 +76,9 @@ fn details(of: &Report, report: &mut Document) {
             continue;
         }
         let rows = table.rows.iter().filter(|r| !r.id.is_empty());
-        let told =
-            rows.filter_map(|r| Some((r.id.clone(), super::terminal::cell(&of.analysis, of.analysis.cell(&r.cells[0].text)?))));
+        let told = rows.filter_map(|r| {
+            Some((r.id.clone(), super::terminal::cell(&of.analysis, of.analysis.cell(&r.cells[0].text)?, usize::MAX)))
+        });
         table.details = told.collect();
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{Ordered, PredictedJson, Texts};
 use crate::analysis::{CellVerdict, Regime};
-use crate::quantity::{self, Trait};
+use crate::quantity::{self, Key, Trait};
 use crate::stats::Quantity;
 
 /// Quantities by name; null if nothing was measured.
@@ -139,7 +139,7 @@ fn validity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Err
 }
 
 /// Whatever is a quantity; another collo's field that is none is passed over, one of ours is refused.
-fn quantities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Quantities, D::Error> {
+pub(super) fn quantities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Quantities, D::Error> {
     let all = Ordered::<Value>::deserialize(deserializer)?;
     let read = |(name, value)| match Option::<Quantity>::deserialize(value) {
         Err(why) if quantity::find(name).is_some() => Some(Err(D::Error::custom(format!("{name}: {why}")))),
@@ -149,15 +149,16 @@ fn quantities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Quantities, 
 }
 
 fn of_cells(generator: &mut SchemaGenerator) -> Schema {
-    of(Trait::Cell, generator)
+    properties(quantity::all(Trait::Cell), generator)
 }
 
 fn of_members(generator: &mut SchemaGenerator) -> Schema {
-    of(Trait::Member, generator)
+    properties(quantity::all(Trait::Member), generator)
 }
 
-fn of(whose: Trait, generator: &mut SchemaGenerator) -> Schema {
-    let names: Vec<&str> = quantity::all(whose).map(|key| key.name).collect();
+/// An object with these quantities.
+pub(super) fn properties(keys: impl Iterator<Item = Key>, generator: &mut SchemaGenerator) -> Schema {
+    let names: Vec<&str> = keys.map(|key| key.name).collect();
     let quantity = generator.subschema_for::<Option<Quantity>>();
     let properties: Map<String, Value> = names.iter().map(|name| (name.to_string(), quantity.clone().to_value())).collect();
     json_schema!({ "type": "object", "properties": properties, "required": names })

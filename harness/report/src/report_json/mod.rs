@@ -9,6 +9,7 @@ mod of;
 mod ordered;
 mod predicted;
 mod read;
+mod trace;
 
 use std::collections::BTreeMap;
 
@@ -19,8 +20,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use cell::{CellJson, MemberJson, Quantities};
+pub(crate) use of::cell;
 pub use ordered::Ordered;
 pub use predicted::{PredictedBy, PredictedJson, PredictedMemoryJson, PredictorJson};
+pub use trace::{OrderJson, PolicyJson, PolicyRatioJson, TraceJson};
 
 use crate::analysis::ReferenceVerdict;
 use crate::guideline::{Agreement, Holds};
@@ -72,6 +75,8 @@ pub struct ReportJson {
     /// Who predicted what, and when; null if nothing was predicted.
     pub predicted: Option<PredictedBy>,
     pub cells: Vec<CellJson>,
+    /// Policies of traces. Their runs are no groups, and `cells` has none of them.
+    pub traces: Vec<TraceJson>,
     pub guidelines: Vec<AdviceJson>,
     /// Values that the experiment expects on this device, and whether they were found.
     pub references: Vec<ReferenceJson>,

@@ -2,12 +2,14 @@
 
 use super::{
     AdviceJson, CellJson, CommentJson, Device, DeviceDifferenceJson, EvidenceJson, MemberJson, PredictedBy, PredictedJson,
-    PublishedJson, ReferenceJson, Refusal, ReportJson, SCHEMA, Shortened, SurroundingsJson, Thresholds,
+    PublishedJson, ReferenceJson, Refusal, ReportJson, SCHEMA, Shortened, SurroundingsJson, Thresholds, TraceJson,
 };
 use collo_store::Predicted;
+use serde_json::Value;
 
 use crate::Report;
 use crate::analysis::{self, Analysis, DeviceDifference, GainBy, ReferenceCheck, environment};
+use crate::export::traces;
 use crate::guideline::{self, Guideline};
 use crate::quantity::{self, Trait};
 use crate::report_json::cell::GainVerdict;
@@ -60,11 +62,36 @@ impl From<&Report> for ReportJson {
             refusals: refusals.map(|r| Refusal { cell: r.cell, sharing: r.sharing, reason: r.reason, hint: r.hint }).collect(),
             predicted: c.predicted.as_ref().map(PredictedBy::from),
             cells: analysis.cells.iter().map(|cell| of_cell(cell, c.predicted.as_ref())).collect(),
+            traces: analysis.traces.matrices.iter().map(|matrix| TraceJson::of(matrix, analysis)).collect(),
             guidelines: report.guidelines.iter().map(AdviceJson::from).collect(),
             references: analysis.references().iter().map(ReferenceJson::from).collect(),
             problems: analysis.problems.clone(),
         }
     }
+}
+
+/// A cell by its label, with the report's schema and campaign; of a trace, which is no cell of a report, what it is and its runs.
+pub fn cell(report: &Report, label: &str) -> Option<Value> {
+    let analysis = &report.analysis;
+    let c = analysis.all_cells().find(|cell| cell.name() == label)?;
+    let own = match &c.record.trace {
+        None => serde_json::json!(of_cell(c, analysis.campaign.predicted.as_ref())),
+        Some(trace) => serde_json::json!({
+            "cell": c.name(),
+            "trace": trace,
+            "sharing": c.record.sharing,
+            "repetitions": c.counted.len(),
+            "outcome": c.outcome(),
+            "validity": c.verdict().as_str(),
+            "reasons": c.validity.reasons,
+            "runs": analysis.traces.of_cell(label).map(traces::run_json).collect::<Vec<_>>(),
+        }),
+    };
+    let mut answer = serde_json::json!({ "schema": SCHEMA, "campaign": analysis.campaign.id });
+    for (key, value) in own.as_object().into_iter().flatten() {
+        answer[key] = value.clone();
+    }
+    Some(answer)
 }
 
 fn difference(d: &DeviceDifference, analysis: &Analysis) -> DeviceDifferenceJson {

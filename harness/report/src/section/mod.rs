@@ -48,7 +48,7 @@ pub use energy_by_member::EnergyModel;
 pub use figure::tags;
 pub use head::document;
 pub use panels::{called, degrees};
-pub use trace::{policies_table, remarks as trace_remarks};
+pub use trace::{policy_costs, policy_times, remarks as trace_remarks};
 
 /// Every section, in print order.
 fn all(report: &Report) -> Vec<Section> {

@@ -1,6 +1,8 @@
 //! Sentences about a campaign as a whole: its title, how its intervals were made, what is absent, caveats about its numbers. The
 //! terminal, the page, Markdown and exports share them.
 
+use std::collections::BTreeSet;
+
 use collo_store::{AttestationVerdict, SAMPLING_OFF};
 
 use crate::analysis::{Analysis, Cell, CellVerdict, DeviceDifference};
@@ -69,7 +71,10 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
     let trains = analysis.cells.iter().any(|c| !c.counted.is_empty() && !c.serves());
     if ran && trains && analysis.cells.iter().all(|c| c.get(Key::EnergyPerEpoch).is_none()) {
         let why = analysis.cells.iter().find_map(|c| c.absent.get(&Key::EnergyPerEpoch));
-        facts.push(format!("energy absent: {}", why.map_or(Key::EnergyPerEpoch.absent, String::as_str)));
+        // Windows of a few shortened epochs are too short for a counter that spans a whole trace.
+        let of_traces = analysis.traces.matrices.iter().flat_map(|m| &m.arms).any(|arm| arm.get(Key::SiteEnergy).is_some());
+        let whose = if of_traces { "energy of members alone" } else { "energy" };
+        facts.push(format!("{whose} absent: {}", why.map_or(Key::EnergyPerEpoch.absent, String::as_str)));
     }
     facts.extend(synthetic(analysis).map(|s| format!("data: {s}")));
     facts.extend(shortened(analysis));
@@ -225,8 +230,17 @@ pub fn synthetic(analysis: &Analysis) -> Option<String> {
     (!analysis.synthetic.is_empty()).then(|| format!("synthetic stand-in for {}", analysis.synthetic.join(", ")))
 }
 
+/// As many counts of batches are told one by one.
+const SHORTENED: usize = 8;
+
 /// `epochs cut short by limit_batches: 4 batches of small`.
 pub fn shortened(analysis: &Analysis) -> Option<String> {
+    let counts = || analysis.shortened.iter().map(|(_, batches)| *batches);
+    if let (true, Some(least), Some(most)) = (counts().count() > SHORTENED, counts().min(), counts().max()) {
+        let workloads: BTreeSet<&str> = analysis.shortened.iter().map(|(workload, _)| workload.as_str()).collect();
+        let workloads = number::count(workloads.len(), "workload");
+        return Some(format!("epochs cut short by `limit_batches`: {least} to {most} batches, of {workloads}"));
+    }
     let of = |(workload, batches): &(String, u64)| {
         format!("{batches} {} of `{workload}`", if *batches == 1 { "batch" } else { "batches" })
     };

@@ -200,7 +200,7 @@ impl Target {
         }
         if let Ok(whole) = CampaignFolder::open(&self.campaign).map_err(Into::into).and_then(|c| Report::of(&c)) {
             let label = whole.analysis.cells.first().map(|c| c.name().to_string()).unwrap_or_default();
-            let _ = (terminal(&whole, 100), terminal_cell(&whole, &label));
+            let _ = (terminal(&whole, 100), terminal_cell(&whole, &label, usize::MAX));
             let _ = ComparedReport::of(json(&whole), "itself");
             if random.uniform() < 0.05 {
                 let reports = self.root.path().join("reports");

@@ -54,6 +54,10 @@ pub struct TraceTruth {
     pub on_cores: bool,
     /// Cards without an energy counter.
     pub uncounted: Vec<u32>,
+    /// Whether its workloads say when an epoch begins and ends.
+    pub tells_epochs: bool,
+    /// Multiplies every execution but those of `exclusive`: another night.
+    pub night: f64,
 }
 
 impl PolicyTruth {
@@ -83,6 +87,8 @@ impl TraceTruth {
             spread: 0.0,
             on_cores: false,
             uncounted: Vec::new(),
+            tells_epochs: true,
+            night: 1.0,
         }
     }
 
@@ -175,7 +181,8 @@ impl TraceTruth {
         let mut common = Random::seeded(of.order * 7919 + named);
         let mut own = Random::seeded(of.order * 104_729 + u64::from(planned.repetition) * 13 + cell.slug.len() as u64);
         let exact = policy.policy == "exclusive";
-        let pace = policy.pace * if exact { 1.0 } else { common.log_normal(self.spread) } * own.log_normal(self.noise);
+        let others = if exact { 1.0 } else { self.night * common.log_normal(self.spread) };
+        let pace = policy.pace * others * own.log_normal(self.noise);
         let began_ns = launched_ns + (2.0 * S) as u64;
         let played = self.play(policy, pace, of.order, began_ns);
         let ended_ns = played.attempts.iter().map(|a| a.ended_ns).max().expect("an attempt");
@@ -250,7 +257,7 @@ impl TraceTruth {
             end_ns: a.ended_ns,
             loss: None,
         };
-        let epochs: Vec<EpochRecord> = played.attempts.iter().map(epoch).collect();
+        let epochs: Vec<EpochRecord> = played.attempts.iter().filter(|_| self.tells_epochs).map(epoch).collect();
         draft.commit(record, &epochs, &[]).expect("a run in place");
         ended_ns
     }

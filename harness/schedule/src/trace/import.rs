@@ -151,6 +151,17 @@ fn epochs(command: &str) -> Option<u32> {
     None
 }
 
+/// The words of a line of a script; none of a comment.
+fn words(line: &str) -> Vec<&str> {
+    let line = if line.trim_start().starts_with('#') { "" } else { line };
+    line.split(|c: char| c.is_whitespace() || ";&\"'".contains(c)).filter(|word| !word.is_empty()).collect()
+}
+
+/// The task files that a script submits, as it names them.
+pub fn submitted(source: &Source) -> Vec<&str> {
+    lines(source).flat_map(|(_, line)| words(line)).filter(|word| word.ends_with(".rad")).collect()
+}
+
 /// The text of a trace from a script that sleeps and submits, and the task files that it names, by their file names. Workloads are named as
 /// their files are.
 ///
@@ -159,10 +170,7 @@ fn epochs(command: &str) -> Option<u32> {
 pub fn script(source: &Arc<Source>, files: &BTreeMap<String, Rad>) -> Result<String, Diagnostic> {
     let (mut at_s, mut times, mut tasks) = (0.0, Vec::new(), String::new());
     for (span, line) in lines(source) {
-        let words: Vec<&str> = line.split(|c: char| c.is_whitespace() || ";&\"'".contains(c)).filter(|w| !w.is_empty()).collect();
-        if line.trim_start().starts_with('#') {
-            continue;
-        }
+        let words = words(line);
         let wrong = |what: String, note: &str| Err(Diagnostic::new(what).at(source, span.clone()).note(note));
         for (n, word) in words.iter().enumerate() {
             if *word == "sleep" {

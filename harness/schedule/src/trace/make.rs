@@ -137,7 +137,7 @@ pub fn make(log: Log, submissions_s: &[u64], window: Window, classes: &[Class]) 
     };
     if cut.len() > MOST_TASKS {
         let what = format!("the window has more than the {MOST_TASKS} tasks that a trace can have");
-        return Err(Diagnostic::new(what).hint("choose a shorter window, or give the number of tasks"));
+        return Err(Diagnostic::new(what).hint("a shorter window, as in `--window 4h`; or a number of tasks, as in `--tasks 90`"));
     }
     let shares = classes.iter().map(|class| u64::from(class.share)).collect::<Vec<_>>();
     if shares.iter().sum::<u64>() == 0 || classes.iter().any(|class| class.one_of.is_empty()) {

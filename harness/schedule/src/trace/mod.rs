@@ -10,7 +10,7 @@ mod read;
 mod scale;
 mod short;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use collo_store::{Diagnostics, Shuffle, Source};
@@ -82,6 +82,20 @@ impl Trace {
 
     pub fn arrivals_ns(&self) -> &[u64] {
         &self.arrivals_ns
+    }
+
+    /// The workloads with the settings that tasks of some order can have, each once.
+    pub fn kinds(&self) -> Vec<(&str, &BTreeMap<String, Json>)> {
+        let all = self.listed.iter().map(|(what, _)| what).chain(self.drawn.iter().flat_map(|drawn| &drawn.one_of));
+        let mut kinds: Vec<(&str, &BTreeMap<String, Json>)> = Vec::new();
+        // As text, because settings have no order of their own.
+        let mut known = HashSet::new();
+        for what in all {
+            if known.insert(format!("{} {:?}", what.workload, what.settings)) {
+                kinds.push((&what.workload, &what.settings));
+            }
+        }
+        kinds
     }
 
     /// The tasks of an order, by their arrival. The seed draws what is drawn, and which task comes at which arrival; 0 leaves listed tasks

@@ -197,6 +197,9 @@ fn a_window_of_a_log_becomes_a_trace() {
     assert_eq!(seconds(&read(&window(1, None, Some(1)).expect("one"))), [0.0]);
     assert_eq!(seconds(&read(&window(0, Some(74), None).expect("two"))), [0.0, 73.0]);
     assert!(window(90_000, None, None).expect_err("none").what().contains("no submission"));
+    let many: Vec<u64> = (0..=MOST_TASKS as u64).collect();
+    let too_many = make(Log::Philly, &many, WHOLE, &classes()).expect_err("too many");
+    assert!(too_many.way_out().is_some_and(|way_out| way_out.contains("--window 4h")), "{too_many}");
 }
 
 #[test]
@@ -272,8 +275,10 @@ fn a_script_and_its_task_files_become_a_trace() {
     };
     assert_eq!(one, expected);
     let files = BTreeMap::from([("r18_b32.rad".to_string(), one)]);
-    let lines = "#!/bin/bash\n# sleep 9\npython submit.py tasks/r18_b32.rad\nsleep 73\npython submit.py \"tasks/r18_b32.rad\"; sleep 2s\n";
-    let text = script(&Source::file("trace.sh", lines), &files).expect("a trace");
+    let lines = "#!/bin/bash\n# sleep 9; submit.py other.rad\npython submit.py tasks/r18_b32.rad\nsleep 73\npython submit.py \"tasks/r18_b32.rad\"; sleep 2s\n";
+    let source = Source::file("trace.sh", lines);
+    assert_eq!(super::import::submitted(&source), ["tasks/r18_b32.rad"; 2], "not what a comment says");
+    let text = script(&source, &files).expect("a trace");
     assert_snapshot!(text, @r#"
     description = "2 tasks of a script"
     source = "imported from trace.sh"

@@ -65,13 +65,19 @@ impl<'a> Body<'a> {
                         truly_bytes: self.case.tasks[attempt.task.0 as usize].truly_bytes,
                     };
                     assert!(self.live.values().all(|other| other.attempt.task != attempt.task), "a task runs twice");
+                    let is_lost = |card: &CardId| self.ledger.cards()[card.0 as usize].lost;
+                    assert!(!attempt.cards.iter().any(is_lost), "a lost card gets a task");
                     assert!(self.live.insert(attempt.id, live).is_none(), "an attempt starts twice");
                 }
                 Act::Profile(attempt, _) => self.live.get_mut(attempt).expect("it has started").profiled = true,
                 Act::Stop(attempt, Why::Moved) => drop(self.live.remove(attempt).expect("it lives")),
                 Act::Stop(attempt, _) => assert!(self.live.contains_key(attempt), "it lives"),
                 Act::LookAt(at_ns) => assert!(*at_ns > self.now_ns, "a look at what has passed"),
-                Act::Over => {}
+                Act::Over => {
+                    let closed = self.events.iter().any(|(_, what)| matches!(what, Happened::Full | Happened::Stopped));
+                    let all = self.to_come == self.case.tasks.len();
+                    assert!(self.live.is_empty() && (all || closed), "it is over too early");
+                }
             }
             self.acts.push((self.now_ns, act));
         }

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use collo_schedule::policy;
-use collo_schedule::{Act, AttemptId, Decision, Happened, HowEnded, Keeps, Rules, State, TaskAccount, TaskId, replay};
+use collo_schedule::policy::{self, ORDERS};
+use collo_schedule::{Act, AttemptId, Decision, Happened, HowEnded, Keeps, Ledger, Rules, State, TaskAccount, TaskId, replay};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -192,6 +192,15 @@ fn time_adds_up(body: &Body<'_>) -> Held {
     for (id, at_ns) in ended.into_iter().chain(moved) {
         *executed_ns.entry(task_of[&id]).or_default() += at_ns - begun.get(&id).copied().unwrap_or(at_ns);
     }
+    let mut told_ns: BTreeMap<TaskId, u64> = BTreeMap::new();
+    for (at_ns, what) in &body.events {
+        if let Happened::Arrived(task) = what {
+            told_ns.entry(task.id).or_insert(*at_ns);
+        }
+    }
+    for account in body.ledger.accounts() {
+        holds!(told_ns.get(&account.task.id) == Some(&account.arrived_ns), "{:?} came at another time", account.task.id);
+    }
     for account in body.ledger.accounts().filter(|account| account.state == State::Done) {
         let (mut known_ns, mut waited_ns) = (account.arrived_ns, 0);
         for attempt in &account.attempts {
@@ -218,9 +227,19 @@ fn the_same_in_is_the_same_out(body: &Body<'_>, rules: &Rules) -> Held {
     let read = |text: serde_json::Result<String>| text.expect("it is written");
     let rules: Rules = serde_json::from_str(&read(serde_json::to_string(rules))).expect("it is read");
     let events: Vec<(u64, Happened)> = serde_json::from_str(&read(serde_json::to_string(&body.events))).expect("it is read");
-    let replayed = replay(&rules, events).map_err(|wrong| wrong.to_string())?;
+    let replayed = replay(&rules, events.iter().cloned()).map_err(|wrong| wrong.to_string())?;
     holds!(replayed.acts == body.acts, "other acts");
     holds!(replayed.decided == body.decided, "other decisions");
+    // As the body of events does it: booked, then decided, and nothing written.
+    let mut ledger = Ledger::open(&rules).map_err(|wrong| wrong.to_string())?.unrecorded();
+    let (mut acts, mut done) = (Vec::new(), Vec::new());
+    for (now_ns, what) in events {
+        ledger.book(what, now_ns, &mut acts);
+        ledger.decide(now_ns, &mut acts);
+        done.extend(acts.drain(..).map(|act| (now_ns, act)));
+    }
+    holds!(done == body.acts, "the body of events gets other acts");
+    holds!(ledger.take_decided().is_empty(), "it was to write nothing");
     Ok(())
 }
 
@@ -297,13 +316,18 @@ fn the_books_hold_over_very_many_events() {
     let wanted: usize = std::env::var("COLLO_EVENTS").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000);
     let mut runner = TestRunner::deterministic();
     let (mut events, mut sites) = (0, 0);
+    let mut of_orders: BTreeMap<&str, usize> = ORDERS.iter().map(|order| (order.name, 0)).collect();
     let begun = std::time::Instant::now();
     while events < wanted {
         let bounds = sites % 3 == 0;
         let case = cases(bounds).new_tree(&mut runner).expect("a case").current();
         let case = if bounds { sober(case) } else { case };
-        events += held(&case, bounds).unwrap_or_else(|wrong| panic!("{wrong}: {case:#?}"));
+        let held = held(&case, bounds).unwrap_or_else(|wrong| panic!("{wrong}: {case:#?}"));
+        let order = case.rules.policy.split(':').next().expect("a label begins with its order");
+        *of_orders.get_mut(order).expect("one of the list") += held;
+        events += held;
         sites += 1;
     }
-    println!("{events} events over {sites} sites in {:.1} s", begun.elapsed().as_secs_f64());
+    println!("{events} events over {sites} sites in {:.1} s: {of_orders:?}", begun.elapsed().as_secs_f64());
+    assert!(of_orders.values().all(|events| *events > 0), "an order was never tried: {of_orders:?}");
 }

@@ -13,6 +13,14 @@ const RESERVE: u64 = GB;
 struct Card {
     free_bytes: u64,
     sm_permille: u32,
+    occupancy_permille: u32,
+    dram_permille: u32,
+}
+
+impl Card {
+    fn of(free_gb: u64, sm_permille: u32) -> Card {
+        Card { free_bytes: free_gb * GB, sm_permille, occupancy_permille: 100, dram_permille: 100 }
+    }
 }
 
 fn task(id: u32, estimate_bytes: Option<u64>) -> Task {
@@ -38,8 +46,8 @@ fn ledger(label: &str, cards: &[Card]) -> Ledger {
         let reading = Reading {
             free_bytes: Some(card.free_bytes),
             sm_permille: Some(card.sm_permille),
-            occupancy_permille: Some(100),
-            dram_permille: Some(100),
+            occupancy_permille: Some(card.occupancy_permille),
+            dram_permille: Some(card.dram_permille),
             read_ns: 2,
         };
         started(&mut ledger, Happened::Read(CardId(n), reading), 2);
@@ -52,10 +60,11 @@ fn goes(label: &str, cards: &[Card], estimate_bytes: Option<u64>) -> Option<Card
     started(&mut ledger(label, cards), Happened::Arrived(task(1000, estimate_bytes)), 3).map(|cards| cards[0])
 }
 
-/// The rule of candidates, written anew: SM activity within its cap, and enough free.
-fn fits(card: &Card, cap: u32, free_bytes: u64, estimate_bytes: Option<u64>, margin_bytes: u64) -> bool {
+/// The rule of candidates, written anew: what is read within its caps, in percent, and enough free.
+fn fits(card: &Card, caps: [u32; 3], free_bytes: u64, estimate_bytes: Option<u64>, margin_bytes: u64) -> bool {
     let wanted = free_bytes.max(estimate_bytes.map_or(0, |bytes| bytes + margin_bytes));
-    card.sm_permille <= cap && card.free_bytes.saturating_sub(RESERVE) >= wanted
+    let read = [card.sm_permille, card.occupancy_permille, card.dram_permille];
+    read.into_iter().zip(caps).all(|(read, cap)| read <= cap * 10) && card.free_bytes.saturating_sub(RESERVE) >= wanted
 }
 
 /// What an order's name says, written anew: the card that it picks among candidates, by free memory, SM activity and number.
@@ -76,7 +85,13 @@ fn named(order: &str, all: &[Card], candidates: &[usize]) -> Option<usize> {
 }
 
 fn cards() -> impl Strategy<Value = Vec<Card>> {
-    let card = (2u64..39, 0u32..=1000).prop_map(|(gb, sm_permille)| Card { free_bytes: gb * GB, sm_permille });
+    // Whole percents, so that a cap is often met exactly.
+    let card = (2u64..39, [0u32..=100, 0..=100, 0..=100]).prop_map(|(gb, [sm, occupancy, dram])| Card {
+        free_bytes: gb * GB,
+        sm_permille: sm * 10,
+        occupancy_permille: occupancy * 10,
+        dram_permille: dram * 10,
+    });
     proptest::collection::vec(card, 1..8)
 }
 
@@ -94,18 +109,22 @@ proptest! {
 
     #[test]
     fn every_policy_picks_what_its_name_says_among_those_that_its_conditions_allow(
-        all in cards(), cap in 0u32..=100, free in 0u64..20, margin in 0u64..4, estimate in proptest::option::of(1u64..30),
+        all in cards(), caps in [0u32..=100, 50..=100, 50..=100], free in 0u64..20, margin in 0u64..4,
+        estimate in proptest::option::of(1u64..30),
     ) {
+        let [sm, occupancy, dram] = caps;
         for order in ORDERS {
             let conditions = order.parameters.contains(&"sm");
             let slots = if order.numbered { "3," } else { "" };
             let label = match (order.name, conditions) {
-                (name, true) => format!("{name}:{slots}sm={cap}%,free={free}GB,margin={margin}GB"),
+                (name, true) => {
+                    format!("{name}:{slots}sm={sm}%,occupancy={occupancy}%,dram={dram}%,free={free}GB,margin={margin}GB")
+                }
                 ("packed", _) => "packed:sum=100%".to_string(),
                 (name, false) => name.to_string(),
             };
             let estimate_bytes = estimate.map(|gb| gb * GB);
-            let may = |n: &usize| !conditions || fits(&all[*n], cap * 10, free * GB, estimate_bytes, margin * GB);
+            let may = |n: &usize| !conditions || fits(&all[*n], caps, free * GB, estimate_bytes, margin * GB);
             let candidates: Vec<usize> = (0..all.len()).filter(may).collect();
             let expected = named(order.name, &all, &candidates).map(|n| CardId(n as u32));
             prop_assert_eq!(goes(&label, &all, estimate_bytes), expected, "{}", label);
@@ -195,6 +214,30 @@ fn idle_cards_come_first_unless_the_rules_say_otherwise() {
 }
 
 #[test]
+fn what_is_promised_is_not_free_and_between_equals_the_fewest_residents_come_first() {
+    let site = vec![SiteCard { capacity_bytes: CAPACITY, reserve_bytes: 0, node: 0 }; 2];
+    let settles = |ledger: &mut Ledger, id: u32, gb: u64| {
+        started(ledger, Happened::Settled(collo_schedule::AttemptId(id), Some(gb * GB)), 1);
+    };
+    for (order, expected) in [("magm", 1), ("bf", 0)] {
+        let mut ledger = Ledger::open(&Rules::of(order, site.clone())).expect("a policy");
+        started(&mut ledger, Happened::Arrived(task(0, Some(25 * GB))), 0);
+        started(&mut ledger, Happened::Arrived(task(1, Some(20 * GB))), 0);
+        settles(&mut ledger, 1, 20);
+        // 15 GB are left of the first card, of which nothing is held yet, and 20 of the other.
+        let third = started(&mut ledger, Happened::Arrived(task(2, Some(GB))), 2);
+        assert_eq!(third, Some(vec![CardId(expected)]), "{order}");
+    }
+    let mut ledger = Ledger::open(&Rules::of("magm", site)).expect("a policy");
+    for (id, gb) in [(0, 10), (1, 20), (2, 10)] {
+        let card = started(&mut ledger, Happened::Arrived(task(id, Some(gb * GB))), 0);
+        assert_eq!(card, Some(vec![CardId(id % 2)]), "two on the first card, one on the other");
+        settles(&mut ledger, id, gb);
+    }
+    assert_eq!(started(&mut ledger, Happened::Arrived(task(3, Some(GB))), 2), Some(vec![CardId(1)]), "20 GB are free of each");
+}
+
+#[test]
 fn several_cards_are_the_first_of_the_order_and_of_one_node() {
     let nodes = [0, 1, 1, 0];
     let site = nodes.map(|node| SiteCard { capacity_bytes: CAPACITY, reserve_bytes: 0, node }).to_vec();
@@ -234,16 +277,20 @@ fn without_an_estimate_a_card_with_somebody_unsettled_is_no_candidate() {
 #[test]
 fn a_reading_older_than_the_window_rules_a_card_out() {
     let site = vec![SiteCard { capacity_bytes: CAPACITY, reserve_bytes: 0, node: 0 }; 2];
-    let mut ledger = Ledger::open(&Rules { window_ns: 10, ..Rules::of("rr", site) }).expect("a policy");
+    let rules = Rules { window_ns: 10, ..Rules::of("rr", site) };
+    let mut ledger = Ledger::open(&rules).expect("a policy");
     started(&mut ledger, Happened::Read(CardId(0), Reading { read_ns: 0, ..Reading::default() }), 0);
     started(&mut ledger, Happened::Read(CardId(1), Reading { read_ns: 5, ..Reading::default() }), 5);
     assert_eq!(started(&mut ledger, Happened::Arrived(task(0, None)), 11), Some(vec![CardId(1)]));
     assert_eq!(ledger.take_decided().pop().expect("a decision").seen[0].why_not, Some(WhyNot::StaleReading));
+    let mut ledger = Ledger::open(&rules).expect("a policy");
+    started(&mut ledger, Happened::Read(CardId(0), Reading { read_ns: 0, ..Reading::default() }), 0);
+    assert_eq!(started(&mut ledger, Happened::Arrived(task(0, None)), 10), Some(vec![CardId(0)]), "as old as the window");
 }
 
 #[test]
 fn a_look_is_asked_for_when_a_mean_could_have_fallen_to_its_cap() {
-    let cards = [Card { free_bytes: 30 * GB, sm_permille: 900 }, Card { free_bytes: 30 * GB, sm_permille: 830 }];
+    let cards = [Card::of(30, 900), Card::of(30, 830)];
     let mut ledger = ledger("magm:sm=80%", &cards);
     let mut acts = Vec::new();
     ledger.on(Happened::Arrived(task(9, None)), 3, &mut acts);
@@ -252,6 +299,10 @@ fn a_look_is_asked_for_when_a_mean_could_have_fallen_to_its_cap() {
     acts.clear();
     ledger.on(Happened::Look, 4, &mut acts);
     assert_eq!(acts, [], "it is asked for once");
+    let read_ns = 2 + 2_700_000_000;
+    let reading = Reading { free_bytes: Some(30 * GB), sm_permille: Some(810), read_ns, ..Reading::default() };
+    ledger.on(Happened::Read(CardId(1), reading), read_ns, &mut acts);
+    assert_eq!(acts, [Act::LookAt(read_ns + 900_000_000)], "and again once that has passed");
 }
 
 #[test]
@@ -263,6 +314,10 @@ fn a_cadence_decides_at_its_multiples_alone() {
     ledger.on(Happened::Arrived(task(0, None)), 2, &mut acts);
     assert_eq!(acts, [Act::LookAt(35)]);
     assert_eq!(started(&mut ledger, Happened::Look, 35), Some(vec![CardId(0)]));
+    acts.clear();
+    ledger.on(Happened::Arrived(task(1, None)), 36, &mut acts);
+    ledger.on(Happened::Look, 70, &mut acts);
+    assert_eq!(acts, [Act::LookAt(70), Act::LookAt(105)], "it waits for the next one, and the next");
 }
 
 #[test]

@@ -100,14 +100,15 @@ fn whoever_comes_last_is_the_newcomer_and_who_had_no_company_was_alone() {
 
 #[test]
 fn company_that_left_a_window_ago_is_none() {
-    let mut told = Told::of(&rules("magm", 1));
-    told.arrives(0, Some(10));
-    told.arrives(1, Some(10));
-    told.ends(1, HowEnded::Completed);
-    told.now_ns += 1000;
-    told.ends(0, HowEnded::OutOfMemory);
-    assert!(told.ended(0).alone);
-    assert_eq!(told.state(0), State::Failed);
+    for (since_ns, state) in [(999, State::Starting), (1000, State::Failed)] {
+        let mut told = Told::of(&rules("magm", 1));
+        told.arrives(0, Some(10));
+        told.arrives(1, Some(10));
+        told.ends(1, HowEnded::Completed);
+        told.now_ns += since_ns - 1;
+        told.ends(0, HowEnded::OutOfMemory);
+        assert_eq!((told.ended(0).alone, told.state(0)), (state == State::Failed, state), "{since_ns} ns");
+    }
 }
 
 #[test]
@@ -149,6 +150,54 @@ fn memory_that_a_reading_already_shows_free_is_not_added_back_again() {
     told.tell(Happened::Read(CardId(0), reading));
     told.ends(0, HowEnded::Completed);
     assert_eq!(told.ledger.cards()[0].free_bytes, 30 * GB);
+}
+
+#[test]
+fn a_reading_tells_of_who_left_before_it_and_of_nobody_who_settled_at_its_moment() {
+    let mut told = Told::of(&rules("magm", 1));
+    let read = |told: &mut Told, free_gb: Option<u64>, read_ns: u64| {
+        let free_bytes = free_gb.map(|gb| gb * GB);
+        told.tell(Happened::Read(CardId(0), Reading { free_bytes, read_ns, ..Reading::default() }));
+        told.ledger.cards()[0].free_bytes / GB
+    };
+    told.arrives(0, Some(10));
+    told.arrives(1, Some(10));
+    told.settles(0, 10);
+    assert_eq!(read(&mut told, Some(40), 3), 30, "taken just before it settled, for all that anybody knows");
+    assert_eq!(read(&mut told, Some(30), 4), 30);
+    assert_eq!(read(&mut told, None, 5), 30, "without memory it says nothing of memory");
+    assert_eq!(read(&mut told, Some(28), 6), 28, "with two gigabytes of somebody else");
+    told.now_ns = 9;
+    told.ends(0, HowEnded::Completed);
+    assert_eq!(told.ledger.cards()[0].free_bytes / GB, 38);
+    assert_eq!(read(&mut told, Some(28), 9), 38, "it has not gone yet there");
+    assert_eq!(read(&mut told, Some(37), 10), 37, "and there it has");
+}
+
+#[test]
+fn what_was_in_no_reading_does_not_come_back_and_of_whom_nothing_is_known_holds_its_promise() {
+    let read = |told: &mut Told, free_gb: u64| {
+        told.now_ns += 1;
+        let reading = Reading { free_bytes: Some(free_gb * GB), read_ns: told.now_ns, ..Reading::default() };
+        told.tell(Happened::Read(CardId(0), reading));
+    };
+    let free_gb = |told: &Told| told.ledger.cards()[0].free_bytes / GB;
+    let mut told = Told::of(&rules("magm", 1));
+    told.arrives(0, Some(5));
+    told.arrives(1, Some(5));
+    read(&mut told, 30);
+    told.settles(0, 5);
+    told.ends(0, HowEnded::Completed);
+    assert_eq!(free_gb(&told), 30, "the other ten are somebody else's");
+
+    let mut told = Told::of(&rules("magm", 1));
+    told.arrives(0, Some(10));
+    told.arrives(1, Some(20));
+    told.tell(Happened::Settled(AttemptId(0), None));
+    told.settles(1, 20);
+    read(&mut told, 25);
+    told.ends(1, HowEnded::Completed);
+    assert_eq!(free_gb(&told), 30, "25 and 20 would be more than the other one leaves");
 }
 
 #[test]
@@ -236,6 +285,18 @@ fn a_full_disk_lets_what_runs_go_on_and_places_nobody() {
 }
 
 #[test]
+fn a_full_disk_interrupts_who_waits_for_another_attempt() {
+    let mut told = Told::of(&rules("slots:2", 1));
+    told.arrives(0, Some(1));
+    told.arrives(1, Some(1));
+    told.ends(1, HowEnded::OutOfMemory);
+    assert_eq!(told.tell(Happened::Full), []);
+    assert_eq!((told.state(0), told.state(1)), (State::Starting, State::Interrupted));
+    assert_eq!(told.ends(0, HowEnded::OutOfMemory), [Act::Over]);
+    assert_eq!(told.state(0), State::Interrupted, "it would have been tried again");
+}
+
+#[test]
 fn an_interruption_stops_everybody() {
     let mut told = Told::of(&rules("exclusive", 2));
     for id in 0..3 {
@@ -275,6 +336,54 @@ fn a_task_is_passed_so_often_and_no_more() {
     assert_eq!(told.arrives(4, Some(5)), [], "it has been passed twice");
     told.ends(0, HowEnded::Completed);
     assert_eq!((told.state(1), told.state(4)), (State::Starting, State::Waiting));
+}
+
+#[test]
+fn so_many_behind_the_first_are_asked_for_and_no_more() {
+    for (pass, expected) in [(1, vec![]), (2, vec![start(1, 3, 0)])] {
+        let mut told = Told::of(&Rules { queue: format!("fifo:pass={pass}"), ..rules("magm", 1) });
+        for (id, gb) in [(0, 20), (1, 30), (2, 25)] {
+            told.arrives(id, Some(gb));
+        }
+        assert_eq!(told.arrives(3, Some(5)), expected, "of two who wait, {pass} may be behind the first");
+    }
+    let mut told = Told::of(&Rules { queue: "fifo:pass=1".into(), ..rules("magm", 1) });
+    told.arrives(0, Some(20));
+    told.arrives(1, Some(30));
+    assert_eq!(told.arrives(2, Some(5)), [start(1, 2, 0)]);
+}
+
+#[test]
+fn it_is_not_over_before_the_last_has_come() {
+    let mut told = Told::of(&Rules { expects: Some(2), ..rules("exclusive", 1) });
+    told.arrives(0, None);
+    assert_eq!(told.ends(0, HowEnded::Completed), []);
+    told.arrives(1, None);
+    assert_eq!(told.ends(1, HowEnded::Completed), [Act::Over]);
+}
+
+#[test]
+fn who_is_watched_is_alone_and_moves_when_it_has_been_seen() {
+    let mut told = Told::of(&Rules { idle_first: false, ..rules("packed:sum=150%,profile=1ms", 2) });
+    let arrives = |told: &mut Told, id: u32, believed_permille: Option<u32>| {
+        let task = Task { id: TaskId(id), arrives_ns: 0, cards: 1, estimate_bytes: None, believed_permille };
+        told.tell(Happened::Arrived(task))
+    };
+    assert_eq!(arrives(&mut told, 0, None), [start(0, 0, 0), Act::Profile(AttemptId(0), 1_000_000)]);
+    // By their sum both could be on the first card.
+    assert_eq!(arrives(&mut told, 1, Some(300)), [start(1, 1, 1)]);
+    told.tell(Happened::Started(AttemptId(0)));
+    told.now_ns = 9;
+    assert_eq!(told.tell(Happened::Profiled(AttemptId(0), 200)), [], "the first that fits is where it is");
+    told.ends(1, HowEnded::Completed);
+    told.now_ns = 19;
+    assert_eq!(arrives(&mut told, 2, None), [start(2, 2, 1), Act::Profile(AttemptId(2), 1_000_000)]);
+    told.tell(Happened::Started(AttemptId(2)));
+    told.now_ns = 29;
+    assert_eq!(told.tell(Happened::Profiled(AttemptId(2), 500)), [Act::Stop(AttemptId(2), Why::Moved), start(3, 2, 0)]);
+    let account = told.ledger.account(TaskId(2)).expect("it has arrived");
+    let times = |n: usize| (account.attempts[n].placed_ns, account.attempts[n].started_ns, account.attempts[n].ended_ns);
+    assert_eq!((times(0), times(1)), ((20, Some(21), Some(30)), (30, None, None)));
 }
 
 #[test]

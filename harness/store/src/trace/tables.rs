@@ -12,8 +12,8 @@ use super::{AttemptRecord, DecisionRecord, SeenCard, TaskEnd, TaskRecord};
 use crate::tables::{batches, whole, write_table};
 use crate::{AttestationVerdict, Error, Result};
 
-const TASKS: &str = "tasks.parquet";
-const ATTEMPTS: &str = "attempts.parquet";
+pub(crate) const TASKS: &str = "tasks.parquet";
+pub(crate) const ATTEMPTS: &str = "attempts.parquet";
 const DECISIONS: &str = "decisions.parquet";
 
 /// Write the three tables into the folder of a run.

@@ -64,6 +64,13 @@ pub fn open() -> Result<Nvml, NoDriver> {
     Ok(nvml)
 }
 
+/// The driver's report of a GPU that has disappeared; `None` if it is there, or nobody answers.
+pub fn lost(uuid: &str) -> Option<String> {
+    let gone = |e: &NvmlError| matches!(e, NvmlError::GpuLost | NvmlError::ResetRequired);
+    let answer = open().ok()?.device_by_uuid(uuid).and_then(|device| device.memory_info()).err()?;
+    gone(&answer).then(|| format!("the driver reports: {}", text(&answer)))
+}
+
 /// NVML's error message, including codes unknown to the wrapper.
 pub fn text(e: &NvmlError) -> String {
     match e {

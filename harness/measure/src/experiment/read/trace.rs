@@ -1,39 +1,17 @@
 //! `[trace]`, `[manager]`, and the axes that only a trace has.
 
-use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 
-use collo_schedule::trace::{Scale, Trace, TraceTask};
+use collo_schedule::trace::{Scale, Trace};
 use collo_schedule::{Discipline, Recovery, policy};
+use collo_store::Diagnostic;
 use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics};
-use serde_json::Value as Json;
 
 use super::{Axes, ExperimentReader, TracePlan};
-use crate::cell::{CellTask, ManagerRules, Member, Settle};
+use crate::cell::{ManagerRules, Settle};
 use crate::fields::{Fields, Located, Value};
-use crate::traces;
+use crate::traces::{self, MemberCache};
 use crate::units;
-use crate::workload::Workload;
-
-/// The setting by which a member trains a part of an epoch.
-const PART_OF_EPOCH: &str = "limit_batches";
-
-/// What the epochs of a task are after scaling: so many, each this share of a whole one.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct ScaledEpochs {
-    epochs: u32,
-    share: f64,
-}
-
-impl ScaledEpochs {
-    fn of(epochs: u32, scale: u32) -> ScaledEpochs {
-        let wanted = f64::from(epochs) / f64::from(scale);
-        let epochs = wanted.ceil().max(1.0);
-        ScaledEpochs { epochs: epochs as u32, share: wanted / epochs }
-    }
-}
 
 impl ExperimentReader<'_> {
     /// The labels of policies, as they are written in full.
@@ -90,9 +68,9 @@ impl ExperimentReader<'_> {
             None => vec![1],
         };
         let mut orders = Vec::new();
-        let mut members = HashMap::new();
+        let mut members = MemberCache::new();
         for seed in seeds {
-            match self.tasks(&trace, seed, scale, &mut members) {
+            match traces::tasks(&trace, seed, scale, self.workloads, &mut members) {
                 Ok(tasks) => orders.push((seed, tasks)),
                 Err(wrong) => {
                     wrong.iter().for_each(|mistake| self.wrong(&name.span, mistake.clone()));
@@ -173,7 +151,7 @@ impl ExperimentReader<'_> {
             Ok(trace) => Some(trace),
             Err(mistakes) => {
                 // What is wrong in the trace's own file is shown there; an unknown name is wrong here.
-                let own = folder.join(format!("{name}.toml")).is_file();
+                let own = traces::file(&folder, name).is_file();
                 match own {
                     true => self.mistakes.extend(mistakes),
                     false => mistakes.iter().for_each(|mistake| self.wrong(&found.span, mistake.clone())),
@@ -182,67 +160,6 @@ impl ExperimentReader<'_> {
             }
         }
     }
-
-    /// The tasks of one order, their epochs divided by the scale.
-    fn tasks(
-        &self,
-        trace: &Trace,
-        seed: u64,
-        scale: u32,
-        members: &mut HashMap<String, Arc<Member>>,
-    ) -> Result<Vec<CellTask>, Diagnostics> {
-        let mut tasks = Vec::new();
-        for TraceTask { at_ns, workload, settings, epochs, cards, .. } in trace.order(seed) {
-            let workload = self.workloads.find(&workload)?;
-            let scaled = ScaledEpochs::of(epochs, scale);
-            let key = format!("{} {} {}", workload.name, serde_json::json!(settings), scaled.share);
-            let member = match members.get(&key) {
-                Some(member) => member.clone(),
-                None => {
-                    let member = Arc::new(member(workload, &settings, scaled.share)?);
-                    members.insert(key, member.clone());
-                    member
-                }
-            };
-            tasks.push(CellTask { member, arrives_ns: at_ns / u64::from(scale), epochs: scaled.epochs, cards });
-        }
-        Ok(tasks)
-    }
 }
 
 const TRACE_AXES: [&str; 3] = ["policy", "estimate", "sharing"];
-
-/// A task's member: its settings as the trace has them, and the share of an epoch that is left after scaling.
-fn member(
-    workload: &Arc<Workload>,
-    settings: &std::collections::BTreeMap<String, Json>,
-    share: f64,
-) -> Result<Member, Diagnostic> {
-    let mut given: Vec<(&str, Json)> = settings.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-    if share < 1.0 {
-        if !workload.settings.contains_key(PART_OF_EPOCH) {
-            let what = format!("`{}` cannot train a part of an epoch, which the scale of this trace asks for", workload.name);
-            let hint = format!("`scale = \"1:1\"`, or give the workload the setting `{PART_OF_EPOCH}`");
-            return Err(Diagnostic::new(what).hint(hint));
-        }
-        given.push((PART_OF_EPOCH, share.into()));
-    }
-    Member::new(workload, given)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn epochs_are_divided_first_and_then_cut_short() {
-        let scaled = |epochs, scale| {
-            let ScaledEpochs { epochs, share } = ScaledEpochs::of(epochs, scale);
-            (epochs, (share * 1e4).round() / 1e4)
-        };
-        assert_eq!(scaled(50, 1), (50, 1.0));
-        assert_eq!(scaled(50, 10), (5, 1.0));
-        assert_eq!(scaled(50, 20), (3, 0.8333), "two and a half epochs are three shorter ones");
-        assert_eq!(scaled(1, 300), (1, 0.0033));
-    }
-}

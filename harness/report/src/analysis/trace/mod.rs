@@ -15,9 +15,9 @@ use collo_store::{TaskEnd, Verdict};
 use super::{Cell, Repetition};
 use crate::number;
 
-pub use policies::{Arm, TraceMatrix, verdict_text};
+pub use policies::{Arm, OrdersNeeded, RatioToReference, TraceMatrix, gains, shared_variance, verdict_text};
 pub use readings::SiteReadings;
-pub use run::TraceRun;
+pub use run::{DecisionCount, TraceRun};
 
 /// What a campaign has of traces.
 #[derive(Debug, Default)]

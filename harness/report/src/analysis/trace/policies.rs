@@ -81,7 +81,7 @@ pub enum OrdersNeeded {
 }
 
 impl OrdersNeeded {
-    fn of(variance: Option<f64>, estimate: f64, threshold: f64) -> OrdersNeeded {
+    pub fn of(variance: Option<f64>, estimate: f64, threshold: f64) -> OrdersNeeded {
         // What is smaller than the threshold would not matter if it were known.
         let effect = estimate.ln().abs().max(threshold.ln_1p());
         match variance.map(|v| blocks_needed(v, effect)) {
@@ -375,18 +375,27 @@ impl TraceMatrix {
 
     /// `1:20`, if arrivals and epochs are not as long as they were.
     pub fn scaled(&self) -> Option<String> {
-        (self.scale != 1).then(|| format!("1:{}", self.scale))
+        scaled(self.scale)
     }
 
     /// `philly-90, 4 cards, scale 1:20`.
     pub fn name(&self) -> String {
-        let scaled = self.scaled().map_or_else(String::new, |scale| format!(", scale {scale}"));
-        format!("{}, {}{scaled}", self.trace, crate::number::count(self.cards as usize, "card"))
+        TraceMatrix::called(&self.trace, self.cards, self.scale)
+    }
+
+    /// The same of one that is only known by name.
+    pub fn called(trace: &str, cards: u32, scale: u32) -> String {
+        let scaled = scaled(scale).map_or_else(String::new, |scale| format!(", scale {scale}"));
+        format!("{trace}, {}{scaled}", crate::number::count(cards as usize, "card"))
     }
 }
 
+fn scaled(scale: u32) -> Option<String> {
+    (scale != 1).then(|| format!("1:{scale}"))
+}
+
 /// So that above 1 is better.
-fn gains(ratio: &Quantity, key: Key) -> Quantity {
+pub fn gains(ratio: &Quantity, key: Key) -> Quantity {
     if key.better == Better::Larger { ratio.clone() } else { inverse(ratio) }
 }
 
@@ -395,7 +404,7 @@ fn inverse(q: &Quantity) -> Quantity {
 }
 
 /// The variance over orders of the logarithm of a ratio, as its interval takes it; `None` for one order.
-fn shared_variance(a: &Values<Order>, b: &Values<Order>, pool: Option<&Pool>) -> Option<f64> {
+pub fn shared_variance<B: Ord>(a: &Values<B>, b: &Values<B>, pool: Option<&Pool>) -> Option<f64> {
     let own = log_moments(&orders::ratios(a, b))?.1?;
     Some(pool.map_or(own, |pool| pool.shrink(own)).s2)
 }

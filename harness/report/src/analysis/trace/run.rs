@@ -1,7 +1,7 @@
 //! One run of a trace. In: its record and tables. Out: the numbers of its tasks, attempts, decisions and cards, each absent if
 //! unknown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use collo_store::{
     AttemptRecord, DecisionRecord, TaskEnd, TaskRecord, TaskTimes, TraceCard, TraceCell, TraceNumbers, Validity, read_attempts,
@@ -18,6 +18,41 @@ use crate::stats;
 /// Nanoseconds as seconds.
 fn seconds(ns: u64) -> f64 {
     ns as f64 * 1e-9
+}
+
+/// Decisions of a run for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecisionCount {
+    /// `placed`, `waits`, `never`.
+    pub decided: String,
+    /// In words.
+    pub why: String,
+    pub times: usize,
+    /// How many tasks they are about.
+    pub tasks: usize,
+    /// Until the next decision about the same task; absent for what is no wait, or was the last about its task.
+    pub waited_ns: Option<u64>,
+}
+
+impl DecisionCount {
+    fn of(made: &[&DecisionRecord]) -> Vec<DecisionCount> {
+        let mut found = BTreeMap::<(&str, &str), (usize, BTreeSet<u32>, Option<u64>)>::new();
+        let mut later = BTreeMap::<u32, u64>::new();
+        for decision in made.iter().rev() {
+            let (times, tasks, waited_ns) = found.entry((&decision.decided, &decision.why)).or_default();
+            *times += 1;
+            tasks.insert(decision.task);
+            if let Some(next_ns) = later.insert(decision.task, decision.at_ns).filter(|_| decision.decided == "waits") {
+                *waited_ns = Some(waited_ns.unwrap_or(0) + next_ns.saturating_sub(decision.at_ns));
+            }
+        }
+        let mut all: Vec<DecisionCount> = Vec::with_capacity(found.len());
+        for ((decided, why), (times, tasks, waited_ns)) in found {
+            all.push(DecisionCount { decided: decided.into(), why: why.into(), times, tasks: tasks.len(), waited_ns });
+        }
+        all.sort_by_key(|count| std::cmp::Reverse(count.times));
+        all
+    }
 }
 
 /// A run of a trace that completed.
@@ -42,11 +77,13 @@ pub struct TraceRun {
     pub tasks: Vec<TaskRecord>,
     /// In the order of their start.
     pub attempts: Vec<AttemptRecord>,
-    /// By task: execution of the attempt that completed ÷ the same alone; absent without a baseline.
+    /// By task: execution of the attempt that completed ÷ the same alone; absent without a baseline, and for tasks of several cards.
     pub stretch: Vec<Option<f64>>,
     pub queue: Steps,
     pub readings: SiteReadings,
     pub decisions: usize,
+    /// The same by what was decided and why, the most frequent first.
+    pub decided: Vec<DecisionCount>,
     /// Its values of the quantities of traces; what is unknown is absent.
     pub values: BTreeMap<Key, f64>,
 }
@@ -84,6 +121,7 @@ impl TraceRun {
             first_ns: total.start_ns,
             stretch: vec![None; tasks.len()],
             decisions: 0,
+            decided: Vec::new(),
             values: BTreeMap::new(),
             numbers,
             tasks,
@@ -109,6 +147,11 @@ impl TraceRun {
     /// Its total time.
     pub fn total_s(&self) -> f64 {
         self.numbers.total_ns.map_or(0.0, seconds)
+    }
+
+    /// Names of the cards that an attempt was given.
+    pub fn cards_of<'a>(&'a self, attempt: &'a AttemptRecord) -> impl Iterator<Item = &'a str> {
+        attempt.cards.iter().filter_map(|card| Some(self.cards.get(*card as usize)?.name.as_str()))
     }
 
     /// Seconds from the first arrival.
@@ -145,15 +188,18 @@ impl TraceRun {
         put(Key::QueueLength, queue::mean(&self.queue, total.start_ns, total.end_ns));
         put(Key::ArrivalLateness, numbers.latest_arrival_ns.map(seconds));
         // A decision is as many rows as it saw cards.
-        let made = decisions.chunk_by(|a, b| (a.at_ns, a.task, a.attempt) == (b.at_ns, b.task, b.attempt)).count();
-        put(Key::DecisionsPerS, Some(made as f64 / total.seconds()));
+        let made = decisions.chunk_by(|a, b| (a.at_ns, a.task, a.attempt) == (b.at_ns, b.task, b.attempt));
+        let made: Vec<&DecisionRecord> = made.map(|rows| &rows[0]).collect();
+        put(Key::DecisionsPerS, Some(made.len() as f64 / total.seconds()));
         let age = |d: &DecisionRecord| Some(seconds(d.at_ns.saturating_sub(d.card.as_ref()?.read_ns?)));
         let mut ages: Vec<f64> = decisions.iter().filter_map(age).collect();
         put(Key::ReadingAge, stats::nearest_rank(&mut ages, 0.95));
-        (self.values, self.decisions) = (values, made);
+        (self.values, self.decisions) = (values, made.len());
+        self.decided = DecisionCount::of(&made);
     }
 
-    /// Stretch needs what the same tasks take alone: the median of the baselines' measured epochs on the same machine.
+    /// Stretch needs what the same tasks take alone: the median of the baselines' measured epochs on the same machine. A baseline has one
+    /// card, and says nothing of a task on several.
     pub(super) fn take_baselines(&mut self, baselines: &[Cell]) {
         let epoch_s = |solo: &str| {
             let cell = baselines.iter().find(|c| c.is_solo() && c.name() == solo)?;
@@ -166,6 +212,9 @@ impl TraceRun {
             known.entry(&task.solo).or_insert_with_key(|solo| epoch_s(solo));
         }
         let of = |task: &TaskRecord, times: &TaskTimes| {
+            if task.cards != 1 {
+                return None;
+            }
             let alone_s = f64::from(task.epochs) * known.get(task.solo.as_str()).copied()??;
             Some(seconds(times.completing_ns?) / alone_s).filter(|stretch| stretch.is_finite())
         };

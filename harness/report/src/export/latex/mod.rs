@@ -4,6 +4,7 @@
 
 mod macros;
 mod matrix;
+mod policies;
 mod text;
 
 use std::fmt::Write;
@@ -105,6 +106,7 @@ pub fn tables(analysis: &Analysis) -> String {
         }
         out.push_str("\\bottomrule\n\\end{tabular}\n\\end{table}\n");
     }
+    out.push_str(&policies::tables(analysis));
     out
 }
 

@@ -32,9 +32,9 @@ fn table(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
         "#newcomers".into(),
         "#residents".into(),
         "#recoveries".into(),
-        format!("#{}", unit.head("wait for recovery,")),
-        format!("#{}", unit.head("lost,")),
-        format!("#{}", unit.head("blocked,")),
+        format!("#{}", unit.head("recovery wait")),
+        format!("#{}", unit.head("lost")),
+        format!("#{}", unit.head("blocked")),
         "#memory in use".into(),
         "#age of readings s, p95".into(),
     ];
@@ -65,9 +65,11 @@ fn table(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
             age,
         ]);
     }
-    table.caption = "Means over orders, per run of the trace. Lost: time of attempts that did not complete. Blocked: the first of the queue waited and a later task would \
-                     have fit. Memory in use: of all cards, weighted by time"
-        .into();
+    table.caption = format!(
+        "Means over orders, per run of the trace, {}. Lost: time of attempts that did not complete. Blocked: the first of the queue waited \
+         and a later task would have fit. Memory in use: of all cards, weighted by time",
+        unit.caption()
+    );
     table.tags = trace_tags(analysis, matrix);
     table
 }

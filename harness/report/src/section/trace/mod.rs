@@ -10,7 +10,7 @@ mod waits;
 
 use std::borrow::Cow;
 
-use collo_store::Verdict;
+use collo_store::{TaskRecord, Verdict};
 
 use super::absent::without;
 use super::figure::{legend_of, tags};
@@ -23,7 +23,7 @@ use crate::plot::{Panel, WORKLOAD_TINTS};
 use crate::quantity::Key;
 use crate::stats::Quantity;
 
-pub use policies::{remarks, table as policies_table};
+pub use policies::{costs as policy_costs, remarks, times as policy_times};
 
 /// The sections of a campaign with traces, in print order.
 pub fn all(report: &Report) -> Vec<Section> {
@@ -81,7 +81,7 @@ fn trace_tags(analysis: &Analysis, matrix: &TraceMatrix) -> Vec<String> {
 struct TimeUnit {
     factor: f64,
     symbol: &'static str,
-    /// Stands beside every time that is not as long as it was.
+    /// Stands beside times that are not as long as they were, and above tables of them.
     scale: String,
 }
 
@@ -96,9 +96,14 @@ impl TimeUnit {
         TimeUnit { factor, symbol, scale: matrix.scaled().map_or_else(String::new, |scale| format!(", scale {scale}")) }
     }
 
-    /// `total min, scale 1:20`.
+    /// `total min`.
     fn head(&self, what: &str) -> String {
-        format!("{what} {}{}", self.symbol, self.scale)
+        format!("{what} {}", self.symbol)
+    }
+
+    /// `times in min, scale 1:20`.
+    fn caption(&self) -> String {
+        format!("times in {}{}", self.symbol, self.scale)
     }
 
     fn number(&self, seconds: f64) -> String {
@@ -113,16 +118,21 @@ impl TimeUnit {
     }
 }
 
-/// `0.75 ±0.02`, of a ratio to the reference.
+/// `0.75 ±0.02`; of one order, which is no run, the estimate alone.
+fn ratio_of_orders(ratio: &Quantity) -> String {
+    if ratio.low.is_some() { number::with_interval(ratio) } else { number::estimate(ratio) }
+}
+
+/// The same of a ratio to the reference.
 fn ratio_text(arm: &Arm, key: Key) -> String {
-    arm.ratios.get(&key).map_or_else(String::new, |r| number::with_interval(&r.ratio))
+    arm.ratios.get(&key).map_or_else(String::new, |r| ratio_of_orders(&r.ratio))
 }
 
 /// A quantity of an arm with its ratio to the reference below.
 fn with_ratio(arm: &Arm, key: Key, text: impl Fn(&Quantity) -> String) -> TableCell {
     let Some(q) = arm.get(key) else { return TableCell::default() };
-    let ratio = ratio_text(arm, key);
-    let note = if ratio.is_empty() { ratio } else { format!("×\u{a0}{}", ratio.replace(' ', "\u{a0}")) };
+    // Its interval stands in the figure and below it: here it would break the column.
+    let note = arm.ratios.get(&key).map_or_else(String::new, |r| format!("×\u{a0}{}", number::estimate(&r.ratio)));
     TableCell { sort: Some(q.estimate), note, ..TableCell::text(text(q)) }
 }
 
@@ -190,6 +200,12 @@ fn kinds<'a>(analysis: &'a Analysis, matrix: &TraceMatrix) -> Vec<&'a str> {
     }
     found.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
     found.into_iter().map(|(name, _)| name).collect()
+}
+
+/// What a task is, as its solo cell says it, with its cards if they are several: `xlnet-base b8 limit_batches=0.02 2c`.
+fn task_name(task: &TaskRecord) -> String {
+    let alone = task.solo.replacen(" solo", "", 1);
+    if task.cards == 1 { alone } else { format!("{alone} {}c", task.cards) }
 }
 
 /// The workload of a task, by the label of its solo cell.

@@ -1,23 +1,27 @@
 //! Policies beside each other: every number of a policy, and its ratio to `exclusive` within the same orders.
 
-use super::{TimeUnit, arm_cell, drawn_as, figure, of_matrices, orders_text, ratio_text, ratios_note, trace_tags, with_ratio};
+use super::{
+    TimeUnit, arm_cell, drawn_as, figure, of_matrices, orders_text, ratio_of_orders, ratio_text, ratios_note, trace_tags,
+    with_ratio,
+};
 use crate::Report;
 use crate::analysis::Analysis;
-use crate::analysis::trace::{Arm, TraceMatrix, verdict_text};
+use crate::analysis::trace::{Arm, OrdersNeeded, TraceMatrix, verdict_text};
 use crate::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
 use crate::format::words;
 use crate::number;
 use crate::plot::{Dot, DotRow, Dots, Panel};
 use crate::quantity::Key;
-use crate::stats::RatioVerdict;
+use crate::stats::{Quantity, RatioVerdict};
 
 const ID: &str = "policies";
 const TITLE: &str = "Policies";
+const VERDICT: &str = "verdict";
 
 pub fn section(report: &Report) -> Section {
     let analysis = &report.analysis;
     of_matrices(analysis, (ID, TITLE), finding(analysis), |matrix, suffix| {
-        let mut blocks = vec![Block::Table(table(analysis, matrix))];
+        let mut blocks = vec![Block::Table(times(analysis, matrix)), Block::Table(costs(analysis, matrix))];
         blocks.extend(drawn(analysis, matrix, suffix));
         blocks.extend(undecided(analysis, matrix).if_any());
         blocks.push(Block::Notes(notes(matrix)));
@@ -25,73 +29,97 @@ pub fn section(report: &Report) -> Section {
     })
 }
 
-/// A row for each policy; on a narrow terminal the last columns go first.
-pub fn table(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
+/// A column of a table: its head, and the field of each policy.
+type PolicyColumn<'g> = (String, Box<dyn Fn(&Arm) -> TableCell + 'g>);
+
+/// How long a trace took: a row for each policy; on a narrow terminal the last columns go first.
+pub fn times(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
     let unit = TimeUnit::of(matrix);
     let reference = matrix.reference();
-    let (kilo, joules) = words::energy_unit(matrix.arms.iter().filter_map(|a| a.get(Key::SiteEnergy)));
-    let time = |q: &crate::stats::Quantity| unit.number(q.estimate);
-    let plain = |q: &crate::stats::Quantity| number::three(q.estimate);
-    let percent = |q: &crate::stats::Quantity| number::percent(q.estimate);
-    let count = |arm: &Arm, key: Key| arm.get(key).map_or_else(String::new, |q| number::factor(q.estimate));
-    type Get<'g> = Box<dyn Fn(&Arm) -> TableCell + 'g>;
-    let columns: Vec<(String, Get)> = vec![
+    let time = |q: &Quantity| unit.number(q.estimate);
+    let plain = |q: &Quantity| number::three(q.estimate);
+    let columns: Vec<PolicyColumn> = vec![
         (unit.head(Key::Total.head()), Box::new(|a| arm_number(a, Key::Total, &time))),
-        (
-            format!("÷ {}", reference.picks()),
-            Box::new(|a| TableCell {
-                sort: a.ratios.get(&Key::Total).map(|r| r.ratio.estimate),
-                ..TableCell::text(ratio_text(a, Key::Total))
-            }),
-        ),
-        ("verdict".into(), Box::new(|a| TableCell::text(verdict(a)))),
+        (format!("÷ {}", reference.picks()), Box::new(|a| ratio_cell(a, Key::Total))),
+        (VERDICT.into(), Box::new(|a| TableCell::text(verdict(a)))),
+        ("orders".into(), Box::new(|a| TableCell::text(orders_of(a)))),
+        ("would tell".into(), Box::new(|a| TableCell::text(would_tell(a)))),
         (unit.head("mean wait"), Box::new(|a| with_ratio(a, Key::WaitMean, time))),
-        (unit.head("p95 wait"), Box::new(|a| with_ratio(a, Key::WaitP95, time))),
         (unit.head(Key::ExecutionMean.head()), Box::new(|a| with_ratio(a, Key::ExecutionMean, time))),
         (unit.head(Key::CompletionMean.head()), Box::new(|a| with_ratio(a, Key::CompletionMean, time))),
         (Key::StretchMean.head().into(), Box::new(|a| with_ratio(a, Key::StretchMean, plain))),
+        (unit.head("p95 wait"), Box::new(|a| with_ratio(a, Key::WaitP95, time))),
+    ];
+    let caption = format!(
+        "{}: {} tasks, {}; {}. Means over orders (geometric), × the ratio to the reference",
+        matrix.name(),
+        matrix.tasks,
+        orders_text(matrix),
+        unit.caption()
+    );
+    table(analysis, matrix, columns, caption)
+}
+
+/// What a trace took besides time, in the same rows.
+pub fn costs(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
+    let (kilo, joules) = words::energy_unit(matrix.arms.iter().filter_map(|a| a.get(Key::SiteEnergy)));
+    let percent = |q: &Quantity| number::percent(q.estimate);
+    let columns: Vec<PolicyColumn> = vec![
+        (Key::TasksDone.head().into(), Box::new(|a| TableCell::text(count(a, Key::TasksDone)))),
         (
             "OOM new/res.".into(),
-            Box::new(|a| {
-                TableCell::text(format!("{}/{}", count(a, Key::OutOfMemoryNewcomers), count(a, Key::OutOfMemoryResidents)))
+            Box::new(|a| match a.get(Key::OutOfMemory) {
+                None => TableCell::default(),
+                Some(_) => {
+                    TableCell::text(format!("{}/{}", count(a, Key::OutOfMemoryNewcomers), count(a, Key::OutOfMemoryResidents)))
+                }
             }),
         ),
         (Key::Recoveries.head().into(), Box::new(|a| TableCell::text(count(a, Key::Recoveries)))),
         (
             format!("{} {joules}", Key::SiteEnergy.head()),
-            Box::new(|a| with_ratio(a, Key::SiteEnergy, |q| number::three(q.estimate * kilo))),
+            Box::new(move |a| arm_number(a, Key::SiteEnergy, &|q| number::three(q.estimate * kilo))),
         ),
-        (activity_head(analysis).into(), Box::new(|a| with_ratio(a, Key::SiteActive, percent))),
-        (Key::TasksDone.head().into(), Box::new(|a| TableCell::text(count(a, Key::TasksDone)))),
-        ("orders".into(), Box::new(|a| TableCell::text(orders_of(a)))),
+        (format!("÷ {}", matrix.reference().picks()), Box::new(|a| ratio_cell(a, Key::SiteEnergy))),
+        (activity_head(analysis).into(), Box::new(|a| arm_number(a, Key::SiteActive, &percent))),
+        ("memory in use".into(), Box::new(|a| arm_number(a, Key::SiteMemory, &percent))),
     ];
-    let filled = |get: &Get| matrix.arms.iter().any(|a| !get(a).text.is_empty());
-    let columns: Vec<(String, Get)> = columns.into_iter().filter(|(_, get)| filled(get)).collect();
-    let mut table = Table { look: TableLayout::Narrow, ..Table::default() };
+    let caption = "Means over orders (of counts arithmetic). OOM: newcomers and residents that ran out of memory. Energy, activity and memory: \
+                   of all cards over the total, idle ones included";
+    table(analysis, matrix, columns, caption.into())
+}
+
+/// Columns that nobody fills are left out.
+fn table(analysis: &Analysis, matrix: &TraceMatrix, columns: Vec<PolicyColumn>, caption: String) -> Table {
+    let filled = |(_, get): &PolicyColumn| matrix.arms.iter().any(|a| !get(a).text.is_empty());
+    let columns: Vec<PolicyColumn> = columns.into_iter().filter(filled).collect();
+    let mut table = Table { look: TableLayout::Narrow, caption, tags: trace_tags(analysis, matrix), ..Table::default() };
     table.columns.push(Column { name: "policy".into(), ..Column::default() });
     for (rank, (name, _)) in columns.iter().enumerate() {
-        let align = if name == "verdict" { Align::Left } else { Align::Right };
+        let align = if name == VERDICT { Align::Left } else { Align::Right };
         table.columns.push(Column { name: name.clone(), align, rank: if rank < 3 { 0 } else { rank }, ..Column::default() });
     }
     for arm in &matrix.arms {
         let cells = columns.iter().map(|(_, get)| get(arm));
         table.row(std::iter::once(arm_cell(arm)).chain(cells).collect());
     }
-    table.caption = format!(
-        "{}: {} tasks, {}; means over orders (geometric; of counts arithmetic), × the ratio to the reference. OOM: newcomers and residents that ran out of memory",
-        matrix.name(),
-        matrix.tasks,
-        orders_text(matrix)
-    );
-    table.tags = trace_tags(analysis, matrix);
     table
+}
+
+fn count(arm: &Arm, key: Key) -> String {
+    arm.get(key).map_or_else(String::new, |q| number::factor(q.estimate))
+}
+
+fn ratio_cell(arm: &Arm, key: Key) -> TableCell {
+    let sort = arm.ratios.get(&key).map(|r| r.ratio.estimate);
+    TableCell { sort, ..TableCell::text(ratio_text(arm, key)) }
 }
 
 fn activity_head(analysis: &Analysis) -> &'static str {
     if analysis.campaign.device.kind == "gpu" { "SM activity" } else { "cores busy" }
 }
 
-fn arm_number(arm: &Arm, key: Key, text: &dyn Fn(&crate::stats::Quantity) -> String) -> TableCell {
+fn arm_number(arm: &Arm, key: Key, text: &dyn Fn(&Quantity) -> String) -> TableCell {
     arm.get(key).map_or_else(TableCell::default, |q| TableCell::number(text(q), q.estimate))
 }
 
@@ -112,10 +140,21 @@ fn verdict(arm: &Arm) -> String {
             Some(RatioVerdict::Better) => "shorter".into(),
             Some(RatioVerdict::Worse) => "longer".into(),
             Some(RatioVerdict::Same) => "same".into(),
-            Some(RatioVerdict::CannotTell { .. }) => verdict_text(ratio.test.as_ref(), ratio.needed),
+            Some(RatioVerdict::CannotTell { .. }) => "can't tell".into(),
             None if !arm.is_valid() => "not judged".into(),
             None => "one order".into(),
         },
+    }
+}
+
+/// How many orders would tell its total from the reference's, where those that were measured do not.
+fn would_tell(arm: &Arm) -> String {
+    let ratio = arm.ratios.get(&Key::Total);
+    let open = ratio.filter(|r| matches!(r.test.as_ref().map(|t| t.verdict), Some(RatioVerdict::CannotTell { .. })));
+    match open.map(|r| r.needed) {
+        Some(OrdersNeeded::Of(n)) => n.to_string(),
+        Some(OrdersNeeded::MoreThanAThousand) => "> 1000".into(),
+        Some(OrdersNeeded::Unknown) | None => String::new(),
     }
 }
 
@@ -207,7 +246,7 @@ fn undecided(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
         table.row(vec![
             TableCell::text(matrix.arms[best].name()),
             TableCell::text(arm.name()),
-            TableCell::number(number::with_interval(&ratio), ratio.estimate),
+            TableCell::number(ratio_of_orders(&ratio), ratio.estimate),
             TableCell::text(told),
         ]);
     }
@@ -230,6 +269,13 @@ fn notes(matrix: &TraceMatrix) -> Vec<String> {
     match matrix.noise_ratio {
         Some(noise) => notes.push(format!("Repeats of one order vary by {}: the noise of the machine.", percent(noise))),
         None => notes.push("No order was repeated: the noise of the machine is not known apart from that of orders.".into()),
+    }
+    if matrix.scale != 1 {
+        notes.push(format!(
+            "Starting a process, evidence and readings are not scaled: beside epochs they weigh {} times what they do at 1:1, most under \
+             policies that start tasks one after the other.",
+            matrix.scale
+        ));
     }
     for arm in matrix.arms.iter().filter(|a| !a.validity.reasons.is_empty()) {
         let verdict = words::verdict(arm.validity.verdict);

@@ -1,11 +1,10 @@
 //! A site over time, for one run of each policy: the first order.
 
-use super::{TimeUnit, drawn_run, figure, kind_of, kinds, of_matrices};
+use super::{TimeUnit, drawn_run, figure, kind_of, kinds, of_matrices, task_name};
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, SiteReadings, TraceMatrix, TraceRun};
 use crate::document::{Block, Section, Table, TableCell};
 use crate::format::words;
-use crate::number;
 use crate::plot::{Occupied, Panel, SiteTimeline};
 
 const ID: &str = "sites";
@@ -64,7 +63,7 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
         unit.scale
     );
     let title = format!("Cards over time, {}", matrix.name());
-    let values = values(analysis, arms, &unit);
+    let values = values(arms, &unit);
     (!panels.is_empty())
         .then(|| Block::Figure(figure(analysis, matrix, format!("sites{suffix}"), (title, caption), panels, values, false)))
 }
@@ -75,7 +74,8 @@ fn occupied(run: &TraceRun, kinds: &[&str], unit: &TimeUnit) -> Vec<Occupied> {
         let Some(task) = run.tasks.iter().find(|t| t.task == attempt.task) else { continue };
         let (from_s, until_s) = (run.since_s(attempt.launched_ns), run.since_s(attempt.ended_ns));
         let ended = words::outcome(attempt.outcome.as_str());
-        let title = format!("task {}, {}\n{} to {}, {ended}", task.task, task.solo, unit.number(from_s), unit.text(until_s));
+        let title =
+            format!("task {}, {}\n{} to {}, {ended}", task.task, task_name(task), unit.number(from_s), unit.text(until_s));
         let failed = attempt.outcome != collo_store::Outcome::Completed;
         let kind = kind_of(kinds, &task.solo);
         found.extend(attempt.cards.iter().map(|card| Occupied {
@@ -90,7 +90,7 @@ fn occupied(run: &TraceRun, kinds: &[&str], unit: &TimeUnit) -> Vec<Occupied> {
     found
 }
 
-fn values(analysis: &Analysis, arms: &[(&Arm, &TraceRun)], unit: &TimeUnit) -> Table {
+fn values(arms: &[(&Arm, &TraceRun)], unit: &TimeUnit) -> Table {
     let mut table = Table::with(&[
         "policy",
         "#attempt",
@@ -103,14 +103,14 @@ fn values(analysis: &Analysis, arms: &[(&Arm, &TraceRun)], unit: &TimeUnit) -> T
     ]);
     for (arm, run) in arms {
         for attempt in &run.attempts {
-            let solo = run.tasks.iter().find(|t| t.task == attempt.task).map_or("", |t| t.solo.as_str());
+            let name = run.tasks.iter().find(|t| t.task == attempt.task).map(task_name).unwrap_or_default();
             let time = |ns: u64| TableCell::number(unit.number(run.since_s(ns)), run.since_s(ns) * unit.factor);
             let cards = attempt.cards.iter().map(|c| run.cards.get(*c as usize).map_or("?", |c| c.name.as_str()));
             table.row(vec![
                 TableCell::text(arm.name()),
                 TableCell::text(attempt.attempt.to_string()),
                 TableCell::text(attempt.task.to_string()),
-                TableCell::text(solo),
+                TableCell::text(name),
                 TableCell::text(cards.collect::<Vec<_>>().join(", ")),
                 time(attempt.launched_ns),
                 time(attempt.ended_ns),
@@ -119,6 +119,5 @@ fn values(analysis: &Analysis, arms: &[(&Arm, &TraceRun)], unit: &TimeUnit) -> T
         }
     }
     table.shown = (table.rows.len() > 200).then_some(200);
-    let _ = (analysis, number::count(0, ""));
     table
 }

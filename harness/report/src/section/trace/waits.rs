@@ -1,6 +1,6 @@
 //! Who waited, who was slowed: each task's completion time over its stretch, a panel per policy.
 
-use super::{TimeUnit, figure, kind_of, kinds, of_matrices};
+use super::{TimeUnit, figure, kind_of, kinds, of_matrices, task_name};
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, TraceMatrix, TraceRun};
 use crate::document::{Block, Section, Table, TableCell};
@@ -53,7 +53,7 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
                         "task {} of order {}, {}\ncompletion {}, of it waiting {}\nstretch {}",
                         task.task,
                         run.of.order,
-                        task.solo,
+                        task_name(task),
                         unit.text(completion_s),
                         unit.text(times.wait_ns as f64 * 1e-9),
                         number::three((*stretch)?)
@@ -76,7 +76,7 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
                     TableCell::text(arm.name()),
                     TableCell::text(run.of.order.to_string()),
                     TableCell::text(task.task.to_string()),
-                    TableCell::text(task.solo.clone()),
+                    TableCell::text(task_name(task)),
                     time(times.wait_ns),
                     time(times.execution_ns),
                     times.completion_ns.map_or_else(|| TableCell::text(task.end.as_str()), time),
@@ -99,7 +99,7 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
     let named: Vec<String> = kinds.iter().map(|k| format!("`{k}`")).collect();
     let caption = format!(
         "A point is a task that was done, of all orders: high is who waited, to the right is who was slowed; colours are workloads ({}). Stretch is execution of the \
-         attempt that completed ÷ the same alone, starting up included. All panels share their axes.{more}",
+         attempt that completed ÷ the same alone, starting up included; tasks of several cards have none, because baselines have one. All panels share their axes.{more}",
         named.join(", ")
     );
     let title = format!("Completion and stretch, {}", matrix.name());
