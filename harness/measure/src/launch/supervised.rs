@@ -6,6 +6,7 @@
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,11 @@ pub fn command(control: OwnedFd, channel: OwnedFd) -> std::io::Result<Command> {
         mappings.push(FdMapping { parent_fd: door, child_fd: supervisor::GROUP_FD });
     }
     command.fd_mappings(mappings).map_err(std::io::Error::other)?;
+    // Out of the terminal's reach from its first moment: a Ctrl-C that hit it before it could say so itself would end its member.
+    // SAFETY: one async-signal-safe system call between fork and exec.
+    unsafe {
+        command.pre_exec(|| nix::unistd::setsid().map(drop).map_err(std::io::Error::from));
+    }
     Ok(command)
 }
 

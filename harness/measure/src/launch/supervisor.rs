@@ -1,6 +1,6 @@
 //! The small process above every member: our own binary, executed again. Nothing that a member starts outlives it.
 //!
-//! It is a child subreaper in a session of its own, so that it inherits double-forked daemons and `setsid` children, and it has
+//! It is a child subreaper in a session of its own (`supervised.rs`), so that it inherits double-forked daemons and `setsid` children, and it has
 //! one end of the control socket: when the other end closes, collo is gone, for whatever reason, and all descendants are ended.
 //! If the supervisor itself is killed, the member dies with it (`PR_SET_PDEATHSIG`).
 //!
@@ -28,7 +28,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeValLike;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, getppid, setsid};
+use nix::unistd::{Pid, getppid};
 use serde::{Deserialize, Serialize};
 
 use super::adapter::Adapter;
@@ -149,7 +149,6 @@ fn supervise(farewells: Farewells) -> std::io::Result<()> {
     close_on_exec(&control)?;
     close_on_exec(&channel)?;
     let mut control = UnixStream::from(control);
-    let _ = setsid();
     prctl::set_child_subreaper(true)?;
     let _ = prctl::set_name(c"collo-supervise");
     // Ctrl-C in the terminal is collo's to judge; the lifeline tells us what follows from it.
