@@ -132,7 +132,7 @@ bench *NAMES:
 torture WHAT="50" *NAMES:
     cargo build --package collo-simgpu
     if [ "{{ WHAT }}" = hostile ]; then shift; \
-        COLLO_HOSTILE="$*" cargo test --package collo --test command hostile:: -- --ignored --nocapture; \
+        COLLO_HOSTILE="$*" cargo test --package collo --test command -- hostile:: hosting::whoever --ignored --nocapture; \
     else \
         COLLO_TORTURE={{ WHAT }} cargo test --package collo --test command torture:: -- --ignored --nocapture && \
         cargo test --package collo-measure --lib fuzz_ -- --ignored --nocapture && \

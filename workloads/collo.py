@@ -45,7 +45,7 @@ class SettingError(Exception):
 
 def connect():
     """Join the group that collo started this process for; by hand, a member on its own."""
-    member = Member(_channel())
+    member = Member(_channel(), _seat())
     sys.excepthook = member._tell_error
     atexit.register(member._skip_tear_down)
     return member
@@ -65,12 +65,25 @@ def expect_description():
 _description_expected = False
 
 
+def hosted():
+    """Whether this member is a thread beside others, in one process; see `collo_host.py`."""
+    return _seat() is not None
+
+
+def _seat():
+    """The member's place in a process of several, which is what the host keeps of its own for it."""
+    host = sys.modules.get("collo_hosted")
+    return host.seat() if host else None
+
+
 def threads():
     """How many intra-op threads this member may use: 1 unless the experiment says otherwise."""
     return int(os.environ.get("COLLO_THREADS", "1"))
 
 
 def _channel():
+    if hosted():
+        return _seat().channel()
     # Taken out of the environment and closed on exec: what this process starts is no member.
     descriptor, path = os.environ.pop("COLLO_FD", None), os.environ.pop("COLLO_SOCKET", None)
     try:
@@ -87,15 +100,15 @@ def _channel():
 
 
 class Member:
-    def __init__(self, channel):
-        self.channel = channel
+    def __init__(self, channel, seat=None):
+        self.channel, self._seat = channel, seat
         self.stopped = False  # collo said stop, or is gone
         self._leaving = False  # and the script obeys
         self._said = set()  # of what is said once, and in this order: hello, ready
         self._go = {"epochs": EPOCHS_BY_HAND, "after_measured": "exit"}
         self._commands = queue.SimpleQueue()
         if channel:
-            threading.Thread(target=self._listen, daemon=True).start()
+            threading.Thread(target=self._listen, name="collo", daemon=True).start()
 
     def hello(self, device="cpu", sm_count=None, threads=1, model=None, dataset=None, versions=None, **more):
         """Say what is about to train. `model` is (name, parameters), `dataset` a dict of name, synthetic and items.
@@ -104,6 +117,9 @@ class Member:
         Who answers requests instead of training says so by `serving`, a dict of rate_per_s, batch_size and slo_s.
         """
         self._once("hello")
+        self._agree()
+        if self._seat:
+            more["thread"] = self._seat.thread()
         hello, by_hand = {"device": device, "sm_count": sm_count, "threads": threads, **more}, []
         if model:
             hello["model"] = {"name": model[0], "parameters": model[1]}
@@ -113,6 +129,8 @@ class Member:
             by_hand.append(dataset["name"] + (", a synthetic stand-in" if dataset["synthetic"] else ""))
         versions = {**_versions(), **(versions or {})}
         self._send("hello", protocol=PROTOCOL, pid=os.getpid(), versions=versions, **hello)
+        if self._seat:
+            self._seat.settled.set()
         if not self.channel:
             device += f", {sm_count} SMs" if sm_count else ""
             print(*by_hand, f"device {device}, {threads} thread{'s' if threads != 1 else ''}", sep="; ", flush=True)
@@ -124,13 +142,16 @@ class Member:
             reason = "this script has no training step of `collo_torch`, Lightning or transformers"
             raise SettingError(f"{reason}, so nothing of it can be described: measure it instead")
         self._wait_for("warm_up")
+        self._agree()
 
     def ready(self):
         """Set-up and warm-up are over. Return when everybody's are."""
         self._after("hello", "ready")
         self._once("ready")
+        self._agree()
         self._send("ready")
         self._go = self._wait_for("go") or self._go
+        self._agree()
 
     def epochs(self, by_hand=EPOCHS_BY_HAND):
         """The epochs to train: a warm-up, the measured ones, and under `keep-running` more of them until stop."""
@@ -151,7 +172,12 @@ class Member:
                 self._send("done")
 
     def memory(self, allocated_bytes, reserved_bytes, warm_up_allocated_bytes=None, warm_up_reserved_bytes=None):
-        """The GPU allocator's own peaks, and those before `ready` where they are known; nothing to say on a CPU."""
+        """The GPU allocator's own peaks, and those before `ready` where they are known; nothing to say on a CPU.
+
+        Nor in a process of several, whose allocator is one.
+        """
+        if self._seat:
+            return
         peaks = {"allocated_bytes": allocated_bytes, "reserved_bytes": reserved_bytes}
         before = {"warm_up_allocated_bytes": warm_up_allocated_bytes, "warm_up_reserved_bytes": warm_up_reserved_bytes}
         self._send("memory", **peaks, **before)
@@ -183,6 +209,11 @@ class Member:
             _let_the_gpu_finish()
             sys.exit(0)
 
+    def _agree(self):
+        """In a process of several: whether its settings are as all members want them."""
+        if self._seat and self.channel:
+            self._seat.look()
+
     def _once(self, word):
         if word in self._said:
             raise RuntimeError(f"`member.{word}()` was called before: it is said once")
@@ -198,8 +229,22 @@ class Member:
             if self.channel:
                 self.channel.sendall(line.encode())  # one write
         except OSError:  # collo is gone
+            if self._send_again(line):
+                return
             self.stopped = True
             self.leave_if_stopped()
+
+    def _send_again(self, line):
+        """In a process of several, somebody may have closed this member's descriptor: the host has another."""
+        again = self._seat and self._seat.channel_again()
+        if not again:
+            return False
+        try:
+            again.sendall(line.encode())
+        except OSError:
+            return False
+        self.channel = again
+        return True
 
     def _wait_for(self, command):
         while self.channel:
@@ -210,8 +255,10 @@ class Member:
 
     def _listen(self):
         """The listening thread: it sleeps in a read, so it costs the training nothing."""
+        # In a process of several it has a descriptor of its own: what others, or the script, close is not that.
+        channel = (self._seat and self._seat.channel_again()) or self.channel
         try:
-            for line in self.channel.makefile("rb"):
+            for line in channel.makefile("rb"):
                 message = json.loads(line)
                 if message.get("command") == "stop":
                     break
@@ -221,7 +268,10 @@ class Member:
         self.stopped = True
         self._commands.put(None)
         time.sleep(GRACE_ON_A_GPU_S if _cuda() else GRACE_S)
-        _end()
+        if self._seat:
+            self._seat.ask_to_leave()  # there is no ending a thread
+        else:
+            _end()
 
     def _tell_error(self, kind, error, traceback):
         try:
@@ -237,7 +287,7 @@ class Member:
 
     def _skip_tear_down(self):
         # Taking apart an interpreter with torch in it lasts half a second. A GPU, though, is left in good order.
-        if self._leaving and not _cuda():
+        if self._leaving and not _cuda() and not self._seat:
             sys.stdout.flush()
             _end()
 
@@ -248,6 +298,7 @@ class Epoch:
     def __init__(self, member, index, measured):
         self.member, self.index, self.measured = member, index, measured
         self.start_ns, self.end_ns = time.monotonic_ns(), None
+        self._profile = _profile(index) if measured else None
 
     def batches(self, batches):
         for batch in batches:
@@ -258,8 +309,10 @@ class Epoch:
         """End the epoch. On a GPU, synchronise first: reading the loss with `.item()` does."""
         if self.end_ns is not None:
             raise RuntimeError(f"epoch {self.index} was finished before: call `epoch.finish()` once, after its last batch")
-        self.end_ns = time.monotonic_ns()
         self.member.leave_if_stopped()  # it may have been cut short
+        if self._profile:
+            self._profile.end()
+        self.end_ns = time.monotonic_ns()
         items = None if items is None else _count("items", items)
         loss = float(loss) if loss is not None and math.isfinite(loss) else None  # JSON knows no NaN
         what = {"index": self.index, "measured": self.measured, "items": items, "loss": loss}
@@ -267,6 +320,15 @@ class Epoch:
         if not self.member.channel:
             seconds, tail = (self.end_ns - self.start_ns) / 1e9, "" if loss is None else f", loss {loss:.4f}"
             print(f"epoch {self.index} took {seconds:.4f} s{tail}", flush=True)
+
+
+def _profile(index):
+    """What watches an epoch from the inside; see `collo_profiler.py`."""
+    if os.environ.get("COLLO_TORCH_PROFILER"):
+        import collo_profiler
+
+        return collo_profiler.begin(index)
+    return None
 
 
 def _count(name, number):
@@ -292,7 +354,7 @@ def _let_the_gpu_finish():
     cuda = _cuda()
     if cuda:
         try:
-            cuda.synchronize()
+            cuda.current_stream().synchronize() if hosted() else cuda.synchronize()  # others have work on their way
         except RuntimeError:
             pass  # CUDA is broken, and nobody measures this member any more
 
@@ -359,7 +421,8 @@ def _card_memory():
     torch = sys.modules.get("torch")
     try:
         if torch and torch.cuda.is_initialized():
-            memory["allocated_bytes"], memory["reserved_bytes"] = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+            if not hosted():  # there it is the allocator of several members
+                memory["allocated_bytes"], memory["reserved_bytes"] = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
             memory["free_bytes"], memory["total_bytes"] = torch.cuda.mem_get_info()
     except Exception:
         pass  # a torch that is half imported, a card that is lost: the error itself is still to be told

@@ -7,6 +7,8 @@ would say how much its neighbours had left over when it warmed up. So the cache 
 
 import torch
 
+import collo
+
 
 class Peaks:
     def __init__(self):
@@ -15,7 +17,11 @@ class Peaks:
 
     def end_warm_up(self, device):
         """The warm-up's peaks are kept, and those of the training begin with what the training needs."""
-        if device.type == "cuda":
+        if device.type == "cuda" and collo.hosted():  # whose peaks they are cannot be told, and others have work on their way
+            torch.cuda.current_stream(device).synchronize()
+            if not self.keep_cache:
+                torch.cuda.empty_cache()
+        elif device.type == "cuda":
             torch.cuda.synchronize(device)
             peaks = self.now(device)
             self.of_warm_up = tuple(map(max, peaks, self.of_warm_up or peaks))  # of two, where there are two loaders

@@ -1,4 +1,4 @@
-//! Makes the table of files that `collo init` writes: experiments, traces, workloads and MIG profiles, without tests and without what Python leaves behind.
+//! Makes the table of files that `collo init` writes: experiments, observers, traces, workloads and MIG profiles, without tests and without what Python leaves behind.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
-    for top in ["experiments", "traces", "workloads", "mig-profiles"] {
+    for top in ["experiments", "observers", "traces", "workloads", "mig-profiles"] {
         collect(&root.join(top), &mut files);
     }
     // Cargo looks into these for files that come and go; Python writes beside the workloads.
-    for top in ["experiments", "traces", "mig-profiles"] {
+    for top in ["experiments", "observers", "traces", "mig-profiles"] {
         println!("cargo:rerun-if-changed={}", root.join(top).display());
     }
     files.sort();

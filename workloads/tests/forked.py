@@ -10,7 +10,7 @@ import tempfile
 import torch
 from harness import Started
 
-STUCK_S = 30  # then the kernel ends it, and the test fails
+STUCK_S = 120  # then the kernel ends it, and the test fails
 
 
 class Forked(Started):

@@ -134,7 +134,7 @@ pub enum Verb {
     Nightly(Nightly),
     /// Print a job for GitHub or GitLab that measures every night
     Ci(Ci),
-    /// List campaigns; or experiments, workloads, modes, gpus, layouts, policies, traces
+    /// List campaigns; or experiments, workloads, modes, observers, gpus, layouts, policies, traces
     List(List),
     /// Show a campaign, or one of its cells in full
     Show(Show),
@@ -241,6 +241,8 @@ pub enum What {
     Experiments,
     Workloads,
     Modes,
+    /// Programs that watch members, as `observe` names them
+    Observers,
     /// Known GPU models, with their MIG profiles
     Gpus,
     /// Named MIG layouts of each GPU
@@ -401,6 +403,8 @@ pub enum Kind {
     /// traces/NAME.toml: tasks that arrive
     Trace,
     Gpu,
+    /// observers/NAME.toml: a program that watches members
+    Observer,
     /// collo.toml: this machine's GPU, Python, cores and price
     Host,
     Report,

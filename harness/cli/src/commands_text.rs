@@ -26,6 +26,13 @@ pub fn text(steps: &[Step]) -> String {
             text += &format!("  member {member}{cores}{}\n{}", nodes.unwrap_or_default(), process(start));
             continue;
         }
+        if let Step::Host { cell, repetition, block, members, gpu, start } = step {
+            let on = gpu.as_ref().map(|gpu| format!(" on {gpu}")).unwrap_or_default();
+            let cores = start.cores.as_ref().map(|cores| format!(" on cores {}", listed(cores))).unwrap_or_default();
+            text += &format!("\n{cell}, repetition {repetition}, in block {block}{on}\n");
+            text += &format!("  one process{cores} for {members} members, a thread each\n{}", process(start));
+            continue;
+        }
         if let Step::Task { cell, repetition, block, task, arrives_s, epochs, cards, start } = step {
             let run = (cell.clone(), *repetition);
             if in_run.as_ref() != Some(&run) {
@@ -46,13 +53,14 @@ pub fn text(steps: &[Step]) -> String {
                 format!("\npause of {}\n", units::duration_text(Duration::from_secs_f64(*seconds)))
             }
             Step::StartDaemon { start } => format!("\nMPS daemon\n{}", process(start)),
+            Step::StartObserver { start } => format!("  observer, once all members are ready\n{}", process(start)),
             Step::StopDaemon { pipe } => format!("  the MPS daemon at {pipe} is ended\n"),
             Step::CoolDown => "\npause until the GPU has cooled down\n".into(),
             Step::Restore { gpu, partition } => {
                 let found = partition.as_ref().map(|partition| format!(", {partition}")).unwrap_or_default();
                 format!("\n{gpu} is restored as found{found}\n")
             }
-            Step::Member { .. } | Step::Task { .. } => String::new(),
+            Step::Member { .. } | Step::Host { .. } | Step::Task { .. } => String::new(),
         };
     }
     text

@@ -410,13 +410,13 @@ mod tests {
         – sleep×2 mps
         – sleep×40 mps
             `mps` needs an NVIDIA GPU, this is a cpu
-            hint: on a CPU: `naive`
+            hint: on a CPU: `naive`, `threads`
         – tiny×2 mig b32
         – tiny×40 mig b32
         – sleep×2 mig
         – sleep×40 mig
             `mig` needs an NVIDIA GPU, this is a cpu
-            hint: on a CPU: `naive`
+            hint: on a CPU: `naive`, `threads`
         ");
     }
 
@@ -429,7 +429,7 @@ mod tests {
         refused   1 of 1 cells
         – tiny×2 mps b32
             `mps` needs an NVIDIA GPU, this is a cpu
-            hint: on a CPU: `naive`
+            hint: on a CPU: `naive`, `threads`
         ");
         assert_eq!(next(&plan, "mine"), "hint: every cell is refused here, so there is nothing to run");
     }

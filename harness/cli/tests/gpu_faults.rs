@@ -2,6 +2,7 @@
 //! card as it was found and nothing left behind.
 
 mod dcgm;
+mod hosting;
 mod looks;
 mod mps;
 mod others;

@@ -38,7 +38,9 @@ fn every_experiment_for_gpus_plans_on_every_card_and_says_what_it_refuses() {
             assert_eq!(answer.code, Some(if cells > 0 { 0 } else { 3 }), "{name} on {card}: {}", answer.stderr);
             // On the card of the study nothing is refused but what cannot be.
             if card == "a100-40gb" {
-                let refused = plan["refusals"].as_array().map_or(0, Vec::len);
+                // Which tools there are is a matter of this machine.
+                let of_tools = |r: &&serde_json::Value| r["reason"].as_str().is_some_and(|r| r.starts_with("observer `"));
+                let refused = plan["refusals"].as_array().map_or(0, |all| all.iter().filter(|r| !of_tools(r)).count());
                 // `frontier` is a search, whose upper bound no cut has room for.
                 let expected = match name.as_str() {
                     "study-mixed" => 3,

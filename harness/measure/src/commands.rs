@@ -11,11 +11,13 @@ use collo_store::{Diagnostic, MemberSpec};
 use crate::cell::{Cell, CellTask, CellTrace, Member};
 use crate::device::DeviceFacts;
 use crate::experiment::Experiment;
+use crate::hosting;
 use crate::interpreters::Interpreters;
 use crate::launch::protocol::EpochGoal;
-use crate::launch::{Adapter, MemberLaunch};
+use crate::launch::{Adapter, HostLaunch, MemberLaunch};
+use crate::observer::{OBSERVER_FOLDER, ObserverSpec};
 use crate::project::Project;
-use crate::sharing::{Slot, scrubbed};
+use crate::sharing::{Seating, Slot, scrubbed};
 use crate::workload::Workload;
 
 /// Which one of its run a member is.
@@ -41,13 +43,47 @@ pub struct MemberCommands<'a> {
 
 impl MemberCommands<'_> {
     /// The members of one repetition of a cell, whose logs go to this folder.
-    pub fn launches(&self, cell: &Cell, repetition: u32, slots: &[Slot], folder: &Path) -> Result<Vec<MemberLaunch>, Diagnostic> {
+    fn launches(&self, cell: &Cell, repetition: u32, slots: &[Slot], folder: &Path) -> Result<Vec<MemberLaunch>, Diagnostic> {
         let copies = copies(cell);
         let launch = |(index, (member, slot)): (usize, (&Arc<Member>, &Slot))| {
             let place = MemberPlace { index, members: slots.len(), copy: copies[index], repetition };
             self.launch(member, place, slot, self.experiment.goal(), folder)
         };
-        cell.members().zip(slots).enumerate().map(launch).collect()
+        let mut launches: Vec<MemberLaunch> = cell.members().zip(slots).enumerate().map(launch).collect::<Result<_, _>>()?;
+        if let Some(spec) = self.observing(cell, folder)? {
+            spec.put_on(&mut launches);
+        }
+        Ok(launches)
+    }
+
+    /// Who watches this cell in a run whose folder this is; `None` where the experiment does not say.
+    pub fn observing(&self, cell: &Cell, folder: &Path) -> Result<Option<ObserverSpec>, Diagnostic> {
+        let Some(observe) = cell.observe() else { return Ok(None) };
+        let pins = observe.tool().and_then(|tool| tool.packages.as_deref());
+        let packages = pins.and_then(|pins| self.interpreters.packages(pins)).map(Path::to_path_buf);
+        if let (Some(_), None, Some(tool)) = (pins, &packages, observe.tool()) {
+            let what = format!("observer `{}` needs packages, which are not provided with a Python of your own", tool.name);
+            return Err(Diagnostic::new(what).hint("leave out `--python`, or this observer: `--where 'observe != \"NAME\"'`"));
+        }
+        let python = self.interpreters.torch_python().map(Path::to_path_buf);
+        Ok(Some(ObserverSpec { observe: observe.clone(), folder: folder.join(OBSERVER_FOLDER), packages, python }))
+    }
+
+    /// The members of one repetition of a cell, and the process of them all if its seating asks for one.
+    pub fn group(
+        &self,
+        cell: &Cell,
+        seating: &Seating,
+        repetition: u32,
+        slots: &[Slot],
+        folder: &Path,
+    ) -> Result<(Vec<MemberLaunch>, Option<HostLaunch>), Diagnostic> {
+        let mut members = self.launches(cell, repetition, slots, folder)?;
+        let host = seating.hosting.map(|how| hosting::host(self.project, how, &members, folder)).transpose()?;
+        if let Some(host) = &host {
+            hosting::as_hosted(&mut members, host);
+        }
+        Ok((members, host))
     }
 
     /// An attempt at a task of a trace, numbered among all attempts, in its slot.

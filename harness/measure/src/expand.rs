@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 use crate::cell::{AfterMeasured, Cell, CellTrace, Member, NO_ESTIMATE};
 use crate::experiment::{Axes, CORE_SETS, Experiment, Sharing, TracePlan};
 use crate::nearest::nearest;
+use crate::observer::Observe;
 use crate::select::Selection;
 use crate::workload::Workload;
 
@@ -51,18 +52,22 @@ pub fn expand(experiment: &Experiment, selection: Option<&Selection>) -> Result<
     }
     let mut expansion =
         Expansion { experiment, selection, cells: Vec::new(), places: HashMap::new(), after_measured: HashMap::new() };
-    matrix(&experiment.axes, |member, sharing, degree| {
-        expansion.add(Cell::new([(member.clone(), degree)], sharing.mode.clone(), experiment.after_measured))
+    matrix(&experiment.axes, |member, sharing, degree, observe| {
+        let cell = Cell::new([(member.clone(), degree)], sharing.mode.clone(), experiment.after_measured);
+        expansion.add(cell.observed(observe.cloned()))
     })?;
+    // Groups are watched as the matrix is.
+    let watched = experiment.axes.observed();
     for group in &experiment.groups {
         for sharing in &group.sharing {
-            if sharing.solo {
-                for (member, _) in &group.members {
-                    expansion.add(Cell::solo(member, experiment.after_measured))?;
-                }
+            let cells: Vec<Cell> = if sharing.solo {
+                group.members.iter().map(|(member, _)| Cell::solo(member, experiment.after_measured)).collect()
             } else {
                 let after_measured = group.after_measured.or(experiment.after_measured);
-                expansion.add(Cell::new(group.members.iter().cloned(), sharing.mode.clone(), after_measured))?;
+                vec![Cell::new(group.members.iter().cloned(), sharing.mode.clone(), after_measured)]
+            };
+            for observe in &watched {
+                cells.iter().try_for_each(|cell| expansion.add(cell.clone().observed(observe.clone())))?;
             }
         }
     }
@@ -148,6 +153,7 @@ struct Step<'a> {
     settings: Vec<(&'a str, Json)>,
     sharing: Option<&'a Sharing>,
     degree: Option<u32>,
+    observe: Option<&'a Observe>,
     policy: Option<&'a str>,
     estimate: Option<&'a str>,
 }
@@ -168,11 +174,12 @@ impl<'a> Dimension<'a> {
         let settings = axes.settings.iter().map(|(name, values)| (name.as_str(), 2, setting(name, values.iter().cloned())));
         let sharing = axes.sharing.iter().map(|s| Step { sharing: Some(s), ..Step::default() }).collect();
         let degree = axes.degree.iter().map(|d| Step { degree: Some(*d), ..Step::default() }).collect();
+        let observe = axes.observe.iter().map(|o| Step { observe: Some(o), ..Step::default() }).collect();
         let policy = axes.policy.iter().map(|p| Step { policy: Some(p), ..Step::default() }).collect();
         let estimate = axes.estimate.iter().map(|e| Step { estimate: Some(e), ..Step::default() }).collect();
         let all = [("workload", 0, workload), ("batch_size", 1, batch_size)];
         let all = all.into_iter().chain(settings).chain([("policy", 2, policy), ("estimate", 2, estimate)]);
-        let all = all.chain([("sharing", 3, sharing), ("degree", 4, degree)]);
+        let all = all.chain([("sharing", 3, sharing), ("degree", 4, degree), ("observe", 5, observe)]);
         let all = all.filter(|(.., steps): &(_, _, Vec<Step<'_>>)| !steps.is_empty());
         all.map(|(name, rank, steps)| Dimension { name: name.into(), rank, steps }).collect()
     }
@@ -202,6 +209,7 @@ impl<'a> Step<'a> {
             settings: [&self.settings[..], &more.settings[..]].concat(),
             sharing: more.sharing.or(self.sharing),
             degree: more.degree.or(self.degree),
+            observe: more.observe.or(self.observe),
             policy: more.policy.or(self.policy),
             estimate: more.estimate.or(self.estimate),
         }
@@ -227,7 +235,10 @@ fn product(axes: &Axes) -> String {
 }
 
 /// Call `each` for every combination of the axes; workload varies slowest, degree fastest.
-fn matrix(axes: &Axes, mut each: impl FnMut(&Arc<Member>, &Sharing, u32) -> Result<(), Diagnostic>) -> Result<(), Diagnostic> {
+fn matrix(
+    axes: &Axes,
+    mut each: impl FnMut(&Arc<Member>, &Sharing, u32, Option<&Observe>) -> Result<(), Diagnostic>,
+) -> Result<(), Diagnostic> {
     let mut last: Option<(Step<'_>, Arc<Member>)> = None;
     combine(&Dimension::all(axes), &Step::default(), &mut |step| {
         let (Some(workload), Some(sharing)) = (step.workload, step.sharing) else { return Ok(()) };
@@ -239,7 +250,7 @@ fn matrix(axes: &Axes, mut each: impl FnMut(&Arc<Member>, &Sharing, u32) -> Resu
             None => Arc::new(Member::new(workload, step.settings.clone())?),
         };
         last = Some((step.clone(), member.clone()));
-        each(&member, sharing, if sharing.solo { 1 } else { step.degree.unwrap_or(1) })
+        each(&member, sharing, if sharing.solo { 1 } else { step.degree.unwrap_or(1) }, step.observe)
     })
 }
 
@@ -276,8 +287,10 @@ impl Expansion<'_> {
         }
         // The baselines come into being with the first cell that they serve, so a selection may mean them alone.
         let after_measured = self.experiment.after_measured;
-        let solos: Vec<Cell> = if cell.is_baseline() {
+        let solos: Vec<Cell> = if cell.is_reference() {
             Vec::new()
+        } else if cell.observe().is_some() {
+            cell.unobserved().into_iter().collect()
         } else {
             cell.terms().iter().map(|t| Cell::solo(&t.member, after_measured)).collect()
         };
@@ -291,7 +304,7 @@ impl Expansion<'_> {
         if !selected {
             return Ok(());
         }
-        if cell.is_baseline() {
+        if cell.is_reference() {
             self.baseline(cell, true);
             return self.check_room();
         }
@@ -314,7 +327,7 @@ impl Expansion<'_> {
     }
 
     fn baseline(&mut self, solo: Cell, asked: bool) {
-        let key = solo.terms()[0].member.key().to_string();
+        let key = if solo.is_baseline() { solo.terms()[0].member.key().to_string() } else { solo.label() };
         match self.places.get(&key) {
             Some(place) => self.cells[*place].asked |= asked,
             None => {

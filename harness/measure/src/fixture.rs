@@ -6,6 +6,7 @@ use collo_store::{Diagnostics, Predicted, PredictedMember, PredictedMemory, Pred
 
 use crate::device::DeviceFacts;
 use crate::experiment::Experiment;
+use crate::observer::Observers;
 use crate::workload::Workloads;
 
 pub const TINY: &str = r#"
@@ -92,6 +93,11 @@ pub fn workloads() -> Workloads {
         std::fs::write(folder.path().join(name).join("workload.toml"), text).expect("written");
     }
     Workloads::load(folder.path()).expect("readable")
+}
+
+/// The observers of this project.
+pub fn observers() -> Observers {
+    Observers::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../observers"))
 }
 
 pub fn read(text: &str) -> Result<Experiment, Diagnostics> {

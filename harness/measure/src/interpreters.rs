@@ -165,6 +165,16 @@ impl Interpreters {
         workload.packages.as_ref().and_then(|pins| self.overlays.get(pins)).map(PathBuf::as_path)
     }
 
+    /// Where the packages of these pins are, if they were provided.
+    pub fn packages(&self, pins: &Path) -> Option<&Path> {
+        self.overlays.get(pins).map(PathBuf::as_path)
+    }
+
+    /// The Python that collo provides, or the user's own.
+    pub fn torch_python(&self) -> Option<&Path> {
+        self.by_environment.get(&WorkloadPython::Torch).map(PathBuf::as_path)
+    }
+
     /// Whether workloads of this environment can be run.
     pub fn has(&self, environment: &WorkloadPython) -> bool {
         self.by_environment.contains_key(environment)

@@ -193,6 +193,7 @@ mod tests {
             alone_on_slice: Vec::new(),
             expect: None,
             trace: None,
+            observe: None,
         };
         assert!(measured.cell(&record(vec![spec(32, "adam"), spec(64, "adam")], None)).is_some());
         assert!(measured.cell(&record(vec![spec(64, "adam"), spec(32, "adam")], None)).is_none());

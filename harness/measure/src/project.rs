@@ -53,6 +53,11 @@ impl Project {
         self.root.join("workloads")
     }
 
+    /// Programs that watch members.
+    pub fn observers(&self) -> PathBuf {
+        self.root.join("observers")
+    }
+
     /// Descriptions of GPU models with MIG.
     pub fn mig_profiles(&self) -> PathBuf {
         self.root.join("mig-profiles")

@@ -21,6 +21,7 @@ use crate::ingredients::IngredientWatch;
 use crate::interpreters::Interpreters;
 use crate::interrupt::Stop;
 use crate::manage::ManageError;
+use crate::observe::watching::{Watching, with_samples};
 use crate::observe::{self, Observation, ObserveError, ObserveSpec, Rules, View};
 use crate::plan::PlannedCell;
 use crate::project::Project;
@@ -132,23 +133,28 @@ impl RunContext<'_> {
             }
         };
         let commands = MemberCommands { project: self.project, experiment: self.experiment, interpreters: self.interpreters };
-        let launches = commands.launches(cell, planned.repetition, &staged.slots, draft.path())?;
+        let (launches, host) = commands.group(cell, seating, planned.repetition, &staged.slots, draft.path())?;
+        let observing = commands.observing(cell, draft.path())?;
+        let recording = observing.as_ref().map_or(self.experiment.sampling.recording, |spec| spec.is_sampled_by_collo());
+        let fast_hz = observing.as_ref().and_then(|spec| spec.observe.collo_hz()).unwrap_or(self.experiment.sampling.rate_hz);
         let setting = ObserveSpec {
             members: &launches,
+            host: host.as_ref(),
             threads: self.experiment.threads,
             all_cores: share.facts.cores.clone(),
             rules: self.rules(cell),
-            rates: self.experiment.sampling.recording.then_some(Rates {
-                fast_hz: self.experiment.sampling.rate_hz,
-                slow_hz: self.experiment.sampling.slow_rate_hz,
+            rates: recording.then_some(Rates {
+                fast_hz,
+                slow_hz: self.experiment.sampling.slow_rate_hz.min(fast_hz),
                 pss_every: self.experiment.sampling.pss_every,
             }),
             boards: staged.card.iter().map(|card| card.board(self.experiment.sampling.sm_source)).collect(),
             attest: {
-                let card = staged.card.clone();
-                Arc::new(move |found: &[InForce]| sharing::attest(card.as_deref(), found))
+                let (card, hosting) = (staged.card.clone(), seating.hosting);
+                Arc::new(move |found: &[InForce]| sharing::attest(card.as_deref(), hosting, found))
             },
             misplaced: &|member, hello| sharing::misplaced(staged.card.as_deref(), member, hello),
+            watching: observing.map(|spec| Watching::of(spec, self.facts.gpus.len() < 2)),
             stop: self.stop.clone(),
             show,
         };
@@ -172,6 +178,9 @@ impl RunContext<'_> {
         }
         let blank = self.blank(cell, planned, started_utc, before);
         let mut record = self.record(blank, seating, &mut observation);
+        if let Some(observer) = &mut record.observer {
+            with_samples(observer, draft.path());
+        }
         for (kept, launch) in record.members.iter_mut().zip(&launches) {
             kept.command = launch.command.clone();
         }
@@ -214,8 +223,10 @@ impl RunContext<'_> {
         for (member, kept) in record.members.iter_mut().enumerate() {
             kept.slice = seating.slice(member);
         }
+        record.process = observation.process.take();
         record.timeline = observation.timeline.clone();
         record.outcome = observation.outcome.clone();
+        record.observer = observation.observer.take();
         record.sampling = std::mem::take(&mut observation.sampling);
         record.attestation = observation
             .attestation
@@ -249,6 +260,7 @@ impl RunContext<'_> {
             validity: Validity::valid(),
             attestation: Attestation::absent("nothing was started"),
             members: Vec::new(),
+            process: None,
             sampling: Vec::new(),
             ingredients: {
                 let files = self.files();
@@ -258,6 +270,7 @@ impl RunContext<'_> {
             failed_attempts: before.failed_attempts.clone(),
             cooling: before.cooling.clone(),
             trace: None,
+            observer: None,
             files: BTreeMap::new(),
         }
     }

@@ -29,6 +29,11 @@ pub fn trace() -> Json {
     document("Tasks that arrive, for collo to play", &collo_schedule::trace::TRACE, &[])
 }
 
+/// The schema of `observers/NAME.toml`.
+pub fn observer() -> Json {
+    document("A program that watches what collo measures", &crate::observer::keys::OBSERVER, &[])
+}
+
 /// The schema of `collo.toml`.
 pub fn host() -> Json {
     document("A machine that collo measures on", &crate::host::KEYS, &[])
@@ -130,6 +135,7 @@ mod tests {
         }
         agrees(&workload(), &WORKLOAD, "");
         agrees(&gpu(), &CARD, "");
+        agrees(&observer(), &crate::observer::keys::OBSERVER, "");
         agrees(&host(), &crate::host::KEYS, "");
         agrees(&gpu()["properties"]["profiles"]["items"], &crate::device::mig::keys::PROFILE, "profiles");
     }

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::commands::{MemberCommands, preparing};
 use crate::device::{DeviceFacts, Partition};
 use crate::launch::MemberLaunch;
+use crate::observer::ForeseenObserver;
 use crate::plan::Plan;
 use crate::sharing::{foreseen, foreseen_site};
 
@@ -44,6 +45,19 @@ pub enum Step {
         gpu: Option<String>,
         start: ProcessStart,
     },
+    /// The process that hosts all members of a run: a thread of it for each.
+    Host {
+        cell: String,
+        repetition: u32,
+        block: u32,
+        members: usize,
+        /// Of a campaign on several.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        gpu: Option<String>,
+        start: ProcessStart,
+    },
+    /// Who watches beside the members of a run, once they are ready; ended after the last measured epoch.
+    StartObserver { start: ProcessStart },
     /// A task of a trace: it arrives, and is started as often and where its policy says.
     Task {
         cell: String,
@@ -146,14 +160,32 @@ pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, ru
                 }
             }
             _ => {
-                let launches = commands.launches(&cell.cell, planned.repetition, &stage.slots, &run)?;
-                steps.extend(launches.into_iter().enumerate().map(|(member, launch)| Step::Member {
-                    cell: cell.record.cell.clone(),
-                    repetition: planned.repetition,
-                    block: planned.block,
-                    member,
-                    gpu: several.then(|| label(card)),
-                    start: of(launch),
+                let (launches, host) = commands.group(&cell.cell, &cell.seating, planned.repetition, &stage.slots, &run)?;
+                steps.extend(match host {
+                    Some(host) => vec![Step::Host {
+                        cell: cell.record.cell.clone(),
+                        repetition: planned.repetition,
+                        block: planned.block,
+                        members: host.members,
+                        gpu: several.then(|| label(card)),
+                        start: of(host.process),
+                    }],
+                    None => {
+                        let member = |(member, launch)| Step::Member {
+                            cell: cell.record.cell.clone(),
+                            repetition: planned.repetition,
+                            block: planned.block,
+                            member,
+                            gpu: several.then(|| label(card)),
+                            start: of(launch),
+                        };
+                        launches.into_iter().enumerate().map(member).collect()
+                    }
+                });
+                steps.extend(commands.observing(&cell.cell, &run)?.and_then(|spec| spec.foreseen()).map(|observer| {
+                    let ForeseenObserver { command, environment, folder } = observer;
+                    let start = ProcessStart { command, environment, folder, cores: None, memory_nodes: None, log: None };
+                    Step::StartObserver { start }
                 }));
             }
         }

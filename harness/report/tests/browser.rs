@@ -249,6 +249,15 @@ fn predictions_have_their_plots_and_a_phone_reads_them() {
 }
 
 #[test]
+fn threads_stand_beside_every_other_mode_and_a_phone_reads_them() {
+    for width in [1280, 390] {
+        let Some(t) = told(&support::threads::beside_all_modes(), width) else { return };
+        whole(&t);
+        assert_eq!((&t["overflow"], &t["opened"]), (&t["width"], &t["width"]), "no sideways scrolling: {}", t["wide"]);
+    }
+}
+
+#[test]
 fn a_phone_needs_no_sideways_scrolling() {
     let Some(t) = told(&card(), 390) else { return };
     assert!(t["width"].as_u64().unwrap() <= 390);

@@ -9,18 +9,18 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
-use crate::log::{Arrival, Event, Record};
-use crate::model::{self, Activity, Load, Moment, Slice};
+use crate::log::{Actor, Arrival, Event, Record};
+use crate::model::{self, Activity, Load, Moment, Process, Slice};
 
 /// How much of the past is kept for readings that look back.
 const KEPT_NS: u64 = 3_000_000_000;
 /// Pace while the card throttles.
 const THROTTLED: f64 = 0.8;
 
-/// A process on a card; one that computes on several cards is a guest of each.
+/// A process on a card, or one of its threads; one that computes on several cards is a guest of each.
 #[derive(Debug, Clone)]
 pub struct Guest {
-    pub pid: u32,
+    pub actor: Actor,
     pub here: Arrival,
     pub bytes: u64,
     pub trains: bool,
@@ -165,38 +165,40 @@ impl History {
 
     fn apply(&mut self, record: Record) {
         self.go_to(record.at_ns);
-        let Record { pid, event, .. } = record;
+        let Record { actor, event, .. } = record;
         let cards = match event {
             Event::Start(here) => {
                 // Of a pid that is another process by now nothing is left.
-                self.guests.retain(|g| g.pid != pid || (g.here.born == here.born && g.here.card != here.card));
+                let is_other = |g: &Guest| g.here.card != here.card || g.actor != actor;
+                self.guests.retain(|g| g.actor.pid != actor.pid || (g.here.born == here.born && is_other(g)));
                 let card = here.card;
-                self.guests.push(Guest { pid, bytes: here.bytes, here, trains: false, pace: 0.0, progress_s: 0.0 });
+                self.guests.push(Guest { actor, bytes: here.bytes, here, trains: false, pace: 0.0, progress_s: 0.0 });
                 vec![card]
             }
             Event::End => {
-                let cards = self.cards_of(pid);
+                let leaves = |g: &Guest| g.actor == actor || g.actor.process() == actor;
+                let cards: Vec<usize> = self.guests.iter().filter(|g| leaves(g)).map(|g| g.here.card).collect();
                 self.ended += u64::from(!cards.is_empty());
-                self.guests.retain(|g| g.pid != pid);
+                self.guests.retain(|g| !leaves(g));
                 cards
             }
             Event::Memory { card, bytes } => {
-                self.guests.iter_mut().filter(|g| g.pid == pid && g.here.card == card).for_each(|g| g.bytes = bytes);
+                self.guests.iter_mut().filter(|g| g.actor == actor && g.here.card == card).for_each(|g| g.bytes = bytes);
                 Vec::new()
             }
             Event::Warm | Event::Train | Event::Idle => {
                 if event == Event::Train {
                     self.first_train_ns.get_or_insert(record.at_ns);
                 }
-                self.guests.iter_mut().filter(|g| g.pid == pid).for_each(|g| g.trains = event != Event::Idle);
-                self.cards_of(pid)
+                self.guests.iter_mut().filter(|g| g.actor == actor).for_each(|g| g.trains = event != Event::Idle);
+                self.cards_of(actor)
             }
         };
         self.settle(&cards);
     }
 
-    fn cards_of(&self, pid: u32) -> Vec<usize> {
-        self.guests.iter().filter(|g| g.pid == pid).map(|g| g.here.card).collect()
+    fn cards_of(&self, actor: Actor) -> Vec<usize> {
+        self.guests.iter().filter(|g| g.actor == actor).map(|g| g.here.card).collect()
     }
 
     /// Bring every integral to this moment.
@@ -218,7 +220,7 @@ impl History {
 
     /// Work out anew how everybody on these cards gets on, and on the others of whoever is on several.
     fn settle(&mut self, changed: &[usize]) {
-        let is_on_several = |g: &Guest| self.guests.iter().any(|other| other.pid == g.pid && other.here.card != g.here.card);
+        let is_on_several = |g: &Guest| self.guests.iter().any(|other| other.actor == g.actor && other.here.card != g.here.card);
         let everywhere = self.guests.iter().any(is_on_several);
         let all = 0..self.cards.len();
         let cards: Vec<usize> = all.filter(|card| everywhere || changed.contains(card)).collect();
@@ -230,13 +232,13 @@ impl History {
         let mut own = vec![0.0; self.guests.len()];
         for &card in &cards {
             let here = training(&self.guests, card);
-            let loads: Vec<Load> = here.iter().map(|&i| load(&self.guests[i].here)).collect();
+            let loads: Vec<Load> = here.iter().map(|&i| load(&self.guests[i])).collect();
             let now = model::moment(&self.cards[card], &loads, throttle);
             here.iter().zip(&now.paces).for_each(|(&i, pace)| own[i] = *pace);
             self.tracks[card].now = now;
         }
         let slowest = |i: usize| {
-            let of_it = (0..own.len()).filter(|&j| self.guests[j].pid == self.guests[i].pid);
+            let of_it = (0..own.len()).filter(|&j| self.guests[j].actor == self.guests[i].actor);
             of_it.map(|j| own[j]).fold(f64::INFINITY, f64::min)
         };
         let paces: Vec<f64> = (0..own.len()).map(slowest).collect();
@@ -245,7 +247,7 @@ impl History {
             if here.iter().any(|&i| paces[i] < own[i]) {
                 // A card that waits for another is idle meanwhile.
                 let waiting = |&i: &usize| {
-                    let alone = load(&self.guests[i].here);
+                    let alone = load(&self.guests[i]);
                     Load { pace: alone.pace * paces[i] / own[i], ..alone }
                 };
                 let loads: Vec<Load> = here.iter().map(waiting).collect();
@@ -257,8 +259,9 @@ impl History {
         }
     }
 
-    pub fn guest(&self, pid: u32) -> Option<&Guest> {
-        self.guests.iter().find(|g| g.pid == pid)
+    pub fn guest(&self, actor: impl Into<Actor>) -> Option<&Guest> {
+        let actor = actor.into();
+        self.guests.iter().find(|g| g.actor == actor)
     }
 
     /// Seconds of solo work that a process has done by now.
@@ -294,14 +297,17 @@ impl History {
     }
 }
 
-fn load(here: &Arrival) -> Load {
+fn load(guest: &Guest) -> Load {
+    let here = &guest.here;
     let slice = here.gi.map(|gpu_instance| Slice {
         gpu_instance,
         compute_instance: here.ci.unwrap_or(0),
         sms: here.sms,
         memory: here.memory,
     });
-    Load { u: here.u, a: here.a, m: here.m, pcie: here.pcie, cap: here.cap, server: here.server, slice, pace: here.pace }
+    let process = here.lock.map(|lock| Process { pid: guest.actor.pid, lock });
+    let Arrival { u, a, m, pcie, occupancy, cap, server, pace, .. } = *here;
+    Load { u, a, m, pcie, occupancy, cap, server, process, slice, pace }
 }
 
 #[cfg(test)]
@@ -317,7 +323,7 @@ mod tests {
     }
 
     fn at(seconds: f64, pid: u32, event: Event) -> Record {
-        Record { at_ns: (seconds * 1e9) as u64, pid, event }
+        Record { at_ns: (seconds * 1e9) as u64, actor: pid.into(), event }
     }
 
     fn history(throttle_s: Option<f64>) -> History {

@@ -2,7 +2,8 @@
 //!
 //! - the library itself, opened as `libnvidia-ml.so.1` would be: the functions of NVML that a harness uses ([`nvml`])
 //! - `nvidia-cuda-mps-control`, `dcgmi`, `nvidia-smi`, `systemctl`: programs for the PATH
-//! - `sim-train`: stands where Python stands, and trains at the pace that the card gives it
+//! - `sim-train`: stands where Python stands, and trains at the pace that the card gives it; with `collo_host.py` as its script it is one
+//!   process whose threads are members ([`train::host`])
 //!
 //! In: `COLLO_SIM`, a card and how it misbehaves ([`scenario`]); `COLLO_SIM_DIR`, a folder that all of them share ([`sim`]); the cards of
 //! `mig-profiles/` ([`card`]), or of the folder `COLLO_SIM_CARDS`; `COLLO_SIM_EPOCH_S`, about how long an epoch takes alone (1.5), or `COLLO_SIM_SCALE`, by how much whole epochs are
@@ -19,6 +20,7 @@ pub mod cut;
 pub mod dcgm;
 pub mod dice;
 pub mod history;
+pub mod launch;
 pub mod log;
 pub mod model;
 pub mod mps;

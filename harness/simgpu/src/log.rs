@@ -14,11 +14,34 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     pub at_ns: u64,
-    pub pid: u32,
+    #[serde(flatten)]
+    pub actor: Actor,
     pub event: Event,
 }
 
-/// What happened to that process.
+/// Whose doing it is: that of a process, or of one thread of it that trains by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Actor {
+    pub pid: u32,
+    /// None is the process: alone on its card, or with the context that its threads share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<u32>,
+}
+
+impl From<u32> for Actor {
+    fn from(pid: u32) -> Actor {
+        Actor { pid, thread: None }
+    }
+}
+
+impl Actor {
+    /// The process that it is, or is of.
+    pub fn process(self) -> Actor {
+        self.pid.into()
+    }
+}
+
+/// What happened to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
@@ -33,6 +56,7 @@ pub enum Event {
     Warm,
     Train,
     Idle,
+    /// It is gone; with a process all of its threads are.
     End,
 }
 
@@ -52,6 +76,9 @@ pub struct Arrival {
     pub memory: f64,
     /// The MPS server it is a client of.
     pub server: Option<u32>,
+    /// It is a thread of a process whose threads train, with Python's lock in force or without; none for a process.
+    #[serde(default)]
+    pub lock: Option<bool>,
     /// It is such a server.
     #[serde(default)]
     pub serves: bool,
@@ -64,6 +91,8 @@ pub struct Arrival {
     pub m: f64,
     #[serde(default)]
     pub pcie: f64,
+    #[serde(default)]
+    pub occupancy: Option<f64>,
     pub cap: Option<f64>,
     #[serde(default)]
     pub pace: f64,

@@ -5,11 +5,14 @@
 //!
 //! A load needs the GPU for the share `u` of its solo time, and then fills the share `a` of the SMs and `m` of the DRAM bandwidth.
 //! Processes without MPS take turns; those of one MPS server run side by side until the SMs or the bandwidth are full; instances of
-//! MIG are cards of their own, whose waves fill them worse the smaller they are.
+//! MIG are cards of their own, whose waves fill them worse the smaller they are. Threads of one process with a stream each run side by
+//! side as clients of MPS do, without what MPS costs, and take turns at Python's lock for a part of the rest of their time ([`lock`]).
 
 use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
+
+pub mod lock;
 
 /// Share of the SMs that can be filled at most by kernels of several clients.
 const SM_CEILING: f64 = 0.95;
@@ -32,7 +35,7 @@ const DRAM_POWER: f64 = 0.25;
 /// Share of that power under MIG, floor included: chosen so that slices that fit need the least energy, which the collocation study says
 /// without a figure.
 const MIG_POWER: f64 = 0.55;
-/// Shares of the SM activity that show as other activity: nobody's measurement, only plausible.
+/// Shares of the SM activity that show as other activity, unless a load knows better: nobody's measurement, only plausible.
 const OCCUPANCY: f64 = 0.45;
 const TENSOR: f64 = 0.15;
 
@@ -44,13 +47,34 @@ pub struct Load {
     pub m: f64,
     /// Bytes over PCIe per second of solo time.
     pub pcie: f64,
+    /// Share of the places for warps that it takes on the SMs it is active on; none: as usual.
+    pub occupancy: Option<f64>,
     /// The share of SMs that its MPS limit leaves it.
     pub cap: Option<f64>,
     /// The MPS server that it is a client of.
     pub server: Option<u32>,
+    /// The process that it is a thread of, with others.
+    pub process: Option<Process>,
     pub slice: Option<Slice>,
     /// Noise: its own factor on the pace.
     pub pace: f64,
+}
+
+/// One process whose threads train, each on a stream of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Process {
+    pub pid: u32,
+    /// Python's lock is in force.
+    pub lock: bool,
+}
+
+/// Whose kernels run side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Context {
+    /// Of all clients of an MPS server.
+    Server(u32),
+    /// Of a process with several threads.
+    Process(u32),
 }
 
 /// Where under MIG.
@@ -169,7 +193,10 @@ struct Fitted {
     /// Pace there alone.
     pace: f64,
     cap: Option<f64>,
-    server: Option<u32>,
+    /// Shared with others; none is one of its own.
+    context: Option<Context>,
+    /// The process whose lock it has to wait for.
+    lock: Option<u32>,
     unit: u32,
 }
 
@@ -183,7 +210,8 @@ fn fitted(load: &Load) -> Fitted {
         m: load.m / (memory * stretch),
         pace: 1.0 / time,
         cap: load.cap,
-        server: load.server,
+        context: load.server.map(Context::Server).or(load.process.map(|p| Context::Process(p.pid))),
+        lock: load.process.filter(|p| p.lock).map(|p| p.pid),
         unit,
     }
 }
@@ -201,29 +229,32 @@ fn partition_paces(loads: &[&Load]) -> Vec<f64> {
     }
     if units.len() > 1 {
         // Compute instances of one GPU instance have SMs of their own and share its bandwidth.
-        let asked = |extra: f64| sum(all.iter().zip(&stretches).map(|(f, s)| f.m * f.u * rate(f.u, s * extra)));
+        let asked = |extra: f64| {
+            let stretches: Vec<f64> = stretches.iter().map(|s| s * extra).collect();
+            sum(all.iter().zip(lock::rates(&all, &stretches)).map(|(f, rate)| f.m * f.u * rate))
+        };
         let extra = smallest(|extra| asked(extra) <= DRAM_CEILING);
         stretches.iter_mut().for_each(|s| *s *= extra);
     }
-    all.iter().zip(&stretches).zip(&costs).map(|((f, s), c)| f.pace * rate(f.u, *s) * c).collect()
+    all.iter().zip(lock::rates(&all, &stretches)).zip(&costs).map(|((f, rate), c)| f.pace * rate * c).collect()
 }
 
-/// Time slicing between contexts, where all clients of one MPS server are one context.
+/// Time slicing between contexts, where all clients of one MPS server are one context, and all threads of one process.
 fn share_sms(all: &[Fitted], members: &[usize], stretches: &mut [f64], costs: &mut [f64]) {
-    let mut contexts: Vec<(Option<u32>, Vec<usize>)> = Vec::new();
+    let mut contexts: Vec<(Option<Context>, Vec<usize>)> = Vec::new();
     for &i in members {
-        match contexts.iter_mut().find(|(server, _)| server.is_some() && *server == all[i].server) {
+        match contexts.iter_mut().find(|(context, _)| context.is_some() && *context == all[i].context) {
             Some((_, clients)) => clients.push(i),
-            None => contexts.push((all[i].server, vec![i])),
+            None => contexts.push((all[i].context, vec![i])),
         }
     }
     let mut beside = vec![1.0; all.len()];
-    for (server, clients) in &contexts {
-        if server.is_some() {
+    for (context, clients) in &contexts {
+        if context.is_some() {
             side_by_side(all, clients, &mut beside);
-            if clients.len() > 1 {
-                clients.iter().for_each(|&i| costs[i] *= SERVED);
-            }
+        }
+        if matches!(context, Some(Context::Server(_))) && clients.len() > 1 {
+            clients.iter().for_each(|&i| costs[i] *= SERVED);
         }
     }
     if contexts.len() > 1 {
@@ -231,14 +262,16 @@ fn share_sms(all: &[Fitted], members: &[usize], stretches: &mut [f64], costs: &m
     }
     let mut waits = vec![1.0; contexts.len()];
     for _ in 0..200 {
-        let wants: Vec<f64> = contexts
-            .iter()
-            .zip(&waits)
-            .map(|((_, clients), wait)| {
-                let idle = clients.iter().map(|&i| 1.0 - wanted(all[i].u, beside[i] * wait)).product::<f64>();
-                1.0 - idle
-            })
-            .collect();
+        let mut stretched = beside.clone();
+        for ((_, clients), wait) in contexts.iter().zip(&waits) {
+            clients.iter().for_each(|&i| stretched[i] *= wait);
+        }
+        let rates = lock::rates(all, &stretched);
+        // Share of the time in which somebody of a context wants the GPU.
+        let wants = |(_, clients): &(Option<Context>, Vec<usize>)| {
+            1.0 - clients.iter().map(|&i| 1.0 - all[i].u * stretched[i] * rates[i]).product::<f64>()
+        };
+        let wants: Vec<f64> = contexts.iter().map(wants).collect();
         let total: f64 = sum(wants.iter().copied());
         let next: Vec<f64> = wants.iter().map(|own| 1.0 + total - own).collect();
         let moved = next.iter().zip(&waits).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
@@ -256,7 +289,9 @@ fn share_sms(all: &[Fitted], members: &[usize], stretches: &mut [f64], costs: &m
 fn side_by_side(all: &[Fitted], clients: &[usize], stretches: &mut [f64]) {
     let own = |i: usize, common: f64| all[i].cap.map_or(common, |cap| common.max(all[i].a / cap.max(0.01)));
     let asked = |common: f64, what: fn(&Fitted) -> f64| {
-        sum(clients.iter().map(|&i| what(&all[i]) * all[i].u * rate(all[i].u, own(i, common))))
+        let stretches: Vec<f64> = (0..all.len()).map(|i| own(i, common)).collect();
+        let rates = lock::rates(all, &stretches);
+        sum(clients.iter().map(|&i| what(&all[i]) * all[i].u * rates[i]))
     };
     let common = if clients.len() > 1 {
         smallest(|common| asked(common, |f| f.a) <= SM_CEILING && asked(common, |f| f.m) <= DRAM_CEILING)
@@ -283,15 +318,6 @@ fn smallest(suffices: impl Fn(f64) -> bool) -> f64 {
     high
 }
 
-fn rate(u: f64, stretch: f64) -> f64 {
-    1.0 / ((1.0 - u) + u * stretch)
-}
-
-/// Share of the time in which a load wants the GPU.
-fn wanted(u: f64, stretch: f64) -> f64 {
-    u * stretch * rate(u, stretch)
-}
-
 fn sum(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(0.0, |a, b| a + b)
 }
@@ -303,7 +329,9 @@ fn activity(loads: &[Load], members: &[usize], paces: &[f64], slice: Option<Slic
     let mut idle = 1.0;
     for &i in members {
         let (load, pace) = (&loads[i], paces[i]);
-        sum.sm += pace * load.u * load.a / sms;
+        let sm = pace * load.u * load.a / sms;
+        sum.sm += sm;
+        sum.occupancy += sm * load.occupancy.unwrap_or(OCCUPANCY);
         sum.dram += pace * load.u * load.m / memory;
         let beside = members.iter().filter(|&&j| load.server.is_some() && loads[j].server == load.server).count();
         let traffic = pace * load.pcie * (1.0 + LAUNCH_TRAFFIC * beside.saturating_sub(1) as f64);
@@ -312,10 +340,10 @@ fn activity(loads: &[Load], members: &[usize], paces: &[f64], slice: Option<Slic
         let stretch = load.slice.map_or(1.0, |s| 1.0_f64.max((load.a / s.sms).powf(KAPPA)).max(load.m / s.memory));
         idle *= 1.0 - (pace * load.u * stretch).clamp(0.0, 1.0);
     }
+    sum.occupancy /= sum.sm.max(1.0);
     sum.sm = sum.sm.min(1.0);
     sum.dram = sum.dram.min(1.0);
     sum.graphics = (1.0 - idle).max(sum.sm).min(1.0);
-    sum.occupancy = OCCUPANCY * sum.sm;
     sum.tensor = TENSOR * sum.sm;
     sum
 }

@@ -89,7 +89,10 @@ pub const WORDS: &[(&str, &str)] = &[
     ("wrong-device", "members (or that member) say another device"),
     ("no-cuda", "members (or that member) find no CUDA and train on the CPU"),
     ("silent", "members (or that member) never say that they are ready"),
-    ("crash", "that member dies then"),
+    ("crash", "that member dies then, and with it every thread of its process"),
+    ("one-stream", "members that are threads (or that member) have the stream of the first"),
+    ("default-stream", "members that are threads (or that member) have the default stream"),
+    ("two-processes", "members that are threads (or that member) have their context in another process"),
     (
         "crashes",
         "members, or that member, or those of that workload's folder or model, die each time, so long after their own start of training",

@@ -12,7 +12,7 @@ use nix::fcntl::{Flock, FlockArg};
 use crate::card::Card;
 use crate::clock;
 use crate::history::{Guest, History, Timed};
-use crate::log::{self, Event, News, Reader, Record};
+use crate::log::{self, Actor, Event, News, Reader, Record};
 use crate::scenario::Scenario;
 use crate::state::State;
 
@@ -146,27 +146,32 @@ impl Sim {
 
     /// Close the entries of processes that are gone.
     pub fn bury(&mut self) {
-        let gone = |g: &&Guest| !clock::lives(g.pid, g.here.born);
-        let mut dead: Vec<u32> = self.history.guests.iter().filter(gone).map(|g| g.pid).collect();
+        let gone = |g: &&Guest| !clock::lives(g.actor.pid, g.here.born);
+        let mut dead: Vec<u32> = self.history.guests.iter().filter(gone).map(|g| g.actor.pid).collect();
+        dead.sort_unstable();
         dead.dedup();
         if !dead.is_empty() {
-            let _ =
-                self.append(|sim| dead.iter().filter(|&&p| sim.history.guest(p).is_some()).map(|&p| (p, Event::End)).collect());
+            let is_here = |sim: &Sim, pid: u32| sim.history.guests.iter().any(|g| g.actor.pid == pid);
+            let _ = self.append(|sim| dead.into_iter().filter(|&p| is_here(sim, p)).map(|p| (p, Event::End)).collect());
         }
     }
 
     /// Append what `what` says, stamped while the folder is locked, so that the log stays in order.
-    pub fn append(&mut self, what: impl FnOnce(&Sim) -> Vec<(u32, Event)>) -> Result<(), String> {
+    pub fn append<A: Into<Actor>>(&mut self, what: impl FnOnce(&Sim) -> Vec<(A, Event)>) -> Result<(), String> {
         self.append_if(|sim| Ok::<_, String>(what(sim)))
     }
 
     /// The same, unless a look under the lock shows that it must not be.
-    pub fn append_if<E: From<String>>(&mut self, what: impl FnOnce(&Sim) -> Result<Vec<(u32, Event)>, E>) -> Result<(), E> {
+    pub fn append_if<A: Into<Actor>, E: From<String>>(
+        &mut self,
+        what: impl FnOnce(&Sim) -> Result<Vec<(A, Event)>, E>,
+    ) -> Result<(), E> {
         let _lock = lock(&self.folder)?;
         self.read_log();
         let events = what(self)?;
         let at_ns = clock::now_ns();
-        let records: Vec<Record> = events.into_iter().map(|(pid, event)| Record { at_ns, pid, event }).collect();
+        let records: Vec<Record> =
+            events.into_iter().map(|(actor, event)| Record { at_ns, actor: actor.into(), event }).collect();
         log::append(&self.folder.join("activity.log"), &records).map_err(|e| format!("the log of activity: {e}"))?;
         self.read_log();
         Ok(())

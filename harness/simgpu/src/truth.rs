@@ -3,7 +3,7 @@
 //! In: a group of workloads, a card, how they share it. Out: [`Truth`], without noise.
 
 use crate::card::Card;
-use crate::model::{Slice, moment};
+use crate::model::{Process, Slice, moment};
 use crate::workload::Workload;
 
 /// How a group shares a card.
@@ -12,6 +12,10 @@ pub enum Sharing {
     Naive,
     /// With the percentage of threads that each may use.
     Mps(Option<f64>),
+    /// Threads of one process, with Python's lock in force or without.
+    Threads {
+        lock: bool,
+    },
     /// The profile of each member's own GPU instance.
     Mig(Vec<String>),
 }
@@ -44,6 +48,9 @@ pub fn truth(card: &Card, group: &[Workload], sharing: &Sharing) -> Result<Truth
             load.server = Some(1);
             load.cap = percent.map(|p| p / 100.0);
         }),
+        Sharing::Threads { lock } => {
+            loads.iter_mut().for_each(|load| load.process = Some(Process { pid: 1, lock: *lock }));
+        }
         Sharing::Mig(profiles) => {
             if profiles.len() != loads.len() {
                 return Err(format!("{} members and {} instances", loads.len(), profiles.len()));

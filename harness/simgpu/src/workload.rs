@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::card::Card;
+use crate::launch::Launch;
 use crate::model::Load;
 
 const DATA: &str = include_str!("../workloads.toml");
@@ -47,6 +48,11 @@ pub struct Workload {
     /// It has work for as many SMs as a card has: on a larger one it is quicker and keeps no less of it busy.
     #[serde(default)]
     fills: bool,
+    /// It launches one kernel over and over, an item is a launch, and what the card shows follows from its configuration.
+    #[serde(default)]
+    by_launch: bool,
+    #[serde(skip)]
+    launch: Option<Launch>,
     /// It serves: an item is a request, and a batch of them costs as much as so many more, whatever is in it.
     pub batch_items: Option<f64>,
     #[serde(default)]
@@ -146,7 +152,8 @@ impl Workload {
                 best = Some((score, workload));
             }
         }
-        best.map(|(_, w)| w).ok_or("`workloads.toml` of the simulation has no entry that fits all".into())
+        let launched = |w: Workload| Workload { launch: Launch::of(options).filter(|_| w.by_launch), ..w };
+        best.map(|(_, w)| launched(w)).ok_or("`workloads.toml` of the simulation has no entry that fits all".into())
     }
 
     /// Items of a whole epoch.
@@ -169,6 +176,9 @@ impl Workload {
 
     /// The workload on a card: faster SMs shorten the GPU's share of an item, fewer of them stretch it.
     pub fn on(&self, card: &Card) -> Fit {
+        if let Some(launch) = self.launch {
+            return self.launched(card, launch);
+        }
         let sms = if self.fills { REFERENCE_SMS } else { f64::from(card.sms) };
         let a = self.smact / self.gpu * REFERENCE_SMS / sms;
         let m = self.dram / self.gpu * card.extra.sm_speed * REFERENCE_GBS / card.extra.bandwidth_gbs;
@@ -180,12 +190,32 @@ impl Workload {
             a: a / stretch,
             m: m / stretch,
             pcie: self.pcie_kb * 1e6 / item_ms,
+            occupancy: None,
             cap: None,
             server: None,
+            process: None,
             slice: None,
             pace: 1.0,
         };
         Fit { item_s: item_ms / 1e3, load }
+    }
+
+    /// The same of launches, of which the entry says only what does not depend on their configuration.
+    fn launched(&self, card: &Card, launch: Launch) -> Fit {
+        let shown = launch.on(card);
+        let load = Load {
+            u: shown.graphics,
+            a: shown.sm / shown.graphics,
+            m: self.dram / self.gpu,
+            pcie: self.pcie_kb * 1e3 / shown.launch_s,
+            occupancy: Some(shown.occupancy / shown.sm),
+            cap: None,
+            server: None,
+            process: None,
+            slice: None,
+            pace: 1.0,
+        };
+        Fit { item_s: shown.launch_s, load }
     }
 }
 
@@ -250,6 +280,24 @@ mod tests {
             assert!((took / minutes - 1.0).abs() < 1e-4, "{model}: {took} of {minutes} min");
             assert_eq!(workload.memory_mib_on(0) + CONTEXT_MIB, card_mib, "{model}");
         }
+    }
+
+    #[test]
+    fn what_a_card_shows_of_launches_follows_from_their_configuration() {
+        let card = Card::find("a100-40gb").unwrap();
+        let shown = |blocks: &str, threads: &str| {
+            let asked = options(&[("blocks", blocks), ("threads", threads), ("launches", "1000000")]);
+            let square = Workload::find("square", &asked).unwrap();
+            assert_eq!(square.items(&asked), 1_000_000);
+            square.on(&card).load
+        };
+        let (one, all) = (shown("1", "1"), shown("131072", "1024"));
+        assert!(one.u > 0.9 && one.u * one.a < 0.01 && all.u * all.a > 0.95, "{one:?} {all:?}");
+        assert!(one.occupancy.unwrap() < 0.1 && all.occupancy.unwrap() > 0.7);
+        let named = Workload::find("square", &options(&[])).unwrap();
+        assert!((named.on(&card).load.u - 0.95).abs() < 1e-9, "without a configuration it is the entry");
+        let other = Workload::find("vision", &options(&[("blocks", "1"), ("threads", "1")])).unwrap();
+        assert_eq!(other.launch, None);
     }
 
     #[test]

@@ -175,6 +175,9 @@ pub struct CellRecord {
     /// Of a cell that is a trace: its members are the tasks then. Absent for a group that starts together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceCell>,
+    /// Who watches its members: `none`, `collo`, `top:10Hz`. Absent where the experiment does not say; then collo samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observe: Option<String>,
 }
 
 impl Serialize for CellRecord {
@@ -207,6 +210,7 @@ impl CellRecord {
             "degree" => Some(self.degree.into()),
             "baseline" => Some(self.baseline.into()),
             "after_measured" => Some(self.after_measured.as_str().into()),
+            "observe" => self.observe.as_deref().map(Value::from),
             _ if TraceCell::AXES.contains(&name) => self.trace.as_ref()?.axis(name),
             "workload" => {
                 let mut names: Vec<&str> = self.members.iter().map(|m| m.workload.as_str()).collect();
@@ -359,6 +363,7 @@ mod tests {
             alone_on_slice: Vec::new(),
             expect: None,
             trace: None,
+            observe: None,
         }
     }
 

@@ -35,6 +35,7 @@ mod measured_at;
 mod merge;
 mod names;
 pub mod nearest;
+mod observed;
 mod order;
 mod outcome;
 mod place;
@@ -45,6 +46,7 @@ mod reference;
 mod regular;
 mod run;
 mod runs;
+mod scope;
 mod shape;
 mod shard;
 mod sharing;
@@ -78,6 +80,7 @@ pub use machine::{DeviceRecord, GpuRecord, Machine};
 pub use measured_at::{Devices, MeasuredAt};
 pub use merge::{MergeDifference, MergeScope, differences, merge};
 pub use names::last_part;
+pub use observed::{COLLO_SAMPLES, DaemonCost, NOBODY_WATCHES, ObserverOutcome, ObserverRecord};
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
 pub use place::{place_file, replace_file, sweep};
 pub use predicted::{
@@ -89,10 +92,11 @@ pub use recorded::Recorded;
 pub use reference::Reference;
 pub use regular::{open_regular, read_small, read_small_text};
 pub use run::{
-    Features, Instrument, MemberRecord, ReadCard, RunDraft, RunRecord, SAMPLING_OFF, SamplingQuality, Serving, StoredFile,
-    Timeline,
+    Features, Instrument, MemberRecord, PROCESS_LOG, ProcessRecord, ReadCard, RunDraft, RunRecord, SAMPLING_OFF, SamplingQuality,
+    Serving, StoredFile, Timeline,
 };
 pub use runs::Runs;
+pub use scope::{PROCESS_SCOPE, is_scope_of_a_part, member_scope};
 pub use shard::{Origin, Shard};
 pub use sharing::Sharing;
 pub use shuffle::Shuffle;

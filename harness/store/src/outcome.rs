@@ -22,10 +22,15 @@ pub enum Outcome {
         #[serde(default, skip_serializing_if = "is_false")]
         place_alone: bool,
     },
+    /// The process of which all members were threads ended before it should; `message` says where each of them was, if not who is to
+    /// blame, which the end of a process does not tell.
+    ProcessEnded { status: String, message: String },
     /// A time limit ran out in `phase` (`start`, `set-up`, `warm-up`, `measure`, `total`).
     TimedOut { member: u32, phase: String, message: String },
     /// The sharing mode was not in force inside the measured window.
     ModeLost { reason: String },
+    /// The observer of the cell did not watch to the end: it could not be started, ended early, or wrote too much.
+    ObserverLost { reason: String },
     /// The device could not be staged.
     NotStaged { reason: String },
     /// The device disappeared.
@@ -48,8 +53,10 @@ impl Outcome {
             Outcome::OutOfMemory { .. } => "out_of_memory",
             Outcome::HostOutOfMemory { .. } => "host_out_of_memory",
             Outcome::Crashed { .. } => "crashed",
+            Outcome::ProcessEnded { .. } => "process_ended",
             Outcome::TimedOut { .. } => "timed_out",
             Outcome::ModeLost { .. } => "mode_lost",
+            Outcome::ObserverLost { .. } => "observer_lost",
             Outcome::NotStaged { .. } => "not_staged",
             Outcome::DeviceLost { .. } => "device_lost",
             Outcome::ProtocolError { .. } => "protocol_error",
@@ -70,7 +77,33 @@ impl Outcome {
     /// True for a failure that may not occur again, so that an experiment may have it measured anew: whether a member crashes, hangs
     /// or loses its mode can depend on the moment, what it sends and the host's memory hardly do.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Outcome::Crashed { .. } | Outcome::TimedOut { .. } | Outcome::ModeLost { .. } | Outcome::NotStaged { .. })
+        matches!(
+            self,
+            Outcome::Crashed { .. }
+                | Outcome::ProcessEnded { .. }
+                | Outcome::TimedOut { .. }
+                | Outcome::ModeLost { .. }
+                | Outcome::ObserverLost { .. }
+                | Outcome::NotStaged { .. }
+        )
+    }
+
+    /// The member whose end was the run's, if it was that of one.
+    pub fn member(&self) -> Option<u32> {
+        match self {
+            Outcome::OutOfMemory { member, .. }
+            | Outcome::HostOutOfMemory { member, .. }
+            | Outcome::Crashed { member, .. }
+            | Outcome::TimedOut { member, .. }
+            | Outcome::ProtocolError { member, .. } => Some(*member),
+            Outcome::Completed
+            | Outcome::ProcessEnded { .. }
+            | Outcome::ModeLost { .. }
+            | Outcome::ObserverLost { .. }
+            | Outcome::NotStaged { .. }
+            | Outcome::DeviceLost { .. }
+            | Outcome::Interrupted => None,
+        }
     }
 
     /// True unless a resumed campaign measures the run again, as it does only with interrupted ones.

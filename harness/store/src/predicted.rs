@@ -123,9 +123,15 @@ pub struct GraphNumbers {
 }
 
 impl Predicted {
-    /// Of a member in a mode, by the label of its solo cell.
+    /// Of a member in a mode, by the label of its solo cell. What is claimed is claimed of processes: of a member that is a thread of one
+    /// there is nothing, since it shares its context and its allocator.
     pub fn of(&self, solo: &str, mode: &Sharing) -> Option<&PredictedMember> {
-        self.of_member(solo, mode.mps)
+        self.of_member(solo, mode.mps).filter(|_| !mode.one_process)
+    }
+
+    /// The numbers of a member's computation graph, which is the same in every mode.
+    pub fn graph_of(&self, solo: &str) -> Option<&GraphNumbers> {
+        self.members.iter().filter(|member| member.solo == solo).find_map(|member| member.graph.as_ref())
     }
 
     fn of_member(&self, solo: &str, mps: bool) -> Option<&PredictedMember> {
@@ -262,6 +268,7 @@ mod tests {
             alone_on_slice: Vec::new(),
             expect: None,
             trace: None,
+            observe: None,
         }
     }
 
@@ -292,6 +299,8 @@ mod tests {
             [Some(1), Some(3), Some(4)]
         );
         assert_eq!(found("small solo", "mps"), None);
+        assert_eq!(found("tiny solo", "threads"), None, "a thread is no process");
+        assert_eq!(first.graph_of("tiny solo").map(|graph| graph.parameters), Some(1));
         assert_eq!((labels(&first), first.marked[0].probability), (vec!["tiny×9 naive", "tiny×8 naive"], Some(0.5)));
     }
 

@@ -10,9 +10,12 @@ use serde_json::Value;
 
 use crate::place::sync_folder;
 use crate::{
-    Attestation, CellRecord, Cooling, DeviceRecord, EpochRecord, Error, Journal, MemberSpec, Outcome, RequestRecord, Result,
-    SampleWriter, TraceRecord, Validity, XidError, digest, names, open_regular, place, tables,
+    Attestation, CellRecord, Cooling, DeviceRecord, EpochRecord, Error, Journal, MemberSpec, ObserverRecord, Outcome,
+    RequestRecord, Result, SampleWriter, TraceRecord, Validity, XidError, digest, names, open_regular, place, tables,
 };
+
+/// The output of a process that all members were threads of.
+pub const PROCESS_LOG: &str = "process.log";
 
 /// One execution of one cell, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +35,9 @@ pub struct RunRecord {
     pub validity: Validity,
     pub attestation: Attestation,
     pub members: Vec<MemberRecord>,
+    /// The process that all members were threads of; absent where each had a process of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessRecord>,
     pub sampling: Vec<SamplingQuality>,
     /// Digest of each ingredient at the time of this run.
     pub ingredients: BTreeMap<String, String>,
@@ -44,6 +50,9 @@ pub struct RunRecord {
     /// Of a run of a trace; absent for a group that started together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceRecord>,
+    /// Who watched it, of a cell that says so; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observer: Option<ObserverRecord>,
     /// The other files of the folder; filled on commit.
     pub files: BTreeMap<String, StoredFile>,
 }
@@ -112,7 +121,28 @@ pub struct MemberRecord {
     pub log_tail: Vec<String>,
 }
 
+/// The one process of a group whose members were its threads: what cannot be told of each of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProcessRecord {
+    /// Its command line, a word each.
+    pub command: Vec<String>,
+    pub pid: Option<u32>,
+    /// `exited with 0`, `killed by SIGKILL`; absent if that is not known.
+    pub exit: Option<String>,
+    /// CPU time of all its threads and children, seconds.
+    pub cpu_time_s: Option<f64>,
+    /// Peak resident memory of the process, from VmHWM.
+    pub peak_rss_bytes: Option<u64>,
+    /// Processes that it left behind, ended by its supervisor.
+    pub orphans: Vec<u32>,
+}
+
 impl RunRecord {
+    /// The file with the output of a member, in the run's folder: that of its process, which it may share.
+    pub fn log_of(&self, member: usize) -> String {
+        if self.cell.mode.one_process { PROCESS_LOG.into() } else { format!("member-{member}.log") }
+    }
+
     /// Whether time series were to be recorded.
     pub fn is_sampled(&self) -> bool {
         !self.sampling.iter().any(|quality| quality.absent.values().any(|why| why == SAMPLING_OFF))

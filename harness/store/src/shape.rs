@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Campaign, CellRecord, MemberRecord, Outcome, PlanRecord, RunRecord, Sharing, Thresholds, names};
+use crate::{Campaign, CellRecord, MemberRecord, Outcome, PlanRecord, RunRecord, Sharing, Thresholds, names, observed};
 
 /// Why a manifest cannot be that of a campaign.
 pub(crate) fn campaign(c: &Campaign) -> Result<(), String> {
@@ -106,13 +106,21 @@ pub(crate) fn run(r: &RunRecord, folder: &str, campaign: &Campaign) -> Result<()
     // A run of a cell that was never planned may lie here: it is not in the plan, and said to be so.
     if let Some(planned) = campaign.plan.cells.iter().find(|c| c.slug == r.cell.slug) {
         let same = |a: &CellRecord, b: &CellRecord| {
-            a.cell == b.cell && a.sharing == b.sharing && a.mode == b.mode && a.members == b.members && a.trace == b.trace
+            a.cell == b.cell
+                && a.sharing == b.sharing
+                && a.mode == b.mode
+                && a.members == b.members
+                && a.trace == b.trace
+                && a.observe == b.observe
         };
         if !same(planned, &r.cell) {
             return Err(format!("its cell {:?} differs from the planned one of that name", r.cell.cell));
         }
     }
     cell(&r.cell)?;
+    if let Some(wrong) = observed::wrong(r.observer.as_ref(), r.cell.observe.as_deref(), r.outcome == Outcome::Completed) {
+        return Err(wrong);
+    }
     if r.trace.is_some() != r.cell.trace.is_some() && r.outcome == Outcome::Completed {
         return Err("it has tasks where its cell has none, or none where it has".into());
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// How the members of a cell share their device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sharing {
-    /// The first word of the mode's label, the same for all variants: `naive`, `mps`, `mig`.
+    /// The first word of the mode's label, the same for all variants: `naive`, `mps`, `mig`, `threads`.
     pub family: String,
     /// Members are clients of an MPS daemon, on the whole device or inside their instances.
     pub mps: bool,
@@ -14,6 +14,9 @@ pub struct Sharing {
     pub limited: bool,
     /// The GPU is partitioned into instances.
     pub partitioned: bool,
+    /// Members are threads of one process, and share its memory, its allocator and its settings.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_process: bool,
     /// Every member has a whole GPU instance to itself: compute instances of one GPU instance, and clients of MPS, share its memory.
     pub isolated: bool,
 }
@@ -33,6 +36,7 @@ impl Sharing {
             mps,
             limited: mps && !partitioned && !cut.is_empty(),
             partitioned,
+            one_process: family == "threads",
             isolated: partitioned && !mps && size.is_none_or(|size| size.compute.is_none()),
         }
     }
@@ -46,7 +50,13 @@ mod tests {
     fn a_label_says_what_is_shared() {
         let said = |label: &str| {
             let s = Sharing::of_label(label);
-            let words = [(s.mps, "mps"), (s.limited, "limited"), (s.partitioned, "partitioned"), (s.isolated, "isolated")];
+            let words = [
+                (s.mps, "mps"),
+                (s.limited, "limited"),
+                (s.partitioned, "partitioned"),
+                (s.one_process, "one process"),
+                (s.isolated, "isolated"),
+            ];
             format!("{}: {}", s.family, words.iter().filter(|(is, _)| *is).map(|(_, w)| *w).collect::<Vec<_>>().join(", "))
         };
         assert_eq!((said("solo"), said("naive")), ("naive: ".into(), "naive: ".into()));
@@ -60,6 +70,9 @@ mod tests {
         assert_eq!(said("mig:2×1c.3g.20gb"), "mig: partitioned");
         for inside in ["mig+mps", "mig:3g.20gb+mps"] {
             assert_eq!(said(inside), "mig: mps, partitioned");
+        }
+        for hosted in ["threads", "threads:no-lock"] {
+            assert_eq!(said(hosted), "threads: one process");
         }
         assert_eq!(said("exclusive:2"), "exclusive: ", "of a mode that is not known nothing is claimed");
     }

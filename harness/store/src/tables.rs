@@ -52,7 +52,7 @@ pub struct Sample {
     /// The window that the value is a mean over, ending at `at_ns`; 0 for an instantaneous reading or a counter.
     pub window_ns: u64,
     pub source: &'static str,
-    /// `host`, `member:0`, `gpu:UUID`, `mig:UUID`.
+    /// `host`, `member:0`, `process`, `gpu:UUID`, `mig:UUID`.
     pub scope: Arc<str>,
     /// With its unit: `rss_bytes`, `power_w`.
     pub metric: &'static str,

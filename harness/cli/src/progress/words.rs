@@ -48,12 +48,14 @@ pub fn outcome(run: &StoredRun) -> String {
             let joint = if *place_alone { " " } else { ": " };
             format!("crashed: member {member} {status}{joint}{message}{}", others(run, *member))
         }
+        Outcome::ProcessEnded { status, message } => format!("the process of all members {status}: {message}"),
         Outcome::TimedOut { member, phase, message } => {
             let pid = run.record.members.get(*member as usize).and_then(|m| m.pid);
             let pid = pid.map(|p| format!(" (pid {p})")).unwrap_or_default();
             format!("timed out: member {member}{pid} {message}, in {phase}")
         }
         Outcome::ModeLost { reason } => format!("discarded: mode lost, no numbers are kept: {reason}"),
+        Outcome::ObserverLost { reason } => format!("discarded: not watched to the end, no numbers are kept: {reason}"),
         Outcome::NotStaged { reason } => format!("not staged: {reason}"),
         Outcome::DeviceLost { reason } => format!("device lost: {reason}"),
         Outcome::ProtocolError { message, .. } => format!("protocol error: {message}"),
@@ -105,17 +107,15 @@ fn phase(run: &StoredRun, index: usize) -> &'static str {
 
 /// The end of the log of the member that failed, and its path.
 pub fn trace(run: &StoredRun) -> Vec<String> {
+    // Whoever is to blame for the end of a process that members share wrote to the log of them all.
     let blamed = match run.record.outcome {
-        Outcome::OutOfMemory { member, .. }
-        | Outcome::HostOutOfMemory { member, .. }
-        | Outcome::Crashed { member, .. }
-        | Outcome::TimedOut { member, .. }
-        | Outcome::ProtocolError { member, .. } => member as usize,
-        _ => return Vec::new(),
+        Outcome::ProcessEnded { .. } => Some(0),
+        _ => run.record.outcome.member(),
     };
+    let Some(blamed) = blamed.map(|member| member as usize) else { return Vec::new() };
     let Some(member) = run.record.members.get(blamed) else { return Vec::new() };
     let mut lines: Vec<String> = member.log_tail.iter().map(|l| format!("      │ {l}")).collect();
-    let log = run.path.join(format!("member-{blamed}.log"));
+    let log = run.path.join(run.record.log_of(blamed));
     // A member may have written, or put there, anything at all.
     let text = collo_store::read_small(&log, 1 << 26);
     match text.map(|text| String::from_utf8_lossy(&text).lines().count()).ok() {

@@ -16,7 +16,7 @@ use crate::{args, exit, output};
 const ENDINGS: [&str; 2] = [".tar.gz", ".tgz"];
 const SCHEMA: u32 = 1;
 /// Where the files lie that are ingredients of a campaign, besides its experiment's.
-const FOLDERS: [&str; 2] = ["workloads/", "traces/"];
+const FOLDERS: [&str; 3] = ["workloads/", "traces/", "observers/"];
 /// Beside the workloads only pins, examples and the like are shared; anything larger is data.
 const SHARED_LIMIT_BYTES: u64 = 4 << 20;
 

@@ -1,4 +1,4 @@
-//! `collo init`: writes the experiments, traces, workloads and MIG profiles embedded in this binary, so that an installed collo works
+//! `collo init`: writes the experiments, observers, traces, workloads and MIG profiles embedded in this binary, so that an installed collo works
 //! outside a checkout.
 
 use std::path::Path;
@@ -87,6 +87,7 @@ mod tests {
         assert!(CARRIED.iter().any(|(name, _)| *name == "experiments/quickstart.toml"));
         assert!(CARRIED.iter().any(|(name, _)| *name == "workloads/collo.py"));
         assert!(CARRIED.iter().any(|(name, _)| *name == "traces/philly-90.toml"));
+        assert!(CARRIED.iter().any(|(name, _)| *name == "observers/top.toml"));
         assert!(CARRIED.iter().any(|(name, _)| *name == "mig-profiles/a100-40gb.toml"));
         for (name, content) in CARRIED {
             assert_eq!(fs::read(root.join(name)).unwrap(), *content, "{name}");

@@ -1,10 +1,11 @@
 //! `collo list`: campaigns, or what can be measured, and on what.
 
 use collo_measure::experiment::{Overrides, TagFilter};
+use collo_measure::observer::Observers;
 use collo_measure::{Project, Workloads, sharing, shown};
 use collo_report::document::{Align, Table};
 use collo_schedule::policy;
-use collo_store::{Diagnostic, Diagnostics, Foreign};
+use collo_store::{COLLO_SAMPLES, Diagnostic, Diagnostics, Foreign, NOBODY_WATCHES};
 use serde_json::json;
 
 use super::{Context, Ended, cards, prune};
@@ -21,6 +22,7 @@ pub fn run(context: &Context<'_>, a: &args::List) -> Ended {
         What::Experiments => experiments(context, a),
         What::Workloads => workloads(context),
         What::Modes => modes(context),
+        What::Observers => observers(context),
         What::Gpus => cards::gpus(context, a.gpu.as_deref()),
         What::Layouts => cards::layouts(context, a.gpu.as_deref()),
         What::Policies => policies(context),
@@ -170,6 +172,34 @@ fn workloads(context: &Context<'_>) -> Ended {
     let (_, workloads) = loaded(context)?;
     super::workload::list(context, &workloads)
 }
+
+/// Who can watch: nobody, collo itself, and the files of `observers/`.
+fn observers(context: &Context<'_>) -> Ended {
+    let observers = Observers::load(&context.project()?.observers());
+    let mut table =
+        Table::new(&[("observer", Align::Left), ("runs", Align::Left), ("lacks", Align::Left), ("what it is", Align::Left)], 1)
+            .with_prose_last();
+    let mut list = vec![json!({"observer": NOBODY_WATCHES, "about": NOBODY}), json!({"observer": COLLO_SAMPLES, "about": COLLO})];
+    let row = |name: &str, about: &str| [Some(name.to_string()), None, None, Some(about.to_string())];
+    table.values(row(NOBODY_WATCHES, NOBODY));
+    table.values(row(COLLO_SAMPLES, COLLO));
+    for o in observers.iter() {
+        table.values([Some(o.name.clone()), Some(o.place.as_str().into()), o.lacks.clone(), o.about.clone()]);
+        list.push(json!({"observer": o.name, "runs": o.place.as_str(), "command": o.command, "needs": o.programs, "gpu": o.needs_gpu,
+            "lacks": o.lacks, "hint": o.hint, "rate_hz": o.rate_hz, "writes": o.writes, "most_bytes": o.most_bytes, "daemons": o.daemons,
+            "disturbs": o.disturbs, "about": o.about, "source": o.source}));
+    }
+    if context.arguments.json {
+        output::json(&json!({"schema": 1, "observers": list}));
+    } else {
+        output::result(table.render(output::width()).trim_end());
+    }
+    observers.broken().values().for_each(output::failure);
+    Ok(exit::DONE)
+}
+
+const NOBODY: &str = "nobody, not even collo: what the others are compared with";
+const COLLO: &str = "collo's own sampling, as the experiment says, or at a rate: `collo:100Hz`";
 
 fn modes(context: &Context<'_>) -> Ended {
     let mut table =

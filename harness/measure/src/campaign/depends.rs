@@ -85,6 +85,12 @@ impl CampaignSpec<'_> {
         if let Some(trace) = &self.experiment.trace {
             places.add_file(traces::file(&self.project.traces(), &trace.name));
         }
+        // Also those of refused cells: without its file the experiment could not be read.
+        let observed = self.experiment.axes.observed();
+        for tool in observed.iter().flatten().filter_map(|by| by.tool()) {
+            places.add_file(tool.file.clone());
+            tool.packages.iter().for_each(|pins| places.add_file(pins.clone()));
+        }
         // What runs wrote once they write again.
         for campaign in runs.campaigns()?.0 {
             for entry in campaign.history().unwrap_or_default() {

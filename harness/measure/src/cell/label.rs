@@ -1,7 +1,7 @@
 //! The names of cells: formatting and parsing.
 //!
 //! ```text
-//! cell    = members " " sharing *( " " setting )
+//! cell    = members " " sharing *( " " setting ) [ " " observer [ ":" rate "Hz" ] ]
 //! members = term *( "+" term )                              ; fewest copies first, then by name
 //! term    = workload [ ":b" batch ] *( ":" key "=" value ) [ "×" count ]
 //! setting = "b" batch / key "=" value                       ; b first, then keys by name
@@ -12,11 +12,12 @@
 
 use std::sync::Arc;
 
-use collo_store::Diagnostic;
 use collo_store::text::quoted;
+use collo_store::{Diagnostic, Diagnostics};
 use serde_json::Value as Json;
 
 use super::{Cell, MOST_MEMBERS, Member, Term};
+use crate::observer::{self, Observe, Observers};
 use crate::sharing;
 use crate::workload::{Limit, Workload, Workloads, is_fraction, plain};
 
@@ -121,12 +122,18 @@ struct TypedTerm<'a> {
 }
 
 /// The cell of a label. A member without a batch size in the label has its workload's default.
-pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Diagnostic> {
+pub fn parse(text: &str, workloads: &Workloads, observers: &Observers) -> Result<Cell, Diagnostics> {
     let not_a_cell =
         |why: String| Diagnostic::new(format!("invalid cell name {}: {why}", quoted(text))).hint("as in `tiny×2 naive b32`");
-    let mut words = text.split_whitespace();
+    let mut words: Vec<&str> = text.split_whitespace().collect();
+    let observe = match words.last().filter(|word| words.len() > 2 && is_observer(word)) {
+        Some(word) => Some(Observe::parse(word, observers)?),
+        None => None,
+    };
+    words.truncate(words.len() - usize::from(observe.is_some()));
+    let mut words = words.into_iter();
     let (Some(members), Some(mode)) = (words.next(), words.next()) else {
-        return Err(not_a_cell("members first, then a sharing mode".into()));
+        return Err(not_a_cell("members first, then a sharing mode".into()).into());
     };
     let mode_of_label = sharing::parse(mode)?;
     let common =
@@ -148,9 +155,16 @@ pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Diagnostic> {
     }
     let cell = Cell::new(members, mode_of_label, None);
     if mode == "solo" && cell.degree() > 1 {
-        return Err(not_a_cell(format!("`solo` is one member, not {}", cell.degree())));
+        return Err(not_a_cell(format!("`solo` is one member, not {}", cell.degree())).into());
     }
-    Ok(cell)
+    Ok(cell.observed(observe))
+}
+
+/// `top` or `top:10Hz`: a word that is no setting, and has the name of an observer.
+fn is_observer(word: &str) -> bool {
+    let name = word.split_once(':').map_or(word, |(name, _)| name);
+    setting(word).is_none()
+        && (observer::is_name(name) || [collo_store::NOBODY_WATCHES, collo_store::COLLO_SAMPLES].contains(&name))
 }
 
 /// `b32` or `key=value`.

@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use collo_store::AfterMeasured;
-use collo_store::{CellRecord, Diagnostic, MemberSpec, Sharing, TraceCell};
+use collo_store::{CellRecord, Diagnostic, Diagnostics, MemberSpec, Sharing, TraceCell};
 use serde_json::Value as Json;
 pub use trace::{CellTask, CellTrace, ManagerRules, NO_ESTIMATE, Settle};
 
+use crate::observer::{Observe, Observers};
 use crate::sharing::SharingMode;
 use crate::workload::{RECIPE, Workload, Workloads};
 
@@ -122,11 +123,13 @@ pub struct Cell {
     after_measured: AfterMeasured,
     /// Of a cell whose members arrive one after another.
     trace: Option<Arc<CellTrace>>,
+    /// Who watches its members; `None` where the experiment does not say: then collo samples.
+    observe: Option<Observe>,
 }
 
 impl PartialEq for Cell {
     fn eq(&self, other: &Cell) -> bool {
-        let alike = self.after_measured == other.after_measured && self.trace == other.trace;
+        let alike = self.after_measured == other.after_measured && self.trace == other.trace && self.observe == other.observe;
         alike && self.terms == other.terms && self.sharing.label() == other.sharing.label()
     }
 }
@@ -151,7 +154,7 @@ impl Cell {
         });
         let after_measured =
             after_measured.unwrap_or(if terms.len() == 1 { AfterMeasured::KeepRunning } else { AfterMeasured::Exit });
-        Cell { terms, sharing, after_measured, trace: None }
+        Cell { terms, sharing, after_measured, trace: None, observe: None }
     }
 
     /// The tasks of a trace under a policy.
@@ -165,16 +168,31 @@ impl Cell {
         Cell::new([(member.clone(), 1)], Arc::new(crate::sharing::Naive), after_measured)
     }
 
+    /// The same group under the eyes of somebody.
+    pub fn observed(self, observe: Option<Observe>) -> Cell {
+        Cell { observe, ..self }
+    }
+
+    /// The same group without anybody watching, which it is compared with; `None` for that one itself, and where nobody asked.
+    pub fn unobserved(&self) -> Option<Cell> {
+        self.observe.as_ref().filter(|by| !by.is_nobody())?;
+        Some(self.clone().observed(Some(Observe::nobody())))
+    }
+
     /// Parse a label as people type it: `tinyx2 naive b32` is accepted.
-    pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Diagnostic> {
-        label::parse(text, workloads)
+    pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Diagnostics> {
+        let observers = Observers::load(&workloads.observers());
+        label::parse(text, workloads, &observers)
     }
 
     /// `tiny×2 naive b32`; of a trace `tiny-12/1 rr naive ×2`.
     pub fn label(&self) -> String {
         match &self.trace {
             Some(trace) => trace.label(&self.sharing.label()),
-            None => label::of(&self.terms, &self.sharing.label()),
+            None => match &self.observe {
+                Some(by) => format!("{} {}", label::of(&self.terms, &self.sharing.label()), by.label()),
+                None => label::of(&self.terms, &self.sharing.label()),
+            },
         }
     }
 
@@ -205,18 +223,32 @@ impl Cell {
         self.trace.as_ref()
     }
 
+    /// Who watches its members, if the experiment says so.
+    pub fn observe(&self) -> Option<&Observe> {
+        self.observe.as_ref()
+    }
+
     pub fn degree(&self) -> u32 {
         self.terms.iter().map(|term| term.count).sum()
     }
 
     /// One member on the whole device, which others are compared with.
     pub fn is_baseline(&self) -> bool {
+        self.observe.is_none() && self.is_alone()
+    }
+
+    fn is_alone(&self) -> bool {
         self.trace.is_none() && self.degree() == 1 && self.sharing.family() == "naive"
+    }
+
+    /// What others are compared with: a baseline, or a group that nobody watches.
+    pub fn is_reference(&self) -> bool {
+        self.is_baseline() || self.observe.as_ref().is_some_and(Observe::is_nobody)
     }
 
     /// The mode's label; `solo` for one member on the whole device.
     pub fn sharing(&self) -> String {
-        if self.is_baseline() { "solo".into() } else { self.sharing.label() }
+        if self.is_alone() { "solo".into() } else { self.sharing.label() }
     }
 
     /// All members individually, copies repeated.
@@ -230,7 +262,8 @@ impl Cell {
             "cell" => Some(self.label().into()),
             "sharing" => Some(self.sharing().into()),
             "degree" => Some(self.degree().into()),
-            "baseline" => Some(self.is_baseline().into()),
+            "baseline" => Some(self.is_reference().into()),
+            "observe" => self.observe.as_ref().map(|by| by.label().into()),
             "after_measured" => Some(self.after_measured.as_str().into()),
             _ if TraceCell::AXES.contains(&name) => self.trace.as_ref()?.record.axis(name),
             "workload" => {
@@ -247,7 +280,11 @@ impl Cell {
 
     /// The cell as it is stored with a plan.
     pub fn record(&self, repetitions: u32) -> CellRecord {
-        let baseline = self.is_baseline();
+        let baseline = self.is_reference();
+        let against = || match &self.observe {
+            Some(_) => self.unobserved().iter().map(Cell::label).collect(),
+            None => self.terms.iter().map(|t| t.member.solo.clone()).collect(),
+        };
         let specs: Vec<(MemberSpec, u32)> = self.terms.iter().map(|t| (t.member.spec(), t.count)).collect();
         CellRecord {
             cell: self.label(),
@@ -260,13 +297,14 @@ impl Cell {
                 None => specs.into_iter().flat_map(|(spec, count)| std::iter::repeat_n(spec, count as usize)).collect(),
             },
             baseline,
-            against: if baseline { Vec::new() } else { self.terms.iter().map(|t| t.member.solo.clone()).collect() },
+            against: if baseline { Vec::new() } else { against() },
             repetitions,
             after_measured: self.after_measured,
             slots: None,
             alone_on_slice: Vec::new(),
             expect: None,
             trace: self.trace.as_ref().map(|trace| trace.record.clone()),
+            observe: self.observe.as_ref().map(Observe::label),
         }
     }
 }

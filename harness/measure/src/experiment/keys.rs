@@ -16,8 +16,16 @@ const HELP: &str = "collo schema experiment";
 
 pub const SEARCHES: &[&str] = &["largest-degree"];
 pub const SM_SOURCES: &[&str] = &["auto", "gpm", "dcgm", "dcgm-pipes", "both"];
-pub const EXPECTED: &[&str] =
-    &["out_of_memory", "host_out_of_memory", "crashed", "timed_out", "mode_lost", "not_staged", "protocol_error"];
+pub const EXPECTED: &[&str] = &[
+    "out_of_memory",
+    "host_out_of_memory",
+    "crashed",
+    "timed_out",
+    "mode_lost",
+    "observer_lost",
+    "not_staged",
+    "protocol_error",
+];
 /// Quantities of a cell and of its device. The report computes them; a test of the command compares the two lists.
 pub const QUANTITIES: &[&str] = &[
     "epoch_time_s",
@@ -56,6 +64,7 @@ pub const QUANTITIES: &[&str] = &[
     "sm_active_p95_ratio",
     "gpu_utilization_ratio",
     "sm_occupancy_ratio",
+    "graphics_active_ratio",
     "sm_occupancy_p95_ratio",
     "dram_active_ratio",
     "dram_active_p95_ratio",
@@ -197,6 +206,11 @@ pub static AXES: Shape = Shape {
             "members training together",
         ),
         bare(
+            "observe",
+            ValueKind::Axis { of: &ValueKind::Text, empty: "for nobody: `[\"none\"]`" },
+            "who watches the members: `none`, `collo` (its own sampling, at a rate: `collo:100Hz`), or a file of `observers/`, such as `top` or `top:10Hz`; each is compared with `none`",
+        ),
+        bare(
             "policy",
             ValueKind::Axis { of: &ValueKind::Text, empty: "all: `collo list policies`" },
             "of a trace: who decides where a task goes",
@@ -285,6 +299,7 @@ pub static ZIP: Shape = Shape {
         bare("batch_size", ValueKind::List(&BATCH), "items per step of training, for each"),
         bare("sharing", ValueKind::List(&ValueKind::Text), "a sharing mode for each"),
         bare("degree", ValueKind::List(&ValueKind::Whole { from: 1, to: MOST_MEMBERS }), "a number of members for each"),
+        bare("observe", ValueKind::List(&ValueKind::Text), "who watches each"),
         bare("policy", ValueKind::List(&ValueKind::Text), "of a trace: a policy for each"),
         bare("estimate", ValueKind::List(&ValueKind::Choice(ESTIMATES)), "of a trace: an estimate for each"),
     ],

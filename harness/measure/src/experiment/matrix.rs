@@ -38,7 +38,7 @@ impl ExperimentReader<'_> {
         let mut settings = Vec::new();
         for (key, key_span, found) in table.in_order() {
             let Value::List(values) = &found.value else { continue };
-            if ["workload", "sharing", "degree", "policy", "estimate"].contains(&key) {
+            if ["workload", "sharing", "degree", "observe", "policy", "estimate"].contains(&key) {
                 continue;
             }
             if let Some(unknown) = unknown_axis(key, all) {
@@ -66,6 +66,7 @@ impl ExperimentReader<'_> {
             settings,
             sharing: self.sharing(table),
             degree: wholes("degree"),
+            observe: self.observe(table),
             policy: self.policies(table),
             estimate: self.estimates(table),
             zips: Vec::new(),
@@ -153,7 +154,7 @@ impl ExperimentReader<'_> {
 /// An axis must be a setting of every workload of the matrix, else some cells would be the same under several names.
 fn unknown_axis(key: &str, workloads: &[&Arc<Workload>]) -> Option<Diagnostic> {
     let lacking = workloads.iter().find(|w| !w.settings.contains_key(key))?;
-    let axes = ["workload", "batch_size", "sharing", "degree"];
+    let axes = ["workload", "batch_size", "sharing", "degree", "observe"];
     let near = crate::nearest::nearest(key, axes).filter(|_| workloads.iter().all(|w| !w.settings.contains_key(key)));
     Some(match near {
         Some(near) if near != key => {

@@ -27,6 +27,7 @@ use crate::device::allocation::Allocation;
 use crate::device::mig::Cards;
 use crate::device::{self, Cores, DeviceFacts, DeviceKind, Driver, Gpu, NumaMemory, core_sets};
 use crate::launch::protocol::EpochGoal;
+use crate::observer::Observe;
 use crate::sampler::SourceChoice;
 use crate::select::Expression;
 use crate::sharing::{Each, SharingMode};
@@ -133,6 +134,8 @@ pub struct Axes {
     pub settings: Vec<(String, Vec<Json>)>,
     pub sharing: Vec<Sharing>,
     pub degree: Vec<u32>,
+    /// Who watches; if empty, collo samples.
+    pub observe: Vec<Observe>,
     /// Of a trace: the labels of policies.
     pub policy: Vec<String>,
     /// Of a trace: who estimates the memory of tasks.
@@ -145,6 +148,17 @@ impl Axes {
     /// The workloads of the matrix, those of the zips included.
     pub fn workloads(&self) -> impl Iterator<Item = &Arc<Workload>> {
         self.workload.iter().chain(self.zips.iter().flat_map(|zip| &zip.workload))
+    }
+
+    /// Who watches mixed groups: those of the axes, each once; without any nobody in particular.
+    pub fn observed(&self) -> Vec<Option<Observe>> {
+        let mut all: Vec<Option<Observe>> = Vec::new();
+        for by in self.observe.iter().chain(self.zips.iter().flat_map(|zip| &zip.observe)) {
+            if !all.contains(&Some(by.clone())) {
+                all.push(Some(by.clone()));
+            }
+        }
+        if all.is_empty() { vec![None] } else { all }
     }
 
     /// The sharing modes of the matrix, those of the zips included, each once.

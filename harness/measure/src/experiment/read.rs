@@ -1,6 +1,7 @@
 //! From the text of an experiment to its checked values.
 
 mod failures;
+mod observe;
 mod reference;
 mod trace;
 
@@ -127,6 +128,8 @@ impl ExperimentReader<'_> {
             let why = "a foreign script ends after its epochs, and then the others compute less beside it: set `epochs`";
             self.wrong(&found.span, Diagnostic::new(what).note(why));
         }
+        let sampling = sampling(fields.table("sampling"));
+        self.check_observe(fields, sampling.recording);
         let cores = self.cores(fields);
         if cores.is_uneven() {
             warnings.push(
@@ -181,7 +184,7 @@ impl ExperimentReader<'_> {
             expect,
             groups,
             trace,
-            sampling: sampling(fields.table("sampling")),
+            sampling,
             thresholds: thresholds(fields.table("thresholds")),
             references,
             until,

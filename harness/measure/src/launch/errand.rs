@@ -147,6 +147,7 @@ impl Errand {
             memory_nodes: None,
             adapter: None,
             has_channel: false,
+            channels: 0,
             asked_to_end: None,
             client_of: None,
         };

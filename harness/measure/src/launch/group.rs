@@ -18,6 +18,7 @@ use super::adapter::Adapter;
 use super::channel::{ChannelLine, ChannelLines, LONGEST_LINE};
 use super::children;
 use super::flood::Allowance;
+use super::hosted::Host;
 use super::process::Process;
 use super::protocol::{self, Command, MemberEvent};
 use super::supervised::{self, BUSY, Patience};
@@ -79,6 +80,8 @@ pub enum Live {
     SupervisorLost,
     /// Its supervisor was stopped or hung; collo killed it and its descendants.
     SupervisorHung,
+    /// It was a thread, and the process of all members ended, in this way.
+    WithProcess(Box<Live>),
 }
 
 impl std::fmt::Display for Live {
@@ -91,6 +94,7 @@ impl std::fmt::Display for Live {
             },
             Live::NotStarted(reason) => write!(f, "not started: {reason}"),
             Live::SupervisorLost => write!(f, "its supervisor was killed"),
+            Live::WithProcess(how) => write!(f, "ended with the process of all members ({how})"),
             Live::SupervisorHung => write!(f, "its supervisor stopped responding and was killed"),
         }
     }
@@ -114,17 +118,20 @@ impl From<LaunchError> for Diagnostic {
 /// The live members. Dropping it closes the lifelines: every process below is ended by its supervisor, or with it.
 pub struct Group {
     /// By index; `None` once it was forgotten.
-    members: Vec<Option<Handles>>,
+    pub(super) members: Vec<Option<Handles>>,
+    /// The one process of them all, if they are its threads.
+    pub(super) host: Option<Arc<Host>>,
 }
 
-struct Handles {
-    supervisor: u32,
+/// What is open for a member. Those of one process have one supervisor.
+pub(super) struct Handles {
+    pub supervisor: u32,
     /// `None` if it exited immediately.
-    process: Option<Arc<Process>>,
-    channel: StdStream,
-    control: StdStream,
+    pub process: Option<Arc<Process>>,
+    pub channel: StdStream,
+    pub control: Arc<StdStream>,
     /// Notified when it is to end.
-    doomed: Arc<Notify>,
+    pub doomed: Arc<Notify>,
 }
 
 impl Group {
@@ -142,7 +149,7 @@ impl Group {
     pub fn empty() -> Group {
         // If a supervisor is killed, what was below it comes to us and can still be ended.
         children::inherit();
-        Group { members: Vec::new() }
+        Group { members: Vec::new(), host: None }
     }
 
     /// Start a further member; the pid of its supervisor. Its index is the number of members before it, whether or not they live.
@@ -185,11 +192,12 @@ impl Group {
     /// End a member and its descendants now: through its supervisor, and if that fails, by force.
     pub fn kill(&self, member: usize) {
         let Some(member) = &self.members[member] else { return };
-        let _ = (&member.control).write_all(b"kill\n");
+        let _ = (&*member.control).write_all(b"kill\n");
         member.doomed.notify_one();
     }
 
-    /// The pids of the supervisors: each member is the tree below one; without those that were forgotten.
+    /// The pids of the supervisors: each member is the tree below one; without those that were forgotten. Members of one process
+    /// have the same.
     pub fn supervisors(&self) -> Vec<u32> {
         self.members.iter().flatten().map(|m| m.supervisor).collect()
     }
@@ -213,12 +221,13 @@ impl Drop for Group {
 fn start(index: usize, launch: &MemberLaunch, signals: mpsc::Sender<(usize, Signal)>) -> std::io::Result<Handles> {
     let (control, their_control) = pair()?;
     let (channel, their_channel) = pair()?;
-    let mut command = tokio::process::Command::from(supervised::command(their_control, their_channel)?);
+    let mut command = tokio::process::Command::from(supervised::command(their_control, their_channel, Vec::new())?);
     let (mut child, own) = children::started(|| command.spawn(), tokio::process::Child::id)?;
     drop(command);
     let supervisor = own.pid();
     let process = Process::of(supervisor).map(Arc::new);
     let doomed = Arc::new(Notify::new());
+    let control = Arc::new(control);
     let handles = Handles { supervisor, process: process.clone(), channel, control, doomed: doomed.clone() };
     // From here on an error ends it: the handles close its lifeline.
     supervised::orders(
@@ -232,6 +241,7 @@ fn start(index: usize, launch: &MemberLaunch, signals: mpsc::Sender<(usize, Sign
             memory_nodes: launch.memory_nodes.clone(),
             adapter: launch.adapter.clone(),
             has_channel: true,
+            channels: 0,
             asked_to_end: None,
             client_of: launch.client_of.clone(),
         },
@@ -265,7 +275,7 @@ fn start(index: usize, launch: &MemberLaunch, signals: mpsc::Sender<(usize, Sign
 }
 
 /// Returns when a supervisor had to be killed: it was stopped for too long, or did not end when told to.
-async fn killed_if_it_hangs(supervisor: Option<&Process>, doomed: &Notify) {
+pub(super) async fn killed_if_it_hangs(supervisor: Option<&Process>, doomed: &Notify) {
     let Some(process) = supervisor else { return std::future::pending().await };
     let (mut asked, mut patience) = (false, Patience::unasked());
     loop {
@@ -284,7 +294,7 @@ async fn killed_if_it_hangs(supervisor: Option<&Process>, doomed: &Notify) {
     }
 }
 
-fn pair() -> std::io::Result<(StdStream, OwnedFd)> {
+pub(super) fn pair() -> std::io::Result<(StdStream, OwnedFd)> {
     let (ours, theirs) = StdStream::pair()?;
     ours.set_nonblocking(true)?;
     Ok((ours, theirs.into()))
@@ -294,50 +304,75 @@ fn pair() -> std::io::Result<(StdStream, OwnedFd)> {
 async fn listen(index: usize, said: UnixStream, reports: UnixStream, signals: &mpsc::Sender<(usize, Signal)>) -> Ended {
     let mut lines = ChannelLines::new(said);
     let mut reports = BufReader::new(reports).lines();
-    let mut heard =
-        MemberReader { index, signals, count: 0, allowance: Allowance::begin(monotonic_ns()), open: true, cut_off: false };
+    let mut heard = MemberReader::of(index, signals);
     loop {
         tokio::select! {
             line = lines.next(), if heard.open => heard.line(line, &mut lines).await,
             report = reports.next_line() => {
-                let report = report.ok().flatten().and_then(|line| serde_json::from_str::<Report>(&line).ok());
-                let (live, cpu_time_s, orphans) = match report {
-                    Some(Report::Started { pid, .. }) => {
+                let ended = match Reported::of(report) {
+                    Reported::Started(pid) => {
                         let _ = signals.send((index, Signal::Started { pid })).await;
                         continue;
                     }
-                    Some(Report::NotStarted { reason }) => (Live::NotStarted(reason), None, Vec::new()),
-                    Some(Report::Ended { code, signal, cpu_time_s, orphans, .. }) => {
-                        let live = match (code, signal) {
-                            (Some(code), _) => Live::Exited(code),
-                            (None, Some(signal)) => Live::Killed(signal),
-                            (None, None) => Live::SupervisorLost,
-                        };
-                        (live, Some(cpu_time_s), orphans)
-                    }
-                    None => (Live::SupervisorLost, None, Vec::new()),
+                    Reported::Ended(ended) => ended,
                 };
                 // Its last words may still be on their way; every writer is gone, so the end of the channel is near.
                 let rest = async { while heard.open { let line = lines.next().await; heard.line(line, &mut lines).await; } };
                 let _ = tokio::time::timeout(Duration::from_secs(1), rest).await;
-                return Ended { live, cpu_time_s, orphans, cut_off: heard.cut_off };
+                return Ended { cut_off: heard.cut_off, ..ended };
             }
         }
     }
 }
 
-struct MemberReader<'a> {
-    index: usize,
-    signals: &'a mpsc::Sender<(usize, Signal)>,
-    count: u64,
-    allowance: Allowance,
-    open: bool,
-    cut_off: bool,
+/// What a supervisor reports of the process below it.
+pub(super) enum Reported {
+    Started(u32),
+    Ended(Ended),
 }
 
-impl MemberReader<'_> {
+impl Reported {
+    /// Of the next line of a supervisor; one that says nothing any more is lost.
+    pub fn of(line: std::io::Result<Option<String>>) -> Reported {
+        let report = line.ok().flatten().and_then(|line| serde_json::from_str::<Report>(&line).ok());
+        let (live, cpu_time_s, orphans) = match report {
+            Some(Report::Started { pid, .. }) => return Reported::Started(pid),
+            Some(Report::NotStarted { reason }) => (Live::NotStarted(reason), None, Vec::new()),
+            Some(Report::Ended { code, signal, cpu_time_s, orphans, .. }) => {
+                let live = match (code, signal) {
+                    (Some(code), _) => Live::Exited(code),
+                    (None, Some(signal)) => Live::Killed(signal),
+                    (None, None) => Live::SupervisorLost,
+                };
+                (live, Some(cpu_time_s), orphans)
+            }
+            None => (Live::SupervisorLost, None, Vec::new()),
+        };
+        Reported::Ended(Ended { live, cpu_time_s, orphans, cut_off: false })
+    }
+}
+
+pub(super) struct MemberReader<'a> {
+    pub index: usize,
+    pub signals: &'a mpsc::Sender<(usize, Signal)>,
+    pub count: u64,
+    pub allowance: Allowance,
+    pub open: bool,
+    pub cut_off: bool,
+    /// The exit code with which a thread has left, once it said so: nothing follows.
+    pub left: Option<i32>,
+    /// Whether it said last that it fails.
+    pub failing: bool,
+}
+
+impl<'a> MemberReader<'a> {
+    pub fn of(index: usize, signals: &'a mpsc::Sender<(usize, Signal)>) -> Self {
+        let allowance = Allowance::begin(monotonic_ns());
+        MemberReader { index, signals, count: 0, allowance, open: true, cut_off: false, left: None, failing: false }
+    }
+
     /// Pass a line on. While the receiver is full nothing more is read, and the member blocks in its `write`.
-    async fn line(&mut self, line: ChannelLine, lines: &mut ChannelLines<UnixStream>) {
+    pub async fn line(&mut self, line: ChannelLine, lines: &mut ChannelLines<UnixStream>) {
         self.count += 1;
         let said = match line {
             ChannelLine::Whole(line) => match self.allowance.hear(line.len(), monotonic_ns()) {
@@ -357,7 +392,15 @@ impl MemberReader<'_> {
             }
         };
         let signal = match said {
-            Ok((event, raw)) => Signal::Said { event, raw },
+            Ok((MemberEvent::Left { code }, _)) => {
+                self.left = Some(code);
+                lines.go_deaf();
+                return;
+            }
+            Ok((event, raw)) => {
+                self.failing = matches!(event, MemberEvent::Error(_));
+                Signal::Said { event, raw }
+            }
             Err(reason) => {
                 lines.go_deaf();
                 Signal::Garbage { reason }

@@ -84,6 +84,7 @@ mod tests {
             memory_nodes: Some(nodes.to_vec()),
             adapter: None,
             has_channel: false,
+            channels: 0,
             asked_to_end: None,
             client_of: None,
         };

@@ -17,6 +17,9 @@ mod errand;
 mod flood;
 mod foreign;
 mod group;
+mod hosted;
+#[cfg(test)]
+mod hosted_tests;
 pub mod mark;
 pub mod memory_policy;
 mod process;
@@ -30,4 +33,6 @@ pub use adapter::Adapter;
 pub use ask::CommandOutput;
 pub use errand::{Errand, ErrandOutput, Unanswered};
 pub use group::{Ended, Group, LaunchError, Live, MemberLaunch, Signal};
-pub use service::{Service, ServiceOrders};
+pub use hosted::{HostLaunch, channel_of};
+pub use process::all as all_processes;
+pub use service::{Service, ServiceEnd, ServiceOrders};

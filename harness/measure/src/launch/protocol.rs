@@ -43,6 +43,9 @@ pub enum MemberEvent {
     Error(Told),
     /// Its measured epochs are over.
     Done,
+    /// From a process that hosts several members, of one whose thread has ended: as a process of its own would have exited. The
+    /// last message of a member.
+    Left { code: i32 },
     /// A message of a later protocol: ignored.
     #[serde(other)]
     Unknown,
@@ -66,6 +69,19 @@ pub struct Hello {
     pub limit_batches: Option<u64>,
     /// Its load, if it serves instead of training.
     pub serving: Option<Serving>,
+    /// Of a member that shares its process with others.
+    pub thread: Option<HelloThread>,
+}
+
+/// The thread that a member trains in, as it sees itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct HelloThread {
+    /// The kernel's number of it, gettid(2).
+    pub id: u32,
+    /// Whether Python's global lock is in force.
+    pub lock: bool,
+    /// The handle of its current CUDA stream; 0 is the default stream, which all threads share. `None` on a CPU.
+    pub stream: Option<u64>,
 }
 
 /// Requests to a serving member, in arrays of equal length; nanoseconds of `CLOCK_MONOTONIC`.
@@ -351,7 +367,7 @@ mod tests {
         for line in EXAMPLES.lines() {
             let example: Value = serde_json::from_str(line).unwrap();
             let message = &example["message"];
-            if example["from"] == "member" {
+            if example["from"] != "harness" {
                 let (event, _) = parse(message.to_string().as_bytes()).unwrap();
                 assert_ne!(event, MemberEvent::Unknown, "{line}");
                 events += 1;

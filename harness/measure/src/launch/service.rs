@@ -2,9 +2,11 @@
 //! that keeps a GPU busy. It has a supervisor of its own.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
 use std::time::Duration;
+
+use nix::sys::signal::Signal;
 
 use super::supervised::Supervised;
 use super::supervisor::{Orders, Output, Report};
@@ -13,6 +15,20 @@ use super::supervisor::{Orders, Output, Report};
 pub struct Service {
     supervised: Supervised,
     pub pid: u32,
+    /// What its supervisor has reported since, as far as it was read.
+    reports: Vec<u8>,
+}
+
+/// How a service ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServiceEnd {
+    /// `it exited with 1`.
+    pub text: String,
+    /// Nanoseconds of `CLOCK_MONOTONIC`; `None` if its supervisor did not say.
+    pub at_ns: Option<u64>,
+    /// Of it and of all its reaped descendants.
+    pub cpu_time_s: Option<f64>,
+    pub code: Option<i32>,
 }
 
 /// What to run.
@@ -38,15 +54,19 @@ impl Service {
             memory_nodes: None,
             adapter: None,
             has_channel: false,
+            channels: 0,
             asked_to_end: orders.asked_to_end,
             client_of: None,
         };
         let supervised = Supervised::start(&orders, None)?;
         supervised.control.set_read_timeout(Some(Duration::from_secs(10)))?;
-        let mut answer = String::new();
-        BufReader::new(&supervised.control).read_line(&mut answer)?;
-        match serde_json::from_str::<Report>(&answer) {
-            Ok(Report::Started { pid, .. }) => Ok(Service { supervised, pid }),
+        // Byte by byte: what follows may be the report of its end, which is read later.
+        let (mut answer, mut byte) = (Vec::new(), [0]);
+        while (&supervised.control).read(&mut byte)? == 1 && byte[0] != b'\n' {
+            answer.push(byte[0]);
+        }
+        match serde_json::from_slice::<Report>(&answer) {
+            Ok(Report::Started { pid, .. }) => Ok(Service { supervised, pid, reports: Vec::new() }),
             Ok(Report::NotStarted { reason }) => Err(std::io::Error::other(reason)),
             _ => Err(std::io::Error::other("its supervisor sent nothing")),
         }
@@ -54,23 +74,55 @@ impl Service {
 
     /// `None` while it runs; afterwards, how it ended.
     pub fn ended(&mut self) -> Option<String> {
-        let control = &mut self.supervised.control;
-        control.set_nonblocking(true).ok()?;
+        self.end().map(|end| end.text)
+    }
+
+    /// The same in full.
+    pub fn end(&mut self) -> Option<ServiceEnd> {
+        self.supervised.control.set_nonblocking(true).ok()?;
+        let is_over = self.hear();
+        let _ = self.supervised.control.set_nonblocking(false);
+        let said = String::from_utf8_lossy(&self.reports);
+        let report = said.lines().find_map(|l| serde_json::from_str::<Report>(l).ok());
+        let Some(Report::Ended { code, signal, at_ns, cpu_time_s, .. }) = report else {
+            let gone = || ServiceEnd { text: "its supervisor is gone".into(), at_ns: None, cpu_time_s: None, code: None };
+            return is_over.then(gone);
+        };
+        let text = match (code, signal) {
+            (Some(code), _) => format!("it exited with {code}"),
+            (None, Some(signal)) => format!("it was killed by signal {signal}"),
+            (None, None) => "it ended".into(),
+        };
+        Some(ServiceEnd { text, at_ns: Some(at_ns), cpu_time_s: Some(cpu_time_s), code })
+    }
+
+    /// Read what its supervisor has reported; true if there will be no more.
+    fn hear(&mut self) -> bool {
         let mut bytes = [0; 4096];
-        let read = control.read(&mut bytes);
-        let _ = control.set_nonblocking(false);
-        match read {
-            Ok(0) => Some("its supervisor is gone".into()),
-            Ok(n) => {
-                let text = String::from_utf8_lossy(&bytes[..n]);
-                Some(match text.lines().find_map(|l| serde_json::from_str::<Report>(l).ok()) {
-                    Some(Report::Ended { code: Some(code), .. }) => format!("it exited with {code}"),
-                    Some(Report::Ended { signal: Some(signal), .. }) => format!("it was killed by signal {signal}"),
-                    _ => "it ended".into(),
-                })
+        loop {
+            match (&self.supervised.control).read(&mut bytes) {
+                Ok(0) => return true,
+                Ok(n) => self.reports.extend_from_slice(&bytes[..n]),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return !matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
             }
-            Err(_) => None,
         }
+    }
+
+    /// Send a signal to it and to what it started in its group, as a terminal does with Ctrl-C.
+    pub fn signal(&mut self, signal: Signal) {
+        self.supervised.signal_below(signal);
+    }
+
+    /// The pid of its supervisor: the service is the tree below.
+    pub fn supervisor(&self) -> u32 {
+        self.supervised.pid()
+    }
+
+    /// End it by force, with everything below, and say how it ended; what is known of that is what its supervisor still could say.
+    pub fn kill(mut self, patience: Duration) -> Option<ServiceEnd> {
+        self.supervised.end(patience);
+        self.end()
     }
 
     /// End it: its supervisor asks it to end if it is a daemon, and then kills what is left. If that takes longer than `patience`

@@ -11,7 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt, FdMapping};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 use super::children::{self, Own};
 use super::process::Process;
@@ -33,8 +34,8 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Maximum time counted between two polls: pausing a whole job pauses this process, too, and may resume it first.
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
-/// The command of a supervisor. Its descendants are marked as ours.
-pub fn command(control: OwnedFd, channel: OwnedFd) -> std::io::Result<Command> {
+/// The command of a supervisor. Its descendants are marked as ours. `hosted`: the channels of the members that its program hosts.
+pub fn command(control: OwnedFd, channel: OwnedFd, hosted: Vec<OwnedFd>) -> std::io::Result<Command> {
     let mut command = Command::new(supervisor::program());
     command.arg(supervisor::VERB).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.env(mark::NAME, mark::own());
@@ -42,6 +43,8 @@ pub fn command(control: OwnedFd, channel: OwnedFd) -> std::io::Result<Command> {
         FdMapping { parent_fd: control, child_fd: supervisor::CONTROL_FD },
         FdMapping { parent_fd: channel, child_fd: supervisor::CHANNEL_FD },
     ];
+    let further = hosted.into_iter().zip(supervisor::HOSTED_FD..);
+    mappings.extend(further.map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd }));
     if let Some(door) = cgroup::door() {
         command.arg(supervisor::IN_GROUP);
         mappings.push(FdMapping { parent_fd: door, child_fd: supervisor::GROUP_FD });
@@ -112,7 +115,7 @@ impl Supervised {
         children::inherit();
         let (control, their_control) = UnixStream::pair()?;
         let (channel, their_channel) = UnixStream::pair()?;
-        let mut command = command(their_control.into(), their_channel.into())?;
+        let mut command = command(their_control.into(), their_channel.into(), Vec::new())?;
         if let Some((out, err)) = output {
             command.stdout(out).stderr(err);
         }
@@ -129,6 +132,19 @@ impl Supervised {
     /// Whether it has ended, and with it all its descendants.
     pub fn is_over(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Its pid, which is also that of its session and of the process group of what it starts.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Send a signal to its group: to what it started, for it ignores signals that ask for an end.
+    pub fn signal_below(&mut self, signal: Signal) {
+        // Once it is over, its number may be another's.
+        if !self.is_over() {
+            let _ = killpg(Pid::from_raw(self.pid().cast_signed()), signal);
+        }
     }
 
     /// Tell it to end everything; true if it did so itself, and within this time.
@@ -195,6 +211,22 @@ pub fn wait_or_kill_all(supervisors: &[&Process]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_supervisor_is_out_of_reach_of_the_terminal_as_soon_as_it_exists() {
+        // Many, because one that said so itself would sometimes be in time.
+        for _ in 0..20 {
+            let (control, theirs) = UnixStream::pair().expect("a pair");
+            let (_channel, their_channel) = UnixStream::pair().expect("a pair");
+            let mut command = command(theirs.into(), their_channel.into(), Vec::new()).expect("a command");
+            let (mut child, own) = children::spawn(&mut command).expect("it starts");
+            let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+            assert_eq!(nix::unistd::getsid(Some(pid)), Ok(pid));
+            drop((command, control));
+            child.wait().expect("it ends with its lifeline");
+            drop(own);
+        }
+    }
 
     #[test]
     fn patience_ends_with_one_that_stays_stopped_and_not_with_one_that_was_paused_together_with_collo() {

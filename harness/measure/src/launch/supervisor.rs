@@ -43,8 +43,10 @@ pub const IN_GROUP: &str = "in-group";
 pub const CONTROL_FD: i32 = 3;
 pub const CHANNEL_FD: i32 = 4;
 pub const GROUP_FD: i32 = 5;
-/// The channel's descriptor in the member, passed in `COLLO_FD`.
-const MEMBER_FD: i32 = 3;
+/// The first of the further channels, for a process that hosts several members.
+pub const HOSTED_FD: i32 = 6;
+/// The channel's descriptor in the member, passed in `COLLO_FD`; in a process that hosts several members the first of theirs.
+pub const MEMBER_FD: i32 = 3;
 
 /// Time for such a service to end, and for clients to leave one.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -65,6 +67,9 @@ pub struct Orders {
     pub adapter: Option<Adapter>,
     /// Without one a workload runs as if started by hand.
     pub has_channel: bool,
+    /// The number of channels from [`HOSTED_FD`] on, one for each member that the program hosts; 0 for a member of its own.
+    #[serde(default)]
+    pub channels: u32,
     /// Folder of a service that is asked to end before it is killed: an MPS daemon, which ends its clients first.
     pub asked_to_end: Option<PathBuf>,
     /// Folder of the MPS daemon whose clients the program and its children are: they leave it before they are killed.
@@ -171,7 +176,12 @@ fn supervise(farewells: Farewells) -> std::io::Result<()> {
     // Whoever stops at once may have said so behind the orders already.
     let doomed = !reader.buffer().is_empty();
     let orders: Orders = serde_json::from_str(&line)?;
-    match start(&orders, channel) {
+    // SAFETY: collo mapped as many descriptors as its orders say, and nothing else here knows them.
+    let hosted: Vec<OwnedFd> = (0..orders.channels as i32).map(|n| unsafe { OwnedFd::from_raw_fd(HOSTED_FD + n) }).collect();
+    for channel in &hosted {
+        close_on_exec(channel)?;
+    }
+    match start(&orders, channel, hosted) {
         Ok(member) => watch(&mut control, &died, member, &|| farewells.say(&orders), doomed),
         Err(reason) => report(&mut control, &Report::NotStarted { reason }),
     }
@@ -184,7 +194,7 @@ struct SupervisedMember {
     foreign: Option<Foreign>,
 }
 
-fn start(orders: &Orders, channel: OwnedFd) -> Result<SupervisedMember, String> {
+fn start(orders: &Orders, channel: OwnedFd, hosted: Vec<OwnedFd>) -> Result<SupervisedMember, String> {
     let [program, arguments @ ..] = &orders.command[..] else { return Err("its command is empty".into()) };
     let log = match &orders.output {
         Output::Log(path) => Some(File::options().create(true).append(true).open(path).map_err(|e| format!("its log: {e}"))?),
@@ -243,6 +253,11 @@ fn start(orders: &Orders, channel: OwnedFd) -> Result<SupervisedMember, String> 
                 command.fd_mappings(vec![mapping]).map_err(|e| e.to_string())?;
             } else {
                 command.env_remove("COLLO_FD");
+                if !hosted.is_empty() {
+                    let mapping = |(parent_fd, child_fd)| FdMapping { parent_fd, child_fd };
+                    let mappings = hosted.into_iter().zip(MEMBER_FD..).map(mapping).collect();
+                    command.fd_mappings(mappings).map_err(|e| e.to_string())?;
+                }
             }
         }
     }

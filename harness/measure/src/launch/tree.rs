@@ -75,6 +75,12 @@ pub fn cpu_time_ns(pids: &[u32]) -> Option<u64> {
     sum
 }
 
+/// CPU time of one thread of a process, nanoseconds; `None` if it is not one, or the kernel does not report it.
+pub fn thread_cpu_time_ns(pid: u32, tid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
 /// The threads of a process.
 pub fn threads(pid: u32) -> Vec<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();

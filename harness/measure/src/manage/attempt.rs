@@ -62,6 +62,7 @@ impl LiveAttempt {
         let launch = self.launch.as_ref();
         InForce {
             member: number,
+            process: None,
             hello: self.watch.seats[0].hello.clone(),
             cpu_ns_before: Some(0),
             cpu_ns_now: tree::cpu_time_ns(&pids),
@@ -84,7 +85,9 @@ pub fn of_member(outcome: Outcome, index: u32) -> Outcome {
         Outcome::TimedOut { phase, message, .. } => Outcome::TimedOut { member: index, phase, message },
         Outcome::ProtocolError { message, .. } => Outcome::ProtocolError { member: index, message },
         other @ (Outcome::Completed
+        | Outcome::ProcessEnded { .. }
         | Outcome::ModeLost { .. }
+        | Outcome::ObserverLost { .. }
         | Outcome::NotStaged { .. }
         | Outcome::DeviceLost { .. }
         | Outcome::Interrupted) => other,
@@ -101,7 +104,9 @@ pub fn how_ended(outcome: &Outcome) -> HowEnded {
         Outcome::Interrupted => HowEnded::Interrupted,
         Outcome::HostOutOfMemory { .. }
         | Outcome::Crashed { .. }
+        | Outcome::ProcessEnded { .. }
         | Outcome::TimedOut { .. }
+        | Outcome::ObserverLost { .. }
         | Outcome::NotStaged { .. }
         | Outcome::ProtocolError { .. } => HowEnded::Failed,
     }

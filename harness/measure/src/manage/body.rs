@@ -80,7 +80,7 @@ pub async fn play(spec: ManageSpec<'_, '_>, draft: &mut RunDraft) -> Result<Play
         false => Vec::new(),
     };
     let launched_ns = monotonic_ns();
-    let sites = Sites { boards: &boards, core_sets: &core_sets, tap: Some(tap) };
+    let sites = Sites { boards: &boards, one_process: false, core_sets: &core_sets, tap: Some(tap) };
     let sampling = Sampling::start(&[], spec.rates, draft.samples()?, sites)?;
     let mut body = Body {
         ledger,

@@ -29,19 +29,23 @@ pub fn why(seat: &MemberState, member: usize, phase: Phase, ended: &Ended, trace
         return ran_out(whose.unwrap_or(Whose::Either), &told.message);
     }
     // Whoever was killed said its last words before, and of something else: all but abort(3), by which a program gives up.
-    let gave_up = matches!(ended.live, Live::Exited(code) if code != 0) || ended.live == Live::Killed(6);
+    let (live, shared) = match &ended.live {
+        Live::WithProcess(how) => (&**how, true),
+        live => (live, false),
+    };
+    let gave_up = matches!(live, Live::Exited(code) if *code != 0) || *live == Live::Killed(6);
     if let Some((whose, line)) = traces.out_of_memory.filter(|_| gave_up) {
         return ran_out(whose, &line);
     }
     // The killer may also have taken a data-loader worker: torch says so in the words of its signal.
     let loader_killed = seat.told_error.as_ref().is_some_and(|told| told.message.contains("killed by signal: Killed"));
-    if (ended.live == Live::Killed(9) || loader_killed) && traces.kernel_oom_kill {
+    if (*live == Live::Killed(9) || loader_killed) && traces.kernel_oom_kill {
         let whom = if loader_killed { "one of its data-loader workers" } else { "it" };
         return ran_out(Whose::Host, &format!("the kernel's OOM killer ended {whom}"));
     }
     // Of somebody who says nothing, the place is all there is to say.
     let place_alone = seat.told_error.is_none() && phase != Phase::Tail;
-    let mut message = match (&ended.live, &seat.told_error) {
+    let mut message = match (live, &seat.told_error) {
         (_, Some(told)) => format!("{}, {place}", told.message),
         (Live::Exited(0), None) if phase == Phase::Tail => format!("{place}, before it was asked to stop"),
         (Live::Exited(0), None) => format!("before `done`, {place}"),
@@ -60,6 +64,10 @@ pub fn why(seat: &MemberState, member: usize, phase: Phase, ended: &Ended, trace
             let pids: Vec<String> = many.iter().map(|(pid, _)| pid.to_string()).collect();
             message.push_str(&format!("; its children {} were ended", pids.join(", ")));
         }
+    }
+    // Which of its members brought a process down it does not say, unless one of them did.
+    if shared && seat.told_error.is_none() {
+        return Outcome::ProcessEnded { status: live.to_string(), message: format!("member {index} was {message}") };
     }
     Outcome::Crashed { member: index, status: ended.live.to_string(), message, place_alone }
 }

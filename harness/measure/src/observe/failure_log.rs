@@ -21,8 +21,16 @@ pub fn find(log: &Path, oom_kills_before: Option<u64>) -> Traces {
         None => (None, None),
     };
     let kernel_oom_kill = matches!((oom_kills_before, kernel_oom_kills()), (Some(before), Some(now)) if now > before);
-    let tail = &lines[lines.len().saturating_sub(5)..];
-    Traces { log_tail: tail.iter().map(|line| shown(line)).collect(), out_of_memory, symptom, kernel_oom_kill }
+    Traces { log_tail: last(&lines), out_of_memory, symptom, kernel_oom_kill }
+}
+
+/// The last lines of a log.
+pub fn tail(log: &Path) -> Vec<String> {
+    last(&end_of(log).lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>())
+}
+
+fn last(lines: &[&str]) -> Vec<String> {
+    lines[lines.len().saturating_sub(5)..].iter().map(|line| shown(line)).collect()
 }
 
 /// Number of the kernel's OOM kills since boot.

@@ -17,14 +17,15 @@ mod state;
 mod state_tests;
 mod transcript;
 mod turns;
+pub mod watching;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use collo_store::{
-    AfterMeasured, Attestation, Check, EpochRecord, MemberRecord, Outcome, RequestRecord, RunDraft, SamplingQuality, Timeline,
-    monotonic_ns,
+    AfterMeasured, Attestation, Check, EpochRecord, MemberRecord, ObserverRecord, Outcome, ProcessRecord, RequestRecord,
+    RunDraft, SamplingQuality, Timeline, monotonic_ns,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
@@ -33,12 +34,13 @@ pub use limits::Rules;
 pub use seat::{MemberState, Phase, Traces};
 pub use state::{Act, Watch};
 pub use transcript::Transcript;
+use watching::Watching;
 
 use crate::interrupt::Stop;
 use crate::launch::protocol::{Hello, MemberEvent};
-use crate::launch::{Group, LaunchError, MemberLaunch, Signal, memory_policy, tree};
+use crate::launch::{Group, HostLaunch, LaunchError, MemberLaunch, Signal, memory_policy, tree};
 use crate::sampler::gpu::gpu_scope;
-use crate::sampler::{Board, LatestValues, Rates, Sampling, Sites, member_scope};
+use crate::sampler::{Board, LatestValues, PROCESS_SCOPE, Rates, Sampling, Sites, member_scope};
 use crate::sharing::{self, InForce};
 
 /// The status of a group, for displays.
@@ -110,12 +112,16 @@ pub struct Observation {
     pub timeline: Timeline,
     pub seats: Vec<MemberState>,
     pub peak_rss_bytes: Vec<Option<u64>>,
+    /// The process of all members, if they are threads of one.
+    pub process: Option<ProcessRecord>,
     pub epochs: Vec<EpochRecord>,
     /// Of serving members, in the order in which they were reported.
     pub requests: Vec<RequestRecord>,
     pub attestation: Option<Attestation>,
     pub sampling: Vec<SamplingQuality>,
     pub skew_ns: Option<u64>,
+    /// Of a cell that says who watches.
+    pub observer: Option<ObserverRecord>,
     /// True if it was killed: the draft is to be discarded.
     pub killed: bool,
 }
@@ -126,6 +132,8 @@ pub type Attest = Arc<dyn Fn(&[InForce]) -> Attestation + Send + Sync>;
 /// The inputs for watching a group.
 pub struct ObserveSpec<'a> {
     pub members: &'a [MemberLaunch],
+    /// The process that hosts them all; `None` where each has its own.
+    pub host: Option<&'a HostLaunch>,
     pub threads: u32,
     /// The cores that a member without pinning may use.
     pub all_cores: Vec<u32>,
@@ -139,6 +147,8 @@ pub struct ObserveSpec<'a> {
     pub attest: Attest,
     /// The check that fails if a member's hello names another device than its own; `None` if it is on the right one.
     pub misplaced: &'a dyn Fn(usize, &Hello) -> Option<Check>,
+    /// Who watches, of a cell that says so.
+    pub watching: Option<Watching>,
     pub stop: watch::Receiver<Stop>,
     /// Receives the status of the group, at most a few times a second.
     pub show: &'a mut dyn FnMut(View),
@@ -169,14 +179,20 @@ const LATE: Duration = Duration::from_secs(1);
 const WAITING: usize = 8;
 
 /// Launch a group and watch it to its end.
-pub async fn observe(setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Result<Observation, ObserveError> {
+pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Result<Observation, ObserveError> {
+    let mut watching = setting.watching.take();
+    watching.iter_mut().for_each(Watching::make_room);
     let (sender, mut signals) = mpsc::channel(WAITING);
     let oom_kills = failure_log::kernel_oom_kills();
     let barrier: Vec<bool> = setting.members.iter().map(|m| m.adapter.is_none()).collect();
     let launched_ns = monotonic_ns();
-    let group = Group::launch(setting.members, &sender)?;
+    let group = match setting.host {
+        Some(host) => Group::host(host, &sender)?,
+        None => Group::launch(setting.members, &sender)?,
+    };
     let sampling = {
-        let sites = Sites { boards: &setting.boards, ..Sites::default() };
+        let one_process = setting.host.is_some();
+        let sites = Sites { boards: &setting.boards, one_process, ..Sites::default() };
         Sampling::start(&group.supervisors(), setting.rates, draft.samples()?, sites)?
     };
     let mut scene = Scene {
@@ -185,8 +201,10 @@ pub async fn observe(setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Result<O
         sampling,
         cpu_at_go: Vec::new(),
         peaks: vec![None; barrier.len()],
+        peak_of_process: None,
         attestation: None,
         evidence: None,
+        watching,
         setting,
         oom_kills,
     };
@@ -220,9 +238,10 @@ pub async fn observe(setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Result<O
                     scene.watch.excuse(since - LOOK);
                 }
                 scene.look();
-                match scene.sampling.lost() {
-                    Some(reason) => scene.watch.device_lost(reason, monotonic_ns()),
-                    None => scene.watch.tick(now_ns),
+                match (scene.sampling.lost(), scene.unwatched()) {
+                    (Some(reason), _) => scene.watch.device_lost(reason, monotonic_ns()),
+                    (None, Some(reason)) => scene.watch.observer_lost(reason, monotonic_ns()),
+                    (None, None) => scene.watch.tick(now_ns),
                 }
             }
             found = gathered(&mut scene.evidence) => scene.attested(found),
@@ -240,6 +259,8 @@ pub async fn observe(setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Result<O
         scene.attestation = Some(gathered(&mut scene.evidence).await);
     }
     scene.look();
+    let observer = scene.end_watching(killed);
+    let process = scene.process();
     let Scene { mut watch, group, sampling, peaks, attestation, .. } = scene;
     // First: its own programs are children of ours, and would be swept away as what a member left behind.
     let sampled = sampling.stop();
@@ -253,8 +274,10 @@ pub async fn observe(setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Result<O
         skew_ns: watch.skew_ns(),
         seats: watch.seats,
         peak_rss_bytes: peaks,
+        process,
         attestation,
         sampling: sampled?,
+        observer,
         killed,
     })
 }
@@ -275,9 +298,13 @@ struct Scene<'a> {
     sampling: Sampling,
     cpu_at_go: Vec<Option<u64>>,
     peaks: Vec<Option<u64>>,
+    /// Of the one process of all members.
+    peak_of_process: Option<u64>,
     attestation: Option<Attestation>,
     /// Evidence being gathered, and its deadline.
     evidence: Option<(oneshot::Receiver<Attestation>, tokio::time::Instant)>,
+    /// Who watches, of a cell that says so.
+    watching: Option<Watching>,
     setting: ObserveSpec<'a>,
     oom_kills: Option<u64>,
 }
@@ -303,6 +330,13 @@ impl Scene<'_> {
             // What it was about to be told is not told any more: it is ended.
             acts.retain(|act| !matches!(act, Act::Send(..)));
             acts.extend(self.watch.refuse(reason, monotonic_ns()));
+        }
+        // They wait for `go`, which is sent once they are watched.
+        if acts.contains(&Act::Opened)
+            && let Some(reason) = self.begin_watching()
+        {
+            acts.retain(|act| !matches!(act, Act::Send(..)));
+            acts.extend(self.watch.observer_lost(reason, monotonic_ns()));
         }
         acts
     }
@@ -334,10 +368,14 @@ impl Scene<'_> {
                         // Who is done leaves, so there is no later moment with everybody there; epoch 0 is not measured.
                         self.sampling.ask_for_pss();
                     }
-                    self.cpu_at_go = self.pids().iter().map(|pids| tree::cpu_time_ns(pids)).collect();
+                    let members = self.pids().into_iter().enumerate();
+                    self.cpu_at_go = members.map(|(member, pids)| self.cpu_time_ns(member, &pids)).collect();
                 }
                 Act::FirstDone => self.gather(),
                 Act::AllDone => {
+                    if let Some(watching) = &mut self.watching {
+                        watching.ask_to_end();
+                    }
                     self.sampling.read_pss(PSS_TIMEOUT);
                     let acts = self.watch.stop(monotonic_ns());
                     self.act(acts);
@@ -350,12 +388,24 @@ impl Scene<'_> {
         self.group.supervisors().iter().map(|&s| tree::descendants(s)).collect()
     }
 
+    /// CPU time of a member so far: of its processes, or of its own thread in the process that it shares.
+    fn cpu_time_ns(&self, member: usize, pids: &[u32]) -> Option<u64> {
+        match self.setting.host {
+            None => tree::cpu_time_ns(pids),
+            Some(_) => {
+                let seat = &self.watch.seats[member];
+                tree::thread_cpu_time_ns(seat.pid?, seat.hello.as_ref()?.thread?.id)
+            }
+        }
+    }
+
     fn in_force(&self) -> Vec<InForce> {
         let member = |(member, pids): (usize, Vec<u32>)| InForce {
             member,
             hello: self.watch.seats[member].hello.clone(),
+            process: self.setting.host.and(self.watch.seats[member].pid),
             cpu_ns_before: self.cpu_at_go.get(member).copied().flatten(),
-            cpu_ns_now: tree::cpu_time_ns(&pids),
+            cpu_ns_now: self.cpu_time_ns(member, &pids),
             cores: tree::affinity(&pids),
             asked_cores: self.setting.members[member].cores.clone().unwrap_or_else(|| self.setting.all_cores.clone()),
             memory_policy: self.setting.members[member].memory_nodes.as_ref().and_then(|_| memory_policy::of(&pids)),
@@ -368,8 +418,24 @@ impl Scene<'_> {
 
     fn read_peak(&mut self, member: usize) {
         if let Some(pid) = self.watch.seats[member].pid {
-            self.peaks[member] = self.peaks[member].max(crate::sampler::peak_rss_bytes(pid));
+            let read = crate::sampler::peak_rss_bytes(pid);
+            let known = if self.setting.host.is_some() { &mut self.peak_of_process } else { &mut self.peaks[member] };
+            *known = (*known).max(read);
         }
+    }
+
+    /// What is known of the process that all members shared.
+    fn process(&self) -> Option<ProcessRecord> {
+        let host = self.setting.host?;
+        let ended = self.group.process_ended();
+        Some(ProcessRecord {
+            command: host.process.command.clone(),
+            pid: self.watch.seats.iter().find_map(|seat| seat.pid),
+            exit: ended.as_ref().map(|ended| ended.live.to_string()),
+            cpu_time_s: ended.as_ref().and_then(|ended| ended.cpu_time_s),
+            peak_rss_bytes: self.peak_of_process,
+            orphans: ended.iter().flat_map(|ended| ended.orphans.iter().map(|(pid, _)| *pid)).collect(),
+        })
     }
 
     /// Update the display.
@@ -378,6 +444,9 @@ impl Scene<'_> {
         for (member, peak) in self.peaks.iter_mut().enumerate() {
             let sampled = latest.get(&member_scope(member)).and_then(|w| w.peak_rss_bytes).map(|b| b as u64);
             *peak = (*peak).max(sampled);
+        }
+        if let Some(sampled) = latest.get(PROCESS_SCOPE).and_then(|w| w.peak_rss_bytes) {
+            self.peak_of_process = self.peak_of_process.max(Some(sampled as u64));
         }
         let view = View {
             members: self.watch.seats.iter().enumerate().map(|(i, seat)| member_view(i, seat, &latest)).collect(),

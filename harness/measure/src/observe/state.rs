@@ -186,7 +186,8 @@ impl Watch {
                 None => self.done(member, now_ns, acts),
                 Some(message) => self.impossible(member, message, now_ns, acts),
             },
-            MemberEvent::Unknown => {}
+            // A process of its own has an exit status instead.
+            MemberEvent::Left { .. } | MemberEvent::Unknown => {}
         }
     }
 
@@ -405,6 +406,22 @@ impl Watch {
         }
         acts.extend(self.tick(now_ns));
         acts
+    }
+
+    /// Nobody watches the members any more, as their cell requires: the run has no number, so it ends. The first failure decides.
+    pub fn observer_lost(&mut self, reason: String, now_ns: u64) -> Vec<Act> {
+        let mut acts = Vec::new();
+        if self.outcome.is_none() {
+            self.fail(Outcome::ObserverLost { reason });
+            self.stop_all(now_ns, &mut acts);
+        }
+        acts.extend(self.tick(now_ns));
+        acts
+    }
+
+    /// It turned out afterwards that a complete run was not watched to its end.
+    pub fn was_unwatched(&mut self, reason: String) {
+        self.blame(Outcome::ObserverLost { reason });
     }
 
     /// Kill everything immediately.

@@ -20,6 +20,8 @@ pub fn out_of_turn(member: usize, seat: &MemberState, event: &MemberEvent, told_
         MemberEvent::Memory(_) => "memory",
         MemberEvent::Capacity { .. } => "capacity",
         MemberEvent::Requests(_) => "requests",
+        // Told by the end of its thread, of which its reader makes the end of the member.
+        MemberEvent::Left { .. } => return None,
         // Who fails may do so at any time, and who knows what else a later protocol says, and when.
         MemberEvent::Error(_) | MemberEvent::Unknown => return None,
     };

@@ -30,6 +30,7 @@ use crate::cell::{Cell, Member};
 use crate::device::{CardShare, Cores, DeviceFacts, DeviceKind, Partition, mps, usable_cores};
 use crate::expand::{Expanded, expand};
 use crate::experiment::Experiment;
+use crate::hosting;
 use crate::prior::Prior;
 use crate::select::Selection;
 use crate::sharing::{Refusal, Seating};
@@ -113,7 +114,7 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], whole: &DeviceFacts, pr
     let mut fitting: Vec<PlannedCell> = Vec::new();
     for Expanded { cell, asked } in cells {
         // Around a trace, which takes hours, two runs of each member alone would tell of no drift.
-        let twice = cell.is_baseline() && experiment.trace.is_none();
+        let twice = cell.is_reference() && experiment.trace.is_none();
         let repetitions = if twice { 2 * experiment.repetitions } else { experiment.repetitions };
         let mut record = cell.record(repetitions);
         match seat(cell, &record, &basis) {
@@ -201,10 +202,12 @@ fn seat(cell: &Cell, record: &CellRecord, basis: &Basis<'_>) -> Result<Seating, 
     let Basis { experiment, facts, .. } = *basis;
     let refuse = |refusal: Option<Refusal>| refusal.map_or(Ok(()), Err);
     refuse(lacking(cell, facts))?;
+    refuse(cell.observe().and_then(|by| by.lacking(facts)))?;
     if let Some(trace) = cell.trace() {
         return trace::seat(cell, trace, record, basis);
     }
     let seating = cell.mode().seat(facts, &record.members, &experiment.each)?;
+    refuse(seating.hosting.and_then(|_| hosting::refusal(cell)))?;
     refuse(without_mps(&seating, facts))?;
     refuse(memory::too_large(cell, facts))?;
     refuse(memory::too_large_for_the_host(cell, facts))?;

@@ -132,7 +132,7 @@ fn families(cells: &[PlannedCell], here: Vec<usize>, shuffle: &mut Shuffle) -> V
     shuffle.shuffle(&mut baselines);
     let mut groups: Vec<Vec<usize>> = vec![Vec::new(); baselines.len().max(1)];
     for cell in others {
-        let of = |place: &usize| cells[cell].record.members.iter().any(|m| m.solo == cells[baselines[*place]].record.cell);
+        let of = |place: &usize| cells[cell].record.against.contains(&cells[baselines[*place]].record.cell);
         let mut possible: Vec<usize> = (0..baselines.len()).filter(of).collect();
         if possible.len() > 1 {
             shuffle.shuffle(&mut possible);

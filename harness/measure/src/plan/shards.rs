@@ -40,7 +40,7 @@ pub fn of(cells: Vec<Expanded>, shard: Shard) -> Vec<Expanded> {
     let kept = cells.into_iter().enumerate().filter(|(place, _)| wanted.contains(place));
     // A baseline that was asked for goes with whoever needs it.
     kept.map(|(place, expanded)| Expanded {
-        asked: expanded.asked && (asked.contains(&place) || expanded.cell.is_baseline()),
+        asked: expanded.asked && (asked.contains(&place) || expanded.cell.is_reference()),
         ..expanded
     })
     .collect()
@@ -71,15 +71,22 @@ pub(super) fn parts(cells: &[PlannedCell], count: usize) -> Vec<Vec<usize>> {
 }
 
 fn units(cells: &[Expanded]) -> Vec<Unit> {
-    let baseline = |cell: &Cell| cell.is_baseline().then(|| cell.terms()[0].member.key().to_string());
+    let baseline = |cell: &Cell| match cell.is_baseline() {
+        true => Some(cell.terms()[0].member.key().to_string()),
+        false => cell.is_reference().then(|| cell.label()),
+    };
     let places: HashMap<String, usize> =
         cells.iter().enumerate().filter_map(|(place, e)| Some((baseline(&e.cell)?, place))).collect();
-    let needs =
-        |cell: &Cell| -> BTreeSet<usize> { cell.terms().iter().filter_map(|t| places.get(t.member.key()).copied()).collect() };
-    let needed: BTreeSet<usize> = cells.iter().filter(|e| !e.cell.is_baseline()).flat_map(|e| needs(&e.cell)).collect();
+    let needs = |cell: &Cell| -> BTreeSet<usize> {
+        match cell.observe() {
+            None => cell.terms().iter().filter_map(|t| places.get(t.member.key()).copied()).collect(),
+            Some(_) => cell.unobserved().iter().filter_map(|other| places.get(&other.label()).copied()).collect(),
+        }
+    };
+    let needed: BTreeSet<usize> = cells.iter().filter(|e| !e.cell.is_reference()).flat_map(|e| needs(&e.cell)).collect();
     let mut units: Vec<Unit> = Vec::new();
     for (place, Expanded { cell, .. }) in cells.iter().enumerate() {
-        if !cell.is_baseline() {
+        if !cell.is_reference() {
             units.push(Unit { place, needs: needs(cell), runs: 1 });
         } else if !needed.contains(&place) {
             units.push(Unit { place, needs: BTreeSet::new(), runs: OF_BASELINE });

@@ -17,8 +17,9 @@ pub fn alone_on_slices(experiment: &Experiment, cells: Vec<Expanded>, facts: &De
     let mut all = Vec::new();
     for expanded in cells {
         let cell = &expanded.cell;
-        if cell.trace().is_some() {
-            // The instances of a trace are its cards: whoever is alone there is so on one of them.
+        if cell.trace().is_some() || cell.observe().is_some() {
+            // The instances of a trace are its cards: whoever is alone there is so on one of them. A watched group is compared with
+            // itself.
             all.push(expanded);
             continue;
         }
@@ -54,7 +55,7 @@ pub fn labels(cell: &Cell, seating: &Seating) -> Vec<String> {
         Some(Cell::new([(own.clone(), 1)], sharing::on_slice(&seating.slice(member)?), None).label())
     };
     let all: Option<Vec<String>> = cell.members().enumerate().map(label).collect();
-    all.filter(|_| cell.degree() > 1).unwrap_or_default()
+    all.filter(|_| cell.degree() > 1 && cell.observe().is_none()).unwrap_or_default()
 }
 
 /// A member alone on a slice runs in a partition that is used anyway, if one has such a slice: fewer changes of the GPU, and the

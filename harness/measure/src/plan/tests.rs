@@ -73,7 +73,7 @@ fn on_a_cpu_other_modes_are_refused_and_their_baselines_go_with_them() {
             cell: "tiny×2 mps:50% b32".into(),
             sharing: "mps:50%".into(),
             reason: "`mps` needs an NVIDIA GPU, this is a cpu".into(),
-            hint: Some("on a CPU: `naive`".into()),
+            hint: Some("on a CPU: `naive`, `threads`".into()),
         }
     );
     let mixed = planned("[axes]\nworkload = \"tiny\"\nsharing = [\"naive\", \"mps\"]\ndegree = 2\n");
@@ -175,7 +175,7 @@ fn the_json_has_the_agreed_keys() {
     {"workload":"tiny","batch_size":32,"images":1024}],
     "baseline":false,"repetitions":1,"slots":"whole CPU, shared","forecast":{"each_s":7.2,"total_s":7.2,"memory_bytes":1600000000,"memory_upper_bytes":null,"memory_from":"workload.toml","may_run_out_of_memory":false,"out_of_memory_probability":null,"gain":null,"energy_j":null,"energy_from":null,"from":"workload.toml","stored_runs":0}}],
     "order":[[1,"tiny solo b32",1],[1,"tiny×2 naive b32",1],[1,"tiny solo b32",2]],
-    "refusals":[{"cell":"tiny×2 mps b32","sharing":"mps","reason":"`mps` needs an NVIDIA GPU, this is a cpu","hint":"on a CPU: `naive`"}],
+    "refusals":[{"cell":"tiny×2 mps b32","sharing":"mps","reason":"`mps` needs an NVIDIA GPU, this is a cpu","hint":"on a CPU: `naive`, `threads`"}],
     "forecast_s":23.6,"energy_j":null,"predictors":null}
     "#);
 }

@@ -18,6 +18,7 @@ pub(super) fn seat(cell: &Cell, trace: &CellTrace, record: &CellRecord, basis: &
     let Basis { experiment, whole: facts, prior, .. } = *basis;
     let partitioned = record.mode.partitioned;
     refuse_first([
+        in_one_process(&record.mode),
         other_cards(trace, facts).filter(|_| !partitioned),
         too_wide(trace),
         too_large(trace, basis),
@@ -30,6 +31,14 @@ pub(super) fn seat(cell: &Cell, trace: &CellTrace, record: &CellRecord, basis: &
     let seating = cell.mode().seat(facts, &alone, &experiment.each)?;
     refuse_first([without_mps(&seating, facts), as_laid_out(trace, &seating, facts)])?;
     Ok(seating)
+}
+
+/// Tasks come and go, and a thread cannot be placed nor ended by itself.
+fn in_one_process(mode: &Sharing) -> Option<Refusal> {
+    mode.one_process.then(|| Refusal {
+        reason: format!("tasks of a trace are placed and ended one by one, and members under `{}` are one process", mode.family),
+        hint: Some("`sharing = \"naive\"`, or `mps` on a GPU".into()),
+    })
 }
 
 /// The cards of a site, in words.

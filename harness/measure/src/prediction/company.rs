@@ -31,7 +31,7 @@ struct Profile {
 impl Groups<'_> {
     /// Of every group of a plan whose members train.
     pub fn claims(&self, plan: &Plan) -> Vec<PredictedCell> {
-        let groups = plan.cells.iter().filter(|planned| planned.record.members.len() > 1);
+        let groups = plan.cells.iter().filter(|planned| planned.record.members.len() > 1 && planned.cell.observe().is_none());
         let claim = |planned: &PlannedCell| {
             let (company, reason) = match self.company(planned) {
                 Ok(company) => (Some(company), None),

@@ -17,10 +17,11 @@ use std::time::Duration;
 use collo_store::{Diagnostic, ExitClass, sha256_text};
 use fs_err as fs;
 
+pub use build::on_path;
 pub use driver::{DriverTarget, cuda as driver_cuda, target as driver_target, version as driver_version};
 pub use driver_match::{Misfit, fits};
 pub use pins::PinSet;
-pub use system_python::{SystemPython, find as find_system};
+pub use system_python::{SystemPython, find as find_system, is_free_threaded};
 
 use crate::interrupted::{Noted, Stopped};
 
@@ -68,6 +69,8 @@ pub enum PythonError {
     Unusable { path: PathBuf, reason: String },
     #[error("`{path}` does not identify itself: it did not finish within {} s", .limit.as_secs_f64())]
     Hangs { path: PathBuf, limit: Duration },
+    #[error("`{cell}` needs a Python without the global lock, and `{}` is built with it", .path.display())]
+    HasLock { path: PathBuf, cell: String },
     #[error("no process can be started for `{}`: {source}", .path.display())]
     Unsupervised { path: PathBuf, source: std::io::Error },
     #[error("PATH is not set, so no Python can be found")]
@@ -108,6 +111,10 @@ impl PythonError {
             }
             PythonError::Hangs { path, .. } => {
                 format!("try it by hand, `{} -c pass`; or put another Python in its place", path.display())
+            }
+            PythonError::HasLock { .. } => {
+                "`--python PATH` takes a free-threaded one, such as python3.14t with torch; the mode `threads` keeps the lock"
+                    .into()
             }
             PythonError::Unsupervised { .. } => "`ulimit -u`, and `pids.max` of a container, limit the number".into(),
             PythonError::NoPath => "`PATH=/usr/local/bin:/usr/bin:/bin collo …`".into(),

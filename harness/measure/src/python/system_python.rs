@@ -77,6 +77,14 @@ pub fn facts(interpreter: &Path, path: &Path) -> Result<BTreeMap<String, String>
     answered(Errand::to(interpreter, TIMEOUT), path)
 }
 
+/// Whether an interpreter is built to run without its global lock: its own word, `Py_GIL_DISABLED` of its build (CPython's
+/// documentation, "Python support for free threading").
+pub fn is_free_threaded(interpreter: &Path) -> Result<bool, PythonError> {
+    let program = "import sysconfig; print(sysconfig.get_config_var('Py_GIL_DISABLED'))";
+    let answer = Errand::to(interpreter, TIMEOUT).args(["-c", program]).run().map_err(|why| silent(interpreter, why))?;
+    Ok(answer.success() && answer.out().trim() == "1")
+}
+
 fn answered(interpreter: Errand, path: &Path) -> Result<BTreeMap<String, String>, PythonError> {
     let unusable = |reason: String| PythonError::Unusable { path: path.into(), reason };
     let answer = interpreter.args(["-c", include_str!("facts.py")]).run().map_err(|why| silent(path, why))?;

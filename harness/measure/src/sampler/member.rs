@@ -40,6 +40,12 @@ impl Trees {
         Trees(Arc::new(Mutex::new(supervisors.iter().enumerate().map(tree).collect())))
     }
 
+    /// The tree below the supervisor of one process, which hosts all members.
+    pub fn of_one_process(supervisor: u32) -> Self {
+        let scope = super::PROCESS_SCOPE.into();
+        Trees(Arc::new(Mutex::new(vec![Tree { scope, supervisor, processes: BTreeMap::new(), last: None }])))
+    }
+
     /// A further member, below this supervisor.
     pub fn add(&self, index: usize, supervisor: u32) {
         self.lock().push(Tree { scope: member_scope(index), supervisor, processes: BTreeMap::new(), last: None });

@@ -16,10 +16,9 @@ mod reader;
 mod threads;
 mod ticker;
 
-use std::sync::Arc;
-
 use collo_store::Sample;
 
+pub use collo_store::{PROCESS_SCOPE, member_scope};
 pub use core_sets::core_scope;
 pub use gpu::{Board, BoardInstance, Source, SourceChoice};
 pub use host::{NoEnergy, RaplDomain, RaplEnergy};
@@ -36,9 +35,4 @@ pub trait Sampler: Send {
     fn account(&self) -> Option<&gpu::Account> {
         None
     }
-}
-
-/// The scope of member `index`, with everything below its supervisor.
-pub fn member_scope(index: usize) -> Arc<str> {
-    format!("member:{index}").into()
 }

@@ -51,6 +51,8 @@ pub struct Sampling {
 pub struct Sites<'a> {
     /// GPUs, open until sampling stops.
     pub boards: &'a [Board],
+    /// All members are threads of one process, and cannot be told apart.
+    pub one_process: bool,
     /// Sets of CPU cores.
     pub core_sets: &'a [Vec<u32>],
     /// Receives the readings of both as they are taken, at intervals of some milliseconds.
@@ -71,9 +73,12 @@ impl Sampling {
         supervisors: &[u32],
         rates: Option<Rates>,
         writer: SampleWriter,
-        Sites { boards, core_sets, tap }: Sites<'_>,
+        Sites { boards, one_process, core_sets, tap }: Sites<'_>,
     ) -> collo_store::Result<Self> {
-        let trees = Trees::below(supervisors);
+        let trees = match (one_process, supervisors.first()) {
+            (true, Some(supervisor)) => Trees::of_one_process(*supervisor),
+            _ => Trees::below(supervisors),
+        };
         let stop = Arc::new(AtomicBool::new(false));
         let pss_now = Arc::new(AtomicBool::new(false));
         let pss_readings = Arc::new(AtomicU64::new(0));

@@ -111,7 +111,7 @@ impl Selection {
 }
 
 /// The axes that every cell has; settings come on top.
-pub const AXES: [&str; 7] = ["workload", "sharing", "degree", "batch_size", "baseline", "after_measured", "cell"];
+pub const AXES: [&str; 8] = ["workload", "sharing", "degree", "batch_size", "baseline", "after_measured", "observe", "cell"];
 
 impl Expression {
     /// Read an expression given as an argument, `--where` for example.
@@ -153,7 +153,7 @@ impl Expression {
         let (is, fits): (&str, fn(&Json) -> bool) = match test.axis.as_str() {
             "degree" | "batch_size" => ("a number", Json::is_number),
             "baseline" => ("`true` or `false`", Json::is_boolean),
-            "workload" | "sharing" | "after_measured" | "cell" => ("a quoted string", Json::is_string),
+            "workload" | "sharing" | "after_measured" | "observe" | "cell" => ("a quoted string", Json::is_string),
             _ => return Ok(()),
         };
         let wrong = match &test.against {

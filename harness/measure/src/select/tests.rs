@@ -72,7 +72,7 @@ fn mistakes_are_shown_where_they_are() {
     error: unknown axis `colour` at column 1 of `--where`
        | colour == 2
        | ^^^^^^
-    hint: axes are `workload`, `sharing`, `degree`, `batch_size`, `baseline`, `after_measured`, `cell`, `amp` and `rate`
+    hint: axes are `workload`, `sharing`, `degree`, `batch_size`, `baseline`, `after_measured`, `observe`, `cell`, `amp` and `rate`
     ");
     insta::assert_snapshot!(said("tail == 'hold'"), @r"
     error: unknown axis `tail` at column 1 of `--where`

@@ -19,6 +19,7 @@ use crate::device::{DeviceFacts, Gpu, NumaMemory, Partition, lease, numa};
 use crate::events::{Event, Watcher};
 use crate::expand::Expanded;
 use crate::experiment::{DeviceRequest, Experiment};
+use crate::hosting;
 use crate::interpreters::Interpreters;
 use crate::interrupted::Noted;
 use crate::past::PastRuns;
@@ -229,6 +230,13 @@ impl Session {
                 workloads.push(member.workload().clone());
             }
         }
+        // What observers need beside them is provided in the same way.
+        let tools = self.plan.cells.iter().filter_map(|planned| planned.cell.observe()?.tool()?.as_workload());
+        for tool in tools {
+            if !workloads.iter().any(|w| w.name == tool.name) {
+                workloads.push(Arc::new(tool));
+            }
+        }
         workloads
     }
 
@@ -245,6 +253,7 @@ impl Session {
         let mut tell = |progress| watcher(Event::Python(progress));
         let (interpreters, versions) =
             Interpreters::provide(&self.project, &workloads, self.request.python.as_deref(), target, &mut tell)?;
+        hosting::check_lock(self.plan.cells.iter(), &interpreters)?;
         let data =
             prepare_all(&self.project, self.plan.members(), &interpreters, &mut |prepared| watcher(Event::Data(prepared)))?;
         noted.go_on().map_err(PythonError::from)?;

@@ -1,9 +1,9 @@
 //! What is read of a member while it trains: the basis of an attestation.
 
-use collo_store::{Attestation, Check};
+use collo_store::{Attestation, AttestationVerdict, Check};
 
-use super::gpu_evidence;
 use super::stage::StagedCard;
+use super::{Hosting, gpu_evidence, thread_evidence};
 use crate::launch::memory_policy;
 use crate::launch::protocol::Hello;
 use crate::units::ranges;
@@ -20,6 +20,8 @@ pub struct InForce {
     pub member: usize,
     /// Every process below the member's supervisor.
     pub pids: Vec<u32>,
+    /// The process that it shares with all members, as a thread of it.
+    pub process: Option<u32>,
     /// What it sees itself; `None` for a foreign script.
     pub hello: Option<Hello>,
     /// CPU time of those processes when the window opened.
@@ -38,11 +40,21 @@ pub struct InForce {
 }
 
 /// The evidence, gathered inside the measured window, that the request was in force; without a GPU the members are on a CPU.
-pub fn attest(card: Option<&StagedCard>, members: &[InForce]) -> Attestation {
-    match card {
+/// `hosting`: they are threads of one process.
+pub fn attest(card: Option<&StagedCard>, hosting: Option<Hosting>, members: &[InForce]) -> Attestation {
+    let mut found = match card {
         None => on_cpu(members),
         Some(card) => gpu_evidence::on_gpu(card, members),
+    };
+    if let Some(hosting) = hosting {
+        let Attestation { verdict, checks } =
+            Attestation::from_checks(thread_evidence::of_threads(members, hosting, card.is_some()));
+        if verdict == AttestationVerdict::Absent {
+            found.verdict = AttestationVerdict::Absent;
+        }
+        found.checks.extend(checks);
     }
+    found
 }
 
 /// The evidence on a CPU: each member is alive, has used CPU time inside the window, on the cores and with the threads requested,
@@ -105,12 +117,12 @@ pub fn process(m: &InForce) -> Vec<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use collo_store::AttestationVerdict;
 
     fn member() -> InForce {
         InForce {
             member: 0,
             pids: vec![7],
+            process: None,
             hello: None,
             cpu_ns_before: Some(5),
             cpu_ns_now: Some(9),

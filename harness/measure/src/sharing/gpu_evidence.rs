@@ -138,8 +138,13 @@ impl Seen {
         let others = self.others(members);
         let known = |pid: &u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
         let none_is_ours = !self.computing.iter().flatten().any(|c| members.iter().any(|m| m.pids.contains(&c.pid)));
-        none_is_ours && others.len() >= members.len() && !others.iter().any(known)
+        none_is_ours && others.len() >= processes(members) && !others.iter().any(known)
     }
+}
+
+/// The number of processes that members are: threads of one are one.
+fn processes(members: &[InForce]) -> usize {
+    if members.iter().any(|m| m.process.is_some()) { 1 } else { members.len() }
 }
 
 /// The driver's two lists of a device; an unreadable or unsupported one is absent.
@@ -175,6 +180,9 @@ fn judge(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Attestation {
     }
     checks.extend(of_memory(seen, card));
     checks.extend(of_threads(seen, card));
+    if !hidden {
+        checks.extend(of_one_process(seen, card, members));
+    }
     for member in members {
         let Some(device) = card.devices.get(member.member) else { continue };
         // Where a member trains decides more than anything else that is found of it.
@@ -191,13 +199,13 @@ fn judge(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Attestation {
         attestation.checks.push(Check {
             what: "processes on the GPU, by count".into(),
             member: None,
-            asked: format!("{} of members whose pids are hidden here", members.len()),
+            asked: format!("{} of members whose pids are hidden here", processes(members)),
             found: Some(count.to_string()),
             holds: true,
         });
         // What a count can tell of MPS: every client list has as many.
         let clients = seen.clients.iter().flatten().map(BTreeSet::len).sum::<usize>();
-        let enough = card.daemons.is_empty() || clients >= members.len();
+        let enough = card.daemons.is_empty() || clients >= processes(members);
         if attestation.verdict == AttestationVerdict::Attested {
             attestation.verdict = if enough { AttestationVerdict::CountsOnly } else { AttestationVerdict::Absent };
         }
@@ -271,6 +279,21 @@ fn of_threads(seen: &Seen, card: &StagedCard) -> Vec<Check> {
         holds: (found - asked).abs() < 1.0,
     };
     seen.logged.iter().filter_map(|l| l.active_thread_percent).map(check).collect()
+}
+
+/// Members that are threads of one process are one in the driver's list, whatever helpers they started.
+fn of_one_process(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Option<Check> {
+    let process = members.iter().find_map(|m| m.process)?;
+    let ours = |pid: &u32| members.iter().any(|m| m.pids.contains(pid));
+    let listed: Option<BTreeSet<u32>> = seen.computing.as_ref().map(|all| all.iter().map(|c| c.pid).filter(ours).collect());
+    let text = |pids: &BTreeSet<u32>| pids.iter().map(|pid| format!("pid {pid}")).collect::<Vec<_>>().join(", ");
+    Some(Check {
+        what: format!("process of all members on {}", card.label),
+        member: None,
+        asked: format!("pid {process}"),
+        found: listed.as_ref().filter(|pids| !pids.is_empty()).map(text),
+        holds: listed.is_some_and(|pids| pids.into_iter().eq([process])),
+    })
 }
 
 /// The driver lists one of its processes on its device.

@@ -15,6 +15,7 @@ fn member(number: usize, pid: u32, device: &str, sms: u32) -> InForce {
     InForce {
         member: number,
         pids: vec![pid],
+        process: None,
         hello: hello(device, sms),
         cpu_ns_before: Some(5),
         cpu_ns_now: Some(9),

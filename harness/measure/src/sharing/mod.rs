@@ -16,6 +16,8 @@ mod seat;
 mod site;
 mod slot;
 mod stage;
+mod thread_evidence;
+mod threads;
 
 pub use evidence::{CPU_TIME, InForce, attest, misplaced, words};
 pub use gpu_evidence::{MEMORY_LIMIT, OTHERS};
@@ -27,6 +29,7 @@ pub use seat::{Seat, Seating};
 pub use site::{CardEvidence, SiteOrder, StagedSite};
 pub use slot::{Slot, StageError, Staged};
 pub use stage::{StageContext, StagedCard, scrubbed, stage, withheld};
+pub use threads::Hosting;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -77,7 +80,7 @@ pub struct Family {
 }
 
 /// All modes, in the order of lists.
-pub static MODES: &[&Family] = &[&naive::NAIVE, &mps::MPS, &mig::MIG];
+pub static MODES: &[&Family] = &[&naive::NAIVE, &threads::THREADS, &mps::MPS, &mig::MIG];
 
 /// The mode of a label, as written in an experiment or a cell's name.
 pub fn parse(label: &str) -> Result<Arc<dyn SharingMode>, Diagnostic> {
@@ -106,7 +109,7 @@ pub fn limits(text: &str) -> Result<Limits, Diagnostic> {
 fn needs_a_gpu(family: &str, facts: &DeviceFacts) -> Refusal {
     Refusal {
         reason: format!("`{family}` needs an NVIDIA GPU, this is a {}", facts.kind),
-        hint: Some("on a CPU: `naive`".into()),
+        hint: Some("on a CPU: `naive`, `threads`".into()),
     }
 }
 

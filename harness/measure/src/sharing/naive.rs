@@ -10,7 +10,8 @@ use crate::device::DeviceFacts;
 pub static NAIVE: Family = Family {
     name: "naive",
     examples: &["naive"],
-    about: "each member by itself, time-sliced by the device; on its own, a member is `solo`",
+    about: "a process for each member, time-sliced by the device; on its own, a member is `solo`. The study calls it `streams`, which \
+            is accepted; a stream for each member of one process is `threads`",
     // `streams` is the study's word for it; one member of it is `solo`.
     parse: |label| matches!(label, "naive" | "streams" | "solo").then(|| Ok(Arc::new(Naive) as Arc<dyn SharingMode>)),
 };

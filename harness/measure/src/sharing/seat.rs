@@ -4,7 +4,7 @@ use std::fmt;
 
 use collo_store::Sharing;
 
-use super::Limits;
+use super::{Hosting, Limits};
 use crate::device::partition::Slice;
 use crate::device::{DeviceFacts, Partition};
 
@@ -19,6 +19,8 @@ pub struct Seating {
     pub daemons: bool,
     /// By member, its limits under MPS; empty without limits.
     pub limits: Vec<Limits>,
+    /// Members are threads of one process, and how it is started; `None` for a process each.
+    pub hosting: Option<Hosting>,
     /// What the mode's label does not express.
     pub remark: Option<String>,
 }
@@ -87,6 +89,7 @@ impl Seating {
             mps: self.daemons,
             limited: self.limits.iter().any(|own| *own != Limits::default()),
             partitioned: partition.is_some(),
+            one_process: self.hosting.is_some(),
             isolated: !self.daemons && partition.is_some_and(|p| p.instances.iter().enumerate().all(own)),
         }
     }

@@ -285,7 +285,7 @@ impl CardEvidence {
     /// The evidence of those whose main card it is (with `member` numbering them from 0, in this order), beside those who compute on it
     /// besides their own, or on another instance of its GPU; and of the latter who computes on it. `None` if nobody's main card it is.
     pub fn attest(&self, own: &[InForce], besides: &[InForce]) -> (Option<collo_store::Attestation>, Vec<Option<bool>>) {
-        let found = |card: Option<&StagedCard>, all: &[InForce]| (!own.is_empty()).then(|| attest(card, all));
+        let found = |card: Option<&StagedCard>, all: &[InForce]| (!own.is_empty()).then(|| attest(card, None, all));
         let Some(staged) = &self.staged else { return (found(None, own), vec![None; besides.len()]) };
         let mut card = StagedCard::clone(staged);
         card.devices = vec![card.devices[0].clone(); own.len()];

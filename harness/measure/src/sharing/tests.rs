@@ -78,6 +78,6 @@ fn on_a_cpu_naive_runs_and_the_others_say_why_not() {
     assert!(parse("naive").expect("known").seat(&cpu, &[], &Each::default()).is_ok());
     let refusal = parse("mps:50%").expect("known").seat(&cpu, &[], &Each::default()).expect_err("refused");
     assert_eq!(refusal.reason, "`mps` needs an NVIDIA GPU, this is a cpu");
-    assert_eq!(refusal.hint.as_deref(), Some("on a CPU: `naive`"));
+    assert_eq!(refusal.hint.as_deref(), Some("on a CPU: `naive`, `threads`"));
     assert!(parse("mig:1g.5gb+mps").expect("known").seat(&cpu, &[], &Each::default()).is_err());
 }

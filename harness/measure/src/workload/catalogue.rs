@@ -58,6 +58,11 @@ impl Workloads {
         &self.folder
     }
 
+    /// The observers of the same project lie beside them.
+    pub fn observers(&self) -> PathBuf {
+        self.folder.parent().unwrap_or(Path::new("")).join("observers")
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Workload>> {
         self.all.values()
     }

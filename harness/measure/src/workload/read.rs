@@ -288,8 +288,8 @@ fn check_batch_size(source: &Arc<Source>, name: &str, found: &Located, mistakes:
 }
 
 /// Names that an axis of the matrix already has; a setting called so could never be swept.
-const TAKEN: [&str; 10] =
-    ["workload", "sharing", "degree", "cell", "count", "after_measured", "baseline", "members", "where", "settings"];
+const TAKEN: [&str; 11] =
+    ["workload", "sharing", "degree", "cell", "count", "after_measured", "observe", "baseline", "members", "where", "settings"];
 
 /// A letter, then letters, digits and `_`; not the name of an axis or a key.
 pub fn is_setting_name(name: &str) -> bool {

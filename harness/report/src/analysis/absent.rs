@@ -67,6 +67,20 @@ pub fn of_cell(cell: &Cell, baselines: &Baselines, for_a_time: bool) -> BTreeMap
     found
 }
 
+/// Why a member lacks what was read of its process, if all members share one; empty otherwise.
+pub fn of_thread(cell: &Cell) -> BTreeMap<Key, String> {
+    if !cell.record.mode.one_process {
+        return BTreeMap::new();
+    }
+    let of_process = [Key::Memory, Key::Cpu, Key::ReadRate, Key::InvoluntarySwitches];
+    let told_of_group = |key: Key| key.has(Trait::Cell);
+    let why = |key: Key| match told_of_group(key) {
+        true => format!("its members are threads of one process, which has the {} of the group", key.label),
+        false => "its members are threads of one process".into(),
+    };
+    of_process.into_iter().map(|key| (key, why(key))).collect()
+}
+
 /// Why a cell lacks quantities of requests.
 fn of_servers(cell: &Cell, baselines: &Baselines) -> BTreeMap<Key, String> {
     let all = |why: &str| quantity::of_requests().map(|key| (key, why.to_string())).collect();

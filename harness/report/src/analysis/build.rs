@@ -8,21 +8,23 @@ use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, S
 use super::devices::{self, Differing};
 use super::pools::Pools;
 use super::quantities::{self, Baselines, Values};
-use super::repetition::{MemoryKind, Repetition};
-use super::{Analysis, Cell, Index, Member, Traces, absent, check, data, idle, suspect, timeline, trace};
+use super::repetition::Repetition;
+use super::usage::MemoryKind;
+use super::{Analysis, Cell, Index, Member, Traces, Watching, absent, check, data, idle, suspect, timeline, trace};
 use crate::quantity::{self, Key, Trait};
 use crate::stats::devices::{DeviceValue, log_moments_by_device};
 use crate::stats::{self, Quantity};
 use crate::{Result, number};
 
 /// The closed list of outcomes, and `missing` for a planned run that is not stored.
-const OUTCOMES: [&str; 11] = [
+const OUTCOMES: [&str; 12] = [
     "completed",
     "out_of_memory",
     "host_out_of_memory",
     "crashed",
     "timed_out",
     "mode_lost",
+    "observer_lost",
     "not_staged",
     "device_lost",
     "protocol_error",
@@ -108,6 +110,15 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
         .zip(outcomes)
         .map(|((record, repetitions), outcomes)| begin(record.clone(), repetitions, outcomes))
         .partition(|cell| cell.record.trace.is_some());
+    // A group that is watched is compared with itself alone.
+    let (mut watched, rest): (Vec<Cell>, Vec<Cell>) = cells.into_iter().partition(|cell| cell.record.observe.is_some());
+    cells = rest;
+    let watched_count = watched.len();
+    estimate(&mut watched, watched_count, &campaign);
+    for cell in &mut watched {
+        judge(cell, &campaign);
+    }
+    suspect::all(&mut watched);
     let measured = cells.len();
     if devices.are_several() {
         cells.extend(baselines_by_device(&cells, devices.all().len()));
@@ -126,6 +137,7 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
         planned: campaign.plan.order.len(),
         accounted: OUTCOMES.map(|w| (w, by_word.get(w).copied().unwrap_or(0))).to_vec(),
         timelines: timeline::of(&cells),
+        watching: Watching::of(watched, campaign.thresholds.relevant_ratio),
         traces: Traces::of(played, runs, &cells, campaign.thresholds.relevant_ratio),
         cells,
         drifts,
@@ -185,7 +197,7 @@ fn begin(record: CellRecord, repetitions: Vec<Repetition>, outcomes: BTreeMap<&'
         // Said, but the cell stays valid: its numbers come from valid runs alone.
         validity.reasons.push(format!("{} left out: {}", number::runs(left_out), joined(&reasons)));
     }
-    let memory_kind = counted.iter().flat_map(|&i| &repetitions[i].members).filter_map(|m| m.memory.map(|x| x.kind)).max();
+    let memory_kind = counted.iter().flat_map(|&i| repetitions[i].usages()).filter_map(|u| u.memory.map(|x| x.kind)).max();
     Cell {
         record,
         outcomes,
@@ -275,10 +287,11 @@ fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option
                 let features = cell.repetitions.iter().find_map(told);
                 let spec = cell.record.members[i].clone();
                 let serving = servers.get(&spec.solo).cloned();
-                let absent = match &serving {
+                let mut absent = match &serving {
                     Some(_) => absent::of_requests(cell, Some(i), &spec.solo, &quantities, &baselines),
                     None => BTreeMap::new(),
                 };
+                absent.extend(absent::of_thread(cell));
                 Member { spec, serving, quantities, absent, loss, features }
             })
             .collect();

@@ -71,7 +71,7 @@ fn others_cores(repetition: &Repetition) -> Option<f64> {
     if repetition.record().device.kind != "cpu" {
         return None;
     }
-    let members: f64 = repetition.members.iter().map(|m| m.cpu_ratio).sum::<Option<f64>>()?;
+    let members = repetition.used(|u| u.cpu_ratio)?;
     Some((repetition.metrics.get("cpu_ratio")? - members).max(0.0))
 }
 

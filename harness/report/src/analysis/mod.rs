@@ -10,6 +10,7 @@ mod devices;
 pub mod environment;
 mod idle;
 mod latency;
+mod launches;
 pub mod limitation;
 mod pools;
 mod predicted;
@@ -23,6 +24,8 @@ mod suspect;
 mod timeline;
 pub mod trace;
 mod trust;
+mod usage;
+pub mod watching;
 mod width;
 
 use std::collections::{BTreeMap, HashMap};
@@ -39,13 +42,16 @@ pub use cell_verdict::CellVerdict;
 pub use check::Drift;
 pub use devices::DeviceDifference;
 pub use latency::Latency;
+pub use launches::LaunchPoint;
 pub use predicted::{Claim, MemoryWarnings, PredictedPoint, PredictedQuantity, PredictionScore, Uncompared};
 pub use quantities::GainBy;
 pub use reference::{ReferenceCheck, ReferenceVerdict};
-pub use repetition::{MemberNumbers, MemoryKind, Repetition};
+pub use repetition::{MemberNumbers, Repetition};
 pub use server::Server;
 pub use timeline::Timeline;
 pub use trace::Traces;
+pub use usage::MemoryKind;
+pub use watching::Watching;
 pub use width::WidthVerdict;
 
 /// The contents of a report, before wording.
@@ -58,10 +64,12 @@ pub struct Analysis {
     pub planned: usize,
     /// Runs by outcome, including `missing`; they sum to `planned`.
     pub accounted: Vec<(&'static str, usize)>,
-    /// In the order of the plan, without those of traces.
+    /// In the order of the plan, without those of traces, and those that say who watches.
     pub cells: Vec<Cell>,
     /// Cells of traces, and what their runs say of policies; empty if the campaign has none.
     pub traces: Traces,
+    /// Cells that say who watches them, and what that costs; empty if the campaign has none.
+    pub watching: Watching,
     pub drifts: Vec<Drift>,
     /// What it was measured on.
     pub devices: Devices,
@@ -96,6 +104,8 @@ struct Index {
     workloads: Vec<String>,
     /// Uniform cells of a workload.
     of_workload: HashMap<String, Vec<usize>>,
+    /// Points of a sweep over launches, by threads and blocks.
+    swept: Vec<usize>,
     /// On several devices each baseline with the runs of one, by device and label.
     baselines_by_device: HashMap<(usize, String), Cell>,
 }
@@ -104,7 +114,7 @@ impl Index {
     fn of(cells: &[Cell], baselines_by_device: Vec<Cell>) -> Self {
         let by_device = |c: Cell| Some(((c.repetitions.first()?.device, c.name().to_string()), c));
         let baselines_by_device = baselines_by_device.into_iter().filter_map(by_device).collect();
-        let mut index = Index { baselines_by_device, ..Index::default() };
+        let mut index = Index { baselines_by_device, swept: launches::swept(cells), ..Index::default() };
         for (i, cell) in cells.iter().enumerate() {
             if cell.is_solo() {
                 index.solos.entry(cell.name().to_string()).or_insert(i);
@@ -155,7 +165,7 @@ pub struct Member {
     /// Its load, if it serves instead of training.
     pub serving: Option<Serving>,
     pub quantities: BTreeMap<Key, Quantity>,
-    /// Why a quantity of its requests is absent, if it serves.
+    /// Why a quantity is absent: of its requests, if it serves; of what its process used, if it shares that.
     pub absent: BTreeMap<Key, String>,
     /// Mean over repetitions of the last measured epoch's loss.
     pub loss: Option<f64>,
@@ -258,7 +268,7 @@ impl Analysis {
 
     /// Those of traces too, last: for lists of what was planned and how it ended.
     pub fn all_cells(&self) -> impl Iterator<Item = &Cell> {
-        self.cells.iter().chain(&self.traces.cells)
+        self.cells.iter().chain(&self.watching.cells).chain(&self.traces.cells)
     }
 
     /// The solo cell of a workload.

@@ -46,7 +46,7 @@ const PREDICTABLE: [Predictable; 10] = [
     Predictable {
         key: Key::Memory,
         by: |claims| claims.predictor.as_ref(),
-        of: Of::Member { claim: memory, reading: |member| Some(member.memory?.bytes) },
+        of: Of::Member { claim: memory, reading: |member| Some(member.usage.memory?.bytes) },
     },
     alone(Key::SmActive, |alone| alone.sm_active_ratio, |cell| cell.metric(Key::SmActive)),
     alone(Key::GpuUtilization, |alone| alone.gpu_utilization_ratio, |cell| cell.metric(Key::GpuUtilization)),
@@ -167,6 +167,9 @@ pub struct PredictedQuantity<'a> {
     pub uncompared: Vec<Uncompared<'a>>,
 }
 
+/// Of threads of one process.
+const OF_PROCESSES: &str = "memory is predicted of processes, and its members are threads of one";
+
 const NOTHING: &str = "nothing was predicted of it";
 
 impl<'a> PredictedQuantity<'a> {
@@ -179,7 +182,8 @@ impl<'a> PredictedQuantity<'a> {
             Of::Member { claim, reading } => {
                 for (_, spec) in distinct() {
                     let said = claims.of(&spec.solo, &cell.record.mode);
-                    let why = || said.and_then(|said| said.reason.clone());
+                    let thread = || cell.record.mode.one_process.then(|| OF_PROCESSES.to_string());
+                    let why = || said.and_then(|said| said.reason.clone()).or_else(thread);
                     self.put(cell, Some(spec), said, said.and_then(claim), why, || read(cell, spec, key, *reading));
                 }
             }

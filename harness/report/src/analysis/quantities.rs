@@ -145,13 +145,13 @@ fn absolute(r: &Repetition) -> Values {
     put(Key::Overlap, r.overlap_ratio.filter(|_| r.members.len() > 1));
     put(Key::StartSkew, r.start_skew_s);
     put(Key::Makespan, r.makespan_s);
-    put(Key::Memory, sum(|m| m.memory.map(|x| x.bytes)));
-    put(Key::Cpu, sum(|m| m.cpu_ratio));
+    let held = r.used(|u| u.memory.map(|x| x.bytes));
+    put(Key::Memory, held);
+    put(Key::Cpu, r.used(|u| u.cpu_ratio));
     put(Key::Items, sum(|m| m.items_per_s));
     put(Key::SmActive, r.metrics.get(Key::SmActive.name).copied());
     put(Key::Throttled, r.throttled_ratio);
     let device = &r.record().device;
-    let held = sum(|m| m.memory.map(|x| x.bytes));
     put(Key::MemoryHeadroom, device.memory_bytes.zip(held).map(|(all, held)| all as f64 - held).filter(|free| *free > 0.0));
     let items_per_s = sum(|m| m.items_per_s).filter(|i| *i > 0.0);
     for (name, metric) in [(Key::PcieRxPerItem, Key::PcieRx), (Key::PcieTxPerItem, Key::PcieTx)] {
@@ -358,11 +358,11 @@ pub fn of_member(r: &Repetition, index: usize, baselines: &Baselines) -> Values 
         }
     };
     put(Key::EpochTime, member.epoch_s);
-    put(Key::Memory, member.memory.map(|m| m.bytes));
-    put(Key::Cpu, member.cpu_ratio);
+    put(Key::Memory, member.usage.memory.map(|m| m.bytes));
+    put(Key::Cpu, member.usage.cpu_ratio);
     put(Key::Items, member.items_per_s);
-    put(Key::ReadRate, member.read_bytes_per_s);
-    put(Key::InvoluntarySwitches, member.involuntary_switches_per_s);
+    put(Key::ReadRate, member.usage.read_bytes_per_s);
+    put(Key::InvoluntarySwitches, member.usage.involuntary_switches_per_s);
     let serving = r.record().members.get(index).and_then(|m| m.serving.as_ref());
     put(Key::Capacity, serving.and_then(|s| s.capacity_per_s));
     values.extend(member.latency.iter().flat_map(of_requests));

@@ -4,11 +4,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use collo_store::{AfterMeasured, EpochRecord, Outcome, RunRecord, StoredRun, Thresholds, Validity, Verdict};
+use collo_store::{
+    AfterMeasured, EpochRecord, Outcome, PROCESS_SCOPE, RunRecord, StoredRun, Thresholds, Validity, Verdict, is_scope_of_a_part,
+    member_scope,
+};
 
 use super::latency::{Latency, Requests};
 use super::samples::{self, Summaries, Window};
 use super::trust::Trust;
+use super::usage::Usage;
 
 /// One execution of one cell, as the analysis sees it.
 #[derive(Debug, Clone)]
@@ -23,6 +27,8 @@ pub struct Repetition {
     /// All epochs, in the order stored.
     pub epochs: Vec<EpochRecord>,
     pub members: Vec<MemberNumbers>,
+    /// What the one process used that all members were threads of; `None` where each had processes of its own.
+    pub process: Option<Usage>,
     /// Mean overlap of the measured epochs, and the smallest.
     pub overlap_ratio: Option<f64>,
     pub least_overlap_ratio: Option<f64>,
@@ -61,12 +67,8 @@ pub struct MemberNumbers {
     pub latency: Option<Latency>,
     /// Loss of its last measured epoch.
     pub loss: Option<f64>,
-    /// Peak of its memory while it trained.
-    pub memory: Option<Memory>,
-    pub cpu_ratio: Option<f64>,
-    pub read_bytes_per_s: Option<f64>,
-    /// Involuntary switches: a core was taken away.
-    pub involuntary_switches_per_s: Option<f64>,
+    /// What its processes used; nothing of a thread of a process that others share.
+    pub usage: Usage,
     /// SM activity of the instance that it has to itself, of all SMs of that instance.
     pub instance_sm_active_ratio: Option<f64>,
 }
@@ -87,48 +89,6 @@ impl Energy {
     pub fn quantisation(&self) -> f64 {
         let seen = f64::from(self.steps) < 0.9 * (f64::from(self.readings) - 1.0);
         if seen { (2.0f64 / 12.0).sqrt() / f64::from(self.steps.max(1)) } else { 0.0 }
-    }
-}
-
-/// A footprint and how it was read.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Memory {
-    pub bytes: f64,
-    pub kind: MemoryKind,
-}
-
-/// How a footprint was read, the most accurate first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MemoryKind {
-    /// Memory of the GPU, by process.
-    Gpu,
-    /// Proportional share: shared pages are divided among the members.
-    Pss,
-    /// Resident: shared pages count for each member.
-    Rss,
-    /// Resident peak of the member's first process alone, from the kernel.
-    PeakRss,
-}
-
-impl MemoryKind {
-    /// For captions.
-    pub fn text(self) -> &'static str {
-        match self {
-            MemoryKind::Gpu => "GPU memory by process",
-            MemoryKind::Pss => "PSS, which counts shared pages once",
-            MemoryKind::Rss => "RSS, which counts shared pages once per member",
-            MemoryKind::PeakRss => "VmHWM of each member's first process; no sample was taken while it trained",
-        }
-    }
-
-    /// For JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            MemoryKind::Gpu => "gpu_memory",
-            MemoryKind::Pss => "pss",
-            MemoryKind::Rss => "rss",
-            MemoryKind::PeakRss => "peak_rss",
-        }
     }
 }
 
@@ -161,6 +121,7 @@ impl Repetition {
         Repetition {
             members: vec![MemberNumbers::default(); run.record.members.len()],
             validity,
+            process: None,
             epochs: Vec::new(),
             overlap_ratio: None,
             least_overlap_ratio: None,
@@ -316,25 +277,10 @@ impl Repetition {
             _ => Summaries::new(),
         };
         for (index, member) in self.members.iter_mut().enumerate() {
-            let scope = format!("member:{index}");
-            let of = |metric: &str| summaries.get(&(scope.clone(), metric.to_string()));
-            member.cpu_ratio = of("cpu_ratio").and_then(|s| s.mean);
             member.instance_sm_active_ratio = own_instance(&self.run.record, index)
                 .and_then(|uuid| summaries.get(&(format!("mig:{uuid}"), "sm_active_ratio".to_string()))?.mean);
-            member.read_bytes_per_s = of("read_bytes").and_then(|s| s.per_second);
-            member.involuntary_switches_per_s = of("involuntary_context_switches").and_then(|s| s.per_second);
-            let peak = |metric: &str, kind: MemoryKind| Some(Memory { bytes: of(metric)?.peak?, kind });
-            // On a card the memory of the host stands for nothing: a member whose reading is missing has none.
-            member.memory = if self.run.record.device.kind == "gpu" {
-                peak("gpu_memory_bytes", MemoryKind::Gpu)
-            } else {
-                let kernel = self.run.record.members[index].peak_rss_bytes;
-                peak("pss_bytes", MemoryKind::Pss)
-                    .or_else(|| peak("rss_bytes", MemoryKind::Rss))
-                    .or(kernel.map(|b| Memory { bytes: b as f64, kind: MemoryKind::PeakRss }))
-            };
         }
-        self.level_memory(&summaries);
+        self.take_usage(&summaries);
         match self.counted_energy(&summaries) {
             Ok(energy) => self.energy = Some(energy),
             Err(why) => self.no_energy = Some(why),
@@ -347,7 +293,7 @@ impl Repetition {
                 *entry = (entry.0 + value, entry.1 + 1);
             }
         };
-        let of_the_card = summaries.iter().filter(|((scope, _), _)| !of_a_part(scope));
+        let of_the_card = summaries.iter().filter(|((scope, _), _)| !is_scope_of_a_part(scope));
         for ((_, metric), summary) in of_the_card.clone() {
             add(metric.clone(), summary.mean);
             if let Some(stem @ ("sm_active" | "sm_occupancy" | "dram_active")) = metric.strip_suffix("_ratio") {
@@ -376,16 +322,33 @@ impl Repetition {
         samples::idle_w(path, self.run.record.timeline.launched_ns, self.any_training()?.start_ns).ok().flatten()
     }
 
-    /// Members of one run are summed, so all are read the same way: the least accurate of any of them.
-    fn level_memory(&mut self, summaries: &Summaries) {
-        let Some(worst) = self.members.iter().filter_map(|m| m.memory.map(|x| x.kind)).max() else { return };
-        for (index, member) in self.members.iter_mut().enumerate() {
-            let Some(memory) = member.memory.filter(|m| m.kind != worst) else { continue };
-            let rss = summaries.get(&(format!("member:{index}"), "rss_bytes".into())).and_then(|s| s.peak);
-            let kernel = self.run.record.members[index].peak_rss_bytes.map(|b| b as f64);
-            let same = if worst == MemoryKind::Rss { rss } else { kernel };
-            member.memory = Some(same.map_or(memory, |bytes| Memory { bytes, kind: worst }));
+    /// What each member used, or the process that they share.
+    fn take_usage(&mut self, summaries: &Summaries) {
+        let record = &self.run.record;
+        let on_a_card = record.device.kind == "gpu";
+        if record.cell.mode.one_process {
+            let kernel_bytes = record.process.as_ref().and_then(|process| process.peak_rss_bytes);
+            self.process = Some(Usage::of(summaries, PROCESS_SCOPE, kernel_bytes, on_a_card));
+            return;
         }
+        for (index, (member, of)) in self.members.iter_mut().zip(&record.members).enumerate() {
+            member.usage = Usage::of(summaries, &member_scope(index), of.peak_rss_bytes, on_a_card);
+        }
+        Usage::level(self.members.iter_mut().map(|member| &mut member.usage));
+    }
+
+    /// What the whole group used: its one process, or the sum over members; `None` if that was not read of all of them.
+    pub fn used(&self, of: fn(&Usage) -> Option<f64>) -> Option<f64> {
+        match &self.process {
+            Some(process) => of(process),
+            None => self.members.iter().map(|member| of(&member.usage)).sum(),
+        }
+    }
+
+    /// Where its numbers of CPU and memory are from: the process, or each member.
+    pub fn usages(&self) -> impl Iterator<Item = &Usage> {
+        let members = self.members.iter().filter(|_| self.process.is_none()).map(|member| &member.usage);
+        self.process.iter().chain(members)
     }
 
     /// The energy of the measured window, or why it is not known.
@@ -399,7 +362,7 @@ impl Repetition {
         if self.measured.is_none() {
             return Err(NO_COMMON_TIME);
         }
-        let counters = summaries.iter().filter(|((scope, m), _)| m == metric && !of_a_part(scope));
+        let counters = summaries.iter().filter(|((scope, m), _)| m == metric && !is_scope_of_a_part(scope));
         let most_readings = counters.clone().map(|(_, s)| s.readings).max();
         let read: Vec<(f64, u32, u32)> = counters.filter_map(|(_, s)| Some((s.per_second?, s.steps, s.readings))).collect();
         let Some(coarsest) = read.iter().min_by_key(|r| r.1) else {
@@ -431,9 +394,4 @@ pub const NO_COMMON_TIME: &str = "at no time were all members training past thei
 fn own_instance(record: &RunRecord, member: usize) -> Option<&str> {
     let device = record.members[member].hello.as_ref()?.get("device")?.as_str()?;
     (record.cell.mode.isolated && device.starts_with("MIG-")).then_some(device)
-}
-
-/// Values of a member or a slice are never added to those of the GPU.
-fn of_a_part(scope: &str) -> bool {
-    ["member:", "mig:", "gi:"].iter().any(|part| scope.starts_with(part))
 }

@@ -2,10 +2,13 @@
 //! one run of each sharing mode: spans and thinned series, in seconds from `go`, at most sixty points a line.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use super::Cell;
-use super::repetition::{MemoryKind, Repetition};
+use super::repetition::Repetition;
 use super::samples::{self, Window};
+use super::usage::MemoryKind;
+use collo_store::{PROCESS_SCOPE, member_scope};
 
 /// Points per line.
 const POINTS: u32 = 60;
@@ -37,9 +40,9 @@ pub struct Timeline {
     pub start_s: f64,
     pub end_s: f64,
     pub lives: Vec<Life>,
-    /// CPU of each member, cores.
+    /// CPU of each member, or of the process that they share, cores.
     pub cpu: Vec<Curve>,
-    /// Memory of each member, bytes.
+    /// Memory of the same, bytes.
     pub memory: Vec<Curve>,
     pub memory_kind: Option<MemoryKind>,
     /// Of the GPU as a whole; empty if not reported.
@@ -190,12 +193,15 @@ fn timeline(cell: &Cell, r: &Repetition) -> Option<Timeline> {
     let window = r.any_training()?;
     let zero = r.record().timeline.go_ns.unwrap_or(window.start_ns);
     let since = |ns: u64| (ns as f64 - zero as f64) * 1e-9;
-    let kind = r.members.iter().filter_map(|m| m.memory.map(|x| x.kind)).max();
+    let kind = r.usages().filter_map(|u| u.memory.map(|x| x.kind)).max();
     // PSS is read too rarely for a line; RSS has the same shape.
     let memory_metric = if kind == Some(MemoryKind::Gpu) { "gpu_memory_bytes" } else { "rss_bytes" };
     let series = RunSeries::read(r, window, since(window.start_ns), &["cpu_ratio", memory_metric]);
     let members = 0..r.record().members.len();
-    let lives = members.clone().map(|i| Life {
+    let scopes: Vec<Arc<str>> =
+        if r.process.is_some() { vec![PROCESS_SCOPE.into()] } else { members.clone().map(member_scope).collect() };
+    let of_scopes = |metric: &str| scopes.iter().map(|scope| series.of(scope, metric)).collect::<Vec<Curve>>();
+    let lives = members.map(|i| Life {
         workload: r.record().members[i].spec.workload.clone(),
         epochs: r
             .epochs
@@ -215,9 +221,9 @@ fn timeline(cell: &Cell, r: &Repetition) -> Option<Timeline> {
         start_s: since(window.start_ns),
         end_s: since(window.end_ns),
         lives: lives.collect(),
-        cpu: members.clone().map(|i| series.of(&format!("member:{i}"), "cpu_ratio")).collect(),
+        cpu: of_scopes("cpu_ratio"),
         memory_kind: if memory_metric == "rss_bytes" { Some(MemoryKind::Rss) } else { kind },
-        memory: members.map(|i| series.of(&format!("member:{i}"), memory_metric)).collect(),
+        memory: of_scopes(memory_metric),
         sm_active_ratio: series.of_card("sm_active_ratio"),
         power_w: series.of_card("power_w"),
         pcie_rx_bytes_per_s: series.of_card("pcie_rx_bytes_per_s"),

@@ -20,8 +20,10 @@ pub(crate) mod published;
 mod quantity;
 mod ratio;
 mod repetitions_needed;
+pub(crate) mod square;
 mod trace;
 mod trace_page;
+pub(crate) mod watching;
 mod words;
 
 use std::collections::BTreeMap;
@@ -32,6 +34,7 @@ pub use compared_report::ComparedReport;
 pub use environment_diff::{Environment, EnvironmentDifference};
 pub use generations::{Generations, generations};
 pub use position::Position;
+pub(crate) use published::bare;
 pub use published::{Study, study};
 pub use quantity::QuantityChoice;
 pub use ratio::{Finding, More};

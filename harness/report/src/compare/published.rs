@@ -120,9 +120,9 @@ impl PublishedFigure {
     pub fn is_about(&self, sharing: &str, members: &[(&str, Option<u64>)]) -> bool {
         let family = crate::plot::family(sharing);
         let mode = self.sharing.as_deref().map_or(family != "solo", |mode| mode == family);
-        // Limits and slices other than the study's are other modes.
+        // Limits and slices other than the study's are other modes, and of threads of one process nothing was published.
         let shared = Sharing::of_label(sharing);
-        let plain = !(shared.limited || shared.partitioned && shared.mps);
+        let plain = !(shared.limited || shared.partitioned && shared.mps || shared.one_process);
         let mut left: Vec<&(&str, Option<u64>)> = members.iter().collect();
         mode && plain
             && self.members.iter().map(|w| w.count).sum::<usize>() == members.len()
@@ -243,6 +243,8 @@ mod tests {
         assert_eq!(value("mps", &seven, Key::ThroughputGain).as_deref(), Some("5.35"));
         assert_eq!(value("mig:1g.5gb", &seven, Key::ThroughputGain).as_deref(), Some("2.90"));
         assert_eq!(value("mps:14%", &seven, Key::ThroughputGain), None, "a limit of threads is another mode");
+        let of_threads = study().figures.iter().filter(|f| f.is_about("threads", &seven)).count();
+        assert_eq!(of_threads, 0, "whichever mode a figure is of");
         assert_eq!(value("mps", &seven[..6], Key::ThroughputGain), None);
         assert_eq!(value("mps", &[("small", Some(128)); 7], Key::ThroughputGain), None);
         assert_eq!(value("mps", &[("small", Some(128)); 3], Key::Slowdown).as_deref(), Some("1.50–2.10"));

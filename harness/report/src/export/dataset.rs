@@ -28,6 +28,7 @@ pub struct At<'a> {
     features: Option<&'a Features>,
     /// What was predicted of it before the campaign ran.
     predicted: Option<&'a PredictedMember>,
+    graph: Option<&'a GraphNumbers>,
     solo: Option<&'a Cell>,
     company: Vec<Option<&'a Cell>>,
     /// Present only if the numbers may be shown.
@@ -191,7 +192,7 @@ static COMPANY: [DatasetColumn; 5] = [
 ];
 
 /// Results in this repetition: of the member, then of the whole group and the device.
-static RESULTS: [DatasetColumn; 45] = [
+static RESULTS: [DatasetColumn; 47] = [
     column("epoch_time_s", Number, |at| result(at, |m| m.epoch_s)),
     column("slowdown", Number, slowdown),
     column("items_per_s", Number, |at| result(at, |m| m.items_per_s)),
@@ -204,21 +205,25 @@ static RESULTS: [DatasetColumn; 45] = [
     column("goodput_per_s", Number, |at| requests(at, Key::Goodput)),
     column("offered_per_s", Number, |at| requests(at, Key::Offered)),
     column("answered_per_s", Number, |at| requests(at, Key::Answered)),
-    column("memory_bytes", Number, |at| result(at, |m| m.memory.map(|x| x.bytes))),
-    column("memory_kind", Text, |at| at.results.and_then(|m| m.memory).map(|m| m.kind.as_str()).into()),
+    column("memory_bytes", Number, |at| result(at, |m| m.usage.memory.map(|x| x.bytes))),
+    column("memory_kind", Text, |at| at.results.and_then(|m| m.usage.memory).map(|m| m.kind.as_str()).into()),
     column("allocated_bytes", Whole, |at| at.results.and(at.record.allocated_bytes).into()),
     column("reserved_bytes", Whole, |at| at.results.and(at.record.reserved_bytes).into()),
     column("warm_up_allocated_bytes", Whole, |at| at.results.and(at.record.warm_up_allocated_bytes).into()),
     column("warm_up_reserved_bytes", Whole, |at| at.results.and(at.record.warm_up_reserved_bytes).into()),
     column("peak_rss_bytes", Whole, |at| at.results.and(at.record.peak_rss_bytes).into()),
-    column("cpu_ratio", Number, |at| result(at, |m| m.cpu_ratio)),
-    column("read_bytes_per_s", Number, |at| result(at, |m| m.read_bytes_per_s)),
-    column("involuntary_switches_per_s", Number, |at| result(at, |m| m.involuntary_switches_per_s)),
+    column("cpu_ratio", Number, |at| result(at, |m| m.usage.cpu_ratio)),
+    column("read_bytes_per_s", Number, |at| result(at, |m| m.usage.read_bytes_per_s)),
+    column("involuntary_switches_per_s", Number, |at| result(at, |m| m.usage.involuntary_switches_per_s)),
     column("loss", Number, |at| result(at, |m| m.loss)),
     column("group_overlap_ratio", Number, |at| group(at, |r| r.overlap_ratio.filter(|_| r.members.len() > 1))),
     column("group_start_skew_s", Number, |at| group(at, |r| r.start_skew_s)),
     column("group_makespan_s", Number, |at| group(at, |r| r.makespan_s)),
-    column("group_memory_bytes", Number, |at| group(at, |r| total(r, |m| m.memory.map(|x| x.bytes)))),
+    column("group_memory_bytes", Number, |at| group(at, |r| r.used(|u| u.memory.map(|x| x.bytes)))),
+    column("group_memory_kind", Text, |at| {
+        at.results.and_then(|_| at.r.usages().filter_map(|u| u.memory.map(|m| m.kind)).max()).map(|kind| kind.as_str()).into()
+    }),
+    column("group_cpu_ratio", Number, |at| group(at, |r| r.used(|u| u.cpu_ratio))),
     column("group_items_per_s", Number, |at| group(at, |r| total(r, |m| m.items_per_s))),
     column("group_energy_j_per_epoch", Number, |at| group(at, |r| Some(r.energy?.power_w / r.epochs_per_s()?))),
     column("device_sm_active_ratio", Number, |at| metric(at, Key::SmActive)),
@@ -263,6 +268,7 @@ pub fn table(analysis: &Analysis) -> ExportTable {
                     record,
                     features: record.features.as_ref().or_else(told),
                     predicted: claims.and_then(|claims| claims.of(&record.spec.solo, &cell.record.mode)),
+                    graph: claims.and_then(|claims| claims.graph_of(&record.spec.solo)),
                     solo: solos.get(index).copied().flatten(),
                     company: others.collect(),
                     results: r.members.get(index).filter(|_| r.counts()),
@@ -276,7 +282,7 @@ pub fn table(analysis: &Analysis) -> ExportTable {
 
 /// Its training step in numbers, as it was described before the campaign ran.
 fn graph<'a>(at: &At<'a>) -> Option<&'a GraphNumbers> {
-    at.predicted?.graph.as_ref()
+    at.graph
 }
 
 fn claim<'a>(at: &At<'a>) -> Option<&'a PredictedMemory> {

@@ -116,6 +116,12 @@ pub fn percent(ratio: f64) -> String {
     if p < 100.0 && p > 99.5 { format!("{:.1} %", (p * 10.0).floor() / 10.0) } else { format!("{p:.0} %") }
 }
 
+/// A share as percent, with two digits where it is below one percent: `0.16 %`, `97 %`.
+pub fn share(ratio: f64) -> String {
+    let p = ratio * 100.0;
+    if p >= 0.995 || p <= 0.0 { percent(ratio) } else { format!("{} %", fixed(p, if p < 0.0995 { 3 } else { 2 })) }
+}
+
 /// A share that somebody wrote, as percent with at most two decimals: `40 %`, `2.5 %`.
 pub fn percent_as_written(ratio: f64) -> String {
     format!("{} %", (ratio * 1e4).round() / 100.0)

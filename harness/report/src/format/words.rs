@@ -17,10 +17,12 @@ pub fn outcome_in_full(outcome: &Outcome) -> String {
         | Outcome::HostOutOfMemory { member, message }
         | Outcome::ProtocolError { member, message } => format!("{word}, member {member}: {message}"),
         Outcome::Crashed { member, status, message, .. } => format!("{word}, member {member} {status}: {message}"),
+        Outcome::ProcessEnded { status, message } => format!("{word}, {status}: {message}"),
         Outcome::TimedOut { member, phase, message } => format!("{word} in {phase}, member {member}: {message}"),
-        Outcome::ModeLost { reason } | Outcome::NotStaged { reason } | Outcome::DeviceLost { reason } => {
-            format!("{word}: {reason}")
-        }
+        Outcome::ModeLost { reason }
+        | Outcome::ObserverLost { reason }
+        | Outcome::NotStaged { reason }
+        | Outcome::DeviceLost { reason } => format!("{word}: {reason}"),
         Outcome::Completed | Outcome::Interrupted => word,
     }
 }

@@ -21,12 +21,11 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         return None;
     }
     let against = |other: &str| held(analysis, matched(analysis, "mps", other), advantage);
-    let (naive, mig) = (against("naive"), against("mig"));
-    let all = || naive.iter().chain(&mig);
-    let (ahead, behind) = (
-        how_many(&naive, VariableContent::Better) + how_many(&mig, VariableContent::Better),
-        how_many(&naive, VariableContent::Worse) + how_many(&mig, VariableContent::Worse),
-    );
+    let (naive, mig, threads) = (against("naive"), against("mig"), against("threads"));
+    let all = || naive.iter().chain(&mig).chain(&threads);
+    let studied = |said: VariableContent| how_many(&naive, said) + how_many(&mig, said);
+    let of_all = |said: VariableContent| studied(said) + how_many(&threads, said);
+    let (ahead, behind) = (of_all(VariableContent::Better), of_all(VariableContent::Worse));
     let holds = match (ahead, behind) {
         (_, 1..) => Holds::No,
         (1.., 0) => Holds::Yes,
@@ -41,7 +40,11 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         None => "No group was measured under MPS and in another mode with the same members.".to_string(),
         Some(h) => {
             let what = format!("`{}` against `{}`", h.left.name(), h.right.name());
-            let sides = [side(&naive, "naive"), side(&mig, "MIG")].into_iter().flatten().collect::<Vec<_>>().join(" and ");
+            let sides = [side(&naive, "naive"), side(&mig, "MIG"), side(&threads, "threads of one process")]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(" and ");
             if behind > 0 {
                 format!("It is {sides}: furthest behind {what}.")
             } else {
@@ -49,7 +52,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             }
         }
     };
-    let missing = if naive.is_empty() && mig.is_empty() { Some(study("workload == \"small\"")) } else { None };
+    let missing = if all().next().is_none() { Some(study("workload == \"small\"")) } else { None };
     let (statement, finding) = worded(
         holds,
         "Does MPS give the most throughput?",
@@ -61,7 +64,12 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         id: "best-mode",
         statement,
         finding,
-        agrees: if ahead > 0 && behind > 0 { Agreement::Partly } else { agreement(analysis, holds) },
+        agrees: match (studied(VariableContent::Better), studied(VariableContent::Worse)) {
+            (1.., 1..) => Agreement::Partly,
+            (_, 1..) => agreement(analysis, Holds::No),
+            (1.., 0) => agreement(analysis, Holds::Yes),
+            (0, 0) => agreement(analysis, Holds::Open),
+        },
         key: key.map(|h| Evidence::between(h.left, h.right, Key::ThroughputGain, h.ratio.clone())),
         tested: format!(
             "work per second under MPS ÷ under the other mode, same members: never below 1 by more than {}, and above it somewhere; Holm-corrected \

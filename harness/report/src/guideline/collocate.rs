@@ -180,6 +180,7 @@ pub(crate) fn mode_name(sharing: &str) -> String {
         "naive" => "naive sharing".into(),
         "mps" => "MPS".into(),
         "mig" => "MIG".into(),
+        "threads" => "threads of one process".into(),
         other => format!("`{other}`"),
     }
 }

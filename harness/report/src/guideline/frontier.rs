@@ -51,7 +51,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         finding,
         agrees: agreement(analysis, holds),
         key: largest.and_then(|a| Evidence::of(a.cell, Key::Memory)),
-        tested: "on the undivided GPU, exactly the groups ran out of memory whose solo footprints add up to more than it has"
+        tested: "on the undivided GPU, exactly the groups of processes ran out of memory whose solo footprints add up to more than it has"
             .into(),
         holds,
         evidence: asked.iter().filter_map(|a| Evidence::of(a.cell, Key::Memory)).collect(),
@@ -62,7 +62,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
 }
 
 fn ask<'a>(analysis: &Analysis, cell: &'a Cell) -> Option<FootprintSum<'a>> {
-    let shares_all = cell.record.degree > 1 && !cell.record.mode.partitioned;
+    let shares_all = cell.record.degree > 1 && !cell.record.mode.partitioned && !cell.record.mode.one_process;
     let ran = match cell.outcome() {
         "completed" if !cell.counted.is_empty() => true,
         "out_of_memory" => false,

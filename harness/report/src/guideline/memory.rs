@@ -14,7 +14,12 @@ const PUBLISHED: Published = Published {
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let threshold = analysis.campaign.thresholds.relevant_ratio;
     let has_interval = |c: &&Cell| c.get(Key::MemoryOfSolo).is_some_and(|q| q.low.is_some());
-    let cells: Vec<&Cell> = analysis.groups().filter(|c| c.record.degree > 1 && c.is_valid()).filter(has_interval).collect();
+    let cells: Vec<&Cell> = analysis
+        .groups()
+        // Threads of one process have one footprint, and there is nothing to add up.
+        .filter(|c| c.record.degree > 1 && c.is_valid() && !c.record.mode.one_process)
+        .filter(has_interval)
+        .collect();
     let limit = threshold.ln_1p();
     let away = |c: &&Cell| c.get(Key::MemoryOfSolo).map_or(0.0, |q| q.estimate.ln().abs());
     let bounds = |c: &&Cell| {

@@ -15,12 +15,15 @@ mod mixing;
 mod naive;
 mod pcie;
 pub(crate) mod prediction;
+mod saturation;
 pub(crate) mod serving;
 mod settings;
 mod starvation;
 mod thread_limits;
+mod threads;
 mod threshold;
 mod trace;
+mod watching;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -36,6 +39,7 @@ use crate::stats::{self, Quantity, RatioVerdict as VariableContent};
 
 pub(crate) use collocate::capital;
 pub use collocate::{Knee, knees};
+pub(crate) use saturation::METRICS;
 pub use threshold::{HingeFit, PUBLISHED_RATIO, fit};
 
 /// Whether a guideline holds here.
@@ -197,7 +201,7 @@ impl Evidence {
     /// The value on its own: ratios to 1 as `5.35×`, shares of a GPU in percent, bytes in GiB.
     pub fn to_text(&self) -> String {
         match self.unit() {
-            SHARE => number::percent(self.value.estimate),
+            SHARE => number::share(self.value.estimate),
             SECOND => number::duration(self.value.estimate),
             BYTE => number::gib(self.value.estimate),
             COUNT => number::factor(self.value.estimate),
@@ -211,7 +215,7 @@ impl Evidence {
             return format!("({})", number::runs(self.value.n));
         }
         let text = match self.unit() {
-            SHARE => number::percent,
+            SHARE => number::share,
             SECOND => number::duration,
             BYTE => number::gib_number,
             _ => return number::bounds(&self.value),
@@ -287,7 +291,7 @@ pub fn all(analysis: &Analysis) -> Vec<Guideline> {
         trace::best,
     ];
     // Whether it is asked where in every group somebody serves: then nobody's epochs are compared.
-    let questions: [(Ask, bool); 18] = [
+    let questions: [(Ask, bool); 19] = [
         (serving::guideline, true),
         (collocate::guideline, false),
         (best_mode::guideline, false),
@@ -303,15 +307,19 @@ pub fn all(analysis: &Analysis) -> Vec<Guideline> {
         (starvation::guideline, false),
         (pcie::guideline, false),
         (alone::guideline, false),
+        (threads::guideline, false),
         (thread_limits::guideline, false),
         (settings::guideline, false),
         (frontier::guideline, true),
     ];
     let only_serving = analysis.groups().next().is_some() && analysis.groups().all(Cell::serves);
-    // A trace without groups was measured for its policies: questions about groups would be open for ever.
-    let only_traces = !analysis.traces.is_empty() && analysis.groups().next().is_none();
-    let asked = questions.iter().filter(|(_, of_serving)| !only_traces && (*of_serving || !only_serving));
-    let asked = of_traces.iter().chain(asked.map(|(ask, _)| ask));
+    // A trace without groups was measured for its policies, a sweep for the metrics, observers for what they cost: questions about groups
+    // would be open for ever.
+    let for_others = !analysis.traces.is_empty() || !analysis.watching.is_empty() || analysis.only_sweeps();
+    let without_groups = analysis.groups().next().is_none() && for_others;
+    let asked = questions.iter().filter(|(_, of_serving)| !without_groups && (*of_serving || !only_serving));
+    let of_what_was_seen: [Ask; 2] = [saturation::guideline, watching::guideline];
+    let asked = of_traces.iter().chain(&of_what_was_seen).chain(asked.map(|(ask, _)| ask));
     let mut found: Vec<Guideline> = asked.filter_map(|ask| ask(analysis)).collect();
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by_key(|&i| match found[i].holds {

@@ -192,7 +192,12 @@ impl<'t> Chart<'_, 't> {
 
     /// A line in the hue of a mode.
     pub fn line(&mut self, class: &str, sharing: &str, points: impl IntoIterator<Item = (f64, f64)>) -> DrawResult<()> {
-        self.hued(sharing, |chart| chart.0.draw_series(LineSeries::new(points, look(class))).map(|_| ()))
+        self.hued(sharing, |chart| chart.path(class, points))
+    }
+
+    /// A line through values, in the hue of what it is drawn inside.
+    pub fn path(&mut self, class: &str, points: impl IntoIterator<Item = (f64, f64)>) -> DrawResult<()> {
+        self.0.draw_series(LineSeries::new(points, look(class))).map(|_| ())
     }
 
     /// A straight line between two values.

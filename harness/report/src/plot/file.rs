@@ -14,12 +14,13 @@ use crate::{Error, Result};
 static REGULAR: &[u8] = include_bytes!("../../fonts/DejaVuSans.subset.ttf");
 static BOLD: &[u8] = include_bytes!("../../fonts/DejaVuSans-Bold.subset.ttf");
 
-/// Hues by family: naive, MPS, MIG, solo and others; then those of workloads. The page's style sheet has the same as variables.
+/// Hues by family: naive, MPS, MIG, its slices, threads, solo and others; then those of workloads. The page's style sheet has the same as variables.
 /// Slices, whose class comes after MIG's, have its text.
-const HUES: [(&str, &str, &str); 16] = [
+const HUES: [(&str, &str, &str); 17] = [
     ("naive", "#d2690e", "#a84f05"),
     ("mps", "#1d4f9c", "#1d4f9c"),
     ("mig", "#0e967a", "#08735d"),
+    ("threads", "#bf7ad1", "#7a3a91"),
     ("g1", "#9aa81c", "#08735d"),
     ("g2", "#5d9c33", "#08735d"),
     ("g3", "#1f8f8a", "#08735d"),

@@ -159,7 +159,7 @@ impl Lines<'_> {
 
 /// Heights that keep `apart`, as near to the wanted ones, which are sorted, as a pass down and a pass up leave them; none is below
 /// `foot`.
-fn spread(wanted: &[f64], apart: f64, foot: f64) -> Vec<f64> {
+pub(super) fn spread(wanted: &[f64], apart: f64, foot: f64) -> Vec<f64> {
     let mut heights = wanted.to_vec();
     for i in 1..heights.len() {
         heights[i] = heights[i].max(heights[i - 1] + apart);

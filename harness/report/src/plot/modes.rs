@@ -9,8 +9,8 @@ use super::themed::Shape;
 
 /// Classes of hues, in the order of legends: the page's style sheet and the style of files have a colour for each. Those of workloads
 /// come last.
-pub const TINTS: [&str; 16] =
-    ["naive", "mps", "mig", "g1", "g2", "g3", "g4", "g7", "solo", "other", "w0", "w1", "w2", "w3", "w4", "w5"];
+pub const TINTS: [&str; 17] =
+    ["naive", "mps", "mig", "threads", "g1", "g2", "g3", "g4", "g7", "solo", "other", "w0", "w1", "w2", "w3", "w4", "w5"];
 
 /// Hues of workloads, where colour tells who runs instead of how: the last one is for all that have none of their own.
 pub const WORKLOAD_TINTS: [&str; 6] = ["w0", "w1", "w2", "w3", "w4", "w5"];
@@ -42,6 +42,7 @@ pub fn family(sharing: &str) -> &'static str {
         "naive" => "naive",
         "mps" => "mps",
         "mig" => "mig",
+        "threads" => "threads",
         _ => "other",
     }
 }
@@ -60,13 +61,16 @@ pub fn shape(sharing: &str) -> Shape {
         ("mig", Some(4..=6)) => Shape::Pentagon,
         ("mig", Some(7..)) => Shape::Hexagon,
         ("mig", _) => Shape::Triangle,
+        ("threads", _) if sharing.contains(':') => Shape::Bow,
+        ("threads", _) => Shape::Hourglass,
         _ => Shape::Diamond,
     }
 }
 
-/// A sharing mode as legends print it: `naive`, `MPS`, `MIG 4g.20gb`, `MPS 50%`.
+/// A sharing mode as legends print it: `naive`, `MPS`, `MIG 4g.20gb`, `MPS 50%`, `threads no-lock`.
 pub fn mode_label(sharing: &str) -> String {
     let part = |part: &str| match part.split_once(':') {
+        Some((head, rest)) if family(part) == "threads" => format!("{head} {rest}"),
         _ if !matches!(family(part), "mps" | "mig") => part.to_string(),
         Some((head, rest)) => format!("{} {rest}", head.to_uppercase()),
         None => part.to_uppercase(),
@@ -74,10 +78,10 @@ pub fn mode_label(sharing: &str) -> String {
     sharing.split('+').map(part).collect::<Vec<_>>().join("+")
 }
 
-/// The order of modes everywhere: solo, naive, MPS, MIG, then the others; variants after the plain mode, slices by size, then by
+/// The order of modes everywhere: solo, naive, MPS, MIG, threads, then the others; variants after the plain mode, slices by size, then by
 /// name.
 pub fn mode_order(sharing: &str) -> (usize, u32, &str) {
-    let rank = ["solo", "naive", "mps", "mig"].iter().position(|f| *f == family(sharing)).unwrap_or(4);
+    let rank = ["solo", "naive", "mps", "mig", "threads"].iter().position(|f| *f == family(sharing)).unwrap_or(5);
     (rank, slices(sharing).unwrap_or(0), sharing)
 }
 
@@ -110,9 +114,12 @@ mod tests {
     #[test]
     fn slices_stand_by_size_and_no_two_look_alike() {
         let mut modes = vec![
+            "threads:no-lock",
             "mig:7g.40gb",
             "mig:1g.5gb",
+            "exclusive:2",
             "mps:50%",
+            "threads",
             "mig",
             "mig:4g.20gb",
             "solo",
@@ -124,15 +131,31 @@ mod tests {
         modes.sort_by_key(|m| mode_order(m));
         assert_eq!(
             modes,
-            ["solo", "naive", "mps", "mps:50%", "mig", "mig:1g.5gb", "mig:2g.10gb", "mig:3g.20gb", "mig:4g.20gb", "mig:7g.40gb"]
+            [
+                "solo",
+                "naive",
+                "mps",
+                "mps:50%",
+                "mig",
+                "mig:1g.5gb",
+                "mig:2g.10gb",
+                "mig:3g.20gb",
+                "mig:4g.20gb",
+                "mig:7g.40gb",
+                "threads",
+                "threads:no-lock",
+                "exclusive:2"
+            ]
         );
-        for (i, a) in modes.iter().enumerate() {
-            for b in &modes[i + 1..] {
+        // One that is not known has the last mark, whatever it is.
+        let known: Vec<&str> = modes.iter().copied().filter(|mode| family(mode) != "other").collect();
+        for (i, a) in known.iter().enumerate() {
+            for b in &known[i + 1..] {
                 assert_ne!(shape(a), shape(b), "{a} and {b}");
             }
         }
         let hues: std::collections::BTreeSet<&str> = modes.iter().map(|m| hue(m)).collect();
-        assert_eq!(hues.len(), 9, "MPS with limits has the hue of MPS: {hues:?}");
+        assert_eq!(hues.len(), 11, "MPS with limits has the hue of MPS, threads have one: {hues:?}");
     }
 
     #[test]

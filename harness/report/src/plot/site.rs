@@ -83,7 +83,10 @@ impl SiteTimeline<'_> {
         let lanes: f64 = heights.iter().sum();
         let areas = [(!self.active.is_empty(), self.active_caption), (true, "tasks in the queue")];
         let below = areas.iter().filter(|(there, _)| *there).count() as f64 * (AREA + CAPTION + 8.0);
-        let height = LEGEND + CAPTION + lanes + below + FOOT;
+        let words = self.words();
+        let places = legend_places(&words);
+        let legend = LEGEND + places.last().map_or(0.0, |(_, top)| *top);
+        let height = legend + CAPTION + lanes + below + FOOT;
         let time = |last: bool| {
             let axis = Axis::of_time(0.0, self.end_s, 12);
             if last { axis } else { axis.bare() }
@@ -104,14 +107,14 @@ impl SiteTimeline<'_> {
                 rows,
                 ..Frame::default()
             };
-            let place = part(LEGEND, CAPTION + lanes, false);
+            let place = part(legend, CAPTION + lanes, false);
             let mut chart = frame("attempts by card", false, true).on(&place, time(false), y)?;
             self.attempts(&mut chart, &row_of, &tops)?;
             for top in tops.iter().skip(1) {
                 chart.level("gr", *top)?;
             }
-            self.legend(&mut chart)?;
-            let mut from = LEGEND + CAPTION + lanes + 8.0;
+            self.legend(&mut chart, &words, &places)?;
+            let mut from = legend + CAPTION + lanes + 8.0;
             if !self.active.is_empty() {
                 let y = Axis::from_zero(1.0).labelled(|share| format!("{:.0}", share * 100.0)).thinned(5);
                 let place = part(from, CAPTION + AREA, false);
@@ -126,7 +129,7 @@ impl SiteTimeline<'_> {
             area(&mut chart, self.queue)?;
             chart.own(|svg, place| {
                 let end = place(self.total_s, 0.0).0;
-                svg.line("asked", (end, LEGEND + CAPTION - 2.0), (end, from + CAPTION + AREA));
+                svg.line("asked", (end, legend + CAPTION - 2.0), (end, from + CAPTION + AREA));
             })
         })
     }
@@ -149,26 +152,52 @@ impl SiteTimeline<'_> {
         Ok(())
     }
 
-    fn legend(&self, chart: &mut Chart) -> DrawResult<()> {
+    /// The words of the legend, in the order of the hues; the last one is of attempts that failed, if any did.
+    fn words(&self) -> Vec<String> {
+        let named = |(kind, name): (usize, &String)| {
+            let last = kind + 1 == WORKLOAD_TINTS.len() && self.kinds.len() > WORKLOAD_TINTS.len();
+            cut(if last { "others" } else { name }, 20)
+        };
+        let mut words: Vec<String> = self.kinds.iter().enumerate().take(WORKLOAD_TINTS.len()).map(named).collect();
+        if self.attempts.iter().any(|a| a.failed) {
+            words.push("did not complete".into());
+        }
+        words
+    }
+
+    fn legend(&self, chart: &mut Chart, words: &[String], places: &[(f64, f64)]) -> DrawResult<()> {
+        let kinds = self.kinds.len().min(WORKLOAD_TINTS.len());
         chart.own(|svg, _| {
-            let mut x = LEFT;
-            for (kind, name) in self.kinds.iter().enumerate().take(WORKLOAD_TINTS.len()) {
-                let name =
-                    if kind + 1 == WORKLOAD_TINTS.len() && self.kinds.len() > WORKLOAD_TINTS.len() { "others" } else { name };
-                let name = cut(name, 20);
-                svg.open(WORKLOAD_TINTS[kind]);
-                svg.rect("life", (x, 5.0), (12.0, BAR));
-                svg.close();
-                svg.text("t", (x + 17.0, 13.5), Anchor::Start, &name);
-                x += 30.0 + text_width(&name);
-            }
-            if self.attempts.iter().any(|a| a.failed) {
-                svg.rect("life open", (x, 5.0), (12.0, BAR));
-                svg.strokes("out", &hatch(x, 5.0, 12.0));
-                svg.text("t", (x + 17.0, 13.5), Anchor::Start, "did not complete");
+            for (at, (word, (x, top))) in words.iter().zip(places).enumerate() {
+                let y = top + 5.0;
+                if at < kinds {
+                    svg.open(WORKLOAD_TINTS[at]);
+                    svg.rect("life", (*x, y), (12.0, BAR));
+                    svg.close();
+                } else {
+                    svg.rect("life open", (*x, y), (12.0, BAR));
+                    let strokes = hatch(*x, 0.0, 12.0).into_iter().map(|stroke| stroke.map(|(x, dy)| (x, y + dy)));
+                    svg.strokes("out", &strokes.collect::<Vec<_>>());
+                }
+                svg.text("t", (x + 17.0, top + 13.5), Anchor::Start, word);
             }
         })
     }
+}
+
+/// Where each word of a legend stands: what does not fit goes on in a further row.
+fn legend_places(words: &[String]) -> Vec<(f64, f64)> {
+    let (mut x, mut top) = (LEFT, 0.0);
+    let place = |word: &String| {
+        let wide = 30.0 + text_width(word);
+        if x > LEFT && x + wide > LONG {
+            (x, top) = (LEFT, top + LEGEND);
+        }
+        let here = (x, top);
+        x += wide;
+        here
+    };
+    words.iter().map(place).collect()
 }
 
 /// Strokes across a bar.
@@ -203,6 +232,15 @@ mod tests {
     fn attempts_on_one_card_at_one_time_never_cover_each_other() {
         let attempts = [on(0, 0.0, 4.0), on(0, 1.0, 2.0), on(0, 2.0, 6.0), on(1, 0.0, 1.0), on(0, 4.0, 5.0)];
         assert_eq!(rows(&attempts, 3), (vec![0, 1, 1, 0, 0], vec![2, 1, 1]));
+    }
+
+    #[test]
+    fn a_legend_that_is_too_long_goes_on_in_a_further_row() {
+        let words: Vec<String> = (0..16).map(|i| format!("a workload of {i:02}")).collect();
+        let places = legend_places(&words);
+        assert!(places.iter().zip(&words).all(|((x, _), word)| x + 17.0 + text_width(word) <= LONG), "{places:?}");
+        assert!(places.windows(2).all(|p| p[0] < p[1] || p[0].1 < p[1].1), "none stands on another: {places:?}");
+        assert_eq!(legend_places(&words[..2]).last().map(|p| p.1), Some(0.0), "a short one has one row");
     }
 
     #[test]

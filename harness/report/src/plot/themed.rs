@@ -86,6 +86,10 @@ pub enum Shape {
     Pentagon,
     Hexagon,
     Diamond,
+    /// Two triangles that meet in a point, one above the other.
+    Hourglass,
+    /// The same, beside each other.
+    Bow,
     Cross,
     Plus,
 }
@@ -223,6 +227,10 @@ impl<'t> ThemedSvg<'t> {
             Shape::Pentagon => self.corners(class, (x, y), 5),
             Shape::Hexagon => self.corners(class, (x, y), 6),
             Shape::Diamond => self.polygon(class, &[(x, y - 4.8), (x + 4.8, y), (x, y + 4.8), (x - 4.8, y)]),
+            Shape::Hourglass => {
+                self.polygon(class, &[(x - 4.0, y - 4.4), (x + 4.0, y - 4.4), (x - 4.0, y + 4.4), (x + 4.0, y + 4.4)])
+            }
+            Shape::Bow => self.polygon(class, &[(x - 4.4, y - 4.0), (x - 4.4, y + 4.0), (x + 4.4, y - 4.0), (x + 4.4, y + 4.0)]),
             Shape::Cross | Shape::Plus => {
                 let (a, b) = if shape == Shape::Cross { (3.4, 3.4) } else { (0.0, 4.6) };
                 let strokes = [[(x - a, y - b), (x + a, y + b)], [(x - b, y + a), (x + b, y - a)]];

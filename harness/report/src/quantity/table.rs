@@ -102,7 +102,7 @@ quantities! {
     Memory: "memory_bytes", "memory", BYTE, Smaller, TRAINING {
         traits: &[Cell, Member, Baseline],
         absent: "no sample was taken",
-        definition: "sum of the members' peaks while they trained: an upper bound of their simultaneous use",
+        definition: "sum of the members' peaks while they trained: an upper bound of their simultaneous use; of threads of one process the peak of that process",
     }
     MemoryOfSolo: "memory_of_solo", "memory ÷ sum of solo", RATIO, Smaller, TRAINING {
         short: "memory ÷ solo",
@@ -118,7 +118,7 @@ quantities! {
         short: "cpu",
         traits: &[Cell, Member],
         absent: "no sample was taken",
-        definition: "sum over members of the mean CPU, in cores; a member counts with its threads and descendants",
+        definition: "sum over members of the mean CPU, in cores; a member counts with its threads and descendants; of threads of one process the CPU of that process",
     }
     Items: "items_per_s", "items per second", PER_S, Larger, TRAINING {
         short: "items",
@@ -244,6 +244,10 @@ quantities! {
     GpuUtilization: "gpu_utilization_ratio", "GPU utilisation", SHARE, Neither, CARD {
         definition: "share of the time in which at least one kernel ran, on however many SMs",
         source: "NVML",
+    }
+    GraphicsActive: "graphics_active_ratio", "GRACT", SHARE, Neither, CARD {
+        definition: "GRACT: share of the time in which any part of the graphics or compute engines was active, on however many SMs",
+        source: "GPM; DCGM 1001",
     }
     SmOccupancy: "sm_occupancy_ratio", "SMOCC", SHARE, Neither, CARD {
         definition: "SMOCC: warps on the SMs ÷ the most they can hold",

@@ -96,7 +96,7 @@ pub struct MemberJson {
     #[serde(flatten, deserialize_with = "quantities")]
     #[schemars(schema_with = "of_members")]
     pub quantities: Quantities,
-    /// Why a quantity of its requests is absent.
+    /// Why a quantity is absent: of its requests, or of what the process used that it shares with the others.
     pub absent: Texts,
     pub loss: Option<f64>,
     /// Its computation graph in numbers.

@@ -10,6 +10,7 @@ mod ordered;
 mod predicted;
 mod read;
 mod trace;
+mod watching;
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,7 @@ pub(crate) use of::cell;
 pub use ordered::Ordered;
 pub use predicted::{PredictedBy, PredictedJson, PredictedMemoryJson, PredictorJson};
 pub use trace::{OrderJson, PolicyJson, PolicyRatioJson, TraceJson};
+pub use watching::{WatchedCostJson, WatchedJson};
 
 use crate::analysis::ReferenceVerdict;
 use crate::guideline::{Agreement, Holds};
@@ -77,6 +79,8 @@ pub struct ReportJson {
     pub cells: Vec<CellJson>,
     /// Policies of traces. Their runs are no groups, and `cells` has none of them.
     pub traces: Vec<TraceJson>,
+    /// What it costs to be watched, of an experiment that says who watches.
+    pub watching: Vec<WatchedJson>,
     pub guidelines: Vec<AdviceJson>,
     /// Values that the experiment expects on this device, and whether they were found.
     pub references: Vec<ReferenceJson>,

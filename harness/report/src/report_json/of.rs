@@ -2,7 +2,7 @@
 
 use super::{
     AdviceJson, CellJson, CommentJson, Device, DeviceDifferenceJson, EvidenceJson, MemberJson, PredictedBy, PredictedJson,
-    PublishedJson, ReferenceJson, Refusal, ReportJson, SCHEMA, Shortened, SurroundingsJson, Thresholds, TraceJson,
+    PublishedJson, ReferenceJson, Refusal, ReportJson, SCHEMA, Shortened, SurroundingsJson, Thresholds, TraceJson, WatchedJson,
 };
 use collo_store::Predicted;
 use serde_json::Value;
@@ -63,6 +63,7 @@ impl From<&Report> for ReportJson {
             predicted: c.predicted.as_ref().map(PredictedBy::from),
             cells: analysis.cells.iter().map(|cell| of_cell(cell, c.predicted.as_ref())).collect(),
             traces: analysis.traces.matrices.iter().map(|matrix| TraceJson::of(matrix, analysis)).collect(),
+            watching: WatchedJson::all(analysis),
             guidelines: report.guidelines.iter().map(AdviceJson::from).collect(),
             references: analysis.references().iter().map(ReferenceJson::from).collect(),
             problems: analysis.problems.clone(),

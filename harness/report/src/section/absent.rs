@@ -26,9 +26,14 @@ pub fn apart(sections: Vec<Section>) -> (Vec<Section>, String) {
     (kept, if said.is_empty() { said } else { format!("Left out, having nothing to show. {said}") })
 }
 
+/// What is said where a campaign compares observers alone.
+pub const ONLY_WATCHED: &str = "Every cell says who watches it: see The cost of watching.";
+
 /// Why no cell of an analysis has numbers at all, if so.
 pub fn nothing(analysis: &Analysis) -> Option<&'static str> {
-    if analysis.cells.is_empty() {
+    if analysis.cells.is_empty() && !analysis.watching.is_empty() {
+        Some(ONLY_WATCHED)
+    } else if analysis.cells.is_empty() {
         Some("The plan has no cells.")
     } else if analysis.cells.iter().all(|c| c.repetitions.is_empty()) {
         Some("Nothing has run yet.")

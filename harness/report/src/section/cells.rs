@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use collo_store::Outcome;
-
-use super::absent::without;
+use super::absent::{nothing, without};
 use super::anchor::{REASONS, TOO_MANY, cell_id, with_reasons};
 use super::figure::tags;
 use super::values::reading;
@@ -36,7 +34,7 @@ struct Numbers {
 
 pub fn section(analysis: &Analysis) -> Section {
     if analysis.cells.is_empty() {
-        return without(ID, TITLE, "The plan has no cells.");
+        return without(ID, TITLE, nothing(analysis).unwrap_or("The plan has no cells."));
     }
     let chosen = chosen(analysis, if analysis.cells.len() > TOO_MANY { ROWS } else { analysis.cells.len() });
     let table = table(analysis, &chosen);
@@ -201,20 +199,8 @@ fn files(cell: &Cell) -> Vec<(String, String)> {
     let ended = |r: &&Repetition| r.record().outcome.as_str() != "completed";
     let telling = cell.repetitions.iter().find(ended).or(cell.repetitions.first());
     links.extend(telling.map(|r| {
-        let member = failed_member(&r.record().outcome).unwrap_or(0);
-        ("log".to_string(), format!("{}-{}/member-{member}.log", cell.record.slug, r.record().repetition))
+        let log = r.record().log_of(r.record().outcome.member().unwrap_or(0) as usize);
+        ("log".to_string(), format!("{}-{}/{log}", cell.record.slug, r.record().repetition))
     }));
     links
-}
-
-/// The member whose end was the run's.
-fn failed_member(outcome: &Outcome) -> Option<u32> {
-    match outcome {
-        Outcome::OutOfMemory { member, .. }
-        | Outcome::HostOutOfMemory { member, .. }
-        | Outcome::Crashed { member, .. }
-        | Outcome::TimedOut { member, .. }
-        | Outcome::ProtocolError { member, .. } => Some(*member),
-        _ => None,
-    }
 }

@@ -29,7 +29,8 @@ pub fn section(analysis: &Analysis) -> Section {
     }
     let get = |c: &Cell| c.get(Key::Cpu).cloned();
     let caption = format!(
-        "Mean over the time when all members train past their warm-up; a member counts with all its threads and descendants. Whiskers: 95 % interval of the sum.{}{left_out}",
+        "Mean over the time when all members train past their warm-up; a member counts with all its threads and descendants. Whiskers: 95 % interval of the sum.{}{}{left_out}",
+        super::memory::one_process_note(analysis),
         indicative_note(analysis.cells.iter())
     );
     let fig = figure(analysis, "cpu", "CPU by member", panels, caption, values(analysis, "% of one core", &get, 100.0));

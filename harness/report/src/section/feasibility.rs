@@ -17,7 +17,7 @@ pub fn section(analysis: &Analysis) -> Section {
         return without(ID, TITLE, "The plan has no cells and no refusals.");
     }
     let mut blocks = vec![];
-    if !analysis.cells.is_empty() {
+    if !analysis.cells.is_empty() && !analysis.only_sweeps() {
         blocks.push(Block::Figure(super::frontier::figure(analysis)));
     }
     let failed = failures(analysis);
@@ -86,9 +86,12 @@ fn why(r: &crate::analysis::Repetition) -> String {
             format!("{word}, member {member}: {message}")
         }
         O::Crashed { member, status, message, .. } => format!("{word}, member {member} {status} {message}"),
+        O::ProcessEnded { status, message } => format!("{word}, {status}: {message}"),
         O::TimedOut { member, phase, message } => format!("{word} in {phase}, member {member}: {message}"),
         O::ProtocolError { member, message } => format!("{word}, member {member}: {message}"),
-        O::ModeLost { reason } | O::NotStaged { reason } | O::DeviceLost { reason } => format!("{word}: {reason}"),
+        O::ModeLost { reason } | O::ObserverLost { reason } | O::NotStaged { reason } | O::DeviceLost { reason } => {
+            format!("{word}: {reason}")
+        }
         O::Completed | O::Interrupted => word,
     }
 }

@@ -93,7 +93,10 @@ fn uniform(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> Panel {
                     return None;
                 }
                 let asks = alone.map(|b| b * f64::from(*degree));
-                let too_much = asks.zip(capacity).filter(|(a, c)| a > c && !Sharing::of_label(mode).partitioned);
+                let shared = Sharing::of_label(mode);
+                // The footprint of one process is not the sum of what several would need.
+                let adds_up = !shared.partitioned && !shared.one_process;
+                let too_much = asks.zip(capacity).filter(|(a, c)| a > c && adds_up);
                 let (fit, title) = match too_much {
                     Some((asks, has)) => {
                         (Feasibility::TooLarge, format!("{what}\nneeds {}, there are {}", number::gib(asks), number::gib(has)))

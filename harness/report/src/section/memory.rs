@@ -40,8 +40,9 @@ pub fn section(report: &Report) -> Section {
     kinds.sort_unstable();
     kinds.dedup();
     let caption = format!(
-        "Each member's peak while it trained, warm-up included, added up: an upper bound of their simultaneous use. Read as {}. Whiskers: 95 % interval of the sum.{}{}{left_out}",
+        "Each member's peak while it trained, warm-up included, added up: an upper bound of their simultaneous use. Read as {}. Whiskers: 95 % interval of the sum.{}{}{}{left_out}",
         kinds.join("; or as "),
+        one_process_note(analysis),
         if outlines { " Dotted outlines: solo use of the members of a group that ran out of memory." } else { "" },
         indicative_note(analysis.cells.iter())
     );
@@ -59,6 +60,15 @@ pub fn section(report: &Report) -> Section {
             values_of(analysis, &wanted, &|c| c.record.is_uniform()),
         ))],
         ..Section::default()
+    }
+}
+
+/// What a figure of segments by member shows of members that share a process.
+pub fn one_process_note(analysis: &Analysis) -> &'static str {
+    if analysis.cells.iter().any(|c| c.record.mode.one_process) {
+        " Threads of one process: one segment, of that process."
+    } else {
+        ""
     }
 }
 
@@ -110,7 +120,9 @@ pub fn panels(analysis: &Analysis, key: Key, caption: &str, factor: f64, capacit
 
 fn stack(cell: &Cell, label: &str, key: Key, factor: f64, alone: Option<f64>) -> Stack {
     let q = cell.get(key);
-    let segments: Option<Vec<f64>> = cell.members.iter().map(|m| Some(m.get(key)?.estimate * factor)).collect();
+    let of_members = || cell.members.iter().map(|m| Some(m.get(key)?.estimate * factor)).collect::<Option<Vec<f64>>>();
+    // Of the one process that members share only the whole is known.
+    let segments = if cell.record.mode.one_process { q.map(|q| vec![q.estimate * factor]) } else { of_members() };
     let failed = failure(cell);
     // Only memory is asked for and refused.
     let asked = alone.filter(|_| q.is_none() && key == Key::Memory && failed.as_deref() == Some("OOM"));

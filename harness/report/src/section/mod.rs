@@ -20,6 +20,7 @@ mod frontier;
 mod gain;
 mod head;
 mod latency;
+mod launches;
 mod matrix;
 mod memory;
 mod mixed;
@@ -39,6 +40,7 @@ mod threshold;
 mod timeline;
 mod trace;
 mod values;
+mod watching;
 
 use crate::Report;
 use crate::document::{Block, Section};
@@ -49,6 +51,22 @@ pub use figure::tags;
 pub use head::document;
 pub use panels::{called, degrees};
 pub use trace::{policy_costs, policy_times, remarks as trace_remarks};
+
+/// Sections that draw workloads and groups.
+const DRAWN: [&str; 12] = [
+    "gain",
+    "epoch-time",
+    "threshold",
+    "sm-activity",
+    "memory",
+    "cpu",
+    "pcie",
+    "energy",
+    "mixed",
+    "latency",
+    "timelines",
+    "fairness",
+];
 
 /// Every section, in print order.
 fn all(report: &Report) -> Vec<Section> {
@@ -75,6 +93,10 @@ fn all(report: &Report) -> Vec<Section> {
         quality::section(analysis),
         provenance::section(analysis),
     ];
+    if let Some(why) = launches::instead(analysis) {
+        // A panel for each point of a sweep shows nothing of it.
+        all.iter_mut().filter(|s| DRAWN.contains(&s.id)).for_each(|s| *s = absent::without(s.id, s.title, why.clone()));
+    }
     // What a trace was measured for comes before what its baselines say.
     let traces = trace::all(report);
     all.splice(1..1, traces);
@@ -85,6 +107,12 @@ fn all(report: &Report) -> Vec<Section> {
     };
     if let Some(model) = report.energy_model {
         insert(energy_by_member::section(analysis, model), "energy");
+    }
+    if let Some(sweep) = launches::section(report) {
+        insert(sweep, "sm-activity");
+    }
+    if let Some(watching) = watching::section(report) {
+        insert(watching, "cpu");
     }
     if let Some(prediction) = prediction::section(report) {
         insert(prediction, "memory");

@@ -59,11 +59,12 @@ pub fn degrees(all: impl Iterator<Item = u32>, most: usize) -> (Vec<u32>, usize)
 /// Maximum panels of one figure: a page of hundreds is unreadable.
 pub const PANELS: usize = 12;
 
-/// Uniform cells by workload, in the order of the plan.
+/// Uniform cells by workload, in the order of the plan, without the points of a sweep, which have a figure of their own.
 pub fn by_workload(analysis: &Analysis) -> Vec<(&str, Vec<&Cell>)> {
     let mut places = std::collections::HashMap::<&str, usize>::new();
     let mut found: Vec<(&str, Vec<&Cell>)> = Vec::new();
-    for (workload, cell) in analysis.cells.iter().filter_map(|c| Some((c.workload()?, c))) {
+    for (workload, cell) in analysis.cells.iter().filter_map(|c| Some((c.workload()?, c))).filter(|(w, _)| !analysis.is_swept(w))
+    {
         let at = *places.entry(workload).or_insert_with(|| {
             found.push((workload, Vec::new()));
             found.len() - 1
@@ -83,6 +84,7 @@ pub fn drawn<'a>(analysis: &'a Analysis, has: &dyn Fn(&Cell) -> bool) -> (Vec<&'
     } else {
         format!(" Drawn: the first {PANELS} workloads; {left_out} more are in the cell table or `report.json`.")
     };
+    let said = said + &super::launches::left_out(analysis);
     (of.into_iter().take(PANELS).map(|(w, _)| w).collect(), said)
 }
 

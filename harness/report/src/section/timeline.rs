@@ -1,5 +1,7 @@
 //! The members of one repetition over time, with their resource usage.
 
+use collo_store::Sharing;
+
 use super::absent::{nothing, without};
 use super::figure::{legend_of, tags};
 use crate::analysis::{Analysis, MemoryKind, Timeline};
@@ -38,6 +40,8 @@ fn figure(analysis: &Analysis, id: &'static str, set: &str, shown: &[&Timeline])
         "RSS, which counts shared pages once per member"
     };
     let turn = if shown.iter().any(|t| t.in_turn) { " In turn: the members' solo runs, one after the other." } else { "" };
+    let is_shared = |t: &&Timeline| Sharing::of_label(&t.sharing).one_process;
+    let process = if shown.iter().any(is_shared) { " Threads of one process: CPU and memory of that process." } else { "" };
     let used = if activity { "SMACT is that of the whole GPU" } else { "CPU in cores, members stacked" };
     let what = if activity { "SM activity" } else { "CPU" };
     let mut legend = legend_of(shown.iter().map(|t| t.sharing.as_str()));
@@ -51,7 +55,7 @@ fn figure(analysis: &Analysis, id: &'static str, set: &str, shown: &[&Timeline])
         panels: shown.iter().map(|t| panel(analysis, t, shown, (starts, ends), activity)).collect(),
         caption: format!(
             "One repetition of each; time from go. Outlined: warm-up and tail, not measured. Dotted: end of the group.{turn} {used}; \
-             memory in GiB, members stacked, {memory}. At most 60 points a line; all panels share their axes."
+             memory in GiB, members stacked, {memory}.{process} At most 60 points a line; all panels share their axes."
         ),
         values: values(analysis, shown),
         simulated: analysis.campaign.device.simulated,

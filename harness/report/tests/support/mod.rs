@@ -9,6 +9,7 @@ pub mod predictions;
 pub mod random;
 pub mod serving;
 pub mod study;
+pub mod threads;
 pub mod traces;
 
 use std::collections::BTreeMap;
@@ -17,8 +18,9 @@ use std::sync::Arc;
 
 use collo_store::{
     AfterMeasured, Attestation, BlockEdge, Campaign, CampaignFolder, CellRecord, Check, DeviceRecord, EpochRecord, Features,
-    Ingredient, Machine, MemberRecord, MemberSpec, Outcome, PlanRecord, PlannedRun, Predicted, Reference, RefusalRecord,
-    RunRecord, Runs, SCHEMA, Sample, SamplingQuality, Shard, Sharing, Thresholds, Timeline, Validity, WantedWidth,
+    Ingredient, Machine, MemberRecord, MemberSpec, Outcome, PROCESS_SCOPE, PlanRecord, PlannedRun, Predicted, ProcessRecord,
+    Reference, RefusalRecord, RunRecord, Runs, SCHEMA, Sample, SamplingQuality, Shard, Sharing, Thresholds, Timeline, Validity,
+    WantedWidth,
 };
 
 use card::{CardTruth, Life};
@@ -42,6 +44,8 @@ pub struct Truth {
     pub noise: Option<f64>,
     /// What the card does meanwhile; without it the campaign is on a CPU.
     pub card: Option<CardTruth>,
+    /// Other metrics of the card, as shares at the true pace.
+    pub shares: Vec<(&'static str, f64)>,
 }
 
 /// A campaign in the making.
@@ -343,10 +347,22 @@ impl Fixture {
                         pace: 1.0 / shared,
                         memory_gib: &truth.memory_gib,
                     };
-                    card.samples(&life, self.samples_hz, random)
+                    let mut rows = card.samples(&life, self.samples_hz, random);
+                    // Read with the SM activity, and at the same pace.
+                    let active = |s: &&Sample| s.metric == "sm_active_ratio" && s.scope.starts_with("gpu:");
+                    let other = |s: &Sample, (metric, share): &(&'static str, f64)| Sample {
+                        metric,
+                        value: s.value.map(|read| (read / card.sm_active_ratio * share).min(1.0)),
+                        ..s.clone()
+                    };
+                    let others: Vec<Sample> =
+                        rows.iter().filter(active).flat_map(|s| truth.shares.iter().map(move |of| other(s, of))).collect();
+                    rows.extend(others);
+                    rows
                 }
                 None => self.samples(truth, &starts, &ends),
             };
+            let rows = if cell.mode.one_process { of_one_process(rows) } else { rows };
             self.written.set(self.written.get() + rows.len() as u64);
             samples.write(&rows).expect("samples");
         }
@@ -358,7 +374,7 @@ impl Fixture {
         let members = truth.record.members.iter().enumerate().map(|(i, spec)| MemberRecord {
             spec: spec.clone(),
             command: Vec::new(),
-            pid: Some(4000 + i as u32),
+            pid: Some(if cell.mode.one_process { 4000 } else { 4000 + i as u32 }),
             slice: cell.sharing.strip_prefix("mig:").map(str::to_string),
             barrier: true,
             hello: Some(hello.clone()),
@@ -378,8 +394,8 @@ impl Fixture {
             training_start_ns: completed.then(|| starts[i]),
             training_end_ns: completed.then(|| trained_until(i)),
             exit: Some("exited with 0".into()),
-            cpu_time_s: Some(3.0),
-            peak_rss_bytes: Some((truth.memory_gib[i] * 1.4 * GIB) as u64),
+            cpu_time_s: Some(3.0).filter(|_| !cell.mode.one_process),
+            peak_rss_bytes: Some((truth.memory_gib[i] * 1.4 * GIB) as u64).filter(|_| !cell.mode.one_process),
             allocated_bytes: None,
             reserved_bytes: None,
             warm_up_allocated_bytes: None,
@@ -434,8 +450,17 @@ impl Fixture {
             }],
             ingredients: BTreeMap::new(),
             failed_attempts: Vec::new(),
+            process: cell.mode.one_process.then(|| ProcessRecord {
+                command: vec!["python".into(), "collo_host.py".into()],
+                pid: Some(4000),
+                exit: Some("exited with 0".into()),
+                cpu_time_s: Some(3.0 * truth.epoch_s.len() as f64),
+                peak_rss_bytes: Some((truth.memory_gib.iter().sum::<f64>() * 1.4 * GIB) as u64),
+                orphans: Vec::new(),
+            }),
             cooling: None,
             trace: None,
+            observer: None,
             files: BTreeMap::new(),
         };
         let epochs = if completed { epochs } else { Vec::new() };
@@ -503,6 +528,26 @@ impl Fixture {
     }
 }
 
+/// The samples of members added up at each moment: what is read of the one process that they are threads of.
+pub fn of_one_process(samples: Vec<Sample>) -> Vec<Sample> {
+    let (of_members, mut others): (Vec<Sample>, Vec<Sample>) = samples.into_iter().partition(|s| s.scope.starts_with("member:"));
+    let mut sums = BTreeMap::<(u64, &'static str, &'static str), Sample>::new();
+    for sample in of_members {
+        // Read once of each member, in the middle of its life.
+        let is_slow = ["pss_bytes", "gpu_memory_bytes"].contains(&sample.metric);
+        let moment = if is_slow { 0 } else { sample.at_ns };
+        let sum = sums.entry((moment, sample.source, sample.metric)).or_insert_with(|| Sample {
+            scope: PROCESS_SCOPE.into(),
+            value: None,
+            ..sample.clone()
+        });
+        sum.value = sum.value.into_iter().chain(sample.value).reduce(|a, b| a + b);
+    }
+    others.extend(sums.into_values());
+    others.sort_by_key(|s| s.at_ns);
+    others
+}
+
 pub fn truth(label: String, sharing: &str, members: Vec<MemberSpec>, epoch_s: Vec<f64>, memory_gib: Vec<f64>) -> Truth {
     let solo = sharing == "solo";
     let mut against: Vec<String> = members.iter().map(|m| m.solo.clone()).collect();
@@ -523,9 +568,10 @@ pub fn truth(label: String, sharing: &str, members: Vec<MemberSpec>, epoch_s: Ve
         alone_on_slice: Vec::new(),
         expect: None,
         trace: None,
+        observe: None,
     };
     let serves = vec![None; epoch_s.len()];
-    Truth { record, epoch_s, memory_gib, serves, outcome: Outcome::Completed, noise: None, card: None }
+    Truth { record, epoch_s, memory_gib, serves, outcome: Outcome::Completed, noise: None, card: None, shares: Vec::new() }
 }
 
 fn machine() -> Machine {

@@ -133,6 +133,7 @@ impl TraceTruth {
             slots: None,
             alone_on_slice: Vec::new(),
             expect: None,
+            observe: None,
             trace: Some(TraceCell {
                 trace: self.name.into(),
                 order,
@@ -239,7 +240,9 @@ impl TraceTruth {
             sampling: Vec::new(),
             ingredients: BTreeMap::new(),
             failed_attempts: Vec::new(),
+            process: None,
             cooling: None,
+            observer: None,
             trace: Some(TraceRecord {
                 rules: serde_json::json!({ "policy": of.policy }),
                 cards: self.cards(),

@@ -4,7 +4,7 @@ use super::*;
 use crate::card::Card;
 
 fn load(u: f64, a: f64, m: f64) -> Load {
-    Load { u, a, m, pcie: 1e6, cap: None, server: None, slice: None, pace: 1.0 }
+    Load { u, a, m, pcie: 1e6, occupancy: None, cap: None, server: None, process: None, slice: None, pace: 1.0 }
 }
 
 fn a100() -> Card {
@@ -130,4 +130,71 @@ fn nobody_is_faster_than_alone_and_the_card_is_never_more_than_full() {
             assert!(now.card.sm <= 1.0 && now.card.dram <= 1.0 && now.power_w <= a100().extra.limit_w);
         }
     }
+}
+
+#[test]
+fn warps_are_those_of_each_load_and_never_more_than_the_sms_have() {
+    let of = |occupancy| Load { occupancy, server: Some(1), ..load(0.9, 0.5, 0.05) };
+    let occupancy = |loads: &[Load]| moment(&a100(), loads, 1.0).card.occupancy;
+    near(occupancy(&[of(None)]), 0.45 * 0.45);
+    near(occupancy(&[of(Some(0.1))]), 0.1 * 0.45);
+    let both = moment(&a100(), &[of(Some(0.1)), of(Some(0.9))], 1.0);
+    near(both.card.occupancy, 0.5 * both.card.sm);
+}
+
+fn threads(one: &Load, degree: usize, lock: bool) -> f64 {
+    gain(&vec![Load { process: Some(Process { pid: 7, lock }), ..one.clone() }; degree])
+}
+
+#[test]
+fn a_thread_alone_in_its_process_is_as_fast_as_a_process() {
+    for one in [load(0.5, 0.34, 0.1), load(0.05, 0.1, 0.1), load(0.985, 0.83, 0.45)] {
+        assert!((threads(&one, 1, true) - 1.0).abs() < 1e-9 && (threads(&one, 1, false) - 1.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn threads_are_never_faster_than_clients_of_mps_that_would_cost_nothing() {
+    for one in [load(0.5, 0.34, 0.1), load(0.05, 0.1, 0.1), load(0.985, 0.83, 0.45), load(0.9, 0.5, 0.6)] {
+        for degree in 2..9 {
+            let free = mps(&one, degree) / SERVED;
+            let (with, without) = (threads(&one, degree, true), threads(&one, degree, false));
+            near(without, free);
+            assert!(with <= without + 1e-9, "{degree}: {with} {without}");
+            assert!(with > threads(&one, degree - 1, true) - 1e-9, "{degree}: {with}");
+        }
+    }
+}
+
+#[test]
+fn threads_that_mostly_launch_gain_no_more_than_the_lock_allows() {
+    for u in [0.02, 0.1, 0.3] {
+        let one = load(u, 0.01, 0.01);
+        let most = 1.0 / (lock::HELD * (1.0 - u));
+        for degree in 1..40 {
+            assert!(threads(&one, degree, true) <= most + 1e-9, "{u} × {degree}");
+        }
+        near(threads(&one, 39, true), most);
+        assert!(threads(&one, 8, false) > 7.9, "without the lock nothing limits them");
+    }
+}
+
+#[test]
+fn the_small_workload_gains_more_in_threads_than_by_turns_and_less_than_under_mps() {
+    let small = load(0.50, 0.34, 0.10);
+    for (degree, wanted) in [(2, 1.80), (4, 2.71)] {
+        let with = threads(&small, degree, true);
+        near(with, wanted);
+        assert!(naive(&small, degree) < with && with < mps(&small, degree));
+    }
+}
+
+#[test]
+fn a_process_of_threads_takes_turns_with_another_process() {
+    let small = load(0.50, 0.34, 0.10);
+    let thread = |pid, lock| Load { process: Some(Process { pid, lock }), ..small.clone() };
+    let together = gain(&[thread(7, false), thread(7, false), small.clone()]);
+    assert!(naive(&small, 3) < together && together < threads(&small, 3, false), "{together}");
+    // Two processes have two locks.
+    near(gain(&[thread(7, true), thread(8, true)]), naive(&small, 2));
 }

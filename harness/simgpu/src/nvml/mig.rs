@@ -47,7 +47,7 @@ pub fn is_held(sim: &Sim, card: usize, gi: Option<u32>, ci: Option<u32>) -> bool
     let here = |g: &&crate::history::Guest| {
         g.here.card == card && (gi.is_none() || g.here.gi == gi) && (ci.is_none() || g.here.ci == ci)
     };
-    sim.history().guests.iter().filter(here).any(|g| clock::lives(g.pid, g.here.born))
+    sim.history().guests.iter().filter(here).any(|g| clock::lives(g.actor.pid, g.here.born))
 }
 
 /// Whether the host engine has had this GPU instance since it was made, and never lets go of it.

@@ -35,22 +35,29 @@ fn list(sim: &mut Sim, of: Device, only_clients: bool) -> Result<Vec<b::nvmlProc
         let listed = if only_clients { g.here.server.is_some() } else { !apart || g.here.server.is_none() };
         g.here.card == of.card && place && listed
     };
-    if sim.history().guests.iter().filter(here).any(|g| !clock::is_there(g.pid)) {
+    if sim.history().guests.iter().filter(here).any(|g| !clock::is_there(g.actor.pid)) {
         sim.bury();
     }
     let shown = |pid: u32| if sim.scenario.has("hidden-pids") { pid + HIDDEN } else { pid };
-    let mut all: Vec<b::nvmlProcessInfo_t> = sim
-        .history()
-        .guests
-        .iter()
-        .filter(here)
-        .map(|g| b::nvmlProcessInfo_t {
-            pid: shown(g.pid),
+    let mut all: Vec<b::nvmlProcessInfo_t> = Vec::new();
+    for g in sim.history().guests.iter().filter(here) {
+        let process = b::nvmlProcessInfo_t {
+            pid: shown(g.actor.pid),
             usedGpuMemory: g.bytes,
             gpuInstanceId: g.here.gi.unwrap_or(NO_INSTANCE),
             computeInstanceId: g.here.ci.unwrap_or(NO_INSTANCE),
-        })
-        .collect();
+        };
+        // The driver knows processes: what its threads hold is held by it.
+        let is_it = |known: &&mut b::nvmlProcessInfo_t| {
+            known.pid == process.pid
+                && known.gpuInstanceId == process.gpuInstanceId
+                && known.computeInstanceId == process.computeInstanceId
+        };
+        match all.iter_mut().find(is_it) {
+            Some(known) => known.usedGpuMemory += process.usedGpuMemory,
+            None => all.push(process),
+        }
+    }
     if of.card == sim.first_card()
         && of.mig.is_none()
         && !only_clients

@@ -13,6 +13,14 @@ use std::time::Duration;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use serde_json::{Value, json};
 
+/// The stream at a descriptor that the harness has handed to this process.
+fn inherited(number: i32) -> nix::Result<UnixStream> {
+    // SAFETY: the harness hands exactly this descriptor to this process, and nothing else here knows it.
+    let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
+    fcntl(&descriptor, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+    Ok(UnixStream::from(descriptor))
+}
+
 /// The channel, or none: by hand.
 pub struct Channel {
     stream: Option<UnixStream>,
@@ -21,21 +29,27 @@ pub struct Channel {
 }
 
 impl Channel {
+    /// That of this process, which is a member.
     pub fn join() -> Result<Channel, String> {
         let stream = match (std::env::var("COLLO_FD"), std::env::var("COLLO_SOCKET")) {
             (Ok(number), _) if !number.is_empty() => {
                 let number: i32 = number.parse().map_err(|_| format!("nobody at `COLLO_FD={number}`"))?;
-                // SAFETY: the harness hands exactly this descriptor to this process, and nothing else here knows it.
-                let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
-                fcntl(&descriptor, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))
-                    .map_err(|e| format!("nobody at `COLLO_FD={number}`: {e}"))?;
-                Some(UnixStream::from(descriptor))
+                Some(inherited(number).map_err(|e| format!("nobody at `COLLO_FD={number}`: {e}"))?)
             }
             (_, Ok(path)) if !path.is_empty() => {
                 Some(UnixStream::connect(&path).map_err(|e| format!("nobody at `COLLO_SOCKET={path}`: {e}"))?)
             }
             _ => None,
         };
+        Channel::of(stream)
+    }
+
+    /// That of one member of this process, at the descriptor that its orders name.
+    pub fn at(number: i32) -> Result<Channel, String> {
+        Channel::of(Some(inherited(number).map_err(|e| format!("nobody at descriptor {number}: {e}"))?))
+    }
+
+    fn of(stream: Option<UnixStream>) -> Result<Channel, String> {
         let stopped = Arc::new(AtomicBool::new(false));
         let (send, commands) = channel();
         if let Some(stream) = &stream {
@@ -72,6 +86,18 @@ impl Channel {
             && stream.write_all(format!("{message}\n").as_bytes()).is_err()
         {
             self.stopped.store(true, Ordering::Release);
+        }
+    }
+
+    /// The last word of a member that is a thread: how it left, and why if it never was one.
+    pub fn leave(self, how: Value, why: Option<&str>) {
+        if let Some(why) = why {
+            self.say("error", json!({ "kind": "other", "message": why }));
+        }
+        self.say("left", how);
+        // Its reader has a copy of the descriptor, so dropping this one would end nothing.
+        if let Some(stream) = &self.stream {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
         }
     }
 

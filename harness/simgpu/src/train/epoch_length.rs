@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use super::variables::Variables;
+
 /// How long an epoch takes alone, about.
 const EPOCH_S: f64 = 1.5;
 
@@ -20,9 +22,8 @@ pub enum Shortening {
 
 impl Shortening {
     /// `COLLO_SIM_SCALE`, else `COLLO_SIM_EPOCH_S`.
-    pub fn from_environment() -> Shortening {
-        let number =
-            |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok()).filter(|n: &f64| n.is_finite() && *n > 0.0);
+    pub fn from_variables(variables: &Variables) -> Shortening {
+        let number = |name: &str| variables.number(name).filter(|n: &f64| n.is_finite() && *n > 0.0);
         match number("COLLO_SIM_SCALE") {
             Some(scale) => Shortening::Scale(scale.max(1.0)),
             None => Shortening::Seconds(number("COLLO_SIM_EPOCH_S").unwrap_or(EPOCH_S)),

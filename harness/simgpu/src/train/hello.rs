@@ -19,7 +19,7 @@ impl Member {
         let sms = if wrong("wrong-sm") { sms + 2 } else { sms };
         let sms = (!wrong("no-cuda")).then_some(sms);
         let text = |name: &str, other: &str| options.0.get(name).cloned().unwrap_or_else(|| other.to_string());
-        let threads = std::env::var("COLLO_THREADS").ok().and_then(|t| t.parse::<u32>().ok()).unwrap_or(1);
+        let threads = self.variables.number::<u32>("COLLO_THREADS").unwrap_or(1);
         let mut hello = json!({
             "protocol": 1,
             "pid": std::process::id(),
@@ -41,6 +41,10 @@ impl Member {
             said.remove("dataset");
             said.remove("limit_batches");
             said.insert("serving".into(), serving.hello());
+        }
+        if let (Some(hosted), Some(said)) = (&self.hosted, hello.as_object_mut()) {
+            let stream = sms.map(|_| hosted.stream);
+            said.insert("thread".into(), json!({ "id": hosted.thread, "lock": hosted.lock, "stream": stream }));
         }
         if self.channel.by_hand() {
             println!("simulated; device {device}, {} SMs, {} items an epoch", sms.unwrap_or(0), self.items);

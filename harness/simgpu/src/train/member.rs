@@ -9,17 +9,19 @@ use super::cards::{self, Cards};
 use super::channel::Channel;
 use super::epoch_length::{self, EpochLength, Shortening};
 use super::epoch_plan::EpochPlan;
+use super::host::Hosted;
 use super::noise;
 use super::options::Options;
 use super::queue::Work;
 use super::serve::Serving;
+use super::variables::Variables;
 use crate::clock;
-use crate::log::{Arrival, Event};
+use crate::log::{Actor, Arrival, Event};
 use crate::mps::client::{Client, Fate};
 use crate::scenario::Who;
 use crate::sim::Sim;
 use crate::visible::Place;
-use crate::workload::{CONTEXT_MIB, Fit, Workload};
+use crate::workload::{Fit, Workload};
 
 pub(super) const MIB: u64 = 1 << 20;
 /// How much more a member takes that grows, unless the scenario says otherwise.
@@ -30,6 +32,7 @@ pub const TICK: Duration = Duration::from_millis(20);
 /// What it burns each time, so that it shows on the CPU.
 const SPIN: Duration = Duration::from_micros(250);
 const WARM_UP_S: f64 = 0.08;
+const ILLEGAL_ACCESS: &str = "an illegal memory access was encountered";
 
 /// Why a member ends.
 #[derive(Debug)]
@@ -51,10 +54,23 @@ pub(super) fn cuda_error(what: &str) -> End {
     failed("other", format!("CUDA error: {what}"))
 }
 
+/// What a member is given.
+pub struct Seat {
+    /// The name of the folder of its workload.
+    pub folder: String,
+    pub variables: Variables,
+    /// It is a thread of a process with others; none if it is a process.
+    pub hosted: Option<Hosted>,
+}
+
 /// Where and what this member is.
 pub struct Member {
     pub(super) sim: Sim,
     pub(super) channel: Channel,
+    pub(super) variables: Variables,
+    pub(super) hosted: Option<Hosted>,
+    /// Whose doing the driver says it is.
+    pub(super) actor: Actor,
     pub(super) who: Who,
     /// Its card, and those that it spreads its batches to.
     pub(super) places: Vec<Place>,
@@ -88,30 +104,45 @@ pub fn main(folder: &str, options: Options) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let seat = Seat { folder: folder.into(), variables: Variables::default(), hosted: None };
+    ExitCode::from(train(seat, &options, channel).0)
+}
+
+/// Be a member, from its first word but one to its last: the code with which its script ends, and the channel, on which nothing more is
+/// said of training.
+pub fn train(seat: Seat, options: &Options, channel: Channel) -> (u8, Channel) {
     // A channel that outlives an error still has to hear of it.
-    let (end, channel) = match Member::arrive(folder, &options, channel) {
-        Ok(mut member) => (member.live(&options), member.channel),
+    let (end, channel) = match Member::arrive(seat, options, channel) {
+        Ok(mut member) => {
+            let end = member.live(options);
+            if member.hosted.is_some() {
+                // The process stays; what was the thread's goes with it.
+                let _ = member.log(Event::End);
+            }
+            (end, member.channel)
+        }
         Err((why, channel)) => (Err(why), channel),
     };
     match end.err().unwrap_or(End::Done) {
-        End::Done | End::Stopped => ExitCode::SUCCESS,
+        End::Done | End::Stopped => (0, channel),
         End::Failed { kind, message } => {
             channel.say("error", json!({ "kind": kind, "message": message }));
             let name = if kind == "out_of_memory" { "torch.OutOfMemoryError" } else { "RuntimeError" };
             eprintln!("Traceback (most recent call last):\n  File \"train.py\", line 1, in <module>\n{name}: {message}");
-            ExitCode::FAILURE
+            (1, channel)
         }
     }
 }
 
 impl Member {
-    fn arrive(folder: &str, options: &Options, channel: Channel) -> Result<Member, (End, Channel)> {
+    fn arrive(seat: Seat, options: &Options, channel: Channel) -> Result<Member, (End, Channel)> {
+        let Seat { folder, variables, hosted } = seat;
         let parts = || -> Result<_, End> {
             let other = |why: String| failed("other", why);
             let sim = Sim::open().map_err(other)?;
-            let workload = Workload::find(folder, &options.0).map_err(other)?;
-            let member = std::env::var("COLLO_MEMBER").ok().and_then(|n| n.parse().ok());
-            let who = Who { member, folder: folder.into(), model: options.0.get("model").cloned() };
+            let workload = Workload::find(&folder, &options.0).map_err(other)?;
+            let member = variables.number("COLLO_MEMBER");
+            let who = Who { member, folder: folder.clone(), model: options.0.get("model").cloned() };
             let cards = cards::of(&sim, &who, options)?;
             Ok((sim, workload, who, cards))
         };
@@ -127,7 +158,7 @@ impl Member {
         };
         let whole = workload.items(&options.0);
         let batch = options.number("batch_size").unwrap_or(1).max(1);
-        let shortening = Shortening::from_environment();
+        let shortening = Shortening::from_variables(&variables);
         let serving = serving.map(|s| s.within(shortening.serving_s()));
         // Of all its cards, each of which has a batch of that size.
         let step_items = batch * places.len() as u64;
@@ -142,9 +173,13 @@ impl Member {
         let limit_bytes = client.as_ref().and_then(|c| [c.limit_bytes, own_limit()].into_iter().flatten().min());
         let own_pace =
             noise::pace(&sim, who.member) / places.iter().map(|place| sim.scenario.slower(place.card)).fold(1.0, f64::max);
+        let actor = hosted.as_ref().map_or(std::process::id().into(), Hosted::actor);
         Ok(Member {
             sim,
             channel,
+            variables,
+            hosted,
+            actor,
             who,
             places,
             client,
@@ -164,7 +199,7 @@ impl Member {
 
     fn live(&mut self, options: &Options) -> Result<(), End> {
         let load = self.serving.as_ref().map_or_else(|| self.fit.load.clone(), |s| s.spread(&self.fit.load));
-        let born = clock::born(std::process::id()).unwrap_or(0);
+        let born = clock::born(self.actor.pid).unwrap_or(0);
         let arrival = |place: &Place| Arrival {
             born,
             card: place.card,
@@ -173,12 +208,14 @@ impl Member {
             sms: place.sm_share,
             memory: place.memory_share,
             server: self.client.as_ref().map(|c| c.server),
+            lock: self.hosted.as_ref().map(|hosted| hosted.lock),
             serves: false,
-            bytes: CONTEXT_MIB * MIB,
+            bytes: self.context_mib() * MIB,
             u: load.u,
             a: load.a,
             m: load.m,
             pcie: load.pcie,
+            occupancy: load.occupancy,
             cap: self.cap,
             pace: self.own_pace,
         };
@@ -284,7 +321,7 @@ impl Member {
     /// Solo seconds of work done by now, and the pace.
     pub(super) fn progress_s(&self, now: u64) -> (f64, f64) {
         let history = self.sim.history();
-        history.guest(std::process::id()).map_or((0.0, 0.0), |g| (history.progress_s(g, now), g.pace))
+        history.guest(self.actor).map_or((0.0, 0.0), |g| (history.progress_s(g, now), g.pace))
     }
 
     /// See what happened meanwhile, and end if it ends this member.
@@ -302,7 +339,10 @@ impl Member {
             return Err(cuda_error("unspecified launch failure: the GPU is lost"));
         }
         if self.sim.is_on("crash") && self.sim.scenario.means_member("crash", self.who.member) {
-            return Err(cuda_error("an illegal memory access was encountered"));
+            return Err(self.broken(ILLEGAL_ACCESS));
+        }
+        if let Some(how) = self.hosted.as_ref().and_then(|hosted| hosted.broken.get()) {
+            return Err(cuda_error(how));
         }
         self.meet_its_fate()?;
         match self.client.as_ref().and_then(Client::fate) {
@@ -320,13 +360,22 @@ impl Member {
         let is_due =
             |word: &str| scenario.means(word, &self.who) && since.elapsed().as_secs_f64() >= scenario.at_s(word).unwrap_or(0.0);
         if is_due("crashes") {
-            return Err(cuda_error("an illegal memory access was encountered"));
+            return Err(self.broken(ILLEGAL_ACCESS));
         }
         if is_due("grows") && self.grown_mib == 0 {
             let more_mib = scenario.number("grows-mib").unwrap_or(GROWS_MIB) as u64;
             self.hold_training(more_mib.max(1))?;
         }
         Ok(())
+    }
+
+    /// An error after which no thread of the process can use CUDA: "this leaves the process in an inconsistent state and any further CUDA
+    /// work will return the same error" (CUDA Runtime API, `cudaErrorIllegalAddress`).
+    fn broken(&self, how: &str) -> End {
+        if let Some(hosted) = &self.hosted {
+            let _ = hosted.broken.set(how.to_string());
+        }
+        cuda_error(how)
     }
 
     fn rest(&mut self, whole: Duration) -> Result<(), End> {
@@ -353,6 +402,7 @@ impl Member {
     }
 
     fn log(&mut self, event: Event) -> Result<(), End> {
-        self.sim.append(|_| vec![(std::process::id(), event)]).map_err(|why| failed("other", why))
+        let actor = self.actor;
+        self.sim.append(|_| vec![(actor, event)]).map_err(|why| failed("other", why))
     }
 }

@@ -1,7 +1,8 @@
 //! `sim-train`: what stands where Python stands.
 //!
 //! In: the arguments that Python would get. Out: what the training script would do, as far as anyone outside can tell: answers to `-c`
-//! and to a `prepare` command, a description of its step, or a member that trains on the simulated card.
+//! and to a `prepare` command, a description of its step, a member that trains on the simulated card, or a process whose threads are
+//! members ([`host`]).
 
 use std::process::ExitCode;
 
@@ -11,12 +12,14 @@ pub mod describe;
 pub mod epoch_length;
 pub mod epoch_plan;
 pub mod hello;
+pub mod host;
 pub mod member;
 pub mod memory;
 pub mod noise;
 pub mod options;
 pub mod queue;
 pub mod serve;
+pub mod variables;
 
 use options::Options;
 
@@ -36,6 +39,10 @@ pub fn main(arguments: &[String]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let script = arguments.iter().position(|a| !a.starts_with('-'));
+    let hosts = script.is_some_and(|i| arguments[i].ends_with(host::SCRIPT));
+    if let (true, Ok(orders)) = (hosts, std::env::var(host::ORDERS)) {
+        return host::main(&orders);
+    }
     let trains =
         !arguments.iter().any(|a| a == "-m") && script.is_some_and(|i| SCRIPTS.iter().any(|s| arguments[i].ends_with(s)));
     if !trains {

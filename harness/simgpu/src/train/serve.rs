@@ -123,7 +123,7 @@ impl Member {
     /// Answer requests, in epochs.
     pub fn serve(&mut self, serving: &Serving, plan: EpochPlan) -> Result<(), End> {
         // As the script: copies in a group draw their own times, and so does each repetition.
-        let told = |name: &str| std::env::var(name).unwrap_or_default();
+        let told = |name: &str| self.variables.get(name).unwrap_or_default();
         let dice = Dice::of(&["requests", &serving.seed, &told("COLLO_REPETITION"), &told("COLLO_COPY")]);
         let mut queue = Queue::new(serving.work, serving.batch_size, poisson(serving.rate_per_s, dice));
         let begun_ns = clock::now_ns();
@@ -196,7 +196,7 @@ mod tests {
     use crate::model::moment;
 
     fn load(u: f64) -> Load {
-        Load { u, a: 0.5, m: 0.2, pcie: 0.0, cap: None, server: None, slice: None, pace: 1.0 }
+        Load { u, a: 0.5, m: 0.2, pcie: 0.0, occupancy: None, cap: None, server: None, process: None, slice: None, pace: 1.0 }
     }
 
     fn serving(rate: &str) -> Serving {

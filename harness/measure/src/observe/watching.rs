@@ -1,0 +1,409 @@
+//! Runs the observer of a group: starts it before `go`, looks after it, and ends it after the last measured epoch.
+//!
+//! In: who watches, and the members' processes. Out: an [`ObserverRecord`], or early the reason why the run has no number. An observer
+//! runs under a supervisor as members do, so nothing of it outlives the run, nor collo. What it writes is measured in bytes and removed.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use collo_store::{COLLO_SAMPLES, DaemonCost, ObserverOutcome, ObserverRecord, Outcome, monotonic_ns};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::Signal;
+use nix::sys::statvfs::statvfs;
+use nix::sys::time::TimeValLike;
+use nix::unistd::{SysconfVar, sysconf};
+
+use super::{MemberState, Scene, failure_log};
+use crate::launch::{Service, ServiceEnd, ServiceOrders, all_processes, tree};
+use crate::observer::{Observer, ObserverSpec, Place};
+use crate::sampler::peak_rss_bytes;
+
+/// Time to end after SIGTERM, once it did not end by its own signal.
+const AFTER_TERM: Duration = Duration::from_secs(3);
+/// Time for its supervisor to kill what is left.
+const KILL: Duration = Duration::from_secs(15);
+/// Less than this is left free for what the run itself still has to write.
+const LEAST_FREE_BYTES: u64 = 1 << 30;
+/// Entries of its folder beyond this are not looked at one by one: so many files are too many in any case.
+const MOST_FILES: usize = 100_000;
+const LOOK: Duration = Duration::from_millis(10);
+/// What it prints, unless it is told to write elsewhere.
+const OUTPUT: &str = "output";
+
+/// How far the members are, as an observer needs it.
+pub struct MembersSoFar<'a> {
+    /// By member: its measured epochs are over, or it is gone.
+    pub over: &'a [bool],
+}
+
+/// The observer of a run, from its first to its last process.
+pub struct Watching {
+    spec: ObserverSpec,
+    tools: Vec<Tool>,
+    commands: Vec<Vec<String>>,
+    from_ns: Option<u64>,
+    to_ns: Option<u64>,
+    peak_rss_bytes: Option<u64>,
+    daemons: Vec<DaemonCost>,
+    collo_cpu_s: Option<f64>,
+    failed: Option<ObserverOutcome>,
+    killed: bool,
+}
+
+/// One of its processes, with everything below.
+struct Tool {
+    /// `None` once it was ended.
+    service: Option<Service>,
+    /// The member that it is for; `None` if it is for all.
+    member: Option<usize>,
+    ended: Option<ServiceEnd>,
+    /// Its end was seen before, while those it watches went on.
+    missed: bool,
+}
+
+impl Watching {
+    /// Nothing runs yet. `alone`: nobody else uses collo's processor time in this process.
+    pub fn of(spec: ObserverSpec, alone: bool) -> Watching {
+        Watching {
+            spec,
+            tools: Vec::new(),
+            commands: Vec::new(),
+            from_ns: None,
+            to_ns: None,
+            peak_rss_bytes: None,
+            daemons: Vec::new(),
+            collo_cpu_s: alone.then(own_cpu_s).flatten(),
+            failed: None,
+            killed: false,
+        }
+    }
+
+    /// Make the folder that it writes in; before members are started, because those around and inside them write there, too.
+    pub fn make_room(&mut self) {
+        if self.spec.observe.tool().is_some()
+            && let Err(e) = fs_err::create_dir_all(&self.spec.folder)
+        {
+            self.failed = Some(ObserverOutcome::NotStarted { reason: e.to_string() });
+        }
+    }
+
+    /// All members are ready: start what runs beside them. The error is why the run cannot be watched.
+    pub fn begin(&mut self, pids: &[u32]) -> Result<(), String> {
+        if let Some(tool) = self.spec.observe.tool() {
+            self.daemons = daemons(&tool.daemons.clone());
+        }
+        if let Some(tool) = self.spec.tool_at(Place::Beside).cloned() {
+            let started = match tool.is_for_each() {
+                true => (0..pids.len()).try_for_each(|member| self.start(&tool, &pids[member..=member], Some(member))),
+                false => self.start(&tool, pids, None),
+            };
+            if let Err(e) = started {
+                self.failed = Some(ObserverOutcome::NotStarted { reason: e.to_string() });
+            }
+        }
+        self.from_ns = Some(monotonic_ns());
+        self.reason()
+    }
+
+    fn start(&mut self, tool: &Observer, pids: &[u32], member: Option<usize>) -> std::io::Result<()> {
+        let room = self.spec.room(pids, member);
+        let command = self.spec.command(tool, &room);
+        let log = member.map_or_else(|| OUTPUT.to_string(), |member| format!("{OUTPUT}-{member}"));
+        let service = Service::start(ServiceOrders {
+            command: command.clone(),
+            folder: self.spec.folder.clone(),
+            env: tool.variables_in(&room),
+            log: self.spec.folder.join(log),
+            asked_to_end: None,
+        })?;
+        self.commands.push(command);
+        self.tools.push(Tool { service: Some(service), member, ended: None, missed: false });
+        Ok(())
+    }
+
+    /// Whether it still watches: called a few times a second. The error is why the run has no number.
+    pub fn look(&mut self, members: &MembersSoFar<'_>) -> Result<(), String> {
+        if self.spec.observe.tool().is_none() || self.to_ns.is_some() || self.failed.is_some() {
+            return Ok(());
+        }
+        self.read_memory();
+        if let Some(reason) = self.too_much() {
+            // It goes on writing until it is killed.
+            self.tools.iter_mut().for_each(|tool| tool.kill());
+            self.failed = Some(ObserverOutcome::WroteTooMuch { reason });
+            return self.reason();
+        }
+        for tool in &mut self.tools {
+            let is_over = match tool.member {
+                Some(member) => members.over.get(member).copied().unwrap_or(true),
+                None => members.over.iter().all(|over| *over),
+            };
+            let Some(end) = tool.poll().filter(|_| !is_over) else { continue };
+            // Whoever watches a process ends with it, and its end may be known a moment before that of the process.
+            if std::mem::replace(&mut tool.missed, true) {
+                self.failed = Some(ObserverOutcome::EndedEarly { reason: end.text });
+            }
+        }
+        self.reason()
+    }
+
+    /// The last measured epoch is over, and everybody is still there: ask it to end, without waiting.
+    pub fn ask_to_end(&mut self) {
+        if self.from_ns.is_none() || self.to_ns.is_some() {
+            return;
+        }
+        self.read_memory();
+        self.to_ns = Some(monotonic_ns());
+        let Some(tool) = self.spec.observe.tool() else { return };
+        let signal = tool.stop.signal();
+        self.tools.iter_mut().filter_map(|tool| tool.service.as_mut()).for_each(|service| service.signal(signal));
+    }
+
+    /// End it, by force if necessary, measure and remove what it wrote. `done_ns`: by member, when its last measured epoch ended.
+    pub fn end(mut self, done_ns: &[Option<u64>], completed: bool, at_once: bool) -> ObserverRecord {
+        self.ask_to_end();
+        let patience = self.spec.observe.tool().map(|tool| tool.stop_timeout).filter(|_| !at_once).unwrap_or_default();
+        self.wait(patience);
+        if !at_once && !self.is_over() {
+            self.tools.iter_mut().filter_map(|tool| tool.service.as_mut()).for_each(|service| service.signal(Signal::SIGTERM));
+            self.wait(AFTER_TERM);
+        }
+        self.killed = !self.is_over();
+        self.tools.iter_mut().for_each(Tool::kill);
+        for tool in &self.tools {
+            let done_ns = match tool.member {
+                Some(member) => done_ns.get(member).copied().flatten(),
+                None => done_ns.iter().copied().flatten().max(),
+            };
+            let end_ns = tool.ended.as_ref().and_then(|end| end.at_ns);
+            if let (Some(end), Some(done_ns), None) = (end_ns, done_ns, &self.failed)
+                && end < done_ns
+            {
+                let text = tool.ended.as_ref().map(|end| end.text.clone()).unwrap_or_default();
+                self.failed = Some(ObserverOutcome::EndedEarly { reason: text });
+            }
+        }
+        let (tool, folder) = (self.spec.observe.tool().cloned(), self.spec.folder.clone());
+        let written = tool.as_ref().map(|_| size_of(&folder));
+        let inside = tool.as_ref().is_some_and(|tool| tool.place != Place::Beside);
+        if completed && self.failed.is_none() && inside && written == Some(0) {
+            self.failed = Some(ObserverOutcome::WroteNothing);
+        }
+        let whole = if self.killed { ObserverOutcome::Killed } else { ObserverOutcome::Watched };
+        let outcome = match self.failed.take() {
+            Some(failed) => failed,
+            None if completed => whole,
+            None => ObserverOutcome::NotTold,
+        };
+        let cpu_time_s = self.tools.iter().map(|tool| tool.ended.as_ref()?.cpu_time_s).sum::<Option<f64>>();
+        let record = ObserverRecord {
+            name: self.spec.observe.label(),
+            place: tool.as_ref().map(|tool| tool.place.as_str().to_string()),
+            log_tail: if outcome.is_whole() { Vec::new() } else { self.last_words() },
+            outcome,
+            from_ns: self.from_ns,
+            to_ns: self.to_ns,
+            cpu_time_s: cpu_time_s.filter(|_| !self.tools.is_empty()),
+            peak_rss_bytes: self.peak_rss_bytes,
+            bytes_written: written,
+            daemons: after(&self.daemons),
+            collo_cpu_time_s: self.collo_cpu_s.and_then(|before| Some((own_cpu_s()? - before).max(0.0))),
+            commands: std::mem::take(&mut self.commands),
+        };
+        if tool.is_some() {
+            // What cannot be removed is not stored with the run, which would be refused: that is told by whoever commits it.
+            let _ = fs_err::remove_dir_all(&folder);
+        }
+        record
+    }
+
+    fn reason(&self) -> Result<(), String> {
+        let name = self.spec.observe.label();
+        self.failed.as_ref().map_or(Ok(()), |failed| Err(format!("observer `{name}` {}", failed.text())))
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.tools.iter_mut().all(|tool| tool.poll().is_some())
+    }
+
+    fn wait(&mut self, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        while !self.is_over() && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Memory of all its processes, as far as they are still there.
+    fn read_memory(&mut self) {
+        let supervisors = self.tools.iter().filter_map(|tool| tool.service.as_ref()).map(Service::supervisor);
+        let pids = supervisors.flat_map(tree::descendants);
+        let sum = pids.filter_map(peak_rss_bytes).fold(None, |sum: Option<u64>, bytes| Some(sum.unwrap_or(0) + bytes));
+        self.peak_rss_bytes = self.peak_rss_bytes.max(sum);
+    }
+
+    /// Why it may not go on writing.
+    fn too_much(&self) -> Option<String> {
+        let most = self.spec.observe.tool()?.most_bytes;
+        let written = size_of(&self.spec.folder);
+        if written > most {
+            return Some(format!("{written} bytes, `most` allows {most}"));
+        }
+        let disk = statvfs(&self.spec.folder).ok()?;
+        let free = disk.blocks_available() as u64 * disk.fragment_size() as u64;
+        // A disk that was as full before is not its doing.
+        (free < LEAST_FREE_BYTES && written > 0 && free < written)
+            .then(|| format!("{written} bytes, and {free} are left on the disk"))
+    }
+
+    fn last_words(&self) -> Vec<String> {
+        let logs = self.tools.iter().map(|tool| tool.member.map_or_else(|| OUTPUT.to_string(), |m| format!("{OUTPUT}-{m}")));
+        logs.map(|log| failure_log::tail(&self.spec.folder.join(log))).find(|lines| !lines.is_empty()).unwrap_or_default()
+    }
+}
+
+impl Scene<'_> {
+    /// Start whoever watches; the reason if that fails.
+    pub(super) fn begin_watching(&mut self) -> Option<String> {
+        let pid = |seat: &MemberState| seat.hello.as_ref().map(|hello| hello.pid).or(seat.pid).unwrap_or_default();
+        let mut pids: Vec<u32> = self.watch.seats.iter().map(pid).collect();
+        // Members that are threads of one process are one to whoever looks at processes.
+        pids.dedup();
+        self.watching.as_mut()?.begin(&pids).err()
+    }
+
+    /// Why nobody watches any more who should.
+    pub(super) fn unwatched(&mut self) -> Option<String> {
+        let over: Vec<bool> = self.watch.seats.iter().map(|seat| seat.done || seat.ended.is_some()).collect();
+        self.watching.as_mut()?.look(&MembersSoFar { over: &over }).err()
+    }
+
+    /// End whoever watches. A run that was not watched to its end is no measurement of it.
+    pub(super) fn end_watching(&mut self, at_once: bool) -> Option<ObserverRecord> {
+        let last = |seat: &MemberState| seat.epochs.iter().filter(|epoch| epoch.measured).map(|epoch| epoch.end_ns).max();
+        let done_ns: Vec<Option<u64>> = self.watch.seats.iter().map(last).collect();
+        let completed = self.watch.outcome() == Outcome::Completed;
+        let record = self.watching.take()?.end(&done_ns, completed, at_once);
+        if completed && !record.outcome.is_whole() {
+            let reason = format!("observer `{}` {}", record.name, record.outcome.text());
+            self.watch.was_unwatched(reason);
+        }
+        Some(record)
+    }
+}
+
+impl Tool {
+    /// `None` while it runs; afterwards, how it ended.
+    fn poll(&mut self) -> Option<ServiceEnd> {
+        if self.ended.is_none() {
+            self.ended = self.service.as_mut().and_then(Service::end);
+        }
+        self.ended.clone()
+    }
+
+    fn kill(&mut self) {
+        if let Some(service) = self.service.take() {
+            let end = service.kill(KILL);
+            self.ended = self.ended.take().or(end);
+        }
+    }
+}
+
+/// The total size of the files below a folder, bytes; what goes away meanwhile does not count.
+fn size_of(folder: &Path) -> u64 {
+    let (mut sum, mut seen, mut left) = (0u64, 0, vec![folder.to_path_buf()]);
+    while let Some(folder) = left.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            seen += 1;
+            if seen > MOST_FILES {
+                return u64::MAX;
+            }
+            match entry.metadata() {
+                Ok(meta) if meta.is_dir() => left.push(entry.path()),
+                Ok(meta) => sum = sum.saturating_add(meta.len()),
+                Err(_) => {}
+            }
+        }
+    }
+    sum
+}
+
+/// CPU time of collo's own process so far, all its threads.
+fn own_cpu_s() -> Option<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
+    Some((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6)
+}
+
+/// The processes with these names, and their CPU time so far.
+fn daemons(names: &[String]) -> Vec<DaemonCost> {
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let daemon = |pid: u32| {
+        // The kernel keeps 15 characters of a name (proc_pid_comm(5)).
+        let short = tree::name_of(pid)?;
+        let name = names.iter().find(|name| name.chars().take(15).eq(short.chars()))?;
+        Some(DaemonCost { name: name.clone(), pid, cpu_time_s: cpu_time_s(pid), rss_bytes: None })
+    };
+    all_processes().filter_map(daemon).collect()
+}
+
+/// The same processes now: what they took since. One that is gone has no number.
+fn after(before: &[DaemonCost]) -> Vec<DaemonCost> {
+    let now = |daemon: &DaemonCost| DaemonCost {
+        cpu_time_s: daemon.cpu_time_s.zip(cpu_time_s(daemon.pid)).map(|(before, now)| (now - before).max(0.0)),
+        rss_bytes: resident_bytes(daemon.pid),
+        ..daemon.clone()
+    };
+    before.iter().map(now).collect()
+}
+
+/// User and system time of a process, of any user: fields 14 and 15 of proc_pid_stat(5), in clock ticks.
+fn cpu_time_s(pid: u32) -> Option<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let ticks = ticks_of(&stat)?;
+    let per_second = sysconf(SysconfVar::CLK_TCK).ok()??;
+    Some(ticks as f64 / per_second as f64)
+}
+
+fn ticks_of(stat: &str) -> Option<u64> {
+    // The name stands in parentheses and may hold any character.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
+}
+
+fn resident_bytes(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    crate::sampler::field(&status, "VmRSS:").map(|kib| kib * 1024)
+}
+
+/// Complete what only a finished run tells of collo's own sampling: the size of its samples.
+pub fn with_samples(record: &mut ObserverRecord, run: &Path) {
+    if record.name.split(':').next() == Some(COLLO_SAMPLES) {
+        let files = std::fs::read_dir(run).into_iter().flatten().flatten();
+        let samples = files.filter(|file| file.file_name().to_string_lossy().starts_with("samples"));
+        record.bytes_written = Some(samples.filter_map(|file| Some(file.metadata().ok()?.len())).sum());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_daemon_is_read_whatever_its_name() {
+        let stat = "7 (a) b (c) S 1 7 7 0 -1 0 0 0 0 0 250 150 0 0 20 0 1 0 98765 0 0";
+        assert_eq!(ticks_of(stat), Some(400));
+        assert!(cpu_time_s(std::process::id()).is_some_and(|s| s >= 0.0));
+        assert_eq!(cpu_time_s(u32::MAX >> 1), None);
+    }
+
+    #[test]
+    fn everything_below_a_folder_counts_by_its_size() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("a")).expect("made");
+        std::fs::write(folder.path().join("a/b"), [0; 1000]).expect("written");
+        std::fs::write(folder.path().join("c"), [0; 24]).expect("written");
+        assert_eq!(size_of(folder.path()), 1024);
+        assert_eq!(size_of(Path::new("/no/such/folder")), 0);
+    }
+}
