@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 import types
 
@@ -93,6 +94,15 @@ def member(seat, regime, refused):
     seat.say_left(json.dumps({"event": "left", "code": code}).encode() + b"\n")
     seat.settled.set()
     seat.left.set()
+    stay()
+
+
+def stay():
+    """The thread waits for the end of the process, which takes no thread down. When a thread ends, torch lets go of the Python objects
+    that it kept for it, and by then a free-threaded interpreter has forgotten the thread: that is a crash (seen with torch 2.12 on
+    CPython 3.13t: ~ThreadLocalPythonObjects, gil_scoped_acquire, PyThreadState_Attach)."""
+    while True:
+        time.sleep(3600.0)
 
 
 def run(seat, refused):

@@ -1,7 +1,7 @@
 //! Members that are threads of one process, through the command: what is measured, and what comes of members that do what no member of
 //! a process of several should do. The members are those that the Python tests have too, `workloads/tests/hosted`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use collo_store::{AttestationVerdict, Outcome, StoredRun};
@@ -301,9 +301,14 @@ fn nothing_of_a_process_of_several_is_left_when_collo_is_killed() {
 
 #[test]
 fn what_cannot_be_in_one_process_is_refused_with_the_way_out() {
-    let keys = "[axes]\nworkload = \"sleep\"\nsharing = \"threads:no-lock\"\ndegree = 2\n";
-    let said = bench(keys).run(&[]).exits(3);
-    said.says("needs a Python without the global lock").says("`--python PATH` takes a free-threaded one");
+    let keys = "[axes]\nworkload = \"sleep\"\nsharing = [\"naive\", \"threads:no-lock\"]\ndegree = 2\n";
+    let bench_of_lock = bench(keys);
+    for said in [bench_of_lock.collo(&["plan", "x"]).exits(0).stdout, bench_of_lock.run(&[]).exits(0).stderr] {
+        assert!(said.contains("is built with Python's global lock"), "{said}");
+        assert!(said.contains("put a free-threaded Python first on the PATH"), "{said}");
+    }
+    let measured: BTreeSet<String> = bench_of_lock.runs().into_values().map(|run| run.record.cell.sharing).collect();
+    assert!(measured.contains("naive") && !measured.contains("threads:no-lock"), "{measured:?}");
     let keys = "[[group]]\nmembers = [{ workload = \"sleep\" }, { workload = \"tiny\" }]\nsharing = \"threads\"\n";
     bench(keys).collo(&["plan", "x"]).answers("one process has one interpreter");
     let keys = "[axes]\nworkload = \"sleep\"\nsharing = \"thread\"\ndegree = 2\n";

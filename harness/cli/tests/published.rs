@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
+use collo_store::Outcome;
+
+use crate::sim;
 use crate::support::{Bench, checkout};
 
 #[test]
@@ -358,4 +362,21 @@ fn the_quick_commands_of_the_pages_work_when_pasted() {
         serde_json::from_str::<serde_json::Value>(&schema).expect("JSON");
     }
     bench.collo(&["doctor"]).exits(0).answers("✓ cpu");
+}
+
+#[test]
+fn the_simulated_card_of_the_pages_measures_where_it_never_was_before() {
+    let bench =
+        sim::bench("a100-40gb").file("experiments/x.toml", &sim::short("epochs = 1\n[axes]\nworkload = \"tiny\"\ndegree = 1\n"));
+    // A folder that is not there yet, of which nothing but its place is said: as `target/simulated` of a fresh clone.
+    let place = bench.at("new/simulated");
+    for verb in ["plan", "run"] {
+        let mut command = Command::new(sim::program("sim"));
+        command.args([verb, "x"]).current_dir(bench.at("")).env_remove("COLLO_STATE").stdin(Stdio::null());
+        let answer = command.env("COLLO_SIM_DIR", &place).env("COLLO_SIM_EPOCH_S", "0.2").output().expect("it starts");
+        assert!(answer.status.success(), "`sim {verb}`: {}", String::from_utf8_lossy(&answer.stderr));
+    }
+    assert!(place.join("state").is_dir(), "what collo remembers of the card is with the card");
+    let runs = bench.runs();
+    assert!(runs.values().all(|run| run.record.device.simulated && run.record.outcome == Outcome::Completed) && !runs.is_empty());
 }

@@ -50,23 +50,19 @@ impl MemberCommands<'_> {
             self.launch(member, place, slot, self.experiment.goal(), folder)
         };
         let mut launches: Vec<MemberLaunch> = cell.members().zip(slots).enumerate().map(launch).collect::<Result<_, _>>()?;
-        if let Some(spec) = self.observing(cell, folder)? {
+        if let Some(spec) = self.observing(cell, folder) {
             spec.put_on(&mut launches);
         }
         Ok(launches)
     }
 
     /// Who watches this cell in a run whose folder this is; `None` where the experiment does not say.
-    pub fn observing(&self, cell: &Cell, folder: &Path) -> Result<Option<ObserverSpec>, Diagnostic> {
-        let Some(observe) = cell.observe() else { return Ok(None) };
+    pub fn observing(&self, cell: &Cell, folder: &Path) -> Option<ObserverSpec> {
+        let observe = cell.observe()?;
         let pins = observe.tool().and_then(|tool| tool.packages.as_deref());
         let packages = pins.and_then(|pins| self.interpreters.packages(pins)).map(Path::to_path_buf);
-        if let (Some(_), None, Some(tool)) = (pins, &packages, observe.tool()) {
-            let what = format!("observer `{}` needs packages, which are not provided with a Python of your own", tool.name);
-            return Err(Diagnostic::new(what).hint("leave out `--python`, or this observer: `--where 'observe != \"NAME\"'`"));
-        }
         let python = self.interpreters.torch_python().map(Path::to_path_buf);
-        Ok(Some(ObserverSpec { observe: observe.clone(), folder: folder.join(OBSERVER_FOLDER), packages, python }))
+        Some(ObserverSpec { observe: observe.clone(), folder: folder.join(OBSERVER_FOLDER), packages, python })
     }
 
     /// The members of one repetition of a cell, and the process of them all if its seating asks for one.

@@ -4,18 +4,16 @@
 //! `workloads/collo_host.py`, which runs their scripts unedited, each in a thread.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use collo_store::{Diagnostic, PROCESS_LOG};
 use serde::Serialize;
 
 use crate::cell::{Cell, Term};
-use crate::interpreters::Interpreters;
 use crate::launch::{HostLaunch, MemberLaunch, channel_of};
 use crate::observer::{Observe, Observer, Place};
-use crate::plan::PlannedCell;
 use crate::project::Project;
-use crate::python::{self, PythonError};
+use crate::python::PythonSeen;
 use crate::sharing::{Hosting, Refusal};
 use crate::workload::{Workload, WorkloadPython};
 
@@ -48,8 +46,8 @@ struct HostedMember<'a> {
     env: BTreeMap<&'a str, &'a str>,
 }
 
-/// Why the members of a cell cannot be threads of one process; `None` if they can.
-pub fn refusal(cell: &Cell) -> Option<Refusal> {
+/// Why the members of a cell cannot be threads of one process under this Python; `None` if they can.
+pub fn refusal(cell: &Cell, hosting: Hosting, python: &PythonSeen) -> Option<Refusal> {
     let workloads: Vec<&Workload> = cell.terms().iter().map(|term| &**term.member.workload()).collect();
     let first = workloads.first()?;
     if let Some(refused) = cell.observe().and_then(Observe::tool).and_then(|tool| watched_one_by_one(tool)) {
@@ -60,6 +58,21 @@ pub fn refusal(cell: &Cell) -> Option<Refusal> {
         .find_map(|w| of_one(w))
         .or_else(|| workloads.iter().find_map(|w| of_two(first, w)))
         .or_else(|| variables(cell))
+        .or_else(|| (!hosting.lock).then(|| locked(first, python)).flatten())
+}
+
+/// An interpreter that is built with its lock cannot run without.
+fn locked(workload: &Workload, python: &PythonSeen) -> Option<Refusal> {
+    let path = python.with_lock(&workload.environment)?;
+    let way_out = match &workload.environment {
+        WorkloadPython::Torch => "`--python PATH` takes one that is built without, such as python3.14t with torch",
+        WorkloadPython::System => "put a free-threaded Python first on the PATH",
+        WorkloadPython::Own(_) => "`environment` in its workload.toml names another",
+    };
+    Some(Refusal {
+        reason: format!("`{}` is built with Python's global lock", path.display()),
+        hint: Some(format!("{way_out} (docs/guide/experiments.md); the mode `threads` keeps the lock")),
+    })
 }
 
 /// A script that no host can run.
@@ -191,24 +204,6 @@ pub fn as_hosted(members: &mut [MemberLaunch], host: &HostLaunch) {
     }
 }
 
-/// Whether the interpreters of these cells are built without Python's lock, where their mode wants none; the error names the first that
-/// is not.
-pub fn check_lock<'a>(cells: impl Iterator<Item = &'a PlannedCell>, interpreters: &Interpreters) -> Result<(), PythonError> {
-    let mut asked: BTreeMap<PathBuf, bool> = BTreeMap::new();
-    for planned in cells.filter(|planned| planned.seating.hosting.is_some_and(|hosting| !hosting.lock)) {
-        let Some(path) = planned.cell.members().next().and_then(|member| interpreters.path(member.workload())) else { continue };
-        let is_free = match asked.get(path) {
-            Some(known) => *known,
-            None => python::is_free_threaded(path)?,
-        };
-        asked.insert(path.to_path_buf(), is_free);
-        if !is_free {
-            return Err(PythonError::HasLock { path: path.to_path_buf(), cell: planned.record.cell.clone() });
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,7 +212,12 @@ mod tests {
     fn refused(lines: &str) -> Vec<String> {
         let experiment = fixture::experiment(lines);
         let cells = crate::expand::expand(&experiment, None).expect("cells");
-        cells.iter().filter(|e| e.cell.degree() > 1).filter_map(|e| refusal(&e.cell)).map(|r| r.reason).collect()
+        cells
+            .iter()
+            .filter(|e| e.cell.degree() > 1)
+            .filter_map(|e| refusal(&e.cell, Hosting { lock: true }, &PythonSeen::default()))
+            .map(|r| r.reason)
+            .collect()
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl RunContext<'_> {
         };
         let commands = MemberCommands { project: self.project, experiment: self.experiment, interpreters: self.interpreters };
         let (launches, host) = commands.group(cell, seating, planned.repetition, &staged.slots, draft.path())?;
-        let observing = commands.observing(cell, draft.path())?;
+        let observing = commands.observing(cell, draft.path());
         let recording = observing.as_ref().map_or(self.experiment.sampling.recording, |spec| spec.is_sampled_by_collo());
         let fast_hz = observing.as_ref().and_then(|spec| spec.observe.collo_hz()).unwrap_or(self.experiment.sampling.rate_hz);
         let setting = ObserveSpec {

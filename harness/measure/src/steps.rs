@@ -182,7 +182,7 @@ pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, ru
                         launches.into_iter().enumerate().map(member).collect()
                     }
                 });
-                steps.extend(commands.observing(&cell.cell, &run)?.and_then(|spec| spec.foreseen()).map(|observer| {
+                steps.extend(commands.observing(&cell.cell, &run).and_then(|spec| spec.foreseen()).map(|observer| {
                     let ForeseenObserver { command, environment, folder } = observer;
                     let start = ProcessStart { command, environment, folder, cores: None, memory_nodes: None, log: None };
                     Step::StartObserver { start }

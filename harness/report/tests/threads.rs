@@ -168,6 +168,8 @@ fn the_end_of_the_process_reads_well_and_leads_to_its_log() {
     let junit = String::from_utf8(export(&report, Format::Junit).unwrap()).unwrap();
     assert!(junit.contains(&format!("message=\"{full}\"")) && junit.contains("type=\"process_ended\""), "{junit}");
     assert!(terminal(&report, 120).contains("process ended"));
+    let accounted: usize = report.analysis.accounted.iter().map(|(_, runs)| runs).sum();
+    assert_eq!(accounted, report.analysis.planned, "every run is accounted for");
     let log = |cell: &str| report.analysis.cell(cell).unwrap().repetitions[0].record().log_of(1);
     assert_eq!((log(THREADS), log("tiny×2 naive b32")), ("process.log".into(), "member-1.log".into()));
 }

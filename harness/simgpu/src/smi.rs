@@ -4,6 +4,7 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use crate::cut;
 use crate::nvml::{Board, bus_id, memory_mib};
@@ -28,10 +29,27 @@ pub fn main(arguments: &[String]) -> ExitCode {
     match after("--query-gpu=") {
         Some(names) => {
             let format = after("--format=").unwrap_or("csv");
-            say(&query(&sim, now, names, format), ExitCode::SUCCESS)
+            let status = say(&query(&sim, now, names, format), ExitCode::SUCCESS);
+            let Some(every) = interval(arguments) else { return status };
+            // "Continuously report query data at the specified interval" (nvidia-smi(1), --loop and --loop-ms), with one head.
+            loop {
+                std::thread::sleep(every);
+                let now = sim.refresh();
+                say(&query(&sim, now, names, &format!("{format},noheader")), ExitCode::SUCCESS);
+            }
         }
         None => say("the simulated nvidia-smi knows -L and --query-gpu=NAMES --format=csv[,noheader][,nounits]", 1.into()),
     }
+}
+
+/// Between two reports, if there is to be more than one.
+fn interval(arguments: &[String]) -> Option<Duration> {
+    let number = |long: &str, short: &str| {
+        let at = arguments.iter().position(|a| a == short).and_then(|i| arguments.get(i + 1)).map(String::as_str);
+        arguments.iter().find_map(|a| a.strip_prefix(long)).or(at)?.parse::<u64>().ok()
+    };
+    let ms = number("--loop-ms=", "-lms").or_else(|| number("--loop=", "-l").map(|s| s * 1000))?;
+    Some(Duration::from_millis(ms.max(1)))
 }
 
 fn say(text: &str, status: ExitCode) -> ExitCode {
@@ -100,5 +118,19 @@ fn property(sim: &Sim, card: usize, now: u64, name: &str, bare: bool) -> String 
             format!("{major}.{minor}")
         }
         _ => "[Not Supported]".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_asks_for_a_loop_gets_one() {
+        let asked = |words: &str| interval(&words.split_whitespace().map(String::from).collect::<Vec<_>>());
+        assert_eq!(asked("--query-gpu=uuid --format=csv"), None);
+        assert_eq!(asked("--query-gpu=uuid --loop-ms=100"), Some(Duration::from_millis(100)));
+        assert_eq!(asked("--query-gpu=uuid -l 2"), Some(Duration::from_secs(2)));
+        assert_eq!(asked("--query-gpu=uuid -lms 20"), Some(Duration::from_millis(20)));
     }
 }

@@ -80,7 +80,9 @@ pub use machine::{DeviceRecord, GpuRecord, Machine};
 pub use measured_at::{Devices, MeasuredAt};
 pub use merge::{MergeDifference, MergeScope, differences, merge};
 pub use names::last_part;
-pub use observed::{COLLO_SAMPLES, DaemonCost, NOBODY_WATCHES, ObserverOutcome, ObserverRecord};
+pub use observed::{
+    COLLO_SAMPLES, DaemonCost, MONITOR, NOBODY_WATCHES, ObserverOutcome, ObserverRecord, PROFILER, observer_name,
+};
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
 pub use place::{place_file, replace_file, sweep};
 pub use predicted::{

@@ -7,6 +7,16 @@ pub const NOBODY_WATCHES: &str = "none";
 /// The word for collo's own sampling.
 pub const COLLO_SAMPLES: &str = "collo";
 
+/// The kind of an observer that reads from outside, and is not expected to slow anybody.
+pub const MONITOR: &str = "monitor";
+/// That of one that instruments, stops or runs the members, and is expected to slow them.
+pub const PROFILER: &str = "profiler";
+
+/// The observer of a label such as `top:10Hz`, without its rate.
+pub fn observer_name(label: &str) -> &str {
+    label.split_once(':').map_or(label, |(name, _)| name)
+}
+
 /// The observer of a run, and what was measured of itself. Absent numbers could not be read, or could not be told from the members'.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ObserverRecord {
@@ -15,6 +25,12 @@ pub struct ObserverRecord {
     /// `beside`, `around` or `inside` the members; absent for `none` and `collo`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
+    /// [`MONITOR`] or [`PROFILER`]; absent for `none`, and in runs before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Whom else it disturbs, in the words of its file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbs: Option<String>,
     /// The command lines of those beside the members.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<Vec<String>>,
@@ -134,6 +150,8 @@ mod tests {
         ObserverRecord {
             name: "top".into(),
             place: Some("beside".into()),
+            kind: Some("monitor".into()),
+            disturbs: None,
             commands: Vec::new(),
             outcome,
             from_ns: Some(1_000_000_000),

@@ -46,6 +46,25 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Outcome {
+    /// Every keyword, in the order in which outcomes are counted: first the usual end, last those that are the device's or its user's
+    /// and not the run's own.
+    pub const WORDS: [&'static str; 12] = [
+        "completed",
+        "out_of_memory",
+        "host_out_of_memory",
+        "crashed",
+        "process_ended",
+        "timed_out",
+        "mode_lost",
+        "observer_lost",
+        "not_staged",
+        "protocol_error",
+        "device_lost",
+        "interrupted",
+    ];
+    /// What an experiment may expect of a cell: the ends that are a run's own, but for the usual one.
+    pub const EXPECTABLE: &'static [&'static str] = Self::WORDS.split_at(1).1.split_at(9).0;
+
     /// Its keyword, as in JSON.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -218,6 +237,23 @@ mod tests {
         assert_eq!(json, r#"{"kind":"out_of_memory","member":2,"message":"tried to allocate 1 GiB"}"#);
         assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), o);
         assert!(!o.is_failure() && o.is_final());
+    }
+
+    #[test]
+    fn every_word_is_that_of_an_outcome_and_every_outcome_has_one() {
+        let stored = |word: &str| {
+            serde_json::json!({"kind": word, "member": 0, "message": "", "status": "", "phase": "total", "reason": ""})
+                .to_string()
+        };
+        for word in Outcome::WORDS {
+            let read: Outcome = serde_json::from_str(&stored(word)).expect(word);
+            assert_eq!(read.as_str(), word);
+        }
+        let unknown = serde_json::from_str::<Outcome>(&stored("unheard_of")).expect_err("it is none").to_string();
+        let (_, known) = unknown.split_once("expected one of ").expect("serde lists them");
+        assert_eq!(Outcome::EXPECTABLE.first(), Some(&"out_of_memory"));
+        assert_eq!(Outcome::EXPECTABLE.last(), Some(&"protocol_error"));
+        assert_eq!(known.split(", ").filter(|w| w.starts_with('`')).count(), Outcome::WORDS.len(), "{unknown}");
     }
 
     #[test]

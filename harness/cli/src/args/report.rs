@@ -53,7 +53,9 @@ pub enum ReportFormat {
     Tasks,
     /// A row per attempt of each run of a trace
     Attempts,
-    /// A database with the tables campaign, cells, quantities, runs, epochs, policies, tasks and attempts; needs --to
+    /// A row per observer of each watched group, with its ratio to nobody
+    Observers,
+    /// A database with the tables campaign, cells, quantities, runs, epochs, policies, tasks, attempts and observers; needs --to
     Sqlite,
     /// A file store for `mlflow ui`; --to names its folder
     Mlflow,

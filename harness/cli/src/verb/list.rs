@@ -185,7 +185,7 @@ fn observers(context: &Context<'_>) -> Ended {
     table.values(row(COLLO_SAMPLES, COLLO));
     for o in observers.iter() {
         table.values([Some(o.name.clone()), Some(o.place.as_str().into()), o.lacks.clone(), o.about.clone()]);
-        list.push(json!({"observer": o.name, "runs": o.place.as_str(), "command": o.command, "needs": o.programs, "gpu": o.needs_gpu,
+        list.push(json!({"observer": o.name, "kind": o.kind, "runs": o.place.as_str(), "command": o.command, "needs": o.programs, "gpu": o.needs_gpu,
             "lacks": o.lacks, "hint": o.hint, "rate_hz": o.rate_hz, "writes": o.writes, "most_bytes": o.most_bytes, "daemons": o.daemons,
             "disturbs": o.disturbs, "about": o.about, "source": o.source}));
     }

@@ -155,6 +155,7 @@ fn target(context: &Context<'_>, asked: Asked, to: Option<&Path>) -> Result<Targ
         Asked::Policies => Format::Policies,
         Asked::Tasks => Format::Tasks,
         Asked::Attempts => Format::Attempts,
+        Asked::Observers => Format::Observers,
         Asked::Json => Format::Json,
         Asked::Markdown => Format::Markdown,
         Asked::Comment => Format::Comment,

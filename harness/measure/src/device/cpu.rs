@@ -22,6 +22,7 @@ pub fn facts() -> DeviceFacts {
         has_mps: false,
         as_found: false,
         fixed: Default::default(),
+        python: Default::default(),
     }
 }
 

@@ -41,6 +41,8 @@ use std::fmt;
 
 use collo_store::DeviceRecord;
 
+use crate::python::PythonSeen;
+
 /// Whether this machine has an NVIDIA GPU with its driver loaded, or a library is set in the driver's place.
 pub fn has_gpu() -> bool {
     std::path::Path::new("/dev/nvidiactl").exists() || std::env::var_os(nvml::LIBRARY).is_some_and(|path| !path.is_empty())
@@ -68,6 +70,8 @@ pub struct DeviceFacts {
     pub as_found: bool,
     /// What cannot be changed on the GPU, if checked.
     pub fixed: fixed::Fixed,
+    /// The Python that members will run under.
+    pub python: PythonSeen,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +115,11 @@ impl DeviceFacts {
         }
     }
 
+    /// False for a card that is only planned for: it is in another machine.
+    pub fn is_here(&self) -> bool {
+        self.kind == DeviceKind::Cpu || self.driver.is_some()
+    }
+
     /// The GPU of the cells, if there is one: the first of several, which are alike.
     pub fn gpu(&self) -> Option<&Gpu> {
         self.gpus.first()
@@ -151,6 +160,7 @@ impl DeviceFacts {
             has_mps: false,
             as_found: false,
             fixed: fixed::Fixed::default(),
+            python: PythonSeen::default(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The list of all keys of an experiment: the reader, the JSON Schema and the hints are all derived from it.
 
+use collo_store::Outcome;
+
 use crate::cell::{AfterMeasured, MOST_MEMBERS};
 use crate::device::NumaMemory;
 use crate::fields::{Key, Shape, ValueKind};
@@ -16,16 +18,6 @@ const HELP: &str = "collo schema experiment";
 
 pub const SEARCHES: &[&str] = &["largest-degree"];
 pub const SM_SOURCES: &[&str] = &["auto", "gpm", "dcgm", "dcgm-pipes", "both"];
-pub const EXPECTED: &[&str] = &[
-    "out_of_memory",
-    "host_out_of_memory",
-    "crashed",
-    "timed_out",
-    "mode_lost",
-    "observer_lost",
-    "not_staged",
-    "protocol_error",
-];
 /// Quantities of a cell and of its device. The report computes them; a test of the command compares the two lists.
 pub const QUANTITIES: &[&str] = &[
     "epoch_time_s",
@@ -318,7 +310,7 @@ pub static EXPECT: Shape = Shape {
         bare("where", ValueKind::Text, "an expression over the axes, as in `degree == 7 && sharing == \"naive\"`"),
         bare(
             "outcome",
-            ValueKind::Choice(EXPECTED),
+            ValueKind::Choice(Outcome::EXPECTABLE),
             "the outcome of every run of these cells; any other is reported as a failure",
         ),
         bare("reason", ValueKind::Text, "why, in a sentence for the report"),

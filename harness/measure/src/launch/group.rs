@@ -70,6 +70,19 @@ pub struct Ended {
     pub cut_off: bool,
 }
 
+impl Ended {
+    /// Below a supervisor that was lost nothing goes on computing beside those who measure on. `by_force`: collo killed it.
+    pub(super) fn swept(mut self, by_force: bool) -> Ended {
+        if self.live == Live::SupervisorLost {
+            children::sweep();
+            if by_force {
+                self.live = Live::SupervisorHung;
+            }
+        }
+        self
+    }
+}
+
 /// How it ended, according to the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Live {
@@ -250,7 +263,7 @@ fn start(index: usize, launch: &MemberLaunch, signals: mpsc::Sender<(usize, Sign
     let said = UnixStream::from_std(handles.channel.try_clone()?)?;
     tokio::spawn(async move {
         let mut by_force = false;
-        let mut ended = {
+        let ended = {
             let listening = listen(index, said, reports, &signals);
             tokio::pin!(listening);
             loop {
@@ -262,14 +275,7 @@ fn start(index: usize, launch: &MemberLaunch, signals: mpsc::Sender<(usize, Sign
         };
         let _ = child.wait().await;
         drop(own);
-        if ended.live == Live::SupervisorLost {
-            // What was below it is not to compute beside those who measure on.
-            children::sweep();
-            if by_force {
-                ended.live = Live::SupervisorHung;
-            }
-        }
-        let _ = signals.send((index, Signal::Ended(ended))).await;
+        let _ = signals.send((index, Signal::Ended(ended.swept(by_force)))).await;
     });
     Ok(handles)
 }

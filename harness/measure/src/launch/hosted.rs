@@ -131,8 +131,11 @@ async fn watch(hosted: Hosted, mut child: tokio::process::Child, own: children::
     drop(silent);
     let mut silences_of: Vec<Option<Silent>> = (0..members).map(|_| None).collect();
     let mut told = vec![false; members];
+    // Across all that is heard: how long it has been asked to end must not be forgotten over a message.
+    let hangs = group::killed_if_it_hangs(process.as_deref(), &doomed);
+    tokio::pin!(hangs);
     let mut by_force = false;
-    let mut ended = loop {
+    let ended = loop {
         tokio::select! {
             report = reports.next_line() => match Reported::of(report) {
                 Reported::Started(pid) => {
@@ -153,17 +156,12 @@ async fn watch(hosted: Hosted, mut child: tokio::process::Child, own: children::
                     let _ = signals.send((member, Signal::Ended(ended))).await;
                 }
             }
-            () = group::killed_if_it_hangs(process.as_deref(), &doomed), if !by_force => by_force = true,
+            () = &mut hangs, if !by_force => by_force = true,
         }
     };
     let _ = child.wait().await;
     drop(own);
-    if ended.live == Live::SupervisorLost {
-        children::sweep();
-        if by_force {
-            ended.live = Live::SupervisorHung;
-        }
-    }
+    let ended = ended.swept(by_force);
     *host.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended.clone());
     let rest = async {
         while let Some((member, silence)) = silences.recv().await {

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use collo_store::{COLLO_SAMPLES, DaemonCost, ObserverOutcome, ObserverRecord, Outcome, monotonic_ns};
+use collo_store::{COLLO_SAMPLES, DaemonCost, ObserverOutcome, ObserverRecord, Outcome, monotonic_ns, observer_name};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::Signal;
 use nix::sys::statvfs::statvfs;
@@ -199,6 +199,8 @@ impl Watching {
         let record = ObserverRecord {
             name: self.spec.observe.label(),
             place: tool.as_ref().map(|tool| tool.place.as_str().to_string()),
+            kind: self.spec.observe.kind().map(str::to_string),
+            disturbs: tool.as_ref().and_then(|tool| tool.disturbs.clone()),
             log_tail: if outcome.is_whole() { Vec::new() } else { self.last_words() },
             outcome,
             from_ns: self.from_ns,
@@ -378,7 +380,7 @@ fn resident_bytes(pid: u32) -> Option<u64> {
 
 /// Complete what only a finished run tells of collo's own sampling: the size of its samples.
 pub fn with_samples(record: &mut ObserverRecord, run: &Path) {
-    if record.name.split(':').next() == Some(COLLO_SAMPLES) {
+    if observer_name(&record.name) == COLLO_SAMPLES {
         let files = std::fs::read_dir(run).into_iter().flatten().flatten();
         let samples = files.filter(|file| file.file_name().to_string_lossy().starts_with("samples"));
         record.bytes_written = Some(samples.filter_map(|file| Some(file.metadata().ok()?.len())).sum());

@@ -1,11 +1,15 @@
 //! The list of all keys of an `observers/NAME.toml`: the reader, the JSON Schema and the hints are all derived from it.
 
+use collo_store::{MONITOR, PROFILER};
+
 use crate::fields::{Key, Shape, ValueKind};
 
 const HELP: &str = "collo schema observer";
 
 /// Where an observer runs.
 pub const PLACES: &[&str] = &["beside", "around", "inside"];
+/// What it is to the members.
+pub const KINDS: &[&str] = &[MONITOR, PROFILER];
 /// Signals that ask it to end.
 pub const STOPS: &[&str] = &["interrupt", "terminate"];
 
@@ -23,6 +27,13 @@ pub static OBSERVER: Shape = Shape {
             ValueKind::Choice(PLACES),
             Some("\"beside\""),
             "`beside` the members, `around` the command of each, or `inside` each, by variables that its script obeys",
+        ),
+        key(
+            "kind",
+            ValueKind::Choice(KINDS),
+            None,
+            "`monitor` reads from outside; `profiler` instruments, stops or runs the members, and is expected to slow them. What runs \
+             beside is a monitor unless it says otherwise, all else a profiler",
         ),
         key(
             "command",

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use collo_store::text::quoted;
-use collo_store::{COLLO_SAMPLES, Diagnostic, Diagnostics, NOBODY_WATCHES};
+use collo_store::{COLLO_SAMPLES, Diagnostic, Diagnostics, MONITOR, NOBODY_WATCHES};
 use fs_err as fs;
 
 use crate::device::{DeviceFacts, DeviceKind};
@@ -114,6 +114,15 @@ impl Observe {
         }
     }
 
+    /// What it is to the members: collo reads from outside, a program is what its file says.
+    pub fn kind(&self) -> Option<&str> {
+        match &self.by {
+            ObservedBy::Nobody => None,
+            ObservedBy::Collo => Some(MONITOR),
+            ObservedBy::Tool(tool) => Some(&tool.kind),
+        }
+    }
+
     /// Readings per second that collo is asked for, if it watches and the experiment says how often.
     pub fn collo_hz(&self) -> Option<f64> {
         self.rate_hz.filter(|_| matches!(self.by, ObservedBy::Collo))
@@ -128,6 +137,11 @@ impl Observe {
     /// Why it cannot watch here, and the way out.
     pub fn lacking(&self, facts: &DeviceFacts) -> Option<Refusal> {
         let tool = self.tool()?;
+        if tool.packages.is_some() && facts.python.is_own {
+            let reason =
+                format!("observer `{}` needs packages, which collo does not install beside a Python of your own", tool.name);
+            return Some(Refusal { reason, hint: Some("without `--python` it provides both".into()) });
+        }
         let reason = if tool.needs_gpu && facts.kind == DeviceKind::Cpu {
             format!("observer `{}` needs an NVIDIA GPU, this device is a CPU", tool.name)
         } else {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collo_store::text::quoted;
-use collo_store::{COLLO_SAMPLES, Diagnostic, Diagnostics, NOBODY_WATCHES, Source};
+use collo_store::{COLLO_SAMPLES, Diagnostic, Diagnostics, MONITOR, NOBODY_WATCHES, PROFILER, Source};
 
 use super::keys;
 use super::tool::{COMMAND, Observer, PLACEHOLDERS, Place, Stop};
@@ -57,6 +57,7 @@ pub(super) fn parse(name: &str, path: &Path, source: &Arc<Source>) -> Result<Obs
         file: path.to_path_buf(),
         about: fields.text("about").map(str::to_string),
         place,
+        kind: fields.text("kind").unwrap_or(if place == Place::Beside { MONITOR } else { PROFILER }).to_string(),
         command: fields.texts("command").unwrap_or_default(),
         variables: variables(&fields),
         lacks: programs.iter().find(|program| on_path(program).is_none()).cloned(),

@@ -17,6 +17,7 @@ fn wrong(text: &str) -> String {
 fn an_observer_of_one_line_reads_once_a_second_beside_the_members() {
     let watch =
         parse("command = [\"watch\", \"-d\", \"{interval_s}\", \"-p\", \"{pids}\", \"-o\", \"{folder}/out\"]").expect("right");
+    assert_eq!(watch.kind, "monitor");
     assert_eq!((watch.place, watch.rate_hz, watch.is_for_each(), watch.has_rate()), (Place::Beside, 1.0, false, true));
     let room = ObserverRoom { folder: Path::new("/f"), rate_hz: 4.0, pids: &[7, 8], member: None, packages: None };
     assert_eq!(watch.command_in(&room), ["watch", "-d", "0.25", "-p", "7,8", "-o", "/f/out"]);
@@ -27,6 +28,7 @@ fn an_observer_of_one_line_reads_once_a_second_beside_the_members() {
 #[test]
 fn around_a_member_stands_its_command_word_for_word() {
     let nsys = parse("runs = \"around\"\ncommand = [\"nsys\", \"-o\", \"{folder}/{member}\", \"{command}\"]").expect("right");
+    assert_eq!(nsys.kind, "profiler", "it runs the member");
     let room = ObserverRoom { folder: Path::new("/f"), rate_hz: 1.0, pids: &[], member: Some(1), packages: None };
     let member = ["python".to_string(), "train.py".into(), "--name={pid}".into()];
     assert_eq!(nsys.around(&member, &room), ["nsys", "-o", "/f/1", "python", "train.py", "--name={pid}"]);
@@ -77,4 +79,24 @@ fn a_word_of_an_experiment_is_nobody_collo_or_a_program_with_its_rate() {
     assert!(wrong("tpo").contains("did you mean `top`?"));
     assert!(wrong("top:fast").contains("as in `top:10Hz`"));
     assert!(wrong("torch-profiler:10Hz").contains("would change nothing"));
+}
+
+#[test]
+fn packages_are_not_installed_beside_a_python_of_ones_own() {
+    let observers = fixture::observers();
+    let mut facts = DeviceFacts::test_cpu(2, 24 << 30);
+    let lacking = |facts: &DeviceFacts| Observe::parse("radt", &observers).expect("it is known").lacking(facts);
+    assert_eq!(lacking(&facts), None);
+    facts.python.is_own = true;
+    let refused = lacking(&facts).expect("it has packages");
+    assert!(refused.reason.contains("does not install beside a Python of your own"), "{refused:?}");
+    let none = Observe::parse("torch-profiler", &observers).expect("it is known");
+    assert_eq!(none.lacking(&facts), None);
+}
+
+#[test]
+fn where_packages_are_is_not_known_before_they_are_provided_for_a_card_elsewhere() {
+    let observers = fixture::observers();
+    let room = ObserverRoom { folder: Path::new("/f"), rate_hz: 100.0, pids: &[7], member: Some(0), packages: None };
+    assert_eq!(observers.find("py-spy").expect("it is known").command_in(&room)[0], "<packages>/bin/py-spy");
 }

@@ -17,6 +17,8 @@ pub struct Observer {
     pub command: Vec<String>,
     /// With placeholders, too.
     pub variables: BTreeMap<String, String>,
+    /// `monitor` or `profiler`, of [`super::keys::KINDS`].
+    pub kind: String,
     /// Programs that it needs.
     pub programs: Vec<String>,
     pub needs_gpu: bool,
@@ -146,7 +148,7 @@ impl ObserverRoom<'_> {
             ("{rate_hz}", self.rate_hz.to_string()),
             ("{interval_s}", interval_s.to_string()),
             ("{interval_ms}", ((interval_s * 1000.0).round().max(1.0) as u64).to_string()),
-            ("{packages}", self.packages.map(|p| p.display().to_string()).unwrap_or_default()),
+            ("{packages}", or(self.packages.map(|p| p.display().to_string()).unwrap_or_default(), "<packages>")),
         ];
         values.iter().fold(word.to_string(), |word, (name, value)| word.replace(name, value))
     }

@@ -207,7 +207,7 @@ fn seat(cell: &Cell, record: &CellRecord, basis: &Basis<'_>) -> Result<Seating, 
         return trace::seat(cell, trace, record, basis);
     }
     let seating = cell.mode().seat(facts, &record.members, &experiment.each)?;
-    refuse(seating.hosting.and_then(|_| hosting::refusal(cell)))?;
+    refuse(seating.hosting.and_then(|how| hosting::refusal(cell, how, &facts.python)))?;
     refuse(without_mps(&seating, facts))?;
     refuse(memory::too_large(cell, facts))?;
     refuse(memory::too_large_for_the_host(cell, facts))?;

@@ -8,6 +8,7 @@ mod build;
 mod driver;
 mod driver_match;
 mod pins;
+mod seen;
 mod system_python;
 
 use std::collections::BTreeMap;
@@ -21,7 +22,8 @@ pub use build::on_path;
 pub use driver::{DriverTarget, cuda as driver_cuda, target as driver_target, version as driver_version};
 pub use driver_match::{Misfit, fits};
 pub use pins::PinSet;
-pub use system_python::{SystemPython, find as find_system, is_free_threaded};
+pub use seen::PythonSeen;
+pub use system_python::{SystemPython, find as find_system};
 
 use crate::interrupted::{Noted, Stopped};
 
@@ -69,8 +71,6 @@ pub enum PythonError {
     Unusable { path: PathBuf, reason: String },
     #[error("`{path}` does not identify itself: it did not finish within {} s", .limit.as_secs_f64())]
     Hangs { path: PathBuf, limit: Duration },
-    #[error("`{cell}` needs a Python without the global lock, and `{}` is built with it", .path.display())]
-    HasLock { path: PathBuf, cell: String },
     #[error("no process can be started for `{}`: {source}", .path.display())]
     Unsupervised { path: PathBuf, source: std::io::Error },
     #[error("PATH is not set, so no Python can be found")]
@@ -111,10 +111,6 @@ impl PythonError {
             }
             PythonError::Hangs { path, .. } => {
                 format!("try it by hand, `{} -c pass`; or put another Python in its place", path.display())
-            }
-            PythonError::HasLock { .. } => {
-                "`--python PATH` takes a free-threaded one, such as python3.14t with torch; the mode `threads` keeps the lock"
-                    .into()
             }
             PythonError::Unsupervised { .. } => "`ulimit -u`, and `pids.max` of a container, limit the number".into(),
             PythonError::NoPath => "`PATH=/usr/local/bin:/usr/bin:/bin collo …`".into(),

@@ -77,12 +77,16 @@ pub fn facts(interpreter: &Path, path: &Path) -> Result<BTreeMap<String, String>
     answered(Errand::to(interpreter, TIMEOUT), path)
 }
 
-/// Whether an interpreter is built to run without its global lock: its own word, `Py_GIL_DISABLED` of its build (CPython's
-/// documentation, "Python support for free threading").
-pub fn is_free_threaded(interpreter: &Path) -> Result<bool, PythonError> {
+/// Whether an interpreter is built with its global lock: its own word, `Py_GIL_DISABLED` of its build (CPython's documentation, "Python
+/// support for free threading"), which is 1 without, 0 with it, and before 3.13 not there. `None` if it says none of these.
+pub(super) fn has_lock(interpreter: &Path) -> Option<bool> {
     let program = "import sysconfig; print(sysconfig.get_config_var('Py_GIL_DISABLED'))";
-    let answer = Errand::to(interpreter, TIMEOUT).args(["-c", program]).run().map_err(|why| silent(interpreter, why))?;
-    Ok(answer.success() && answer.out().trim() == "1")
+    let answer = Errand::to(interpreter, TIMEOUT).args(["-c", program]).run().ok().filter(|answer| answer.success())?;
+    match answer.out().trim() {
+        "1" => Some(false),
+        "0" | "None" => Some(true),
+        _ => None,
+    }
 }
 
 fn answered(interpreter: Errand, path: &Path) -> Result<BTreeMap<String, String>, PythonError> {

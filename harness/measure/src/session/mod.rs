@@ -6,11 +6,11 @@
 mod predict;
 mod search;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs, Shard};
+use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs, Shard, Sharing};
 
 use crate::campaign::{self, CampaignOptions, CampaignSpec, Finished};
 use crate::commands::MemberCommands;
@@ -19,7 +19,6 @@ use crate::device::{DeviceFacts, Gpu, NumaMemory, Partition, lease, numa};
 use crate::events::{Event, Watcher};
 use crate::expand::Expanded;
 use crate::experiment::{DeviceRequest, Experiment};
-use crate::hosting;
 use crate::interpreters::Interpreters;
 use crate::interrupted::Noted;
 use crate::past::PastRuns;
@@ -27,7 +26,7 @@ use crate::plan::{Plan, PlannedCell, cells_of, plan};
 use crate::prepare::{Prepared, prepare_all};
 use crate::prior::Prior;
 use crate::project::Project;
-use crate::python::{DriverTarget, PythonError};
+use crate::python::{DriverTarget, PythonError, PythonSeen};
 use crate::run::RunError;
 use crate::select::Selection;
 use crate::steps::{Step, steps};
@@ -109,7 +108,7 @@ impl Session {
         if let Some(more) = request.choice.more {
             request.experiment.repetitions = more;
         }
-        let facts = request.experiment.device_facts(&request.device, &project.cards())?;
+        let mut facts = request.experiment.device_facts(&request.device, &project.cards())?;
         request.experiment.place_its_trace(&facts);
         if let Some(shard) = request.shard.filter(|_| request.experiment.search) {
             let what = format!("a search cannot be divided into shards such as `{shard}`");
@@ -117,6 +116,10 @@ impl Session {
             return Err(Diagnostic::new(what).hint(hint).into());
         }
         let cells = cells_of(&request.experiment, request.selection.as_ref(), request.shard, &facts)?;
+        // The lock matters to threads of one process; the interpreters of another machine are not here.
+        let hosted = cells.iter().filter(|e| facts.is_here() && Sharing::of_label(&e.cell.sharing()).one_process);
+        let asked: BTreeSet<_> = hosted.flat_map(|e| e.cell.terms()).map(|term| &term.member.workload().environment).collect();
+        facts.python = PythonSeen::find(request.python.as_deref(), asked);
         let prior = Prior { past: past_of(project, &request.experiment, &cells, &facts), ..Prior::default() };
         let plan = plan(&request.experiment, &cells, &facts, &prior);
         Ok(Session { project: project.clone(), request, facts, prior, plan, provided: None })
@@ -253,7 +256,6 @@ impl Session {
         let mut tell = |progress| watcher(Event::Python(progress));
         let (interpreters, versions) =
             Interpreters::provide(&self.project, &workloads, self.request.python.as_deref(), target, &mut tell)?;
-        hosting::check_lock(self.plan.cells.iter(), &interpreters)?;
         let data =
             prepare_all(&self.project, self.plan.members(), &interpreters, &mut |prepared| watcher(Event::Data(prepared)))?;
         noted.go_on().map_err(PythonError::from)?;

@@ -16,21 +16,8 @@ use crate::stats::devices::{DeviceValue, log_moments_by_device};
 use crate::stats::{self, Quantity};
 use crate::{Result, number};
 
-/// The closed list of outcomes, and `missing` for a planned run that is not stored.
-const OUTCOMES: [&str; 12] = [
-    "completed",
-    "out_of_memory",
-    "host_out_of_memory",
-    "crashed",
-    "timed_out",
-    "mode_lost",
-    "observer_lost",
-    "not_staged",
-    "device_lost",
-    "protocol_error",
-    "interrupted",
-    "missing",
-];
+/// For a planned run that is not stored.
+const MISSING: &str = "missing";
 
 /// Analyse a campaign. A problem with one run lowers that run; only a campaign that is unreadable, or was modified, is an error.
 pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
@@ -53,7 +40,7 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
             continue;
         };
         let run = stored.remove(&campaign.plan.folder(planned));
-        let word = run.as_ref().map_or("missing", |r| r.record.outcome.as_str());
+        let word = run.as_ref().map_or(MISSING, |r| r.record.outcome.as_str());
         *by_word.entry(word).or_default() += 1;
         *counts.entry(word).or_default() += 1;
         if let Some(run) = run {
@@ -135,7 +122,7 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
         comments: folder.comments(),
         index: Index::of(&cells, baselines_by_device),
         planned: campaign.plan.order.len(),
-        accounted: OUTCOMES.map(|w| (w, by_word.get(w).copied().unwrap_or(0))).to_vec(),
+        accounted: Outcome::WORDS.into_iter().chain([MISSING]).map(|w| (w, by_word.get(w).copied().unwrap_or(0))).collect(),
         timelines: timeline::of(&cells),
         watching: Watching::of(watched, campaign.thresholds.relevant_ratio),
         traces: Traces::of(played, runs, &cells, campaign.thresholds.relevant_ratio),

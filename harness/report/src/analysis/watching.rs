@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use collo_store::{NOBODY_WATCHES, ObserverRecord};
+use collo_store::{NOBODY_WATCHES, ObserverRecord, PROFILER};
 
 use super::{Cell, Repetition};
 use crate::stats::orders::{self, Values};
@@ -41,6 +41,10 @@ pub struct WatchedCost {
     pub observer: String,
     /// `beside`, `around`, `inside`; absent for nobody and collo.
     pub place: Option<String>,
+    /// It instruments, stops or runs the members; absent where that is not recorded, as of nobody.
+    pub profiles: Option<bool>,
+    /// Whom else it disturbs, in the words of its file.
+    pub disturbs: Option<String>,
     /// Index into [`Watching::cells`].
     pub cell: usize,
     /// Runs that its numbers come from.
@@ -183,6 +187,8 @@ fn cost(place: usize, cell: &Cell, observer: &str) -> WatchedCost {
     WatchedCost {
         observer: observer.to_string(),
         place: records().find_map(|(_, o)| o.place.clone()),
+        profiles: records().find_map(|(_, o)| Some(o.kind.as_deref()? == PROFILER)),
+        disturbs: records().find_map(|(_, o)| o.disturbs.clone()),
         cell: place,
         runs: cell.counted.len(),
         ratio: None,

@@ -71,7 +71,7 @@ impl PublishedTools {
 impl PublishedTool {
     /// Whether an observer of ours runs it, at any rate.
     pub fn is_of(&self, observer: &str) -> bool {
-        observer.split(':').next() == Some(&self.observer)
+        collo_store::observer_name(observer) == self.observer
     }
 }
 

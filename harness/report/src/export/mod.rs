@@ -10,6 +10,7 @@ mod junit;
 mod latex;
 mod markdown;
 pub mod mlflow;
+mod observers;
 mod openmetrics;
 mod parquet;
 mod sqlite;
@@ -42,6 +43,8 @@ pub enum Format {
     Tasks,
     /// One row per attempt of each run of a trace, as CSV.
     Attempts,
+    /// One row per observer of each watched group, as CSV.
+    Observers,
     /// An SQLite database.
     Sqlite,
     /// `report.json`.
@@ -66,6 +69,7 @@ pub fn export(report: &Report, format: Format) -> Result<Vec<u8>> {
         Format::Policies => csv::text(&traces::policies(analysis)),
         Format::Tasks => csv::text(&traces::tasks(analysis)),
         Format::Attempts => csv::text(&traces::attempts(analysis)),
+        Format::Observers => csv::text(&observers::table(analysis)),
         Format::Sqlite => return sqlite::database(analysis),
         Format::Json => serde_json::to_string_pretty(&ReportJson::from(report)).map_err(|e| Error::Io(e.into()))? + "\n",
         Format::Markdown => markdown::report(report),

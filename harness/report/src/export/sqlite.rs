@@ -5,7 +5,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::table::{ColumnKind, ExportTable, ExportValue};
-use super::{caveats, cells, traces};
+use super::{caveats, cells, observers, traces};
 use crate::analysis::{Analysis, Repetition};
 use crate::format::words;
 use crate::quantity::{self, unit::Unit};
@@ -32,6 +32,7 @@ pub fn database(analysis: &Analysis) -> Result<Vec<u8>> {
         ("policies", traces::policies(analysis)),
         ("tasks", traces::tasks(analysis)),
         ("attempts", traces::attempts(analysis)),
+        ("observers", observers::table(analysis)),
     ];
     let transaction = to.transaction().map_err(wrong)?;
     for (name, table) in tables {

@@ -1,5 +1,7 @@
 //! A table with typed columns, before it is CSV or Parquet. In: heads and rows. It knows no format.
 
+use crate::stats::Quantity;
+
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
@@ -33,6 +35,11 @@ pub enum ExportValue {
 impl ExportValue {
     pub fn text(text: impl Into<String>) -> Self {
         ExportValue::Text(text.into())
+    }
+
+    /// An estimate and both ends of its interval.
+    pub fn with_ends(q: Option<&Quantity>) -> [Self; 3] {
+        [q.map(|q| q.estimate), q.and_then(|q| q.low), q.and_then(|q| q.high)].map(Self::from)
     }
 
     /// Several texts in one field; none of them is absent.

@@ -8,7 +8,6 @@ use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, TraceMatrix, TraceRun};
 use crate::format::words;
 use crate::quantity::{self, Key, unit::COUNT};
-use crate::stats::Quantity;
 
 use ColumnKind::{Flag, Number, Text, Whole};
 
@@ -121,19 +120,15 @@ fn policy(analysis: &Analysis, matrix: &TraceMatrix, arm: &Arm) -> Vec<ExportVal
         matrix.reference().name().into(),
     ]);
     for key in quantity::of_traces() {
-        row.extend(values(arm.get(key)));
+        row.extend(ExportValue::with_ends(arm.get(key)));
         if has_ratio(key) {
             let ratio = arm.ratios.get(&key);
             let test = ratio.and_then(|r| r.test.as_ref());
-            row.extend(values(ratio.map(|r| &r.ratio)));
+            row.extend(ExportValue::with_ends(ratio.map(|r| &r.ratio)));
             row.extend([test.map(|t| t.p_adjusted).into(), test.map(|t| t.verdict.as_str()).into()]);
         }
     }
     row
-}
-
-fn values(q: Option<&Quantity>) -> [ExportValue; 3] {
-    [q.map(|q| q.estimate).into(), q.and_then(|q| q.low).into(), q.and_then(|q| q.high).into()]
 }
 
 fn campaign(analysis: &Analysis, (trace, cards, scale): (&str, u32, u32)) -> Vec<ExportValue> {

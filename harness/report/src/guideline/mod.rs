@@ -461,16 +461,16 @@ fn study(condition: &str) -> String {
 /// The command that measures what is missing: failed runs again, more repetitions, or groups if there are none.
 fn command(analysis: &Analysis) -> Option<String> {
     let name = &analysis.campaign.experiment;
+    // What the experiment is for: groups, or members that are watched.
+    let subjects = || analysis.groups().chain(&analysis.watching.cells);
     if analysis.campaign.is_merged() {
         // No campaign goes on from it.
         None
     } else if analysis.count("missing") + analysis.count("interrupted") > 0 {
         Some(format!("collo run {name}"))
-    } else if analysis.planned > 0 && analysis.groups().next().is_none() {
-        Some("collo run quickstart".into())
-    } else if analysis.groups().any(|c| !c.counted.is_empty()) {
+    } else if subjects().any(|c| !c.counted.is_empty()) {
         Some(format!("collo run {name} --more 3"))
-    } else if analysis.planned > 0 {
+    } else if analysis.planned > 0 && subjects().next().is_some() {
         Some(format!("collo run {name} --only failed"))
     } else {
         Some("collo run quickstart".into())

@@ -7,7 +7,7 @@ use super::{
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
-use crate::stats::{Quantity, RatioVerdict as VariableContent};
+use crate::stats::{Quantity, RatioVerdict};
 
 /// The mode in which threads take turns with Python's lock; its variant has none.
 const WITH_LOCK: &str = "threads";
@@ -31,19 +31,19 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     };
     let (naive, mps) = (against("naive"), against("mps"));
     let all = || naive.iter().chain(&mps);
-    let number_of = |said: VariableContent| how_many(&naive, said) + how_many(&mps, said);
-    let (ahead, behind) = (number_of(VariableContent::Better), number_of(VariableContent::Worse));
+    let number_of = |said: RatioVerdict| how_many(&naive, said) + how_many(&mps, said);
+    let (ahead, behind) = (number_of(RatioVerdict::Better), number_of(RatioVerdict::Worse));
     let pairs = naive.len() + mps.len();
     let holds = match (ahead, behind) {
         (_, 1..) => Holds::No,
         (1.., 0) => Holds::Yes,
-        _ if pairs > 0 && number_of(VariableContent::Same) == pairs => Holds::No,
+        _ if pairs > 0 && number_of(RatioVerdict::Same) == pairs => Holds::No,
         _ => Holds::Open,
     };
     let by_ratio = |a: &&Held, b: &&Held| a.ratio.estimate.total_cmp(&b.ratio.estimate);
     let key = match behind {
         0 => all().max_by(by_ratio),
-        _ => all().filter(|h| h.said == VariableContent::Worse).min_by(by_ratio),
+        _ => all().filter(|h| h.said == RatioVerdict::Worse).min_by(by_ratio),
     };
     let finding = match key {
         None => "No valid group was measured both as threads of one process and as processes, with an interval.".to_string(),

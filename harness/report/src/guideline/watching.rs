@@ -14,13 +14,6 @@ const PUBLISHED: Published = Published {
     source: "RAD-RM, PhD thesis, chapter 3",
 };
 
-/// Observers that monitor; the others profile, and are expected to cost.
-const MONITORS: [&str; 5] = ["collo", "top", "pidstat", "nvidia-smi", "dcgmi"];
-
-fn is_monitor(row: &WatchedCost) -> bool {
-    MONITORS.contains(&row.observer.split(':').next().unwrap_or_default())
-}
-
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let groups = &analysis.watching.groups;
     if groups.is_empty() {
@@ -29,7 +22,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let rows: Vec<_> =
         groups.iter().flat_map(|g| g.rows.iter().map(move |row| (g, row))).filter(|(_, row)| !row.is_nobody()).collect();
     let verdict = |row: &WatchedCost| row.test.as_ref().map(|test| test.verdict);
-    let monitors: Vec<_> = rows.iter().filter(|(_, row)| is_monitor(row) && row.test.is_some()).collect();
+    let monitors: Vec<_> = rows.iter().filter(|(_, row)| row.profiles == Some(false) && row.test.is_some()).collect();
     let holds = match () {
         () if monitors.iter().any(|(_, row)| verdict(row) == Some(RatioVerdict::Better)) => Holds::No,
         () if !monitors.is_empty() && monitors.iter().all(|(_, row)| verdict(row) == Some(RatioVerdict::Same)) => Holds::Yes,

@@ -18,10 +18,15 @@ pub fn summary(analysis: &Analysis, width: usize) -> String {
     if !analysis.cells.is_empty() {
         blocks.extend([Block::Table(table(analysis)), Block::Text(String::new())]);
     }
-    for matrix in &analysis.traces.matrices {
-        let (times, costs) = (section::policy_times(analysis, matrix), section::policy_costs(analysis, matrix));
-        blocks.push(Block::Text(matrix.name()));
-        for table in [times, costs] {
+    let of_traces = analysis
+        .traces
+        .matrices
+        .iter()
+        .map(|matrix| (matrix.name(), [section::policy_times(analysis, matrix), section::policy_costs(analysis, matrix)]));
+    let watched = section::watched(analysis).map(|(group, tables)| (group.name.clone(), tables));
+    for (name, tables) in of_traces.chain(watched) {
+        blocks.push(Block::Text(name));
+        for table in tables {
             blocks.extend([Block::Table(Table { caption: String::new(), ..table }), Block::Text(String::new())]);
         }
     }

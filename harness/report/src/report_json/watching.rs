@@ -29,6 +29,10 @@ pub struct WatchedCostJson {
     pub observer: String,
     /// `beside`, `around`, `inside`; null for `none` and `collo`.
     pub place: Option<String>,
+    /// True for one that instruments, stops or runs the members; null for `none`, and in runs before it was recorded.
+    pub profiles: Option<bool>,
+    /// Whom else it disturbs, in the words of its file.
+    pub disturbs: Option<String>,
     pub cell: String,
     /// Runs that its numbers come from.
     pub repetitions: usize,
@@ -73,6 +77,8 @@ fn cost(row: &WatchedCost, watching: &Watching) -> WatchedCostJson {
     WatchedCostJson {
         observer: row.observer.clone(),
         place: row.place.clone(),
+        profiles: row.profiles,
+        disturbs: row.disturbs.clone(),
         cell: cell.name().to_string(),
         repetitions: row.runs,
         epoch_time_s: cell.get(Key::EpochTime).cloned(),

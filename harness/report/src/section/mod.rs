@@ -51,6 +51,7 @@ pub use figure::tags;
 pub use head::document;
 pub use panels::{called, degrees};
 pub use trace::{policy_costs, policy_times, remarks as trace_remarks};
+pub use watching::tables as watched;
 
 /// Sections that draw workloads and groups.
 const DRAWN: [&str; 12] = [

@@ -1,17 +1,22 @@
 //! The cost of watching: epoch times under each observer beside nobody, and what observers take for themselves.
 
-use super::tags;
+use collo_store::observer_name;
+
+use super::figure::{failure, figure, hover, indicative_note, legend, tags};
 use crate::Report;
 use crate::analysis::Analysis;
 use crate::analysis::watching::{WatchedCost, WatchedGroup};
 use crate::compare::watching::published_tools;
 use crate::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
 use crate::number;
+use crate::plot::{Dot, DotRow, Dots, Panel, cut, mode_label};
 use crate::quantity::Key;
 use crate::stats::{Quantity, RatioVerdict};
 
 const ID: &str = "watching";
 const TITLE: &str = "The cost of watching";
+/// Groups that are drawn, at most.
+const PANELS: usize = 12;
 
 /// None if the campaign has no cell that says who watches.
 pub fn section(report: &Report) -> Option<Section> {
@@ -19,15 +24,17 @@ pub fn section(report: &Report) -> Option<Section> {
     if analysis.watching.is_empty() {
         return None;
     }
-    let mut blocks: Vec<Block> = Vec::new();
-    for group in &analysis.watching.groups {
-        blocks.push(Block::Table(times(analysis, group)));
-        blocks.push(Block::Table(costs(analysis, group)));
-    }
+    let mut blocks: Vec<Block> = drawn(analysis).into_iter().collect();
+    blocks.extend(tables(analysis).flat_map(|(_, both)| both.map(Block::Table)));
     blocks.extend(Some(lost(analysis)).filter(|lost| !lost.is_empty()).map(Block::Notes));
     blocks.push(Block::Table(published(analysis)));
     blocks.push(Block::Folded("Remarks".into(), vec![Block::Notes(remarks(analysis))]));
     Some(Section { id: ID, title: TITLE, finding: finding(analysis), blocks, ..Section::default() })
+}
+
+/// Both tables of each group.
+pub fn tables(analysis: &Analysis) -> impl Iterator<Item = (&WatchedGroup, [Table; 2])> {
+    analysis.watching.groups.iter().map(|group| (group, [times(analysis, group), costs(analysis, group)]))
 }
 
 /// How a ratio to nobody reads.
@@ -97,6 +104,76 @@ fn table(analysis: &Analysis, group: &WatchedGroup, caption: String, columns: Ve
 
 fn number_cell(value: Option<f64>, text: impl Fn(f64) -> String) -> TableCell {
     value.map_or_else(TableCell::default, |x| TableCell::number(text(x), x))
+}
+
+/// Ratios to nobody, a panel for each group, all on one scale.
+fn drawn(analysis: &Analysis) -> Option<Block> {
+    let groups = || analysis.watching.groups.iter().filter(|g| g.rows.iter().any(|row| row.ratio.is_some()));
+    let ratios = || groups().flat_map(|g| &g.rows).filter_map(|row| row.ratio.as_ref());
+    let low = ratios().map(|q| q.low.unwrap_or(q.estimate)).fold(1.0, f64::min);
+    // An interval of two blocks may reach far: it is cut off before it makes all others invisible.
+    let high = ratios().map(|q| q.high.unwrap_or(q.estimate).min(1.5 * q.estimate)).fold(1.0, f64::max);
+    let limit = 1.0 + threshold(analysis);
+    let said = format!("{} slower", number::percent(threshold(analysis)));
+    let panels: Vec<Panel> = groups()
+        .take(PANELS)
+        .map(|group| {
+            let rows: Vec<DotRow> = group.rows.iter().filter(|row| !row.is_nobody()).map(|row| dot(analysis, row)).collect();
+            let caption = "epoch time ÷ that under nobody";
+            let drawing = Dots { caption, rows: &rows, threshold: Some((limit, &said)), range: (low, high) }.draw();
+            let mode = group.rows.first().map(|row| mode_label(&analysis.watching.cells[row.cell].record.sharing));
+            Panel {
+                label: format!("epoch time of {} under each observer divided by that under nobody", group.name),
+                title: group.name.clone(),
+                subtitle: mode.unwrap_or_default(),
+                drawing,
+            }
+        })
+        .collect();
+    if panels.is_empty() {
+        return None;
+    }
+    let mut values = Table::with(&["group", "observer", "#ratio", "#low", "#high", "#blocks", "verdict"]);
+    for group in groups() {
+        for row in &group.rows {
+            let Some(q) = &row.ratio else { continue };
+            values.row(vec![
+                TableCell::text(group.name.clone()),
+                TableCell::text(row.observer.clone()),
+                TableCell::number(number::estimate(q), q.estimate),
+                number_cell(q.low, number::three),
+                number_cell(q.high, number::three),
+                TableCell::text(q.n.to_string()),
+                TableCell::text(verdict_text(row)),
+            ]);
+        }
+    }
+    let cells = || analysis.watching.cells.iter();
+    let left_out = match groups().count() {
+        n if n > PANELS => format!(" Drawn: {PANELS} of {n} groups; all are in the tables."),
+        _ => String::new(),
+    };
+    let method = groups().find_map(|g| g.method).map_or("One block carries no interval.".into(), |m| format!("Whiskers: {m}."));
+    let caption = format!(
+        "Time of an epoch under each observer ÷ that under nobody within the same block. 1: it costs no time. {method}{}{left_out}",
+        indicative_note(cells())
+    );
+    let mut fig = figure(analysis, ID, "Epoch time under each observer", panels, caption, values);
+    fig.legend = legend(cells());
+    Some(Block::Figure(fig))
+}
+
+fn dot(analysis: &Analysis, row: &WatchedCost) -> DotRow {
+    let cell = &analysis.watching.cells[row.cell];
+    let dot = row.ratio.as_ref().map(|q| Dot {
+        sharing: cell.record.sharing.clone(),
+        indicative: !cell.is_valid(),
+        value: q.estimate,
+        interval: q.low.zip(q.high),
+        title: hover(cell, "epoch time ÷ that under nobody", Some(q), 1.0, ""),
+    });
+    let note = failure(cell).unwrap_or_default();
+    DotRow { label: cut(&row.observer, 24), dots: dot.into_iter().collect(), least: 22.0, note }
 }
 
 fn times(analysis: &Analysis, group: &WatchedGroup) -> Table {
@@ -203,6 +280,11 @@ fn remarks(analysis: &Analysis) -> Vec<String> {
         let names: Vec<String> = services.iter().map(|name| format!("`{name}`")).collect();
         notes.push(format!("Services: {}. What they do for others counts as well.", names.join(", ")));
     }
+    let mut disturbing: Vec<(&str, &String)> =
+        rows().filter_map(|row| Some((observer_name(&row.observer), row.disturbs.as_ref()?))).collect();
+    disturbing.sort();
+    disturbing.dedup();
+    notes.extend(disturbing.into_iter().map(|(name, whom)| format!("`{name}` disturbs others: {whom}.")));
     notes.extend(published_tools().others.iter().map(|o| format!("Published: {} ({}).", o.published, o.source)));
     notes
 }

@@ -11,6 +11,7 @@ pub mod serving;
 pub mod study;
 pub mod threads;
 pub mod traces;
+pub mod watching;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -44,6 +45,8 @@ pub struct Truth {
     pub noise: Option<f64>,
     /// What the card does meanwhile; without it the campaign is on a CPU.
     pub card: Option<CardTruth>,
+    /// Who watches, if the cell says so.
+    pub watched: Option<watching::Watches>,
     /// Other metrics of the card, as shares at the true pace.
     pub shares: Vec<(&'static str, f64)>,
 }
@@ -219,7 +222,7 @@ impl Fixture {
     }
 
     fn plan(&self) -> PlanRecord {
-        let solo = |c: &Truth| c.record.sharing == "solo";
+        let solo = |c: &Truth| c.record.baseline;
         let kept: Vec<Truth> = self.cells.iter().filter(|c| self.baselines || !solo(c)).cloned().collect();
         let mut order = Vec::new();
         let mut counts = vec![0; kept.len()];
@@ -394,7 +397,7 @@ impl Fixture {
             training_start_ns: completed.then(|| starts[i]),
             training_end_ns: completed.then(|| trained_until(i)),
             exit: Some("exited with 0".into()),
-            cpu_time_s: Some(3.0).filter(|_| !cell.mode.one_process),
+            cpu_time_s: Some(3.0 * truth.watched.as_ref().map_or(1.0, |w| w.members_cpu)).filter(|_| !cell.mode.one_process),
             peak_rss_bytes: Some((truth.memory_gib[i] * 1.4 * GIB) as u64).filter(|_| !cell.mode.one_process),
             allocated_bytes: None,
             reserved_bytes: None,
@@ -430,6 +433,7 @@ impl Fixture {
             validity: Validity::valid(),
             attestation: Attestation::from_checks(checks),
             members: members.collect(),
+            // Where nobody watches, not even collo samples.
             sampling: vec![SamplingQuality {
                 source: "proc".into(),
                 asked_hz: self.samples_hz,
@@ -447,7 +451,10 @@ impl Fixture {
                 remarks: Vec::new(),
                 instrument: None,
                 moved_ratio: BTreeMap::from([("cpu_ratio".into(), 0.97)]),
-            }],
+            }]
+            .into_iter()
+            .filter(|_| cell.observe.as_deref() != Some(collo_store::NOBODY_WATCHES))
+            .collect(),
             ingredients: BTreeMap::new(),
             failed_attempts: Vec::new(),
             process: cell.mode.one_process.then(|| ProcessRecord {
@@ -460,7 +467,7 @@ impl Fixture {
             }),
             cooling: None,
             trace: None,
-            observer: None,
+            observer: truth.watched.as_ref().map(|watches| watches.record(go, done)),
             files: BTreeMap::new(),
         };
         let epochs = if completed { epochs } else { Vec::new() };
@@ -571,7 +578,17 @@ pub fn truth(label: String, sharing: &str, members: Vec<MemberSpec>, epoch_s: Ve
         observe: None,
     };
     let serves = vec![None; epoch_s.len()];
-    Truth { record, epoch_s, memory_gib, serves, outcome: Outcome::Completed, noise: None, card: None, shares: Vec::new() }
+    Truth {
+        record,
+        epoch_s,
+        memory_gib,
+        serves,
+        outcome: Outcome::Completed,
+        noise: None,
+        card: None,
+        watched: None,
+        shares: Vec::new(),
+    }
 }
 
 fn machine() -> Machine {

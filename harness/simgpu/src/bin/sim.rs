@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         eprintln!("error: this program does not know where it is");
         return ExitCode::from(3);
     };
-    let (collo, library) = (programs.join("collo"), programs.join("libsimgpu.so"));
+    let (collo, library) = (programs.join("collo"), library(&programs));
     for needed in [&collo, &library] {
         if !needed.exists() {
             eprintln!("error: {} is not there\nhint: cargo build --package collo --package collo-simgpu", needed.display());
@@ -23,6 +23,12 @@ fn main() -> ExitCode {
         }
     }
     let state = folder("COLLO_SIM_DIR").unwrap_or_else(|| programs.with_file_name("simulated"));
+    // The machine would make a folder in which every user may write, as all may train on a card; what collo remembers of its cards lies
+    // in this one as well, and collo trusts only what is its user's own. One that is there stays as it is.
+    if let Err(error) = std::fs::create_dir_all(&state) {
+        eprintln!("error: {}: {error}\nhint: `COLLO_SIM_DIR=DIR` puts the simulated machine elsewhere", state.display());
+        return ExitCode::from(3);
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths([programs.clone()].into_iter().chain(std::env::split_paths(&path)));
     let mut command = Command::new(&collo);
@@ -46,6 +52,14 @@ fn main() -> ExitCode {
     let error = command.exec();
     eprintln!("error: {} does not start: {error}", collo.display());
     ExitCode::from(3)
+}
+
+/// `cargo build` puts it beside the programs as well, `cargo test` among their parts alone: the newest is of their build.
+fn library(programs: &Path) -> PathBuf {
+    let beside = programs.join("libsimgpu.so");
+    let made = |path: &PathBuf| path.metadata().and_then(|m| m.modified()).ok();
+    let there = [beside.clone(), programs.join("deps/libsimgpu.so")].into_iter().filter(|path| path.is_file());
+    there.max_by_key(made).unwrap_or(beside)
 }
 
 /// One card, or as many as the trace of an experiment is played on.

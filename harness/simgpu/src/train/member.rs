@@ -12,6 +12,7 @@ use super::epoch_plan::EpochPlan;
 use super::host::Hosted;
 use super::noise;
 use super::options::Options;
+use super::profiler::Profiler;
 use super::queue::Work;
 use super::serve::Serving;
 use super::variables::Variables;
@@ -272,12 +273,21 @@ impl Member {
         let mut start_ns = clock::now_ns();
         let now = self.sim.refresh();
         let mut done_s = self.progress_s(now).0;
+        let profiler = Profiler::asked(&self.variables);
         while plan.goes_on() {
             let index = plan.index;
-            let end_ns = self.until(done_s + work_s, start_ns)?;
+            let mut end_ns = self.until(done_s + work_s, start_ns)?;
             done_s += work_s;
             let loss = 2.3 / (1.0 + 0.2 * index as f64);
             let measured = plan.measures();
+            if let Some(profiler) = profiler.as_ref().filter(|_| measured) {
+                self.rest(profiler.extra(start_ns, end_ns))?;
+                end_ns = clock::now_ns();
+                let wrote = profiler.write(index, Duration::from_nanos(end_ns - start_ns));
+                wrote.map_err(|why| failed("other", why.to_string()))?;
+                let now = self.sim.refresh();
+                done_s = self.progress_s(now).0;
+            }
             let what = json!({
                 "index": index, "measured": measured, "items": self.items,
                 "start_ns": start_ns, "end_ns": end_ns, "loss": loss,

@@ -17,6 +17,7 @@ pub mod member;
 pub mod memory;
 pub mod noise;
 pub mod options;
+pub mod profiler;
 pub mod queue;
 pub mod serve;
 pub mod variables;

@@ -41,7 +41,7 @@ impl ExperimentReader<'_> {
                 "`--more 3` adds repetitions",
             );
         }
-        let collo = all.iter().any(|text| text.split(':').next() == Some(collo_store::COLLO_SAMPLES));
+        let collo = all.iter().any(|text| collo_store::observer_name(text) == collo_store::COLLO_SAMPLES);
         if collo && !recording {
             wrong(
                 "`collo` watches by sampling, which `recording = \"off\"` turns off",
