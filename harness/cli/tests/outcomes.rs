@@ -426,3 +426,19 @@ fn lines_of_a_foreign_script_that_cannot_be_true_are_a_protocol_error() {
         assert!(crate::support::epochs(run).iter().all(|e| e.start_ns >= run.record.timeline.launched_ns));
     }
 }
+
+#[test]
+fn epochs_whose_lines_a_foreign_script_kept_back_are_no_epochs_of_0_s() {
+    let toml =
+        "command = [\"python\", \"say.py\"]\nenvironment = \"system\"\n[epochs]\npattern = '^epoch (?P<epoch>\\d+) ended'\n";
+    let script = "import sys, time\ntime.sleep(0.2)\n\
+                  sys.stdout.write('epoch 1 ended\\nepoch 2 ended\\nepoch 3 ended\\n')\nsys.stdout.flush()\n";
+    let bench = Bench::of("epochs = 3\n[axes]\nsharing = \"solo\"\nworkload = \"says\"\n")
+        .file("workloads/says/workload.toml", toml)
+        .file("workloads/says/say.py", script);
+    bench.run(&[]).exits(1);
+    let run = bench.run_of(1);
+    let Outcome::ProtocolError { member: 0, message } = &run.record.outcome else { panic!("{:?}", run.record.outcome) };
+    assert!(message.starts_with("the output tells of the ends of epochs 1 and 2 at once"), "{message}");
+    assert_eq!(crate::support::epochs(&run).len(), 1, "the first, which began with the script and counts as warm-up");
+}

@@ -71,7 +71,7 @@ impl Translator {
         let wanted = if said.is_none() { self.goal.epochs.max(2) } else { self.goal.epochs };
         let begun = match said {
             Some(said) => self.backwards(epoch.as_deref()).and_then(|()| self.begun(said, epoch.as_deref(), at_ns)),
-            None => self.gap(epoch.as_deref()).map(|()| self.last_end_ns),
+            None => self.gap(epoch.as_deref()).and_then(|()| self.apart(epoch.as_deref(), at_ns)).map(|()| self.last_end_ns),
         };
         let start_ns = match begun {
             Ok(start_ns) => start_ns,
@@ -138,6 +138,22 @@ impl Translator {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Without them an epoch lasts from its predecessor's line to its own: of lines that are read at once, because the script
+    /// kept them back or its epochs are too short to be read one by one, no duration is known.
+    fn apart(&self, epoch: Option<&str>, at_ns: u64) -> Result<(), String> {
+        if self.seen == 0 || at_ns > self.last_end_ns {
+            return Ok(());
+        }
+        let of = match (&self.last_epoch, epoch) {
+            (Some(last), Some(epoch)) => format!("epochs {last} and {epoch}"),
+            _ => format!("epochs {} and {} of its output", self.seen - 1, self.seen),
+        };
+        Err(format!(
+            "the output tells of the ends of {of} at once, so nobody knows how long the latter took: print, and flush, each \
+             epoch's line at its end; epochs of a few milliseconds need more steps"
+        ))
     }
 
     /// With them some may be left out, but time does not go back.
@@ -273,6 +289,16 @@ mod tests {
         assert_eq!(rounded.unwrap(), [(0.0, 0.96), (0.93, 1.93), (1.91, 2.91)], "none began before the launch");
         let late = told(TIMED, &[(2.4, "epoch 1 took 1.00 s"), (3.0, "epoch 2 took 1.00 s")]);
         assert_eq!(late.unwrap()[1], (2.0, 3.0), "the first line was read 0.4 s late");
+    }
+
+    #[test]
+    fn without_seconds_lines_that_come_at_once_have_no_duration() {
+        let numbered = told(r"^Epoch (?P<epoch>\d+) finished", &[(9.0, "Epoch 0 finished"), (9.0, "Epoch 1 finished")]);
+        insta::assert_snapshot!(numbered.unwrap_err(), @"output: the output tells of the ends of epochs 0 and 1 at once, so nobody knows how long the latter took: print, and flush, each epoch's line at its end; epochs of a few milliseconds need more steps");
+        let bare = told(r"^Epoch finished", &[(3.0, "Epoch finished"), (6.0, "Epoch finished"), (6.0, "Epoch finished")]);
+        insta::assert_snapshot!(bare.unwrap_err(), @"output: the output tells of the ends of epochs 1 and 2 of its output at once, so nobody knows how long the latter took: print, and flush, each epoch's line at its end; epochs of a few milliseconds need more steps");
+        let later = [(1.0, "Epoch 0 finished"), (2.0, "Epoch 1 finished"), (3.0, "Epoch 2 finished"), (3.0, "Epoch 3 finished")];
+        assert_eq!(told(r"^Epoch (?P<epoch>\d+) finished", &later).unwrap().len(), 3, "when it has shown enough, no matter");
     }
 
     #[test]
