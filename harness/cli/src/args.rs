@@ -3,14 +3,17 @@
 pub mod compare;
 mod gpu;
 mod import;
+mod init;
 mod merge;
 mod nightly;
 mod predict;
 mod report;
 mod run;
 mod slurm;
+mod stored;
 mod trace;
 mod whatif;
+mod workload;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,14 +27,17 @@ use crate::complete;
 
 pub use gpu::{Doctor, Format, Mig, MigVerb, Need, Restore, Services};
 pub use import::{Import, ImportFrom};
+pub use init::{Completions, Init, Kind, Man, Schema};
 pub use merge::Merge;
 pub use nightly::{Nightly, Prune};
 pub use predict::{Classify, Evaluate, Like, MemnetSplitBy, Predict, PredictFormat, PredictedQuantity, Predictor, PredictorVerb};
 pub use report::{MemberEnergy, Report, ReportFormat};
 pub use run::{Foreign, Measure, Only, Run};
 pub use slurm::{Ci, CiSystem, Slurm};
+pub use stored::{Bundle, Comment, List, Show, Status, Verify, What};
 pub use trace::{Trace, TraceVerb};
 pub use whatif::Whatif;
+pub use workload::{Data, DataVerb, Workload, WorkloadVerb};
 
 /// Verbs by what they are for, in the order of the help page; a test compares them with the verbs that there are.
 const GROUPS: [(&str, &[&str]); 5] = [
@@ -225,211 +231,6 @@ pub struct Plan {
 
 fn duration(text: &str) -> Result<Duration, String> {
     collo_measure::units::duration(text).ok_or_else(|| "units are ms, s, m, h, as in `8h`".into())
-}
-
-#[derive(Debug, Args)]
-pub struct Status {
-    /// A campaign; the newest if none is named
-    #[arg(value_name = "CAMPAIGN", add = complete::campaigns())]
-    pub campaign: Option<String>,
-}
-
-/// Things to list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum What {
-    Campaigns,
-    Experiments,
-    Workloads,
-    Modes,
-    /// Programs that watch members, as `observe` names them
-    Observers,
-    /// Known GPU models, with their MIG profiles
-    Gpus,
-    /// Named MIG layouts of each GPU
-    Layouts,
-    /// Who decides where the tasks of a trace go
-    Policies,
-    /// Tasks and their arrivals
-    Traces,
-}
-
-#[derive(Debug, Args)]
-pub struct List {
-    /// What to list
-    #[arg(value_name = "WHAT", default_value = "campaigns")]
-    pub what: What,
-    /// Only what has this tag; or an expression: `gpu && !slow`
-    #[arg(long, value_name = "TAG", add = complete::tags())]
-    pub tag: Option<String>,
-    /// Only this GPU of `collo list gpus`, or its layouts
-    #[arg(long, value_name = "GPU", add = complete::gpu_models())]
-    pub gpu: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub struct Show {
-    /// `last`, `last-1`, `NAME`, `NAME/last-1`, a folder, or the beginning of an id
-    #[arg(value_name = "CAMPAIGN", default_value = "last", add = complete::campaigns())]
-    pub campaign: String,
-    /// A cell's label or folder, or the beginning of one
-    #[arg(value_name = "CELL", add = complete::cells())]
-    pub cell: Option<String>,
-    /// Show how it was started and on what: command lines, variables, packages, machine, ingredients
-    #[arg(long, conflicts_with_all = ["cell", "partial"])]
-    pub provenance: bool,
-    /// Show what a crash interrupted
-    #[arg(long, conflicts_with = "cell")]
-    pub partial: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct Comment {
-    /// `last`, `last-1`, `NAME`, `NAME/last-1`, a folder, or the beginning of an id
-    #[arg(value_name = "CAMPAIGN", add = complete::campaigns())]
-    pub campaign: String,
-    /// The comment
-    #[arg(value_name = "TEXT")]
-    pub text: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub struct Bundle {
-    /// `last`, `last-1`, `NAME`, `NAME/last-1`, a folder, or the beginning of an id
-    #[arg(value_name = "CAMPAIGN", default_value = "last", add = complete::campaigns())]
-    pub campaign: String,
-    /// The file to write instead of NAME-ID.tar.gz
-    #[arg(long, value_name = "FILE")]
-    pub to: Option<PathBuf>,
-    /// Pack the workloads as they are now, although they changed since
-    #[arg(long)]
-    pub force: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct Verify {
-    /// `last`, `last-1`, `NAME`, `NAME/last-1`, a folder, or the beginning of an id
-    #[arg(value_name = "CAMPAIGN", default_value = "last", add = complete::campaigns())]
-    pub campaign: String,
-}
-
-#[derive(Debug, Args)]
-pub struct Data {
-    #[command(subcommand)]
-    pub what: DataVerb,
-    /// Use this Python, which must have torch, instead of the provided one
-    #[arg(long, value_name = "PATH", env = "COLLO_PYTHON", global = true)]
-    pub python: Option<PathBuf>,
-}
-
-/// What to do with a data set.
-#[derive(Debug, Subcommand)]
-pub enum DataVerb {
-    /// List the data sets, their formats, and where they are found
-    List,
-    /// Verify a data set's files, sizes, counts and checksums
-    Check {
-        /// A data set of `collo data list`
-        #[arg(value_name = "NAME")]
-        name: String,
-        /// Its folder, if not data/NAME
-        // A name of its own, as in `Init`.
-        #[arg(value_name = "DIR")]
-        place: Option<PathBuf>,
-    },
-    /// Write a seeded, learnable stand-in in the same format, marked synthetic
-    Synthesize {
-        /// A data set of `collo data list`
-        #[arg(value_name = "NAME")]
-        name: String,
-        /// Its size relative to the real data set, as in 0.01
-        #[arg(long, value_name = "SHARE")]
-        scale: f64,
-        /// Write it here instead of data/synthetic/NAME
-        #[arg(long, value_name = "DIR")]
-        to: Option<PathBuf>,
-        /// Another seed gives other items
-        #[arg(long, value_name = "NUMBER")]
-        seed: Option<u64>,
-        /// Which format, where the data set has several
-        #[arg(long, value_name = "FORMAT")]
-        format: Option<String>,
-    },
-}
-
-#[derive(Debug, Args)]
-pub struct Workload {
-    #[command(subcommand)]
-    pub what: WorkloadVerb,
-}
-
-/// What to do with workloads.
-#[derive(Debug, Subcommand)]
-pub enum WorkloadVerb {
-    /// List the workloads and what they train
-    List,
-    /// Show a workload: its command, data, needs and settings
-    Show {
-        /// A workload of `collo workload list`
-        #[arg(value_name = "NAME", add = complete::workloads())]
-        name: String,
-    },
-    /// Train two tiny epochs of a workload, and check that it follows the protocol
-    Check {
-        /// A workload of `collo workload list`
-        #[arg(value_name = "NAME", add = complete::workloads())]
-        name: String,
-        /// A setting other than its default, as in --set model=resnet18
-        #[arg(long = "set", value_name = "SETTING=VALUE")]
-        settings: Vec<String>,
-        /// Use this Python, which must have torch, instead of the provided one
-        #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
-        python: Option<PathBuf>,
-    },
-}
-
-#[derive(Debug, Args)]
-pub struct Init {
-    /// Where to write them; created if missing
-    // A name of its own: clap would take `folder` for the `-C DIR` that every verb has.
-    #[arg(value_name = "DIR", default_value = ".")]
-    pub place: PathBuf,
-}
-
-/// Things that have a schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
-    Experiment,
-    Workload,
-    /// traces/NAME.toml: tasks that arrive
-    Trace,
-    Gpu,
-    /// observers/NAME.toml: a program that watches members
-    Observer,
-    /// collo.toml: this machine's GPU, Python, cores and price
-    Host,
-    Report,
-}
-
-#[derive(Debug, Args)]
-pub struct Schema {
-    /// Which schema
-    #[arg(value_name = "KIND")]
-    pub kind: Kind,
-}
-
-#[derive(Debug, Args)]
-pub struct Completions {
-    /// Shell
-    #[arg(value_name = "SHELL")]
-    pub shell: clap_complete::Shell,
-}
-
-#[derive(Debug, Args)]
-pub struct Man {
-    /// Where to write them, as in ~/.local/share/man/man1; created if missing
-    // A name of its own, as in `Init`.
-    #[arg(value_name = "DIR")]
-    pub place: PathBuf,
 }
 
 #[cfg(test)]

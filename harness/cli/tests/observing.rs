@@ -257,4 +257,9 @@ fn the_report_compares_each_observer_with_nobody_within_blocks() {
     assert_eq!(report["cells"].as_array().map(Vec::len), Some(0), "a watched group is compared with itself alone");
     let page = fs_err::read_to_string(bench.at("reports/x/report.md")).expect("written");
     assert!(page.contains("The cost of watching") && page.contains("PyTorch profiler"), "{page}");
+    let csv = bench.collo(&["report", "last", "--format", "csv"]).exits(0);
+    assert_eq!(csv.stdout.lines().count(), 1, "no cell but watched ones");
+    insta::assert_snapshot!(csv.stderr.trim(), @"no rows, as this campaign has only cells that say who watches them: `--format observers`");
+    let rows = bench.collo(&["report", "last", "--format", "observers"]).exits(0);
+    assert_eq!((rows.stdout.lines().count(), rows.stderr.trim()), (3, ""));
 }

@@ -7,7 +7,8 @@
 use std::collections::{BTreeSet, HashSet};
 
 use collo_store::{
-    CampaignFolder, CellRecord, DeviceRecord, MemberSpec, Outcome, RunRecord, Runs, StoredRun, read_epochs, read_samples,
+    CampaignFolder, CellRecord, DeviceRecord, MemberSpec, Outcome, RunRecord, Runs, StoredRun, is_scope_of_a_part,
+    member_of_scope, read_epochs, read_samples,
 };
 
 use crate::experiment::Experiment;
@@ -239,9 +240,9 @@ impl PastRun {
         let on_gpu = run.record.device.kind == "gpu";
         let counter = if on_gpu { "energy_j" } else { "cpu_energy_j" };
         let wanted = |scope: &str, metric: &str| match metric {
-            "gpu_memory_bytes" => scope == "member:0",
+            "gpu_memory_bytes" => member_of_scope(scope) == Some(0),
             // Of the whole device.
-            _ => metric == counter && !scope.contains("gi:") && !scope.contains("mig:"),
+            _ => metric == counter && !is_scope_of_a_part(scope),
         };
         let samples = sampled.then(|| read_samples(&run.path.join("samples.parquet"), |_, scope, metric| wanted(scope, metric)));
         let samples = samples.and_then(Result::ok).unwrap_or_default();

@@ -325,8 +325,7 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) 
     }
     let barrier = record.members.iter().all(|m| m.barrier);
     if let Some(skew_s) = skew_ns.map(|ns| ns as f64 / 1e9).filter(|s| barrier && *s > thresholds.start_skew_s) {
-        let limit = thresholds.start_skew_s;
-        record.validity.lower(Verdict::Indicative, format!("members started {skew_s:.3} s apart, the limit is {limit} s"));
+        record.validity.lower(Verdict::Indicative, Validity::started_apart(skew_s, thresholds.start_skew_s));
     }
 }
 

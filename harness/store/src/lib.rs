@@ -98,7 +98,7 @@ pub use run::{
     Serving, StoredFile, Timeline,
 };
 pub use runs::Runs;
-pub use scope::{PROCESS_SCOPE, is_scope_of_a_part, member_scope};
+pub use scope::{PROCESS_SCOPE, is_scope_of_a_part, member_of_scope, member_scope};
 pub use shard::{Origin, Shard};
 pub use sharing::Sharing;
 pub use shuffle::Shuffle;

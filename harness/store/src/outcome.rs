@@ -158,10 +158,19 @@ impl Validity {
         Validity { verdict: Verdict::Valid, reasons: Vec::new() }
     }
 
-    /// Lower the verdict (never raise it) and say why.
+    /// Lower the verdict (never raise it) and say why, once: a report may find again what was found when the run ended.
     pub fn lower(&mut self, to: Verdict, reason: impl Into<String>) {
         self.verdict = self.verdict.max(to);
-        self.reasons.push(reason.into());
+        let reason = reason.into();
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
+    }
+
+    /// The reason where the first and the last member began to train further apart than a campaign allows.
+    pub fn started_apart(skew_s: f64, limit_s: f64) -> String {
+        let ms = |s: f64| if s < 0.00995 { format!("{:.1} ms", s * 1e3) } else { format!("{:.0} ms", s * 1e3) };
+        format!("members started {} apart (limit {})", ms(skew_s), ms(limit_s))
     }
 }
 
@@ -254,6 +263,18 @@ mod tests {
         assert_eq!(Outcome::EXPECTABLE.first(), Some(&"out_of_memory"));
         assert_eq!(Outcome::EXPECTABLE.last(), Some(&"protocol_error"));
         assert_eq!(known.split(", ").filter(|w| w.starts_with('`')).count(), Outcome::WORDS.len(), "{unknown}");
+    }
+
+    #[test]
+    fn a_reason_that_is_found_twice_is_said_once() {
+        let mut validity = Validity::valid();
+        for verdict in [Verdict::Discarded, Verdict::Indicative] {
+            validity.lower(verdict, Validity::started_apart(0.1694, 0.1));
+        }
+        validity.lower(Verdict::Indicative, Validity::started_apart(0.0004, 0.0003));
+        assert_eq!(validity.verdict, Verdict::Discarded);
+        let reasons = ["members started 169 ms apart (limit 100 ms)", "members started 0.4 ms apart (limit 0.3 ms)"];
+        assert_eq!(validity.reasons, reasons);
     }
 
     #[test]

@@ -14,6 +14,11 @@ pub fn member_scope(index: usize) -> Arc<str> {
     format!("{MEMBER}{index}").into()
 }
 
+/// The index of the member whose scope this is.
+pub fn member_of_scope(scope: &str) -> Option<usize> {
+    scope.strip_prefix(MEMBER)?.parse().ok()
+}
+
 /// True for members, for the process that they share, and for the instances of a GPU: what is read of them is part of what is read
 /// of the host or the GPU, and is never added to it.
 pub fn is_scope_of_a_part(scope: &str) -> bool {
@@ -28,6 +33,7 @@ mod tests {
     fn what_members_use_is_a_part_of_what_the_machine_does() {
         let parts = [&*member_scope(0), PROCESS_SCOPE, "mig:MIG-5c", "gi:GPU-1/3"];
         assert!(parts.iter().all(|scope| is_scope_of_a_part(scope)), "{parts:?}");
+        assert_eq!(parts.map(member_of_scope), [Some(0), None, None, None]);
         assert!(!["host", "gpu:GPU-1", "cores:0-3", "processes"].iter().any(|scope| is_scope_of_a_part(scope)));
     }
 }

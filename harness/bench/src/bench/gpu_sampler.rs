@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use collo_measure::mig::Cards;
 use collo_measure::sampler::{Board, BoardInstance, Rates, Sampling, Sites, Source, SourceChoice};
 use collo_measure::{DeviceFacts, Driver, Project, machine, repartition};
-use collo_store::{Campaign, PlanRecord, Runs, SCHEMA, SamplingQuality, Thresholds, read_samples, utc_now};
+use collo_store::{Campaign, PlanRecord, Runs, SCHEMA, SamplingQuality, Thresholds, member_of_scope, read_samples, utc_now};
 use serde::{Deserialize, Serialize};
 
 use super::Effort;
@@ -127,7 +127,7 @@ pub fn inside(job: &Task) -> Result<SampledGpus> {
         // The slow thread's samples name NVML too; it alone says what members hold.
         let of_members = name == "nvml-slow";
         let source = name.trim_end_matches("-slow");
-        let found = read_samples(&file, |s, scope, _| s == source && scope.starts_with("member:") == of_members)?;
+        let found = read_samples(&file, |s, scope, _| s == source && member_of_scope(scope).is_some() == of_members)?;
         let numbers = found.values().flatten().filter(|(_, _, value)| value.is_some()).count();
         readings.insert(name.to_string(), numbers as u64);
     }

@@ -4,6 +4,7 @@ mod eta;
 mod lines;
 mod live;
 mod python;
+mod rows;
 pub mod words;
 
 use std::io::IsTerminal;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use collo_measure::launch::Errand;
 use collo_report::export::{Format, export, mlflow};
-use collo_report::{EnergyModel, Report, Written};
+use collo_report::{Analysis, EnergyModel, Report, Written};
 use collo_store::{CampaignFolder, Diagnostic, Diagnostics, ExitClass, MergeScope, Runs};
 use fs_err as fs;
 use tempfile::TempDir;
@@ -178,6 +178,7 @@ fn exported(report: &Report, format: Format, to: Option<&Path>) -> Ended {
     let bytes = export(report, format)?;
     // Whoever reads the file does not see the report's own notes.
     report.analysis.problems.iter().for_each(output::warning);
+    rows_elsewhere(&report.analysis, format).into_iter().for_each(output::note);
     match to {
         Some(path) => {
             place(path, &bytes)?;
@@ -186,6 +187,19 @@ fn exported(report: &Report, format: Format, to: Option<&Path>) -> Ended {
         None => output::bytes(&bytes),
     }
     Ok(exit::DONE)
+}
+
+/// Where to look for rows if all cells of a campaign are of a kind that a table leaves out.
+fn rows_elsewhere(analysis: &Analysis, format: Format) -> Option<String> {
+    let of_cells = matches!(format, Format::Csv | Format::Latex | Format::LatexMacros | Format::Dataset | Format::DatasetParquet);
+    let kinds = [
+        (!analysis.watching.groups.is_empty(), "cells that say who watches them", "observers"),
+        (!analysis.traces.matrices.is_empty(), "traces", "policies"),
+    ];
+    let others: Vec<String> =
+        kinds.iter().filter(|(has, ..)| *has).map(|(_, what, format)| format!("{what}: `--format {format}`")).collect();
+    (of_cells && analysis.cells.is_empty() && !others.is_empty())
+        .then(|| format!("no rows, as this campaign has only {}", others.join(", and ")))
 }
 
 /// Written under a temporary name and renamed, so that a reader sees the old file or the new one; pipes and devices are written

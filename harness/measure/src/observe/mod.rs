@@ -17,9 +17,9 @@ mod state;
 mod state_tests;
 mod transcript;
 mod turns;
+mod view;
 pub mod watching;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,77 +34,15 @@ pub use limits::Rules;
 pub use seat::{MemberState, Phase, Traces};
 pub use state::{Act, Watch};
 pub use transcript::Transcript;
+pub use view::{ManagedView, MemberView, ServingStats, View};
 use watching::Watching;
 
 use crate::interrupt::Stop;
 use crate::launch::protocol::{Hello, MemberEvent};
 use crate::launch::{Group, HostLaunch, LaunchError, MemberLaunch, Signal, memory_policy, tree};
 use crate::sampler::gpu::gpu_scope;
-use crate::sampler::{Board, LatestValues, PROCESS_SCOPE, Rates, Sampling, Sites, member_scope};
+use crate::sampler::{Board, PROCESS_SCOPE, Rates, Sampling, Sites, member_scope};
 use crate::sharing::{self, InForce};
-
-/// The status of a group, for displays.
-#[derive(Debug, Clone)]
-pub struct View {
-    pub members: Vec<MemberView>,
-    /// From launch until the last member was ready; `None` before.
-    pub ready_after_s: Option<f64>,
-    /// Spread of the starts; `None` until every member has finished its first epoch.
-    pub skew_ns: Option<u64>,
-    /// Whether the mode is attested; `None` before the evidence was gathered.
-    pub attested: Option<bool>,
-    /// The latest values of the GPU; `None` on a CPU.
-    pub card: Option<LatestValues>,
-    /// Of a trace: its tasks and cards instead of members.
-    pub managed: Option<ManagedView>,
-}
-
-/// The status of a trace, for displays.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ManagedView {
-    pub tasks: usize,
-    pub arrived: usize,
-    pub waiting: usize,
-    pub running: usize,
-    pub done: usize,
-    /// Failed, or too large for every card.
-    pub failed: usize,
-    /// Since the first moment of the trace.
-    pub elapsed_s: f64,
-    /// By card: residents, SM activity (on a CPU, busy cores), free memory.
-    pub cards: Vec<(usize, Option<f64>, Option<u64>)>,
-}
-
-impl View {
-    /// Of a trace.
-    pub fn of_trace(managed: ManagedView) -> View {
-        View { members: Vec::new(), ready_after_s: None, skew_ns: None, attested: None, card: None, managed: Some(managed) }
-    }
-}
-
-/// The status of one member.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MemberView {
-    pub phase: Phase,
-    /// Measured epochs that have ended.
-    pub measured: u32,
-    /// From the start of the first of them to the end of the last.
-    pub measured_s: f64,
-    pub last_epoch_s: Option<f64>,
-    pub loss: Option<f64>,
-    /// Its requests, if it serves.
-    pub served: Option<ServingStats>,
-    pub watched: LatestValues,
-}
-
-/// Request statistics of a serving member.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct ServingStats {
-    /// Requests answered so far.
-    pub answered: usize,
-    /// The 99th percentile of the latencies of the newest of them; `None` before any was answered.
-    pub p99_s: Option<f64>,
-}
 
 /// What was observed while a cell ran, in memory.
 pub struct Observation {
@@ -449,7 +387,7 @@ impl Scene<'_> {
             self.peak_of_process = self.peak_of_process.max(Some(sampled as u64));
         }
         let view = View {
-            members: self.watch.seats.iter().enumerate().map(|(i, seat)| member_view(i, seat, &latest)).collect(),
+            members: self.watch.seats.iter().enumerate().map(|(i, seat)| MemberView::of(i, seat, &latest)).collect(),
             ready_after_s: self.watch.ready_after_s(),
             skew_ns: self.watch.skew_ns(),
             attested: self.attestation.as_ref().map(|a| a.verdict == collo_store::AttestationVerdict::Attested),
@@ -457,24 +395,6 @@ impl Scene<'_> {
             managed: None,
         };
         (self.setting.show)(view);
-    }
-}
-
-fn member_view(index: usize, seat: &MemberState, latest: &BTreeMap<Arc<str>, LatestValues>) -> MemberView {
-    let last = seat.epochs.last();
-    MemberView {
-        phase: seat.phase,
-        measured: seat.epochs.iter().filter(|e| e.measured).count() as u32,
-        measured_s: {
-            let mut measured = seat.epochs.iter().filter(|e| e.measured);
-            let first = measured.next();
-            let last = measured.next_back().or(first);
-            first.zip(last).map_or(0.0, |(a, b)| b.end_ns.saturating_sub(a.start_ns) as f64 / 1e9)
-        },
-        last_epoch_s: last.map(|e| (e.end_ns - e.start_ns) as f64 / 1e9),
-        loss: last.and_then(|e| e.loss),
-        served: seat.served(),
-        watched: latest.get(&member_scope(index)).copied().unwrap_or_default(),
     }
 }
 

@@ -3,7 +3,7 @@
 //! In: stored runs on the same GPU model, driver and kind of GPU. Out: the median of memory read by the driver less memory reserved by
 //! the allocator, over members; apart for clients of MPS.
 
-use collo_store::{CampaignFolder, DeviceRecord, Outcome, Runs, StoredRun, read_samples};
+use collo_store::{CampaignFolder, DeviceRecord, Outcome, Runs, StoredRun, member_of_scope, read_samples};
 
 /// Campaigns that are opened at most, the newest first.
 const MOST_CAMPAIGNS: usize = 20;
@@ -74,16 +74,15 @@ impl Contexts {
 /// The median over the members of a run; absent where the driver reported no memory of theirs.
 fn outside_of(run: &StoredRun) -> Option<f64> {
     let (go_ns, done_ns) = (run.record.timeline.go_ns?, run.record.timeline.done_ns?);
-    let is_it = |scope: &str, metric: &str| metric == "gpu_memory_bytes" && scope.starts_with("member:");
+    let is_it = |scope: &str, metric: &str| metric == "gpu_memory_bytes" && member_of_scope(scope).is_some();
     let samples = read_samples(&run.path.join("samples.parquet"), |_, scope, metric| is_it(scope, metric)).ok()?;
     let mut outside = Vec::new();
     for (index, member) in run.record.members.iter().enumerate() {
         let native =
             run.record.cell.members.get(index).and_then(|m| m.settings.get("allocator")?.as_str().map(|a| a == "native"));
         let Some(reserved) = member.reserved_bytes.filter(|_| native != Some(false)) else { continue };
-        let scope = format!("member:{index}");
         // While it trained: the cache of the warm-up may be larger, and given back before the first reading.
-        let read = samples.iter().filter(|((of, _), _)| *of == scope).flat_map(|(_, readings)| readings);
+        let read = samples.iter().filter(|((of, _), _)| member_of_scope(of) == Some(index)).flat_map(|(_, readings)| readings);
         let inside = read.filter(|(at, _, _)| (go_ns..=done_ns).contains(at)).filter_map(|(_, _, value)| *value);
         let largest = inside.fold(0.0, f64::max);
         if largest > reserved as f64 {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use collo_store::{AfterMeasured, BlockEdge, Campaign, Verdict};
+use collo_store::{AfterMeasured, BlockEdge, Campaign, Validity, Verdict};
 
 use super::repetition::Repetition;
 use crate::number;
@@ -18,8 +18,7 @@ pub fn run(repetition: &mut Repetition, campaign: &Campaign) {
         reasons.push(format!("in one measured epoch all members trained for only {found} of the time ({asked} required)"));
     }
     if let Some(skew) = repetition.start_skew_s.filter(|s| *s > t.start_skew_s) {
-        let (found, asked) = (number::milliseconds(skew), number::milliseconds(t.start_skew_s));
-        reasons.push(format!("members started {found} apart (limit {asked})"));
+        reasons.push(Validity::started_apart(skew, t.start_skew_s));
     }
     if let Some(others) = others_cores(repetition) {
         let cores = f64::from(campaign.machine_of(repetition.record().block).cpu_cores.max(1));

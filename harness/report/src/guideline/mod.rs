@@ -7,8 +7,10 @@ mod alone;
 mod best_mode;
 mod collocate;
 mod energy;
+mod evidence;
 mod fairness;
 mod frontier;
+mod holds;
 mod isolation;
 mod memory;
 mod mixing;
@@ -27,127 +29,16 @@ mod watching;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::analysis::{Analysis, Cell, GainBy};
-use crate::document::{Badge, Tone};
-use crate::number;
 use crate::quantity::Key;
-use crate::quantity::unit::{BYTE, COUNT, RATIO, SECOND, SHARE, Unit};
 use crate::stats::{self, Quantity, RatioVerdict as VariableContent};
 
 pub(crate) use collocate::capital;
 pub use collocate::{Knee, knees};
+pub use evidence::Evidence;
+pub use holds::{Agreement, Holds};
 pub(crate) use saturation::METRICS;
 pub use threshold::{HingeFit, PUBLISHED_RATIO, fit};
-
-/// Whether a guideline holds here.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum Holds {
-    #[serde(alias = "supported")]
-    Yes,
-    #[serde(alias = "contradicted")]
-    No,
-    /// There is not enough evidence.
-    #[default]
-    #[serde(alias = "not_enough_evidence")]
-    Open,
-}
-
-impl Holds {
-    /// As people read it, and as JSON has it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Holds::Yes => "yes",
-            Holds::No => "no",
-            Holds::Open => "open",
-        }
-    }
-
-    fn tone(self) -> (Tone, &'static str) {
-        match self {
-            Holds::Yes => (Tone::Good, "✓"),
-            Holds::No => (Tone::Bad, "✕"),
-            Holds::Open => (Tone::Open, "?"),
-        }
-    }
-
-    /// For the column that asks for it.
-    pub fn answer(self) -> Badge {
-        let (tone, sign) = self.tone();
-        Badge::new(tone, sign, self.as_str())
-    }
-}
-
-/// Where no column asks.
-impl From<Holds> for Badge {
-    fn from(holds: Holds) -> Badge {
-        let (tone, sign) = holds.tone();
-        let text = match holds {
-            Holds::Yes => "holds here",
-            Holds::No => "does not hold here",
-            Holds::Open => "open",
-        };
-        Badge::new(tone, sign, text)
-    }
-}
-
-/// Whether what was found here agrees with what was published.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum Agreement {
-    Yes,
-    No,
-    /// In some groups, and not in others.
-    Partly,
-    /// There is not enough evidence here.
-    Open,
-    /// Published of another kind of device, or of another mode.
-    NotComparable,
-    #[default]
-    NotStudied,
-}
-
-impl Agreement {
-    /// As people read it.
-    pub fn text(self) -> &'static str {
-        match self {
-            Agreement::Yes => "yes",
-            Agreement::No => "no",
-            Agreement::Partly => "partly",
-            Agreement::Open => "open",
-            Agreement::NotComparable => "not comparable",
-            Agreement::NotStudied => "not studied",
-        }
-    }
-
-    /// Partly, if it can be compared at all.
-    fn partly(self) -> Agreement {
-        if self == Agreement::NotComparable { self } else { Agreement::Partly }
-    }
-
-    /// True if the published statement does not hold here, or not always.
-    pub fn is_doubted(self) -> bool {
-        matches!(self, Agreement::No | Agreement::Partly)
-    }
-}
-
-impl From<Agreement> for Badge {
-    fn from(agrees: Agreement) -> Badge {
-        let (tone, sign) = match agrees {
-            Agreement::Yes => (Tone::Good, "✓"),
-            Agreement::No => (Tone::Bad, "✕"),
-            Agreement::Partly => (Tone::Bad, "≈"),
-            Agreement::Open => (Tone::Open, "?"),
-            Agreement::NotComparable | Agreement::NotStudied => (Tone::Open, "–"),
-        };
-        Badge::new(tone, sign, agrees.text())
-    }
-}
 
 /// The agreement with a published statement that is the guideline itself; all of them are about GPUs.
 fn agreement(analysis: &Analysis, holds: Holds) -> Agreement {
@@ -170,67 +61,6 @@ fn worded(holds: Holds, question: &str, advice: impl Into<String>, otherwise: &s
 
 /// What a measured value is divided by, if that was predicted.
 const PREDICTED: &str = "predicted";
-
-/// A number behind a guideline.
-#[derive(Debug, Clone)]
-pub struct Evidence {
-    pub cell: String,
-    /// If the value is a ratio: the cell in its denominator, or `PREDICTED`.
-    pub against: Option<String>,
-    pub quantity: Key,
-    pub value: Quantity,
-}
-
-impl Evidence {
-    /// A cell's quantity as evidence.
-    pub fn of(cell: &Cell, quantity: Key) -> Option<Evidence> {
-        let value = cell.get(quantity).or_else(|| cell.metric(quantity))?.clone();
-        Some(Evidence { cell: cell.name().to_string(), against: None, quantity, value })
-    }
-
-    /// A ratio of two cells as evidence.
-    pub fn between(cell: &Cell, against: &Cell, quantity: Key, value: Quantity) -> Evidence {
-        Evidence { cell: cell.name().to_string(), against: Some(against.name().to_string()), quantity, value }
-    }
-
-    /// The cell, or both of a ratio.
-    pub fn name(&self) -> String {
-        self.against.as_ref().map_or_else(|| self.cell.clone(), |other| format!("{} ÷ {other}", self.cell))
-    }
-
-    /// The value on its own: ratios to 1 as `5.35×`, shares of a GPU in percent, bytes in GiB.
-    pub fn to_text(&self) -> String {
-        match self.unit() {
-            SHARE => number::share(self.value.estimate),
-            SECOND => number::duration(self.value.estimate),
-            BYTE => number::gib(self.value.estimate),
-            COUNT => number::factor(self.value.estimate),
-            _ => format!("{}×", number::estimate(&self.value)),
-        }
-    }
-
-    /// Its interval in the same unit; without one, in brackets, how many runs it is from.
-    pub fn bounds(&self) -> String {
-        if self.value.low.is_none() || self.value.high.is_none() {
-            return format!("({})", number::runs(self.value.n));
-        }
-        let text = match self.unit() {
-            SHARE => number::share,
-            SECOND => number::duration,
-            BYTE => number::gib_number,
-            _ => return number::bounds(&self.value),
-        };
-        match (self.value.low, self.value.high) {
-            (Some(low), Some(high)) => format!("[{}, {}]", text(low), text(high)),
-            _ => number::bounds(&self.value),
-        }
-    }
-
-    /// The unit of the quantity; for two cells a ratio.
-    fn unit(&self) -> Unit {
-        if self.against.is_some() { RATIO } else { self.quantity.unit }
-    }
-}
 
 /// Results from the literature, never ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

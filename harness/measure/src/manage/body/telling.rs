@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use collo_schedule::{CardId, Happened, State};
-use collo_store::{Sample, monotonic_ns};
+use collo_store::{Sample, member_of_scope, monotonic_ns};
 use tokio::sync::mpsc;
 
 use super::Body;
@@ -80,7 +80,7 @@ impl Body<'_, '_> {
     pub(super) fn take(&mut self, batch: &[Sample]) {
         for sample in batch {
             if sample.metric == "rss_bytes"
-                && let Some(index) = sample.scope.strip_prefix("member:").and_then(|n| n.parse::<usize>().ok())
+                && let Some(index) = member_of_scope(&sample.scope)
             {
                 let lives = self.attempts.get(index).is_some_and(LiveAttempt::lives);
                 if let (true, Some(bytes)) = (lives, sample.value) {

@@ -3,6 +3,7 @@
 //!
 //! The unit is an order: policies are compared within the same order of tasks, never a run with a run of another order.
 
+mod arm;
 mod policies;
 mod queue;
 mod readings;
@@ -15,7 +16,8 @@ use collo_store::{TaskEnd, Verdict};
 use super::{Cell, Repetition};
 use crate::number;
 
-pub use policies::{Arm, OrdersNeeded, RatioToReference, TraceMatrix, gains, shared_variance, verdict_text};
+pub use arm::Arm;
+pub use policies::{OrdersNeeded, RatioToReference, TraceMatrix, gains, shared_variance, verdict_text};
 pub use readings::SiteReadings;
 pub use run::{DecisionCount, TraceRun};
 

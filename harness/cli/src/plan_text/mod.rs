@@ -1,0 +1,151 @@
+//! `collo plan` for people: the cells, their order, the forecast, the refusals.
+//!
+//! In: a plan. Out: text. It plans nothing and prints nothing.
+
+mod table;
+#[cfg(test)]
+mod tests;
+
+use collo_measure::host::Price;
+use collo_measure::{DeviceFacts, Plan};
+use collo_report::document::LONGEST_LINE;
+use collo_store::{AfterMeasured, RefusalRecord};
+
+use crate::forecast_text;
+pub use table::order;
+
+/// The width of the labels of the lines below the table.
+const LABEL: usize = 10;
+
+/// The plan as `collo plan` prints it with the price of an hour, at most `width` columns wide; labels and reasons may overflow.
+pub fn text(plan: &Plan, facts: &DeviceFacts, price: Option<&Price>, width: usize) -> String {
+    let lines = width.min(LONGEST_LINE);
+    let mut text = format!("{} on {}\n\n", plan.experiment, device(plan, facts));
+    if !plan.cells.is_empty() {
+        text += &table::cells(plan, facts, width);
+        text += "\n";
+        text += &line("order", &order_line(plan, lines), lines);
+        text += &line("runs", &runs_line(plan), lines);
+        text += &line("forecast", &forecast_text::forecast(plan, facts), lines);
+        if let Some(costs) = forecast_text::costs(plan, price) {
+            text += &line("costs", &costs, lines);
+        }
+        if let Some(memory) = forecast_text::memory(plan) {
+            text += &line("memory", &memory, lines);
+        }
+        if let Some(gains) = forecast_text::gains(plan) {
+            text += &line("gain", &gains, lines);
+        }
+    }
+    text + &refused(plan, lines)
+}
+
+/// `cpu (2 cores, 24 GiB)`, `GPU 0, NVIDIA A100-SXM4-40GB (40 GiB)`, or a GPU model if no GPU was queried.
+pub fn device(plan: &Plan, facts: &DeviceFacts) -> String {
+    match facts.gpu() {
+        None => plan.device.text(),
+        Some(gpu) if gpu.at.is_none() => {
+            let profile = gpu.card.as_ref().map(|c| c.name.as_str()).unwrap_or_default();
+            format!("{}, from the profile `{profile}` (no GPU was asked)", gpu.name)
+        }
+        Some(_) => format!("{}, {}", facts.labels(), plan.device.text()),
+    }
+}
+
+/// What to type next, for stderr.
+pub fn next(plan: &Plan, named: &str) -> String {
+    if plan.cells.is_empty() {
+        "hint: every cell is refused here, so there is nothing to run".into()
+    } else {
+        format!("next: collo run {named}")
+    }
+}
+
+/// A label and its text; a text that is too long is continued on the next line, after a semicolon.
+fn line(label: &str, text: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    for part in text.split_inclusive("; ") {
+        let line = lines
+            .last_mut()
+            .filter(|line| line.is_empty() || LABEL + line.chars().count() + part.trim_end().chars().count() <= width);
+        match line {
+            Some(line) => line.push_str(part),
+            None => lines.push(part.to_string()),
+        }
+    }
+    let indent = format!("\n{:LABEL$}", "");
+    format!("{label:<LABEL$}{}\n", lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join(&indent))
+}
+
+fn order_line(plan: &Plan, width: usize) -> String {
+    let order = &plan.order;
+    let blocks = order.last().map_or(0, |run| run.block);
+    let blocks = if blocks == 1 { "1 block".to_string() } else { format!("{blocks} blocks") };
+    let remark = format!("{blocks}, shuffled by seed {}", plan.seed);
+    let numbers: Vec<String> = order
+        .chunk_by(|a, b| a.block == b.block)
+        .map(|block| block.iter().map(|run| (run.cell + 1).to_string()).collect::<Vec<_>>().join(" "))
+        .collect();
+    let numbers = numbers.join(" · ");
+    if LABEL + numbers.chars().count() + 5 + remark.chars().count() <= width {
+        format!("{numbers}     {remark}")
+    } else if LABEL + numbers.chars().count() <= width {
+        format!("{numbers}\n{:LABEL$}{remark}", "")
+    } else {
+        format!("{remark}; `--order` lists every repetition")
+    }
+}
+
+fn runs_line(plan: &Plan) -> String {
+    let epochs = match plan.epochs {
+        n if plan.measure_for_s.is_some() => {
+            let (warm_up, least) = (if n > 1 { "1 warm-up epoch, then " } else { "" }, plan.measure_for_s.unwrap_or_default());
+            format!("{warm_up}epochs for {least} s or longer")
+        }
+        1 => "1 epoch (measured)".into(),
+        n => format!("{n} epochs (1 warm-up, {} measured)", n - 1),
+    };
+    let traces = plan.order.iter().filter(|run| plan.cells[run.cell].record.trace.is_some()).count();
+    if traces > 0 {
+        let alone = plan.order.len() - traces;
+        let alone = if alone == 0 { String::new() } else { format!("{alone} × {epochs} of members alone, before the traces; ") };
+        return format!("{alone}{traces} × a whole trace; its tasks train their own epochs and exit");
+    }
+    let has = |after: AfterMeasured| plan.cells.iter().any(|c| c.record.after_measured == after);
+    let usual = plan.cells.iter().all(|c| (c.record.after_measured == AfterMeasured::KeepRunning) == c.record.is_uniform());
+    let finished = match (has(AfterMeasured::KeepRunning), has(AfterMeasured::Exit)) {
+        (true, true) if usual => "finished members keep running, in mixed groups they exit",
+        (true, true) => "finished members keep running or exit",
+        (false, true) => "finished members exit",
+        _ => "finished members keep running",
+    };
+    format!("{} × {epochs}; {finished}; baselines open and close a block", plan.order.len())
+}
+
+/// The cells that cannot run, and why.
+pub fn refused(plan: &Plan, width: usize) -> String {
+    let refusals = &plan.refusals;
+    if refusals.is_empty() {
+        return line("refused", "none", width);
+    }
+    let mut text = line("refused", &format!("{} of {} cells", refusals.len(), refusals.len() + plan.cells.len()), width);
+    // One reason is told once, below all cells that it stops.
+    let mut told: Vec<(&RefusalRecord, Vec<&str>)> = Vec::new();
+    for refusal in refusals.iter().map(|r| &r.record) {
+        match told.iter_mut().find(|(first, _)| first.reason == refusal.reason && first.hint == refusal.hint) {
+            Some((_, cells)) => cells.push(&refusal.cell),
+            None => told.push((refusal, vec![&refusal.cell])),
+        }
+    }
+    for (refusal, cells) in told {
+        for cell in cells.iter().take(10) {
+            text += &format!("– {cell}\n");
+        }
+        if cells.len() > 10 {
+            text += &format!("– and {} more\n", cells.len() - 10);
+        }
+        text += &format!("    {}\n", refusal.reason);
+        text += &refusal.hint.iter().map(|hint| format!("    hint: {hint}\n")).collect::<String>();
+    }
+    text
+}

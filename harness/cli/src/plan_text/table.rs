@@ -1,0 +1,204 @@
+//! The tables of `collo plan`: its cells, in full or by mode and degree, and every repetition in order.
+
+use collo_measure::{CellForecast, DeviceFacts, LeastTime, Plan, PlannedCell, units};
+use collo_report::document::{Align, Table};
+use collo_store::{CellRecord, TraceCell};
+
+use crate::forecast_text;
+
+/// More cells than this are shown as one row per mode and degree.
+const MOST_ROWS: usize = 40;
+/// The columns up to the memory of a cell.
+const MEMORY: usize = 6;
+/// The cells, at most `width` columns wide.
+pub fn cells(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
+    if plan.cells.len() <= MOST_ROWS { each(plan, facts, width) } else { summary(plan, width) }
+}
+
+/// Every repetition as it will run, for `--order`.
+pub fn order(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
+    let mut columns =
+        vec![("", Align::Right), ("block", Align::Right), ("cell", Align::Left), ("repetition", Align::Right), ("", Align::Left)];
+    let several = plan.order.iter().any(|run| run.card.is_some());
+    let of_traces = plan.cells.iter().any(|cell| cell.record.trace.is_some());
+    if several {
+        columns.insert(2, ("on", Align::Left));
+    }
+    let mut table = Table::new(&columns, if several { 4 } else { 3 });
+    for (i, run) in plan.order.iter().enumerate() {
+        let cell = &plan.cells[run.cell].record;
+        let edge = match run.edge {
+            None => "",
+            Some(_) if of_traces => "before the traces",
+            Some(collo_store::BlockEdge::Opens) => "opens the block",
+            Some(collo_store::BlockEdge::Closes) => "closes the block",
+        };
+        let repetition = format!("{} of {}", run.repetition, cell.repetitions);
+        let mut values = vec![(i + 1).to_string(), run.block.to_string(), cell.cell.clone(), repetition, edge.into()];
+        if several {
+            let gpu = run.card.and_then(|card| facts.gpus.get(card as usize));
+            values.insert(2, gpu.map(|gpu| gpu.label()).unwrap_or_default());
+        }
+        table.values(values.into_iter().map(Some));
+    }
+    table.render(width)
+}
+
+/// A row for each cell.
+fn each(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
+    use Align::{Left, Right};
+    let mut columns = vec![
+        ("", Right),
+        ("cell", Left),
+        ("sharing", Left),
+        ("degree", Right),
+        ("slots", Left),
+        ("memory", Right),
+        ("runs", Right),
+        ("each", Right),
+        ("total", Right),
+        ("against", Left),
+    ];
+    // Where the memory comes from, and its upper bound.
+    let predicted = forecast_text::has_predictions(plan);
+    if predicted {
+        columns.splice(MEMORY..MEMORY, [("", Left), ("at most", Right)]);
+    }
+    let gains = forecast_text::has_gains(plan);
+    if gains {
+        columns.insert(columns.len() - 1, ("gain", Right));
+    }
+    let mut table = Table::new(&columns, 2);
+    for (i, PlannedCell { record: cell, forecast, .. }) in plan.cells.iter().enumerate() {
+        let time = |s: f64| format!("{}{}", if forecast.is_bound(facts.kind) { "≤ " } else { "" }, units::clock(s));
+        let from = forecast.basis.as_ref().filter(|_| gains).map_or(String::new(), |b| format!(" {}", b.source().letter()));
+        let mut values = vec![
+            Some((i + 1).to_string()),
+            Some(cell.cell.clone()),
+            Some(cell.sharing.clone()),
+            Some(degree(cell)),
+            cell.slots.clone(),
+            forecast.memory.bytes.map(units::gib),
+            Some(cell.repetitions.to_string()),
+            forecast.each_s.map(|s| time(s) + &from).or_else(|| at_least(forecast, |least| least.each_s)),
+            forecast.total_s.map(time).or_else(|| at_least(forecast, |least| least.total_s)),
+            Some(against(plan, cell)),
+        ];
+        if predicted {
+            let source = forecast.memory.source.map(|source| source.letter().to_string());
+            values.splice(MEMORY..MEMORY, [source, forecast.memory.upper_bytes.map(units::gib)]);
+        }
+        if gains {
+            values.insert(values.len() - 1, forecast_text::gain_of(forecast));
+        }
+        table.values(values);
+    }
+    table.render(width)
+}
+
+/// Members that train at once; of a trace its tasks, which come and go.
+fn degree(cell: &CellRecord) -> String {
+    match &cell.trace {
+        Some(trace) if trace.tasks == 1 => "1 task".into(),
+        Some(trace) => format!("{} tasks", trace.tasks),
+        None => cell.degree.to_string(),
+    }
+}
+
+/// What a trace takes at the least, where that is all that is known.
+fn at_least(forecast: &CellForecast, of: impl Fn(&LeastTime) -> f64) -> Option<String> {
+    forecast.least.as_ref().map(|least| format!("≥ {}", units::clock(of(least))))
+}
+
+/// The numbers of the rows that a cell is compared with.
+fn against(plan: &Plan, cell: &CellRecord) -> String {
+    if cell.baseline {
+        return "baseline".into();
+    }
+    let number = |label: &String| plan.cells.iter().position(|c| c.record.cell == *label).map(|i| i as u32 + 1);
+    let mut numbers: Vec<u32> = cell.against.iter().filter_map(number).collect();
+    if cell.trace.is_some() {
+        // A trace has a baseline for each kind of task.
+        numbers.sort_unstable();
+        return units::ranges(&numbers);
+    }
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// One row per mode and degree, of traces one per policy, in order of first appearance.
+fn summary(plan: &Plan, width: usize) -> String {
+    use Align::{Left, Right};
+    if plan.cells.iter().any(|cell| cell.record.trace.is_some()) {
+        return traces(plan, width);
+    }
+    let mut groups: Vec<(&str, u32, Vec<&PlannedCell>)> = Vec::new();
+    for cell in &plan.cells {
+        let CellRecord { sharing, degree, .. } = &cell.record;
+        match groups.iter_mut().find(|(s, d, _)| s == sharing && d == degree) {
+            Some((_, _, members)) => members.push(cell),
+            None => groups.push((sharing, *degree, vec![cell])),
+        }
+    }
+    let columns = [("sharing", Left), ("degree", Right), ("cells", Right), ("memory", Right), ("runs", Right), ("total", Right)];
+    let mut table = Table::new(&columns, 2);
+    for (sharing, degree, members) in groups {
+        let memory = members.iter().map(|c| c.forecast.memory.bytes).collect::<Option<Vec<u64>>>();
+        let total: Option<f64> = members.iter().map(|c| c.forecast.total_s).sum();
+        let runs: u32 = members.iter().map(|c| c.record.repetitions).sum();
+        table.values([
+            Some(sharing.to_string()),
+            Some(degree.to_string()),
+            Some(members.len().to_string()),
+            memory.and_then(|all| all.into_iter().max()).map(|most| format!("≤ {}", units::gib(most))),
+            Some(runs.to_string()),
+            total.map(units::clock),
+        ]);
+    }
+    table.render(width)
+}
+
+/// One row for the members alone, and one for each trace under each policy, all its orders in one.
+fn traces(plan: &Plan, width: usize) -> String {
+    use Align::{Left, Right};
+    let mut rows: Vec<(Option<TraceCell>, String, Vec<&PlannedCell>)> = Vec::new();
+    for cell in &plan.cells {
+        // What differs between orders is the order.
+        let of = cell.record.trace.clone().map(|trace| TraceCell { order: 0, ..trace });
+        match rows.iter_mut().find(|(known, sharing, _)| *known == of && *sharing == cell.record.sharing) {
+            Some((_, _, cells)) => cells.push(cell),
+            None => rows.push((of, cell.record.sharing.clone(), vec![cell])),
+        }
+    }
+    let columns = [
+        ("trace", Left),
+        ("policy", Left),
+        ("estimate", Left),
+        ("sharing", Left),
+        ("cells", Right),
+        ("tasks", Right),
+        ("cards", Right),
+        ("runs", Right),
+        ("total", Right),
+    ];
+    let mut table = Table::new(&columns, 4);
+    for (of, sharing, cells) in rows {
+        let total: Option<f64> = cells.iter().map(|cell| cell.forecast.total_s).sum();
+        let least = || {
+            cells
+                .iter()
+                .map(|cell| cell.forecast.total_s.or(cell.forecast.least.as_ref().map(|least| least.total_s)))
+                .sum::<Option<f64>>()
+        };
+        let total = total.map(units::clock).or_else(|| least().map(|s| format!("≥ {}", units::clock(s))));
+        let runs: u32 = cells.iter().map(|cell| cell.record.repetitions).sum();
+        let (trace, policy, estimate, tasks, cards) = match of {
+            Some(TraceCell { trace, policy, estimate, tasks, cards, .. }) => {
+                (trace, policy, estimate, tasks.to_string(), cards.to_string())
+            }
+            None => ("members alone".into(), String::new(), String::new(), String::new(), String::new()),
+        };
+        let row = [trace, policy, estimate, sharing, cells.len().to_string(), tasks, cards, runs.to_string()];
+        table.values(row.map(Some).into_iter().chain([total]));
+    }
+    table.render(width)
+}
