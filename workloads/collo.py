@@ -214,6 +214,11 @@ class Member:
         if self._seat and self.channel:
             self._seat.look()
 
+    def _agree_still(self):
+        """At the end of an epoch, behind its time: it was trained under the settings that all had agreed on."""
+        if self._seat and self.channel:
+            self._seat.look_again()
+
     def _once(self, word):
         if word in self._said:
             raise RuntimeError(f"`member.{word}()` was called before: it is said once")
@@ -306,7 +311,7 @@ class Epoch:
             yield batch
 
     def finish(self, items=None, loss=None):
-        """End the epoch. On a GPU, synchronise first: reading the loss with `.item()` does."""
+        """End the epoch. On a GPU, `collo.synchronise()` first: reading the loss with `.item()` does as well."""
         if self.end_ns is not None:
             raise RuntimeError(f"epoch {self.index} was finished before: call `epoch.finish()` once, after its last batch")
         self.member.leave_if_stopped()  # it may have been cut short
@@ -316,6 +321,7 @@ class Epoch:
         items = None if items is None else _count("items", items)
         loss = float(loss) if loss is not None and math.isfinite(loss) else None  # JSON knows no NaN
         what = {"index": self.index, "measured": self.measured, "items": items, "loss": loss}
+        self.member._agree_still()
         self.member._send("epoch", **what, start_ns=self.start_ns, end_ns=self.end_ns)
         if not self.member.channel:
             seconds, tail = (self.end_ns - self.start_ns) / 1e9, "" if loss is None else f", loss {loss:.4f}"
@@ -349,14 +355,23 @@ def _cuda():
     return cuda if is_initialized and is_initialized() else None
 
 
-def _let_the_gpu_finish():
-    """Who leaves an MPS server with work in flight may take others along (MPS guide, client early termination)."""
+def synchronise(device=None):
+    """Wait until the GPU, if there is one, has done what this member gave it to do.
+
+    In a process of several that is what is on its stream: `torch.cuda.synchronize()` would wait for what others have on
+    their way, too (CUDA runtime API, `cudaDeviceSynchronize`: "all preceding requested tasks" of the device).
+    """
     cuda = _cuda()
     if cuda:
-        try:
-            cuda.current_stream().synchronize() if hosted() else cuda.synchronize()  # others have work on their way
-        except RuntimeError:
-            pass  # CUDA is broken, and nobody measures this member any more
+        cuda.current_stream(device).synchronize() if hosted() else cuda.synchronize(device)
+
+
+def _let_the_gpu_finish():
+    """Who leaves an MPS server with work in flight may take others along (MPS guide, client early termination)."""
+    try:
+        synchronise()
+    except RuntimeError:
+        pass  # CUDA is broken, and nobody measures this member any more
 
 
 def _end():

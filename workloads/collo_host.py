@@ -78,6 +78,7 @@ def member(seat, regime, refused):
     try:
         seat.sit()
         seat.look = lambda: regime.look(seat)
+        seat.look_again = regime.look_again
         regime.begin(seat)
         seat.take_stream()
         code = run(seat, refused)

@@ -52,7 +52,7 @@ class Seat:
         self.at_exit, self.threads, self.children = [], weakref.WeakSet(), set()
         self.ident = self.native_id = self.stream = None
         self.settled, self.left = threading.Event(), threading.Event()  # hello is said, or it has left; it has left
-        self.look = None  # at the settings that the process has once: a function
+        self.look = self.look_again = None  # at the settings that the process has once: functions
         self._leaving, self._leave_lock = False, threading.Lock()
         self._sockets, self._taken = [_identity(_high(order["fd"]))], False
         seats.append(self)

@@ -78,7 +78,7 @@ class Collo(lightning.Callback):
         if self.epoch:
             self._train_on(trainer)
             self.items, self.loss, self.losses = 0, 0.0, 0
-            synchronise(module.device)
+            collo.synchronise(module.device)
             self.epoch.start_ns = time.monotonic_ns()
 
     def on_train_batch_start(self, trainer, module, batch, batch_idx):
@@ -103,7 +103,7 @@ class Collo(lightning.Callback):
 
     def on_train_epoch_end(self, trainer, module):
         if self.epoch:
-            synchronise(module.device)
+            collo.synchronise(module.device)
             self.epoch.finish(self.items, float(self.loss) / self.losses if self.losses else None)
             collo_torch.tell_memory_of(self.epoch, self.member, module.device)
             self.epoch = next(self.epochs, None)
@@ -174,8 +174,3 @@ def items_in(batch):
         return len(batch) if batch.ndim else 1
     parts = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (tuple, list)) else ()
     return next((items for part in parts if (items := items_in(part)) is not None), None)
-
-
-def synchronise(device):
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)

@@ -18,11 +18,11 @@ class Peaks:
     def end_warm_up(self, device):
         """The warm-up's peaks are kept, and those of the training begin with what the training needs."""
         if device.type == "cuda" and collo.hosted():  # whose peaks they are cannot be told, and others have work on their way
-            torch.cuda.current_stream(device).synchronize()
+            collo.synchronise(device)
             if not self.keep_cache:
                 torch.cuda.empty_cache()
         elif device.type == "cuda":
-            torch.cuda.synchronize(device)
+            collo.synchronise(device)
             peaks = self.now(device)
             self.of_warm_up = tuple(map(max, peaks, self.of_warm_up or peaks))  # of two, where there are two loaders
             if not self.keep_cache:

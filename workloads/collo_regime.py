@@ -25,6 +25,10 @@ from typing import Any, Callable, NamedTuple
 import collo_hosted
 
 
+ONCE = "the threads of a process have one value of it"
+WAY_OUT = "set it alike in all members before they say hello, or share the device in another mode"
+
+
 class Setting(NamedTuple):
     name: str
     read: Callable[[], Any]
@@ -244,6 +248,19 @@ class Regime:
             if value != self.agreed[name][0]:
                 raise self._refused(here, name, value)
 
+    def look_again(self):
+        """At the end of an epoch: what somebody switched without a call that is watched, and has not switched back.
+
+        Who that was is not known: whoever finds it, trained under it.
+        """
+        for name, value in self.read().items():
+            agreed, _ = self.agreed.get(name, (value, None))
+            if value != agreed:
+                self._put_agreed()
+                collo = collo_hosted.seat().modules["collo"]
+                changed = f"`{name}` became `{_shown(value)}` while members trained, who had agreed on `{_shown(agreed)}`"
+                raise collo.SettingError(f"{changed}: {ONCE}; one of them, or a library, switched it; {WAY_OUT}")
+
     def _adopt(self):
         """What a library has changed by itself: it would in each member's process."""
         for name, value in self.read().items():
@@ -255,10 +272,8 @@ class Regime:
     def _refused(self, here, name, value):
         agreed, by = self.agreed[name]
         whose = f"`{_shown(agreed)}` with member {by}" if by != here.index else f"was `{_shown(agreed)}` at its hello"
-        once = "the threads of a process have one value of it"
-        way_out = "set it alike in all members before they say hello, or share the device in another mode"
         contradiction = f"`{name}` is `{_shown(value)}` with this member and {whose}"
-        return here.modules["collo"].SettingError(f"{contradiction}: {once}; {way_out}")
+        return here.modules["collo"].SettingError(f"{contradiction}: {ONCE}; {WAY_OUT}")
 
     def _meet_torch(self):
         if self.with_torch or not _torch_is_loaded():

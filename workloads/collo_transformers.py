@@ -84,7 +84,7 @@ class Collo(transformers.TrainerCallback):
                 state.max_steps = sys.maxsize  # else the Trainer's own callback would end it there
             self.batches, self.loss = 0, 0.0
             self.first_step = self.logged_step = state.global_step
-            synchronise(args.device)
+            collo.synchronise(args.device)
             self.epoch.start_ns = time.monotonic_ns()
 
     def on_step_begin(self, args, state, control, **others):
@@ -184,8 +184,3 @@ def items_in(loader, batches):
         return len(sampler.sampler)
     except (AttributeError, TypeError):  # an iterable data set, or batches of the script's own making
         return None
-
-
-def synchronise(device):
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)

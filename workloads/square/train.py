@@ -77,11 +77,6 @@ def stay_near():
         ends[0].record()
 
 
-def wait():
-    if gpu:
-        torch.cuda.synchronize()
-
-
 member.hello(
     **collo_torch.as_seen(device),
     threads=torch.get_num_threads(),
@@ -104,7 +99,7 @@ for epoch in member.epochs(settings.epochs):
         square()
         if launch % bundle == 0:
             stay_near()
-    wait()
+    collo.synchronise()
     epoch.finish(items=settings.launches * items_per_launch)
     collo_torch.tell_memory(member, device)
     if not member.channel:

@@ -37,8 +37,7 @@ work = work_of(settings.kind, settings.size_mb, settings.precision, device)
 
 def work_a_round():
     work.queue_a_round()
-    if gpu:
-        torch.cuda.synchronize()
+    collo.synchronise()
 
 
 member.hello(

@@ -157,6 +157,17 @@ def test_what_a_library_puts_into_the_environment_is_there_for_all_and_what_a_sc
     assert [hello["facts"] for hello in hellos] == [["1", None, "b'1'"]] * 2
 
 
+def test_a_variable_that_libraries_in_c_would_not_find_is_refused(write):
+    asks = "import collo, os\nmember = collo.connect()\nos.environ['PYTORCH_CUDA_ALLOC_CONF'] = 'expandable_segments:True'\n"
+    script = write("a", asks + "member.hello(facts=1)")
+    (error, _) = told((script,), GOOD)
+    assert error["kind"] == "setting" and "`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`" in error["message"]
+    assert error["message"].endswith("put it under [variables] in workload.toml, or share the device in another mode")
+    in_force = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+    hellos = told((script,), (script,), envs=[in_force] * 2)
+    assert [hello.get("facts") for hello in hellos] == [1, 1]  # what is in force anyway may be asked for
+
+
 def test_a_member_that_fails_before_it_connects_has_left_and_its_traceback_is_its_own(write):
     script = write("a", "import nothing_of_this_name")
     with Host((script,), GOOD) as host:
@@ -245,6 +256,20 @@ def test_a_setting_that_members_want_alike_is_in_force_for_all(write):
         host.hear_all()
         assert [member.said("features")[0]["limit"] for member in host.members] == [2000, 2000]
         assert all(not member.said("memory") for member in host.members)  # the allocator is the process's
+
+
+def test_a_switch_that_is_thrown_without_a_call_while_members_train_ends_who_trained_under_it(write):
+    switches = "import collo, threading\nmember = collo.connect()\nmember.hello()\nmember.wait_for_warm_up()\nmember.ready()\n"
+    switches += "for epoch in member.epochs():\n    threading._profile_hook = print\n    epoch.finish()\n"
+    script = write("a", switches)
+    with Host((script,), (script,)) as host:
+        host.start()
+        host.hear_all()
+        said = [member.said("error") for member in host.members]
+        assert sum(map(len, said)) >= 1 and not any(len(member.said("epoch")) == 2 for member in host.members)
+        (error, *_) = [error for errors in said for error in errors]
+    assert error["kind"] == "setting"
+    assert error["message"].startswith("`threading.setprofile` became `print` while members trained, who had agreed on `None`")
 
 
 def test_each_set_up_finds_what_the_process_began_with(write):

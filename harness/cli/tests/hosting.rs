@@ -313,6 +313,22 @@ fn what_cannot_be_in_one_process_is_refused_with_the_way_out() {
     bench(keys).collo(&["plan", "x"]).answers("one process has one interpreter");
     let keys = "[axes]\nworkload = \"sleep\"\nsharing = \"thread\"\ndegree = 2\n";
     bench(keys).collo(&["plan", "x"]).exits(2).says("did you mean `threads`?");
+    let apart = bench("cores = \"spread\"\n[axes]\nworkload = \"sleep\"\nsharing = [\"naive\", \"threads\"]\ndegree = 2\n");
+    apart
+        .collo(&["plan", "x"])
+        .exits(0)
+        .answers("`cores` gives each member its own, and threads of one process use those of their process");
+    let keys = "[[group]]\nsharing = \"threads\"\n\
+                members = [{ workload = \"hostile\", keep_cache = true }, { workload = \"hostile\" }]\n";
+    let differ = bench(keys);
+    differ.write(
+        "workloads/hostile/workload.toml",
+        &format!("{WORKLOAD}keep_cache = false\n").replace("={seconds}\"", "={seconds}\", \"{keep_cache}\""),
+    );
+    differ
+        .collo(&["plan", "x"])
+        .exits(3)
+        .answers("its members differ in `keep_cache`, and threads of one process share one allocator");
     let keys = "[axes]\nworkload = \"sleep\"\nsharing = \"threads:lock\"\ndegree = 2\n";
     bench(keys).collo(&["plan", "x"]).exits(2).says("it is `threads` or `threads:no-lock`");
 }

@@ -237,6 +237,35 @@ fn a_killed_collo_leaves_no_observer() {
 }
 
 #[test]
+fn who_watches_from_inside_is_refused_for_a_script_that_knows_nothing_of_it() {
+    let inside = "runs = \"inside\"\nabout = \"x\"\n[variables]\nINSIDE = \"{folder}/member-{member}\"\n";
+    let bench = Bench::of("[axes]\nworkload = \"lines\"\nsharing = [\"solo\"]\nobserve = [\"none\", \"inside\"]\n")
+        .file("observers/inside.toml", inside);
+    bench.collo(&["plan", "x"]).exits(0).answers(
+        "observer `inside` watches from inside scripts that speak collo's protocol, and `lines` is measured by its output alone",
+    );
+}
+
+/// A script that watches itself, but only as its first member.
+const WATCHES_ITSELF: &str = "import os, time\nimport collo\nmember = collo.connect()\nmember.hello()\nmember.wait_for_warm_up()\n\
+    place = os.environ.get('INSIDE')\nif place and place.endswith('member-0'):\n    open(place, 'w').write('x' * 100)\n\
+    member.ready()\nfor epoch in member.epochs():\n    time.sleep(0.2)\n    epoch.finish()\n";
+
+#[test]
+fn one_member_that_is_watched_does_not_speak_for_another() {
+    let inside = "runs = \"inside\"\nabout = \"x\"\n[variables]\nINSIDE = \"{folder}/member-{member}\"\n";
+    let bench = Bench::of("[axes]\nworkload = \"itself\"\nsharing = \"naive\"\ndegree = [1, 2]\nobserve = [\"inside\"]\n")
+        .file("observers/inside.toml", inside)
+        .file("workloads/itself/workload.toml", "command = [\"python\", \"train.py\"]\nenvironment = \"system\"\n")
+        .file("workloads/itself/train.py", WATCHES_ITSELF);
+    bench.run(&[]).exits(1);
+    let outcomes: Vec<(u32, Option<ObserverOutcome>)> =
+        bench.runs().values().map(|run| (run.record.cell.degree, run.record.observer.clone().map(|o| o.outcome))).collect();
+    assert!(outcomes.contains(&(1, Some(ObserverOutcome::Watched))), "{outcomes:?}");
+    assert!(outcomes.contains(&(2, Some(ObserverOutcome::WroteNothing))), "{outcomes:?}");
+}
+
+#[test]
 fn the_report_compares_each_observer_with_nobody_within_blocks() {
     let bench = watched("[\"none\", \"idle\"]", &[("idle", "command = [\"sh\", \"-c\", \"echo x; exec sleep 600\"]")]);
     let text =

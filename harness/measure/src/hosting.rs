@@ -10,6 +10,7 @@ use collo_store::{Diagnostic, PROCESS_LOG};
 use serde::Serialize;
 
 use crate::cell::{Cell, Term};
+use crate::device::Cores;
 use crate::launch::{HostLaunch, MemberLaunch, channel_of};
 use crate::observer::{Observe, Observer, Place};
 use crate::project::Project;
@@ -47,7 +48,7 @@ struct HostedMember<'a> {
 }
 
 /// Why the members of a cell cannot be threads of one process under this Python; `None` if they can.
-pub fn refusal(cell: &Cell, hosting: Hosting, python: &PythonSeen) -> Option<Refusal> {
+pub fn refusal(cell: &Cell, hosting: Hosting, cores: &Cores, python: &PythonSeen) -> Option<Refusal> {
     let workloads: Vec<&Workload> = cell.terms().iter().map(|term| &**term.member.workload()).collect();
     let first = workloads.first()?;
     if let Some(refused) = cell.observe().and_then(Observe::tool).and_then(|tool| watched_one_by_one(tool)) {
@@ -58,7 +59,32 @@ pub fn refusal(cell: &Cell, hosting: Hosting, python: &PythonSeen) -> Option<Ref
         .find_map(|w| of_one(w))
         .or_else(|| workloads.iter().find_map(|w| of_two(first, w)))
         .or_else(|| variables(cell))
+        .or_else(|| allocator(cell))
+        .or_else(|| pinned_apart(cell, cores))
         .or_else(|| (!hosting.lock).then(|| locked(first, python)).flatten())
+}
+
+/// Settings of the one allocator that members of a process share.
+const OF_THE_ALLOCATOR: [&str; 1] = ["keep_cache"];
+
+/// What one member keeps in the allocator's cache another must not give back.
+fn allocator(cell: &Cell) -> Option<Refusal> {
+    // A workload that does not know the setting leaves the cache alone.
+    let values = |name: &str| cell.terms().iter().filter_map(|term| term.member.settings().get(name)).collect::<Vec<_>>();
+    let differs = |name: &&str| values(name).windows(2).any(|two| two[0] != two[1]);
+    let name = OF_THE_ALLOCATOR.iter().find(|name| differs(name))?;
+    Some(Refusal {
+        reason: format!("its members differ in `{name}`, and threads of one process share one allocator"),
+        hint: Some("`naive` runs a process for each".into()),
+    })
+}
+
+/// Threads of a process use its cores: what one member may not use, another would use for it.
+fn pinned_apart(cell: &Cell, cores: &Cores) -> Option<Refusal> {
+    (cell.degree() > 1 && cores.is_for_each()).then(|| Refusal {
+        reason: "`cores` gives each member its own, and threads of one process use those of their process".into(),
+        hint: Some("`cores = \"shared\"`, or one list for all such as `0-3`".into()),
+    })
 }
 
 /// An interpreter that is built with its lock cannot run without.
@@ -215,7 +241,7 @@ mod tests {
         cells
             .iter()
             .filter(|e| e.cell.degree() > 1)
-            .filter_map(|e| refusal(&e.cell, Hosting { lock: true }, &PythonSeen::default()))
+            .filter_map(|e| refusal(&e.cell, Hosting { lock: true }, &experiment.cores, &PythonSeen::default()))
             .map(|r| r.reason)
             .collect()
     }
@@ -228,6 +254,13 @@ mod tests {
             refused(mixed),
             ["`sleep` runs under the system's Python, `tiny` under collo's Python: one process has one interpreter"]
         );
+    }
+
+    #[test]
+    fn what_members_of_one_process_cannot_have_each_for_itself_is_refused() {
+        let apart = "cores = \"spread\"\n[axes]\nworkload = \"tiny\"\nsharing = \"threads\"\ndegree = 2\n";
+        assert_eq!(refused(apart), ["`cores` gives each member its own, and threads of one process use those of their process"]);
+        assert!(refused(&apart.replace("spread", "0-1")).is_empty(), "all on the same");
     }
 
     #[test]

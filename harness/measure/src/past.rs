@@ -154,9 +154,10 @@ impl PastRuns {
         self.cells.iter().find(is)
     }
 
-    /// A member alone on the whole device.
+    /// A member alone on the whole device, not one that a profiler slows down, or that nobody samples.
     pub fn alone(&self, member: &MemberSpec) -> Option<&PastCell> {
-        self.cells.iter().find(|past| past.record.sharing == "solo" && past.record.members == [member.clone()])
+        let is_solo = |past: &&PastCell| past.record.sharing == "solo" && past.record.observe.is_none();
+        self.cells.iter().filter(is_solo).find(|past| past.record.members == [member.clone()])
     }
 
     /// A member alone on a slice, by the label of that cell.
@@ -174,6 +175,7 @@ impl PastCell {
             && own.after_measured == cell.after_measured
             && own.slots == cell.slots
             && own.trace == cell.trace
+            && own.observe == cell.observe
     }
 
     /// The seconds of one run with this many epochs; `None` if the stored ones do not tell the length of an epoch.

@@ -124,6 +124,17 @@ fn what_was_measured_beats_what_is_predicted() {
 }
 
 #[test]
+fn a_member_alone_under_an_observer_is_no_member_alone() {
+    let lines = "[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\n";
+    let solo = records(lines).into_iter().find(|r| r.sharing == "solo").expect("planned");
+    let watched = CellRecord { observe: Some("none".into()), ..solo.clone() };
+    let past = PastRuns { cells: vec![measured(&watched, [5.0, 20.0, 1.0])] };
+    assert_eq!((past.of(&solo), past.alone(&solo.members[0])), (None, None));
+    let plan = planned(&experiment(lines), &past.cells);
+    assert!(plan.cells.iter().all(|cell| cell.forecast.each_s.is_none()), "nor is anything forecast from it");
+}
+
+#[test]
 fn runs_that_differ_in_more_than_members_and_mode_are_not_of_the_same_cell() {
     let group = |more: &str| {
         let all = records(&format!("{more}[axes]\nworkload = \"tiny\"\ndegree = 2\n"));
@@ -132,6 +143,8 @@ fn runs_that_differ_in_more_than_members_and_mode_are_not_of_the_same_cell() {
     let own = group("");
     let past = measured(&own, [5.0, 20.0, 1.0]);
     assert!(past.is_as(&own) && !past.is_as(&group("after_measured = \"exit\"\n")));
+    let watched = CellRecord { observe: Some("torch-profiler".into()), ..own.clone() };
+    assert!(!past.is_as(&watched) && measured(&watched, [5.0, 28.0, 1.0]).is_as(&watched));
     let unplaced = CellRecord { slots: None, ..own.clone() };
     let of_earlier_versions = PastRuns { cells: vec![measured(&unplaced, [5.0, 20.0, 1.0])] };
     assert!(of_earlier_versions.of(&own).is_some());

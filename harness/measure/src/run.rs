@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use collo_store::{
     Attestation, AttestationVerdict, CampaignFolder, Cooling, Diagnostic, Ingredient, Outcome, PlannedRun, RunRecord, SCHEMA,
-    StoredRun, Thresholds, Validity, Verdict, utc_now,
+    Sharing, StoredRun, Thresholds, Validity, Verdict, utc_now,
 };
 use tokio::sync::watch;
 
@@ -22,7 +22,8 @@ use crate::interpreters::Interpreters;
 use crate::interrupt::Stop;
 use crate::manage::ManageError;
 use crate::observe::watching::{Watching, with_samples};
-use crate::observe::{self, Observation, ObserveError, ObserveSpec, Rules, View};
+use crate::observe::{self, GRACE, Observation, ObserveError, ObserveSpec, Rules, View};
+use crate::observer::{Observe, Place};
 use crate::plan::PlannedCell;
 use crate::project::Project;
 use crate::python::PythonError;
@@ -207,15 +208,23 @@ impl RunContext<'_> {
             set_up_timeout: self.set_up_timeout(cell),
             stall_timeout: self.experiment.stall_timeout,
             timeout: self.experiment.timeout,
+            grace: self.grace(cell),
             keep_survivors: self.experiment.member_failure == FailureRule::KeepSurvivors,
             on_card: self.facts.kind == DeviceKind::Gpu,
         }
     }
 
-    /// Members tune for their GPU, or compile, one after another.
+    /// What runs around the members writes its report when they have ended, and ends with them.
+    fn grace(&self, cell: &Cell) -> Duration {
+        let around = cell.observe().and_then(Observe::tool).filter(|tool| tool.place == Place::Around);
+        GRACE + around.map(|tool| tool.stop_timeout).unwrap_or_default()
+    }
+
+    /// Members tune for their GPU, or compile, or share one process, one after another.
     fn set_up_timeout(&self, cell: &Cell) -> Duration {
         let compiles = cell.terms().iter().any(|t| t.member.settings().get("compile") == Some(&true.into()));
-        self.experiment.set_up_timeout_of(cell.degree(), self.facts.kind == DeviceKind::Gpu || compiles)
+        let in_turn = compiles || Sharing::of_label(&cell.sharing()).one_process;
+        self.experiment.set_up_timeout_of(cell.degree(), self.facts.kind == DeviceKind::Gpu || in_turn)
     }
 
     fn record(&self, mut record: RunRecord, seating: &Seating, observation: &mut Observation) -> RunRecord {

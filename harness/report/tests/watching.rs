@@ -6,7 +6,7 @@ mod support;
 
 use collo_report::export::{Format, export};
 use collo_report::{Guideline, Holds, Report, json, terminal, write};
-use collo_store::DeviceRecord;
+use collo_store::{DeviceRecord, ObserverOutcome};
 use serde_json::Value;
 use support::Fixture;
 use support::study::analysed;
@@ -48,7 +48,8 @@ fn the_cost_of_each_observer_is_found_again_and_judged() {
 
 #[test]
 fn what_an_observer_takes_for_itself_is_told_by_the_time_that_it_watched() {
-    let report = analysed(&tools());
+    let report = analysed(&tools().watched("dcgmi", 1, 1.0));
+    near(&row(&report, "dcgmi")["services_cpu_ratio"], 0.02, 1e-6);
     let top = row(&report, "top");
     near(&top["cpu_ratio"], 0.05, 1e-6);
     near(&top["memory_bytes"], f64::from(8 << 20), 1e-9);
@@ -58,7 +59,21 @@ fn what_an_observer_takes_for_itself_is_told_by_the_time_that_it_watched() {
     near(&profiler["members_cpu_of_none"]["estimate"], 1.6, 0.01);
     assert!(profiler["cpu_ratio"].is_null(), "inside the members it cannot be told from them: {profiler:#}");
     // Of collo its sampling threads, and what it wrote is what they read.
-    near(&row(&report, "collo:10Hz")["cpu_ratio"], 0.002, 1e-6);
+    let collo = row(&report, "collo:10Hz");
+    near(&collo["cpu_ratio"], 0.002, 1e-6);
+    near(&collo["written_bytes_per_hour"], 3.6e6, 1e-3);
+}
+
+#[test]
+fn what_was_cut_off_is_not_taken_for_all_that_it_writes() {
+    let killed = tools().watched("nsys", 1, 1.1).watching(|w| w.record.outcome = ObserverOutcome::Killed);
+    let report = analysed(&killed);
+    let nsys = row(&report, "nsys");
+    assert_eq!((nsys["killed"].as_u64(), nsys["repetitions"].as_u64()), (Some(4), Some(4)), "it watched to the end");
+    assert!(nsys["written_bytes"].is_null() && nsys["written_bytes_per_hour"].is_null(), "{nsys:#}");
+    near(&nsys["epoch_time_of_none"]["estimate"], 1.1, 0.01);
+    let page = text(&report, Format::Markdown);
+    assert!(page.contains("under `nsys`: 4 runs in which the observer did not end in time and was killed"), "{page}");
 }
 
 #[test]
@@ -184,10 +199,10 @@ fn the_end_of_a_run_shows_the_cost_of_each_observer() {
 
     observer        its CPU  its memory  written  per hour  collo's CPU
     none                                                        0.926 %
-    collo:10Hz      0.200 %                                     0.925 %
+    collo:10Hz      0.200 %              5.40 KB   3.60 MB      0.925 %
     top              5.00 %     8.39 MB  2.10 KB   3.60 MB      0.925 %
     py-spy           5.00 %     8.39 MB  2.30 KB   3.60 MB      0.892 %
-    torch-profiler                       7.46 MB   9.00 GB      0.796 %
+    torch-profiler                       3.55 MB   9.00 GB      0.796 %
 
     data: synthetic stand-in for CIFAR-10
     ");

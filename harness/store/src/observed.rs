@@ -41,13 +41,16 @@ pub struct ObserverRecord {
     /// When it was asked to end, or ended.
     #[serde(default)]
     pub to_ns: Option<u64>,
-    /// CPU time of its processes, of those beside the members.
+    /// When the last of its processes beside the members had ended.
+    #[serde(default)]
+    pub ended_ns: Option<u64>,
+    /// CPU time of its processes beside the members, from their start until they had ended.
     #[serde(default)]
     pub cpu_time_s: Option<f64>,
     /// The largest sum of the peak resident memory of its processes that were there together, read four times a second.
     #[serde(default)]
     pub peak_rss_bytes: Option<u64>,
-    /// Size of everything that it wrote in the folder it was given; the samples of collo.
+    /// Size of everything that it wrote in the folder it was given; the samples of collo. If it was killed, of what was there then.
     #[serde(default)]
     pub bytes_written: Option<u64>,
     /// Services that work for it, by process.
@@ -91,7 +94,7 @@ pub enum ObserverOutcome {
 pub struct DaemonCost {
     pub name: String,
     pub pid: u32,
-    /// While the run was watched.
+    /// From [`ObserverRecord::from_ns`] to [`ObserverRecord::to_ns`].
     pub cpu_time_s: Option<f64>,
     pub rss_bytes: Option<u64>,
 }
@@ -120,6 +123,11 @@ impl ObserverRecord {
     /// Seconds that it watched.
     pub fn watched_s(&self) -> Option<f64> {
         Some(self.to_ns?.checked_sub(self.from_ns?)? as f64 / 1e9)
+    }
+
+    /// Seconds from the start of its processes beside the members until they had ended: what [`ObserverRecord::cpu_time_s`] is of.
+    pub fn lived_s(&self) -> Option<f64> {
+        Some(self.ended_ns.or(self.to_ns)?.checked_sub(self.from_ns?)? as f64 / 1e9)
     }
 }
 
@@ -156,6 +164,7 @@ mod tests {
             outcome,
             from_ns: Some(1_000_000_000),
             to_ns: Some(3_500_000_000),
+            ended_ns: Some(4_000_000_000),
             cpu_time_s: Some(0.1),
             peak_rss_bytes: None,
             bytes_written: Some(0),
@@ -172,7 +181,9 @@ mod tests {
         assert!(json.contains(r#""outcome":{"kind":"ended_early","reason":"it exited with 1"}"#), "{json}");
         assert!(json.contains(r#""peak_rss_bytes":null"#), "what is not known is null");
         assert_eq!(serde_json::from_str::<ObserverRecord>(&json).expect("it reads"), early);
-        assert_eq!(early.watched_s(), Some(2.5));
+        assert_eq!((early.watched_s(), early.lived_s()), (Some(2.5), Some(3.0)));
+        let of_before = ObserverRecord { ended_ns: None, ..early };
+        assert_eq!(of_before.lived_s(), Some(2.5), "in runs before its end was recorded");
     }
 
     #[test]

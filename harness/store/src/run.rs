@@ -200,7 +200,7 @@ pub struct SamplingQuality {
     pub lateness_p50_s: Option<f64>,
     pub lateness_p99_s: Option<f64>,
     pub lateness_max_s: Option<f64>,
-    /// CPU time of the sampling thread over its life, of one core.
+    /// CPU time of the sampling thread over its life, of one core; of one that reads through `dcgmi` with that of this program.
     pub cpu_ratio: Option<f64>,
     /// Share of ticks at which the metric's value moved, by metric.
     pub moved_ratio: BTreeMap<String, f64>,

@@ -41,6 +41,11 @@ impl Cores {
         }
     }
 
+    /// Each member has its own.
+    pub fn is_for_each(&self) -> bool {
+        matches!(self, Cores::Spread | Cores::GpuLocalSpread | Cores::PerMember(_))
+    }
+
     /// Members have different numbers of cores.
     pub fn is_uneven(&self) -> bool {
         matches!(self, Cores::PerMember(lists) if lists.windows(2).any(|two| two[0].len() != two[1].len()))

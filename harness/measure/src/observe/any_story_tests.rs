@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use super::limits::Rules;
+use super::limits::{GRACE, Rules};
 use super::seat::Traces;
 use super::state::{Act, Watch};
 use crate::launch::protocol::{EpochGoal, parse};
@@ -182,6 +182,7 @@ fn whatever_members_say_no_run_is_complete_with_an_epoch_that_cannot_be() {
             set_up_timeout: Duration::from_secs(60),
             stall_timeout: Duration::from_secs(20),
             timeout: Duration::from_secs(300),
+            grace: GRACE,
             keep_survivors,
             on_card: false,
         };

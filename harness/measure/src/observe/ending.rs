@@ -17,8 +17,11 @@ pub fn why(seat: &MemberState, member: usize, phase: Phase, ended: &Ended, trace
         Phase::Tail => "after `done`".into(),
         other => format!("in {}", other.as_str()),
     };
+    // Of a process that ends with all its members only one that said so itself is known to have been short of memory.
+    let nobody_said = matches!(ended.live, Live::WithProcess(_)) && seat.told_error.is_none();
+    let shared_by_all = if nobody_said { ", in the process of all members: which of them wanted it is not known" } else { "" };
     let ran_out = |whose: Whose, said: &str| {
-        let message = format!("{said}, {place}");
+        let message = format!("{said}, {place}{shared_by_all}");
         match whose {
             Whose::Host if on_card => Outcome::HostOutOfMemory { member: index, message },
             _ => Outcome::OutOfMemory { member: index, message },

@@ -7,6 +7,9 @@ use collo_store::{AfterMeasured, Outcome};
 use super::seat::{MemberState, Phase};
 use crate::launch::protocol::EpochGoal;
 
+/// Members that are asked to end have this long before they are killed.
+pub const GRACE: Duration = Duration::from_secs(5);
+
 /// The experiment's settings for one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rules {
@@ -17,6 +20,8 @@ pub struct Rules {
     pub stall_timeout: Duration,
     /// For the whole run.
     pub timeout: Duration,
+    /// For members that did all they were to do, and for what runs around them, to end before they are killed.
+    pub grace: Duration,
     pub keep_survivors: bool,
     /// The members compute on a GPU, which has memory of its own.
     pub on_card: bool,

@@ -30,7 +30,7 @@ use collo_store::{
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
-pub use limits::Rules;
+pub use limits::{GRACE, Rules};
 pub use seat::{MemberState, Phase, Traces};
 pub use state::{Act, Watch};
 pub use transcript::Transcript;
@@ -254,7 +254,10 @@ impl Scene<'_> {
             _ => None,
         };
         let traces = match &signal {
-            Signal::Ended(_) => failure_log::find(&self.setting.members[member].log, self.oom_kills),
+            Signal::Ended(_) => {
+                let thread = self.setting.host.map(|_| member);
+                failure_log::find(&self.setting.members[member].log, thread, self.oom_kills)
+            }
             Signal::Said { event: MemberEvent::Done, .. } => {
                 self.read_peak(member);
                 Traces::default()

@@ -10,14 +10,12 @@ use serde_json::Value;
 
 use super::ending;
 use super::epochs::Known;
-use super::limits::{Rules, Standing};
+use super::limits::{GRACE, Rules, Standing};
 use super::seat::{MemberState, Phase, Traces};
 use super::turns::{self, WarmUps};
 use crate::launch::protocol::{self, Command, MemberEvent};
 use crate::launch::{Ended, Live, Signal};
 
-/// Time for a member to end by itself after `stop`.
-const GRACE: Duration = Duration::from_secs(5);
 /// How long to wait after `kill` for a process stuck in the kernel (a dead disk, a dead driver).
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -453,7 +451,8 @@ impl Watch {
                 }
             }
         } else if let Some(stop_ns) = self.stop_ns {
-            if since(stop_ns) > GRACE {
+            let grace = if self.outcome.is_none() { self.rules.grace } else { GRACE };
+            if since(stop_ns) > grace {
                 self.kill_all(now_ns, &mut acts);
             }
         } else {

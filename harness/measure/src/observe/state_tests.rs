@@ -5,7 +5,7 @@ use std::time::Duration;
 use collo_store::{AfterMeasured, Outcome};
 use serde_json::json;
 
-use super::limits::Rules;
+use super::limits::{GRACE, Rules};
 use super::seat::Traces;
 use super::state::{Act, Watch};
 use crate::launch::protocol::{Command, EpochGoal, Whose, parse};
@@ -27,6 +27,7 @@ fn rules(after_measured: AfterMeasured) -> Rules {
         set_up_timeout: Duration::from_secs(60),
         stall_timeout: Duration::from_secs(20),
         timeout: Duration::from_secs(300),
+        grace: GRACE,
         keep_survivors: false,
         on_card: false,
     }

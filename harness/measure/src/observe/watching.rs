@@ -14,7 +14,7 @@ use nix::sys::time::TimeValLike;
 use nix::unistd::{SysconfVar, sysconf};
 
 use super::{MemberState, Scene, failure_log};
-use crate::launch::{Service, ServiceEnd, ServiceOrders, all_processes, tree};
+use crate::launch::{Live, Service, ServiceEnd, ServiceOrders, all_processes, tree};
 use crate::observer::{Observer, ObserverSpec, Place};
 use crate::sampler::peak_rss_bytes;
 
@@ -29,6 +29,19 @@ const MOST_FILES: usize = 100_000;
 const LOOK: Duration = Duration::from_millis(10);
 /// What it prints, unless it is told to write elsewhere.
 const OUTPUT: &str = "output";
+
+/// The program through which collo's own sampling reads DCGM, and the service behind it.
+const DCGMI: &str = "dcgmi";
+const HOST_ENGINE: &str = "nv-hostengine";
+
+/// How the members ended, as an observer needs it.
+pub struct EndOfMembers<'a> {
+    /// By member, when its last measured epoch ended.
+    pub done_ns: &'a [Option<u64>],
+    /// One of them was killed, with everything around it.
+    pub killed: bool,
+    pub completed: bool,
+}
 
 /// How far the members are, as an observer needs it.
 pub struct MembersSoFar<'a> {
@@ -54,6 +67,8 @@ pub struct Watching {
 struct Tool {
     /// `None` once it was ended.
     service: Option<Service>,
+    /// The file with what it prints.
+    log: String,
     /// The member that it is for; `None` if it is for all.
     member: Option<usize>,
     ended: Option<ServiceEnd>,
@@ -87,15 +102,18 @@ impl Watching {
         }
     }
 
-    /// All members are ready: start what runs beside them. The error is why the run cannot be watched.
-    pub fn begin(&mut self, pids: &[u32]) -> Result<(), String> {
-        if let Some(tool) = self.spec.observe.tool() {
-            self.daemons = daemons(&tool.daemons.clone());
-        }
+    /// All members are ready: start what runs beside them. `pids`: of their processes, each once; one for all `members` that are
+    /// threads of one. The error is why the run cannot be watched.
+    pub fn begin(&mut self, pids: &[u32], members: usize) -> Result<(), String> {
+        self.daemons = daemons(&self.services());
         if let Some(tool) = self.spec.tool_at(Place::Beside).cloned() {
-            let started = match tool.is_for_each() {
-                true => (0..pids.len()).try_for_each(|member| self.start(&tool, &pids[member..=member], Some(member))),
-                false => self.start(&tool, pids, None),
+            let each = tool.is_for_each();
+            let one_process = pids.len() < members;
+            let started = match each {
+                // Of members that share a process it watches all.
+                true if one_process => self.start(&tool, pids, Some(0), None),
+                true => (0..pids.len()).try_for_each(|m| self.start(&tool, &pids[m..=m], Some(m), Some(m))),
+                false => self.start(&tool, pids, None, None),
             };
             if let Err(e) = started {
                 self.failed = Some(ObserverOutcome::NotStarted { reason: e.to_string() });
@@ -105,19 +123,34 @@ impl Watching {
         self.reason()
     }
 
-    fn start(&mut self, tool: &Observer, pids: &[u32], member: Option<usize>) -> std::io::Result<()> {
-        let room = self.spec.room(pids, member);
+    /// Names of the processes that work for it.
+    fn services(&self) -> Vec<String> {
+        match self.spec.observe.tool() {
+            Some(tool) => tool.daemons.clone(),
+            // Its own sampling has one where it reads through DCGM.
+            None if self.spec.is_sampled_by_collo() => {
+                let reads =
+                    tree::descendants(std::process::id()).into_iter().any(|pid| tree::name_of(pid).as_deref() == Some(DCGMI));
+                if reads { vec![HOST_ENGINE.to_string()] } else { Vec::new() }
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// Start one that is the `number`th for these processes, for as long as `member` trains; or all of them.
+    fn start(&mut self, tool: &Observer, pids: &[u32], number: Option<usize>, member: Option<usize>) -> std::io::Result<()> {
+        let room = self.spec.room(pids, number);
         let command = self.spec.command(tool, &room);
-        let log = member.map_or_else(|| OUTPUT.to_string(), |member| format!("{OUTPUT}-{member}"));
+        let log = number.map_or_else(|| OUTPUT.to_string(), |number| format!("{OUTPUT}-{number}"));
         let service = Service::start(ServiceOrders {
             command: command.clone(),
             folder: self.spec.folder.clone(),
             env: tool.variables_in(&room),
-            log: self.spec.folder.join(log),
+            log: self.spec.folder.join(&log),
             asked_to_end: None,
         })?;
         self.commands.push(command);
-        self.tools.push(Tool { service: Some(service), member, ended: None, missed: false });
+        self.tools.push(Tool { service: Some(service), log, member, ended: None, missed: false });
         Ok(())
     }
 
@@ -154,21 +187,24 @@ impl Watching {
         }
         self.read_memory();
         self.to_ns = Some(monotonic_ns());
+        self.daemons = after(&self.daemons);
         let Some(tool) = self.spec.observe.tool() else { return };
         let signal = tool.stop.signal();
         self.tools.iter_mut().filter_map(|tool| tool.service.as_mut()).for_each(|service| service.signal(signal));
     }
 
-    /// End it, by force if necessary, measure and remove what it wrote. `done_ns`: by member, when its last measured epoch ended.
-    pub fn end(mut self, done_ns: &[Option<u64>], completed: bool, at_once: bool) -> ObserverRecord {
+    /// End it, by force if necessary, measure and remove what it wrote.
+    pub fn end(mut self, EndOfMembers { done_ns, killed, completed }: EndOfMembers<'_>, at_once: bool) -> ObserverRecord {
         self.ask_to_end();
+        let place = self.spec.observe.tool().map(|tool| tool.place);
         let patience = self.spec.observe.tool().map(|tool| tool.stop_timeout).filter(|_| !at_once).unwrap_or_default();
         self.wait(patience);
         if !at_once && !self.is_over() {
             self.tools.iter_mut().filter_map(|tool| tool.service.as_mut()).for_each(|service| service.signal(Signal::SIGTERM));
             self.wait(AFTER_TERM);
         }
-        self.killed = !self.is_over();
+        // Whoever runs around the members ends with them, and is killed with them.
+        self.killed = !self.is_over() || (place == Some(Place::Around) && killed);
         self.tools.iter_mut().for_each(Tool::kill);
         for tool in &self.tools {
             let done_ns = match tool.member {
@@ -184,9 +220,12 @@ impl Watching {
             }
         }
         let (tool, folder) = (self.spec.observe.tool().cloned(), self.spec.folder.clone());
-        let written = tool.as_ref().map(|_| size_of(&folder));
-        let inside = tool.as_ref().is_some_and(|tool| tool.place != Place::Beside);
-        if completed && self.failed.is_none() && inside && written == Some(0) {
+        if let (Some(reason), None) = (self.too_much(), &self.failed) {
+            self.failed = Some(ObserverOutcome::WroteTooMuch { reason });
+        }
+        let written = tool.as_ref().and_then(|_| size_of(&folder));
+        let beside = place.is_none_or(|place| place == Place::Beside);
+        if completed && self.failed.is_none() && !beside && (written == Some(0) || self.has_no_word_of_one(done_ns.len())) {
             self.failed = Some(ObserverOutcome::WroteNothing);
         }
         let whole = if self.killed { ObserverOutcome::Killed } else { ObserverOutcome::Watched };
@@ -205,10 +244,11 @@ impl Watching {
             outcome,
             from_ns: self.from_ns,
             to_ns: self.to_ns,
+            ended_ns: self.tools.iter().map(|tool| tool.ended.as_ref()?.at_ns).max().flatten(),
             cpu_time_s: cpu_time_s.filter(|_| !self.tools.is_empty()),
             peak_rss_bytes: self.peak_rss_bytes,
             bytes_written: written,
-            daemons: after(&self.daemons),
+            daemons: std::mem::take(&mut self.daemons),
             collo_cpu_time_s: self.collo_cpu_s.and_then(|before| Some((own_cpu_s()? - before).max(0.0))),
             commands: std::mem::take(&mut self.commands),
         };
@@ -246,7 +286,7 @@ impl Watching {
     /// Why it may not go on writing.
     fn too_much(&self) -> Option<String> {
         let most = self.spec.observe.tool()?.most_bytes;
-        let written = size_of(&self.spec.folder);
+        let Some(written) = size_of(&self.spec.folder) else { return Some(format!("more than {MOST_FILES} files")) };
         if written > most {
             return Some(format!("{written} bytes, `most` allows {most}"));
         }
@@ -257,9 +297,18 @@ impl Watching {
             .then(|| format!("{written} bytes, and {free} are left on the disk"))
     }
 
+    /// True if it writes for each member by name, and nothing of one is there: its epochs are those of a member that nobody watched.
+    fn has_no_word_of_one(&self, members: usize) -> bool {
+        let Some(tool) = self.spec.observe.tool() else { return false };
+        (0..members).any(|member| {
+            let room = self.spec.room(&[], Some(member));
+            tool.files_of_member(&room).is_some_and(|start| !has_file(&start))
+        })
+    }
+
     fn last_words(&self) -> Vec<String> {
-        let logs = self.tools.iter().map(|tool| tool.member.map_or_else(|| OUTPUT.to_string(), |m| format!("{OUTPUT}-{m}")));
-        logs.map(|log| failure_log::tail(&self.spec.folder.join(log))).find(|lines| !lines.is_empty()).unwrap_or_default()
+        let logs = self.tools.iter().map(|tool| self.spec.folder.join(&tool.log));
+        logs.map(|log| failure_log::tail(&log)).find(|lines| !lines.is_empty()).unwrap_or_default()
     }
 }
 
@@ -268,9 +317,10 @@ impl Scene<'_> {
     pub(super) fn begin_watching(&mut self) -> Option<String> {
         let pid = |seat: &MemberState| seat.hello.as_ref().map(|hello| hello.pid).or(seat.pid).unwrap_or_default();
         let mut pids: Vec<u32> = self.watch.seats.iter().map(pid).collect();
+        let members = pids.len();
         // Members that are threads of one process are one to whoever looks at processes.
         pids.dedup();
-        self.watching.as_mut()?.begin(&pids).err()
+        self.watching.as_mut()?.begin(&pids, members).err()
     }
 
     /// Why nobody watches any more who should.
@@ -284,7 +334,9 @@ impl Scene<'_> {
         let last = |seat: &MemberState| seat.epochs.iter().filter(|epoch| epoch.measured).map(|epoch| epoch.end_ns).max();
         let done_ns: Vec<Option<u64>> = self.watch.seats.iter().map(last).collect();
         let completed = self.watch.outcome() == Outcome::Completed;
-        let record = self.watching.take()?.end(&done_ns, completed, at_once);
+        let was_killed = |seat: &MemberState| seat.ended.as_ref().is_some_and(|ended| ended.live == Live::Killed(9));
+        let killed = self.watch.seats.iter().any(was_killed);
+        let record = self.watching.take()?.end(EndOfMembers { done_ns: &done_ns, killed, completed }, at_once);
         if completed && !record.outcome.is_whole() {
             let reason = format!("observer `{}` {}", record.name, record.outcome.text());
             self.watch.was_unwatched(reason);
@@ -310,14 +362,30 @@ impl Tool {
     }
 }
 
-/// The total size of the files below a folder, bytes; what goes away meanwhile does not count.
-fn size_of(folder: &Path) -> u64 {
+/// Whether a file, or a folder with one, has this name, or one that goes on from it without another digit: `member-1.json` is not of
+/// `member-10`. An empty one is none.
+fn has_file(start: &Path) -> bool {
+    let (Some(folder), Some(name)) = (start.parent(), start.file_name().and_then(|name| name.to_str())) else { return false };
+    let is_its = |entry: &std::fs::DirEntry| {
+        let found = entry.file_name().to_string_lossy().into_owned();
+        found.strip_prefix(name).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let holds = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(meta) if meta.is_dir() => size_of(&entry.path()) != Some(0),
+        Ok(meta) => meta.len() > 0,
+        Err(_) => false,
+    };
+    std::fs::read_dir(folder).into_iter().flatten().flatten().filter(is_its).any(holds)
+}
+
+/// The total size of the files below a folder, bytes; what goes away meanwhile does not count. `None` if they are too many.
+fn size_of(folder: &Path) -> Option<u64> {
     let (mut sum, mut seen, mut left) = (0u64, 0, vec![folder.to_path_buf()]);
     while let Some(folder) = left.pop() {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             seen += 1;
             if seen > MOST_FILES {
-                return u64::MAX;
+                return None;
             }
             match entry.metadata() {
                 Ok(meta) if meta.is_dir() => left.push(entry.path()),
@@ -326,7 +394,7 @@ fn size_of(folder: &Path) -> u64 {
             }
         }
     }
-    sum
+    Some(sum)
 }
 
 /// CPU time of collo's own process so far, all its threads.
@@ -405,7 +473,20 @@ mod tests {
         std::fs::create_dir(folder.path().join("a")).expect("made");
         std::fs::write(folder.path().join("a/b"), [0; 1000]).expect("written");
         std::fs::write(folder.path().join("c"), [0; 24]).expect("written");
-        assert_eq!(size_of(folder.path()), 1024);
-        assert_eq!(size_of(Path::new("/no/such/folder")), 0);
+        assert_eq!(size_of(folder.path()), Some(1024));
+        assert_eq!(size_of(Path::new("/no/such/folder")), Some(0));
+    }
+
+    #[test]
+    fn what_another_member_wrote_is_no_word_of_this_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("member-10.json"), "x").expect("written");
+        std::fs::create_dir(at("member-2")).expect("made");
+        std::fs::write(at("member-3.json"), "").expect("written");
+        let told = |member: usize| has_file(&at(&format!("member-{member}")));
+        assert_eq!([1, 2, 3, 10].map(told), [false, false, false, true]);
+        std::fs::write(at("member-2/epoch-0.json"), "x").expect("written");
+        assert!(told(2));
     }
 }

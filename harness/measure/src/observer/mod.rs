@@ -16,6 +16,7 @@ use collo_store::text::quoted;
 use collo_store::{COLLO_SAMPLES, Diagnostic, Diagnostics, MONITOR, NOBODY_WATCHES};
 use fs_err as fs;
 
+use crate::cell::Cell;
 use crate::device::{DeviceFacts, DeviceKind};
 use crate::nearest::nearest;
 use crate::sharing::Refusal;
@@ -132,6 +133,20 @@ impl Observe {
     pub fn rate_hz(&self) -> Option<f64> {
         let tool = self.tool()?;
         Some(self.rate_hz.unwrap_or(tool.rate_hz))
+    }
+
+    /// Why it cannot watch these members, and the way out: who watches from inside does so with the script's help.
+    pub fn unknown_to(&self, cell: &Cell) -> Option<Refusal> {
+        let tool = self.tool().filter(|tool| tool.place == Place::Inside)?;
+        let foreign = cell.members().map(|member| member.workload()).find(|workload| workload.epochs.is_some())?;
+        let reason = format!(
+            "observer `{}` watches from inside scripts that speak collo's protocol, and `{}` is measured by its output alone",
+            tool.name, foreign.name
+        );
+        Some(Refusal {
+            reason,
+            hint: Some("observers beside and around the members watch any script: `collo list observers`".into()),
+        })
     }
 
     /// Why it cannot watch here, and the way out.

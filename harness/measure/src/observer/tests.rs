@@ -32,6 +32,9 @@ fn around_a_member_stands_its_command_word_for_word() {
     let room = ObserverRoom { folder: Path::new("/f"), rate_hz: 1.0, pids: &[], member: Some(1), packages: None };
     let member = ["python".to_string(), "train.py".into(), "--name={pid}".into()];
     assert_eq!(nsys.around(&member, &room), ["nsys", "-o", "/f/1", "python", "train.py", "--name={pid}"]);
+    assert_eq!(nsys.files_of_member(&room), Some("/f/1".into()));
+    let all = parse("command = [\"watch\", \"-o\", \"{folder}/out\"]").expect("right");
+    assert_eq!(all.files_of_member(&room), None, "it names none for each member");
 }
 
 #[test]

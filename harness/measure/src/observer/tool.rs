@@ -112,6 +112,17 @@ impl Observer {
         self.place == Place::Beside && (self.says("pid") || self.says("member"))
     }
 
+    /// What the names of its files of a member begin with, if its command or its variables name some for each: `FOLDER/member-0`.
+    pub fn files_of_member(&self, room: &ObserverRoom<'_>) -> Option<PathBuf> {
+        const START: &str = "{folder}/";
+        let word =
+            self.command.iter().chain(self.variables.values()).find(|word| word.contains(START) && word.contains("{member}"))?;
+        let (_, path) = word.split_once(START)?;
+        // Up to the number, and what else is of the same name: an ending is the program's own.
+        let end = path.find("{member}")? + "{member}".len();
+        Some(PathBuf::from(room.fill(&format!("{START}{}", &path[..end]))))
+    }
+
     fn says(&self, name: &str) -> bool {
         let placeholder = format!("{{{name}}}");
         self.command.iter().chain(self.variables.values()).any(|word| word.contains(&placeholder))

@@ -203,11 +203,12 @@ fn seat(cell: &Cell, record: &CellRecord, basis: &Basis<'_>) -> Result<Seating, 
     let refuse = |refusal: Option<Refusal>| refusal.map_or(Ok(()), Err);
     refuse(lacking(cell, facts))?;
     refuse(cell.observe().and_then(|by| by.lacking(facts)))?;
+    refuse(cell.observe().and_then(|by| by.unknown_to(cell)))?;
     if let Some(trace) = cell.trace() {
         return trace::seat(cell, trace, record, basis);
     }
     let seating = cell.mode().seat(facts, &record.members, &experiment.each)?;
-    refuse(seating.hosting.and_then(|how| hosting::refusal(cell, how, &facts.python)))?;
+    refuse(seating.hosting.and_then(|how| hosting::refusal(cell, how, &experiment.cores, &facts.python)))?;
     refuse(without_mps(&seating, facts))?;
     refuse(memory::too_large(cell, facts))?;
     refuse(memory::too_large_for_the_host(cell, facts))?;

@@ -3,7 +3,9 @@
 //! In: stored runs on the same GPU model, driver and kind of GPU. Out: the median of memory read by the driver less memory reserved by
 //! the allocator, over members; apart for clients of MPS.
 
-use collo_store::{CampaignFolder, DeviceRecord, Outcome, Runs, StoredRun, member_of_scope, read_samples};
+use collo_store::{
+    COLLO_SAMPLES, CampaignFolder, DeviceRecord, Outcome, Runs, StoredRun, member_of_scope, observer_name, read_samples,
+};
 
 /// Campaigns that are opened at most, the newest first.
 const MOST_CAMPAIGNS: usize = 20;
@@ -74,6 +76,10 @@ impl Contexts {
 /// The median over the members of a run; absent where the driver reported no memory of theirs.
 fn outside_of(run: &StoredRun) -> Option<f64> {
     let (go_ns, done_ns) = (run.record.timeline.go_ns?, run.record.timeline.done_ns?);
+    if run.record.cell.observe.as_deref().is_some_and(|by| observer_name(by) != COLLO_SAMPLES) {
+        // A profiler has buffers of its own on the card.
+        return None;
+    }
     let is_it = |scope: &str, metric: &str| metric == "gpu_memory_bytes" && member_of_scope(scope).is_some();
     let samples = read_samples(&run.path.join("samples.parquet"), |_, scope, metric| is_it(scope, metric)).ok()?;
     let mut outside = Vec::new();

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use collo_store::{NOBODY_WATCHES, ObserverRecord, PROFILER};
+use collo_store::{NOBODY_WATCHES, ObserverOutcome, ObserverRecord, PROFILER};
 
 use super::{Cell, Repetition};
 use crate::stats::orders::{self, Values};
@@ -65,10 +65,12 @@ pub struct WatchedCost {
     /// Cores that collo's own process keeps busy meanwhile.
     pub collo_cpu_cores: Option<f64>,
     pub memory_bytes: Option<f64>,
-    /// Written in a run.
+    /// Written in a run, of those in which it ended by itself.
     pub bytes: Option<f64>,
-    /// The same by the time that it watched.
+    /// The same by the time in which it recorded.
     pub bytes_per_hour: Option<f64>,
+    /// Runs in which it was killed, as it did not end in time: it may have had more to write.
+    pub killed: usize,
     /// Runs that were not watched to their end, and the first reason.
     pub lost: usize,
     pub why_lost: Option<String>,
@@ -176,13 +178,14 @@ fn cost(place: usize, cell: &Cell, observer: &str) -> WatchedCost {
         .repetitions
         .iter()
         .filter_map(|r| r.record().observer.as_ref())
-        .filter(|o| !o.outcome.is_whole() && o.outcome != collo_store::ObserverOutcome::NotTold)
+        .filter(|o| !o.outcome.is_whole() && o.outcome != ObserverOutcome::NotTold)
         .map(|o| o.outcome.text())
         .collect();
     let whole_s = |r: &Repetition| {
         let t = &r.record().timeline;
         Some(t.ended_ns.checked_sub(t.launched_ns)? as f64 / 1e9).filter(|s| *s > 0.0)
     };
+    let ended_by_itself = |o: &ObserverRecord| o.outcome != ObserverOutcome::Killed;
     let daemons: BTreeSet<String> = records().flat_map(|(_, o)| o.daemons.iter().map(|d| d.name.clone())).collect();
     WatchedCost {
         observer: observer.to_string(),
@@ -196,7 +199,7 @@ fn cost(place: usize, cell: &Cell, observer: &str) -> WatchedCost {
         members_cpu_ratio: None,
         cpu_cores: mean(&|r, o| match &o.place {
             None => sampling_cores(r),
-            Some(_) => Some(o.cpu_time_s? / o.watched_s().filter(|s| *s > 0.0)?),
+            Some(_) => Some(o.cpu_time_s? / o.lived_s().filter(|s| *s > 0.0)?),
         }),
         daemons_cpu_cores: mean(&|_, o| {
             let sum = o.daemons.iter().map(|d| d.cpu_time_s).sum::<Option<f64>>().filter(|_| !o.daemons.is_empty())?;
@@ -205,11 +208,28 @@ fn cost(place: usize, cell: &Cell, observer: &str) -> WatchedCost {
         daemons: daemons.into_iter().collect(),
         collo_cpu_cores: mean(&|r, o| Some(o.collo_cpu_time_s? / whole_s(r)?)),
         memory_bytes: mean(&|_, o| Some(o.peak_rss_bytes? as f64)),
-        bytes: mean(&|_, o| Some(o.bytes_written? as f64)),
-        bytes_per_hour: mean(&|_, o| Some(o.bytes_written? as f64 / o.watched_s().filter(|s| *s > 0.0)? * 3600.0)),
+        bytes: mean(&|_, o| Some(o.bytes_written.filter(|_| ended_by_itself(o))? as f64)),
+        bytes_per_hour: mean(&|r, o| {
+            let bytes = o.bytes_written.filter(|_| ended_by_itself(o))? as f64;
+            let recorded_s = match o.place.as_deref() {
+                Some("beside") => o.watched_s(),
+                Some("inside") => measured_s(r),
+                // Around the members, and of collo's samples: from the launch.
+                _ => whole_s(r),
+            };
+            Some(bytes / recorded_s.filter(|s| *s > 0.0)? * 3600.0)
+        }),
+        killed: records().filter(|(_, o)| !ended_by_itself(o)).count(),
         lost: lost.len(),
         why_lost: lost.into_iter().next(),
     }
+}
+
+/// From the start of the first measured epoch to the end of the last, seconds.
+fn measured_s(r: &Repetition) -> Option<f64> {
+    let measured = || r.epochs.iter().filter(|epoch| epoch.measured);
+    let (from, to) = (measured().map(|epoch| epoch.start_ns).min()?, measured().map(|epoch| epoch.end_ns).max()?);
+    Some(to.checked_sub(from)? as f64 / 1e9)
 }
 
 /// Cores that collo's sampling threads keep busy; `None` where it did not sample.

@@ -21,7 +21,7 @@ type Column = (&'static str, ColumnKind, fn(&At) -> ExportValue);
 type WithEnds = (&'static str, for<'a> fn(&At<'a>) -> Option<&'a Quantity>);
 
 /// Before the numbers.
-const LABELS: [Column; 13] = [
+const LABELS: [Column; 14] = [
     ("experiment", Text, |at| ExportValue::text(&at.analysis.campaign.experiment)),
     ("campaign", Text, |at| ExportValue::text(&at.analysis.campaign.id)),
     ("device", Text, |at| ExportValue::text(&at.analysis.campaign.device.name)),
@@ -35,6 +35,7 @@ const LABELS: [Column; 13] = [
     ("validity", Text, |at| words::verdict(at.analysis.watching.cells[at.row.cell].validity.verdict).into()),
     ("lost", Whole, |at| at.row.lost.into()),
     ("why_lost", Text, |at| at.row.why_lost.clone().into()),
+    ("killed", Whole, |at| at.row.killed.into()),
 ];
 
 /// With the ends of their intervals.

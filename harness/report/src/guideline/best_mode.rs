@@ -2,7 +2,7 @@
 
 use super::{
     Agreement, Evidence, Guideline, Held, Holds, Published, STUDY, advantage, agreement, command, held, how_many, matched,
-    on_a_card, study, worded,
+    never_below, on_a_card, study, worded,
 };
 use crate::analysis::Analysis;
 use crate::number;
@@ -28,7 +28,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let (ahead, behind) = (of_all(VariableContent::Better), of_all(VariableContent::Worse));
     let holds = match (ahead, behind) {
         (_, 1..) => Holds::No,
-        (1.., 0) => Holds::Yes,
+        (1.., 0) if never_below(analysis, all()) => Holds::Yes,
         _ => Holds::Open,
     };
     let key = if behind > 0 {

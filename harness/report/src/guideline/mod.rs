@@ -253,6 +253,12 @@ pub(crate) fn held<'a>(
     all.filter_map(|((m, ratio), c)| Some(Held { left: m.left, right: m.right, ratio: ratio?, said: c?.verdict })).collect()
 }
 
+/// True if the interval of every ratio excludes that it is below 1 by more than the threshold: advice for all of them harms none.
+fn never_below<'a>(analysis: &Analysis, mut pairs: impl Iterator<Item = &'a Held<'a>>) -> bool {
+    let least = 1.0 / (1.0 + analysis.campaign.thresholds.relevant_ratio);
+    pairs.all(|held| held.ratio.low.is_some_and(|low| low >= least))
+}
+
 /// Are all of these slowdowns within the threshold of 1? One that is certainly not contradicts it.
 fn all_one(analysis: &Analysis, cells: &[&Cell], quantity: Key) -> Holds {
     let ratios: Vec<_> = cells.iter().map(|c| c.get(quantity).cloned()).collect();

@@ -2,7 +2,8 @@
 //! their own.
 
 use super::{
-    Agreement, Evidence, Guideline, Held, Holds, advantage, command, held, how_many, matched, on_a_card, together, worded,
+    Agreement, Evidence, Guideline, Held, Holds, advantage, command, held, how_many, matched, never_below, on_a_card, together,
+    worded,
 };
 use crate::analysis::{Analysis, Cell};
 use crate::number;
@@ -36,7 +37,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let pairs = naive.len() + mps.len();
     let holds = match (ahead, behind) {
         (_, 1..) => Holds::No,
-        (1.., 0) => Holds::Yes,
+        (1.., 0) if never_below(analysis, all()) => Holds::Yes,
         _ if pairs > 0 && number_of(RatioVerdict::Same) == pairs => Holds::No,
         _ => Holds::Open,
     };

@@ -55,10 +55,13 @@ pub struct WatchedCostJson {
     pub memory_bytes: Option<f64>,
     /// Written in a run.
     pub written_bytes: Option<f64>,
+    /// By the time in which it recorded: beside the members while it watched, inside them in measured epochs, else the whole run.
     pub written_bytes_per_hour: Option<f64>,
     /// Runs that were not watched to their end.
     pub lost: usize,
     pub why_lost: Option<String>,
+    /// Runs in which it did not end in time and was killed; what it wrote there is in no number.
+    pub killed: usize,
 }
 
 impl WatchedJson {
@@ -95,5 +98,6 @@ fn cost(row: &WatchedCost, watching: &Watching) -> WatchedCostJson {
         written_bytes_per_hour: row.bytes_per_hour,
         lost: row.lost,
         why_lost: row.why_lost.clone(),
+        killed: row.killed,
     }
 }

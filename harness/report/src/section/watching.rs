@@ -220,7 +220,7 @@ fn bytes(n: f64) -> String {
 }
 
 fn lost(analysis: &Analysis) -> Vec<String> {
-    let rows = analysis.watching.groups.iter().flat_map(|group| group.rows.iter().map(move |row| (group, row)));
+    let rows = || analysis.watching.groups.iter().flat_map(|group| group.rows.iter().map(move |row| (group, row)));
     let said = |(group, row): (&WatchedGroup, &WatchedCost)| {
         let why = row.why_lost.as_ref()?;
         Some(format!(
@@ -230,7 +230,17 @@ fn lost(analysis: &Analysis) -> Vec<String> {
             number::runs(row.lost)
         ))
     };
-    rows.filter_map(said).collect()
+    let cut_off = |(group, row): (&WatchedGroup, &WatchedCost)| {
+        (row.killed > 0).then(|| {
+            format!(
+                "`{}` under `{}`: {} in which the observer did not end in time and was killed; the table has not what it wrote there.",
+                group.name,
+                row.observer,
+                number::runs(row.killed)
+            )
+        })
+    };
+    rows().filter_map(said).chain(rows().filter_map(cut_off)).collect()
 }
 
 /// Published figures, beside ours where the same tool was measured.
@@ -270,6 +280,10 @@ fn remarks(analysis: &Analysis) -> Vec<String> {
             .into(),
         "An observer starts before the members' `go`, so that every measured epoch is watched, and is asked to end after the last. The CPU \
          time and the memory of one around or inside the members cannot be told from theirs: it shows in their CPU time."
+            .into(),
+        "What is written per hour: of an observer beside the members by the time that it watched, of one inside them by that of their \
+         measured epochs, of one around them and of collo by that of the whole run. CPU: from the start of an observer until it has ended, \
+         what it writes in the end included; of services while it watches."
             .into(),
     ];
     let rows = || analysis.watching.groups.iter().flat_map(|group| &group.rows);

@@ -467,7 +467,12 @@ impl Fixture {
             }),
             cooling: None,
             trace: None,
-            observer: truth.watched.as_ref().map(|watches| watches.record(go, done)),
+            observer: truth.watched.as_ref().map(|watches| {
+                let measured = || epochs.iter().filter(|epoch| epoch.measured);
+                let from = measured().map(|epoch| epoch.start_ns).min().unwrap_or(go);
+                let to = measured().map(|epoch| epoch.end_ns).max().unwrap_or(done);
+                watches.record(watching::Moments { whole: (launched_ns, ended), watched: (go, done), measured: (from, to) })
+            }),
             files: BTreeMap::new(),
         };
         let epochs = if completed { epochs } else { Vec::new() };

@@ -36,6 +36,7 @@ pub fn observer(name: &str) -> ObserverRecord {
         outcome: ObserverOutcome::Watched,
         from_ns: None,
         to_ns: None,
+        ended_ns: None,
         cpu_time_s: None,
         peak_rss_bytes: (place == Some("beside")).then_some(8 << 20),
         bytes_written: None,
@@ -49,14 +50,32 @@ pub fn observer(name: &str) -> ObserverRecord {
     }
 }
 
+/// Spans of a run: from and to, nanoseconds.
+pub struct Moments {
+    pub whole: (u64, u64),
+    pub watched: (u64, u64),
+    /// Its measured epochs.
+    pub measured: (u64, u64),
+}
+
+/// What an observer beside the members needs to end.
+const TO_END_NS: u64 = 200_000_000;
+
 impl Watches {
-    /// The record of a run in which it watched from and to.
-    pub fn record(&self, from_ns: u64, to_ns: u64) -> ObserverRecord {
-        let watched_s = (to_ns - from_ns) as f64 / 1e9;
-        let mut record = ObserverRecord { from_ns: Some(from_ns), to_ns: Some(to_ns), ..self.record.clone() };
-        record.cpu_time_s = self.cores.map(|cores| cores * watched_s);
-        record.bytes_written = self.bytes_per_s.map(|rate| (rate * watched_s) as u64);
-        record.daemons.iter_mut().for_each(|daemon| daemon.cpu_time_s = Some(0.02 * watched_s));
+    /// The record of a run. It is as busy until it has ended; what runs inside writes in measured epochs.
+    pub fn record(&self, Moments { whole, watched, measured }: Moments) -> ObserverRecord {
+        let seconds = |(from_ns, to_ns): (u64, u64)| (to_ns - from_ns) as f64 / 1e9;
+        let mut record = ObserverRecord { from_ns: Some(watched.0), to_ns: Some(watched.1), ..self.record.clone() };
+        let lived = (watched.0, watched.1 + TO_END_NS);
+        record.ended_ns = self.cores.map(|_| lived.1);
+        record.cpu_time_s = self.cores.map(|cores| cores * seconds(lived));
+        let recorded = match record.place.as_deref() {
+            Some("beside") => watched,
+            Some("inside") => measured,
+            _ => whole,
+        };
+        record.bytes_written = self.bytes_per_s.map(|rate| (rate * seconds(recorded)) as u64);
+        record.daemons.iter_mut().for_each(|daemon| daemon.cpu_time_s = Some(0.02 * seconds(watched)));
         record
     }
 }
@@ -76,7 +95,7 @@ impl Fixture {
         let beside = record.place.as_deref() == Some("beside");
         cell.watched = Some(Watches {
             cores: beside.then_some(0.05),
-            bytes_per_s: record.place.is_some().then_some(1000.0),
+            bytes_per_s: (!is_nobody).then_some(1000.0),
             members_cpu: 1.0,
             record,
         });

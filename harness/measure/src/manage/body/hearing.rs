@@ -25,7 +25,7 @@ impl Body<'_, '_> {
         let traces = match &signal {
             Signal::Ended(_) => {
                 let log = self.attempts[index].launch.as_ref().map(|launch| launch.log.clone()).unwrap_or_default();
-                failure_log::find(&log, self.oom_kills)
+                failure_log::find(&log, None, self.oom_kills)
             }
             _ => Traces::default(),
         };

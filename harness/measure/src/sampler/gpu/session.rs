@@ -160,7 +160,9 @@ impl GpuSession {
                 }
             });
             let gpm = SamplerThread::of(vec![Box::new(Gpm::of(opened, &having, settled))], &setting.stop, &setting.outlet);
-            self.begin("gpm", move || vec![gpm.run("gpm", gpm::RATE_HZ, GPM_AFTER, None)]);
+            // Whoever asks for fewer readings pays for no more.
+            let rate_hz = gpm::RATE_HZ.min(setting.nvml_hz);
+            self.begin("gpm", move || vec![gpm.run("gpm", rate_hz, GPM_AFTER, None)]);
         }
         if expected > 0 {
             let (boards, stop, outlet) = (opened.to_vec(), setting.stop.clone(), setting.outlet.clone());

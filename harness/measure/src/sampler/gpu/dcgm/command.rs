@@ -14,7 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::launch::children::{self, Own};
-use crate::launch::{Errand, mark};
+use crate::launch::{Errand, mark, tree};
 
 /// Grace period after it is asked to end.
 const GRACE: Duration = Duration::from_millis(700);
@@ -79,6 +79,11 @@ impl<P: Read> PipeLines<P> {
 }
 
 impl Running {
+    /// CPU time that it has taken so far; `None` once it has ended.
+    pub fn cpu_time_ns(&self) -> Option<u64> {
+        tree::cpu_time_ns(&[self.child.id()])
+    }
+
     /// Start it; the error says why it does not start.
     pub fn start<S: AsRef<OsStr>>(program: &str, arguments: impl IntoIterator<Item = S>) -> Result<Running, String> {
         let mut command = std::process::Command::new(program);

@@ -66,6 +66,8 @@ pub struct Stream {
     zeros: BTreeMap<u32, u64>,
     /// It was restarted because of zeros.
     zeroed: bool,
+    /// CPU time of the programs that it read, once they were ended.
+    program_cpu_ns: u64,
     stop: Arc<AtomicBool>,
     outlet: Outlet,
     account: Account,
@@ -114,6 +116,7 @@ impl Stream {
             rows: BTreeMap::new(),
             zeros: BTreeMap::new(),
             zeroed: false,
+            program_cpu_ns: 0,
             stop,
             outlet,
             account: Account::default(),
@@ -212,7 +215,7 @@ impl Stream {
                 self.hand_over();
             }
             if !self.zeroed && self.zeros.values().any(|rows| *rows >= ZERO_ROWS) {
-                running.end();
+                self.end(running);
                 return StreamEnd::Zero;
             }
             let gave = !self.rows.is_empty();
@@ -230,8 +233,14 @@ impl Stream {
                 });
             }
         }
-        running.end();
+        self.end(running);
         StreamEnd::Stopped
+    }
+
+    /// End the program; what it took is part of what these readings cost.
+    fn end(&mut self, mut running: Running) {
+        self.program_cpu_ns += running.cpu_time_ns().unwrap_or_default();
+        running.end();
     }
 
     fn take(&mut self, row: Row, at_ns: u64) {
@@ -345,7 +354,7 @@ impl Stream {
             ticks: beat.ticks,
             missed: beat.missed,
             longest_gap_s: (beat.ticks > 1).then_some(beat.longest_gap_ns as f64 / 1e9),
-            cpu_ratio: (lived_s > 0.0).then(|| (thread_cpu_ns() - cpu_before_ns) as f64 / 1e9 / lived_s),
+            cpu_ratio: (lived_s > 0.0).then(|| (thread_cpu_ns() - cpu_before_ns + self.program_cpu_ns) as f64 / 1e9 / lived_s),
             moved_ratio: self.movement.ratios(),
             unread_lines: self.unread_lines,
             remarks,
