@@ -362,7 +362,7 @@ def synchronise(device=None):
     their way, too (CUDA runtime API, `cudaDeviceSynchronize`: "all preceding requested tasks" of the device).
     """
     cuda = _cuda()
-    if cuda:
+    if cuda and getattr(device, "type", "cuda") == "cuda":
         cuda.current_stream(device).synchronize() if hosted() else cuda.synchronize(device)
 
 

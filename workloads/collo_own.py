@@ -96,11 +96,13 @@ class Environ(collections.abc.MutableMapping):
 # allocator and its libraries (c10/util/env.cpp), CUDA, the threads of OpenMP and of the linear algebra, malloc.
 READ_IN_C = tuple(b"PYTORCH_ TORCH_ ATEN_ CUDA_ CUBLAS CUDNN_ NCCL_ NVIDIA_ OMP_ GOMP_ KMP_ MKL_ OPENBLAS_ MALLOC_".split())
 
+PLACES = (b"_HOME", b"_DIR", b"_PATH")  # of toolkits and caches, which change no number
+
 
 def _putenv(name, value, original=os.putenv):
     here, name, value = seat(), os.fsencode(name), os.fsencode(value)
     if here and _asked_by_own_code(here):
-        if name.startswith(READ_IN_C) and os.environ._data.common.get(name) != value:
+        if name.startswith(READ_IN_C) and not name.endswith(PLACES) and os.environ._data.common.get(name) != value:
             wants = f"this member sets `{os.fsdecode(name)}={os.fsdecode(value)}`, which libraries read where it cannot be its own"
             refused = getattr(here.modules.get("collo"), "SettingError", RuntimeError)
             raise refused(f"{wants}: put it under [variables] in workload.toml, or share the device in another mode")

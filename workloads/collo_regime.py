@@ -142,6 +142,10 @@ CALLS_OF_TORCH = (
 )  # fmt: skip
 
 
+# What torch's compiler switches on while it traces, in whichever member (torch/_functorch/_aot_autograd/graph_capture_wrappers.py).
+FOR_A_MOMENT = {"torch.autograd.set_detect_anomaly"}
+
+
 def _torch_is_loaded():
     torch = sys.modules.get("torch")
     return torch is not None and not getattr(torch.__spec__, "_initializing", False)
@@ -255,7 +259,7 @@ class Regime:
         """
         for name, value in self.read().items():
             agreed, _ = self.agreed.get(name, (value, None))
-            if value != agreed:
+            if value != agreed and name not in FOR_A_MOMENT:
                 self._put_agreed()
                 collo = collo_hosted.seat().modules["collo"]
                 changed = f"`{name}` became `{_shown(value)}` while members trained, who had agreed on `{_shown(agreed)}`"

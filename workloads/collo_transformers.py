@@ -118,7 +118,7 @@ class Collo(transformers.TrainerCallback):
         if self.member.channel and (control.should_epoch_stop or control.should_training_stop):
             if self.batches < len(train_dataloader):
                 raise stopped(f"epoch {self.epoch.index} was cut to {self.batches} of {len(train_dataloader)} batches")
-        synchronise(args.device)
+        collo.synchronise(args.device)
         steps = state.global_step - self.first_step
         all_logged = self.logged_step == state.global_step
         self.epoch.finish(items_in(train_dataloader, self.batches), self.loss / steps if steps and all_logged else None)

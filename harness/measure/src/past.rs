@@ -82,8 +82,8 @@ impl PastRuns {
         }
         let mut wanted: HashSet<String> = HashSet::new();
         for cell in cells {
-            wanted.extend(cell.members.iter().map(|member| identity("solo", std::slice::from_ref(member))));
-            wanted.insert(identity(&cell.sharing, &cell.members));
+            wanted.extend(cell.members.iter().map(|member| identity("solo", std::slice::from_ref(member), None)));
+            wanted.insert(identity(&cell.sharing, &cell.members, cell.observe.as_deref()));
         }
         let here = Here { device, threads, cpu_model: machine::cpu_model() };
         let mut past = PastRuns::default();
@@ -116,7 +116,7 @@ impl PastRuns {
     fn learn(&mut self, campaign: &CampaignFolder, here: &Here<'_>, wanted: &HashSet<String>, left: &mut usize) {
         let plan = &campaign.manifest().plan;
         for (index, record) in plan.cells.iter().enumerate() {
-            let is_wanted = wanted.contains(&identity(&record.sharing, &record.members));
+            let is_wanted = wanted.contains(&identity(&record.sharing, &record.members, record.observe.as_deref()));
             // Which slots a wanted cell will have is not known yet.
             if !is_wanted || self.cells.iter().any(|known| known.is_as(record)) {
                 continue;
@@ -292,9 +292,9 @@ fn growth_per_s(readings: &[(u64, u64, Option<f64>)], from_ns: u64, to_ns: u64) 
 }
 
 /// A cell, wherever on the device.
-fn identity(sharing: &str, members: &[MemberSpec]) -> String {
+fn identity(sharing: &str, members: &[MemberSpec], observe: Option<&str>) -> String {
     let member = |m: &MemberSpec| format!("{} {:?} {}", m.workload, m.batch_size, serde_json::json!(m.settings));
-    format!("{sharing}: {}", members.iter().map(member).collect::<Vec<_>>().join(" + "))
+    format!("{sharing} {observe:?}: {}", members.iter().map(member).collect::<Vec<_>>().join(" + "))
 }
 
 /// The device that a forecast is for.

@@ -28,7 +28,7 @@ use crate::plan::PlannedCell;
 use crate::project::Project;
 use crate::python::PythonError;
 use crate::sampler::Rates;
-use crate::sharing::{self, InForce, MEMORY_LIMIT, OTHERS, Seating, StageContext, StageError};
+use crate::sharing::{self, InForce, MEMORY_LIMIT, NOBODY, OTHERS, Seating, StageContext, StageError};
 
 /// What all runs of a campaign have in common.
 pub struct RunContext<'a> {
@@ -328,8 +328,9 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) 
     if let Some(why) = record.cooling.as_ref().and_then(Cooling::shortfall) {
         record.validity.lower(Verdict::Indicative, why);
     }
-    let others = record.attestation.checks.iter().find(|c| c.what == OTHERS && c.holds);
-    if let Some(who) = others.and_then(|c| c.found.clone()).filter(|who| who != "none") {
+    // A trace has one for each attempt.
+    let mut others = record.attestation.checks.iter().filter(|c| c.what == OTHERS && c.holds).filter_map(|c| c.found.clone());
+    if let Some(who) = others.find(|who| who != NOBODY) {
         record.validity.lower(Verdict::Indicative, format!("{who} computed on the same GPU"));
     }
     let barrier = record.members.iter().all(|m| m.barrier);

@@ -21,6 +21,8 @@ pub struct Resident {
     /// The reading of the card has it.
     read: bool,
     company: Company,
+    /// Somebody came to its card after it.
+    joined: bool,
 }
 
 /// Since when somebody has a card for itself.
@@ -92,7 +94,7 @@ impl Cards {
         for card in cards {
             let (at, usable_bytes) = (card.0 as usize, self.views[card.0 as usize].usable_bytes);
             let residents = &mut self.books[at].residents;
-            residents.iter_mut().for_each(|resident| resident.company = Company::Has);
+            residents.iter_mut().for_each(|resident| (resident.company, resident.joined) = (Company::Has, true));
             residents.push(Resident {
                 attempt,
                 task: task.id,
@@ -103,6 +105,7 @@ impl Cards {
                 profiled,
                 read: false,
                 company: if residents.is_empty() { Company::NeverHad } else { Company::Has },
+                joined: false,
             });
             self.refresh(at);
         }
@@ -124,12 +127,14 @@ impl Cards {
             let books = &mut self.books[at];
             let Some(found) = books.residents.iter().position(|resident| resident.attempt == attempt) else { continue };
             let gone = books.residents.remove(found);
-            left.newcomer &= books.residents.iter().all(|resident| resident.attempt < attempt);
-            left.alone &= match gone.company {
+            let alone = match gone.company {
                 Company::NeverHad => true,
                 Company::Has => false,
                 Company::LeftAt(ns) => now_ns.saturating_sub(ns) >= window_ns,
             };
+            // Whoever came to it may have left a moment before, for want of the same memory.
+            left.newcomer &= alone || !gone.joined;
+            left.alone &= alone;
             if let [last] = books.residents.as_mut_slice() {
                 last.company = Company::LeftAt(now_ns);
             }

@@ -26,6 +26,9 @@ pub struct Adapter {
 /// to the next. The seconds are the script's own and not affected; this much they may seem to overlap.
 const LATE_S: f64 = 0.5;
 
+/// Lines that are read within this time were printed together: several writes of one loop over what was kept back.
+const AT_ONCE_NS: u64 = 1_000_000;
+
 /// Turns output lines into `epoch` and `done` messages.
 pub struct Translator {
     pattern: Regex,
@@ -143,7 +146,7 @@ impl Translator {
     /// Without them an epoch lasts from its predecessor's line to its own: of lines that are read at once, because the script
     /// kept them back or its epochs are too short to be read one by one, no duration is known.
     fn apart(&self, epoch: Option<&str>, at_ns: u64) -> Result<(), String> {
-        if self.seen == 0 || at_ns > self.last_end_ns {
+        if self.seen == 0 || at_ns >= self.last_end_ns + AT_ONCE_NS {
             return Ok(());
         }
         let of = match (&self.last_epoch, epoch) {
@@ -181,6 +184,8 @@ impl Translator {
 mod tests {
     use super::*;
 
+    const MS: u64 = 1_000_000;
+
     fn adapter(pattern: &str) -> Adapter {
         Adapter { pattern: pattern.into(), items: Some(10), goal: EpochGoal { epochs: 2, measure_for_ns: 0 } }
     }
@@ -202,25 +207,25 @@ mod tests {
     #[test]
     fn without_seconds_an_epoch_begins_where_the_one_before_ended() {
         let mut t = Translator::new(&adapter(r"^Epoch \d+ finished"), 100).unwrap();
-        assert_eq!(t.line("Epoch 0 finished", 900)[0]["start_ns"], 100);
-        assert_eq!(t.line("Epoch 1 finished", 1500)[0]["start_ns"], 900);
+        assert_eq!(t.line("Epoch 0 finished", 900 * MS)[0]["start_ns"], 100);
+        assert_eq!(t.line("Epoch 1 finished", 1500 * MS)[0]["start_ns"], 900 * MS);
     }
 
     #[test]
     fn an_epoch_that_is_said_again_ends_once() {
         let mut t = Translator::new(&adapter(r"^Epoch (?P<epoch>\d+) finished"), 100).unwrap();
-        assert_eq!(t.line("Epoch 0 finished", 900).len(), 1);
-        assert!(t.line("Epoch 0 finished, validated", 1000).is_empty());
-        assert_eq!(t.line("Epoch 1 finished", 1500)[0]["start_ns"], 900);
+        assert_eq!(t.line("Epoch 0 finished", 900 * MS).len(), 1);
+        assert!(t.line("Epoch 0 finished, validated", 1000 * MS).is_empty());
+        assert_eq!(t.line("Epoch 1 finished", 1500 * MS)[0]["start_ns"], 900 * MS);
     }
 
     #[test]
     fn without_seconds_the_first_epoch_is_never_measured() {
         let only_one = Adapter { goal: EpochGoal { epochs: 1, measure_for_ns: 0 }, ..adapter(r"^Epoch (?P<epoch>\d+) finished") };
         let mut t = Translator::new(&only_one, 100).unwrap();
-        let first = t.line("Epoch 0 finished", 900);
+        let first = t.line("Epoch 0 finished", 900 * MS);
         assert_eq!((first.len(), &first[0]["measured"]), (1, &json!(false)), "it began with the script");
-        let second = t.line("Epoch 1 finished", 1500);
+        let second = t.line("Epoch 1 finished", 1500 * MS);
         assert_eq!((&second[0]["measured"], &second[1]["event"]), (&json!(true), &json!("done")));
         let timed = Adapter {
             goal: EpochGoal { epochs: 1, measure_for_ns: 0 },
@@ -297,6 +302,8 @@ mod tests {
         insta::assert_snapshot!(numbered.unwrap_err(), @"output: the output tells of the ends of epochs 0 and 1 at once, so nobody knows how long the latter took: print, and flush, each epoch's line at its end; epochs of a few milliseconds need more steps");
         let bare = told(r"^Epoch finished", &[(3.0, "Epoch finished"), (6.0, "Epoch finished"), (6.0, "Epoch finished")]);
         insta::assert_snapshot!(bare.unwrap_err(), @"output: the output tells of the ends of epochs 1 and 2 of its output at once, so nobody knows how long the latter took: print, and flush, each epoch's line at its end; epochs of a few milliseconds need more steps");
+        let one_by_one = told(r"^Epoch (?P<epoch>\d+) finished", &[(9.0, "Epoch 0 finished"), (9.0004, "Epoch 1 finished")]);
+        assert!(one_by_one.unwrap_err().contains("at once"), "a loop over what was kept back");
         let later = [(1.0, "Epoch 0 finished"), (2.0, "Epoch 1 finished"), (3.0, "Epoch 2 finished"), (3.0, "Epoch 3 finished")];
         assert_eq!(told(r"^Epoch (?P<epoch>\d+) finished", &later).unwrap().len(), 3, "when it has shown enough, no matter");
     }
@@ -304,8 +311,8 @@ mod tests {
     #[test]
     fn without_seconds_no_epoch_may_be_missing() {
         let mut t = Translator::new(&adapter(r"^Epoch (?P<epoch>\d+) finished"), 100).unwrap();
-        assert_eq!(t.line("Epoch 3 finished", 900)[0]["event"], "epoch");
-        let gap = t.line("Epoch 6 finished", 1500);
+        assert_eq!(t.line("Epoch 3 finished", 900 * MS)[0]["event"], "epoch");
+        let gap = t.line("Epoch 6 finished", 1500 * MS);
         assert_eq!((gap.len(), &gap[0]["event"]), (1, &json!("error")));
         assert_eq!(gap[0]["message"], "the output jumps from epoch 3 to epoch 6: print the end of each");
         let mut t = Translator::new(&adapter(r"^epoch (?P<epoch>\d+) took (?P<seconds>[\d.]+) s"), 0).unwrap();

@@ -192,6 +192,8 @@ impl Body<'_, '_> {
 
     fn arrived(&mut self, task: usize, cards: u32, arrives_ns: u64) {
         self.arrived_ns[task] = Some(monotonic_ns());
+        // While nobody waited nothing was told: what it is placed by is of now.
+        (0..self.readings.len()).for_each(|card| self.tell_reading(card));
         let task = Task {
             id: TaskId(task as u32),
             arrives_ns,

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use collo_schedule::Reading;
+use collo_schedule::policy::Needs;
 use collo_store::Sample;
 
 /// Samples of one card, as far back as its window.
@@ -16,6 +17,7 @@ pub struct CardReadings {
     dram: Series,
     /// Of a set of cores: how many they are.
     cores: Option<usize>,
+    needs: Needs,
     used: Option<(u64, u64)>,
 }
 
@@ -71,6 +73,7 @@ impl CardReadings {
             occupancy: series(),
             dram: series(),
             cores: None,
+            needs: Needs::default(),
             used: None,
         }
     }
@@ -78,6 +81,11 @@ impl CardReadings {
     /// Of a set of CPU cores with a share of the memory: how busy the cores are is its SM activity.
     pub fn of_cores(scope: Arc<str>, cores: usize, capacity_bytes: u64, window_ns: u64) -> CardReadings {
         CardReadings { cores: Some(cores), ..CardReadings::of_gpu(scope, capacity_bytes, window_ns) }
+    }
+
+    /// For a policy with these needs: what it does not ask for makes no reading old.
+    pub fn needing(self, needs: Needs) -> CardReadings {
+        CardReadings { needs, ..self }
     }
 
     pub fn scope(&self) -> &Arc<str> {
@@ -123,12 +131,18 @@ impl CardReadings {
         self.dram.newest_ns().is_some()
     }
 
+    /// When the oldest of what the policy needs was read; `None` before its memory was.
+    pub fn read_ns(&self) -> Option<u64> {
+        let needed = [(self.needs.sm, &self.sm), (self.needs.occupancy, &self.occupancy), (self.needs.dram, &self.dram)];
+        let newest = needed.into_iter().filter(|(is, _)| *is).filter_map(|(_, series)| series.newest_ns());
+        Some(newest.fold(self.memory_read_ns()?, u64::min))
+    }
+
     /// What is known of it now; `None` before its memory was read. Times count from `began_ns`.
     pub fn reading(&self, began_ns: u64) -> Option<Reading> {
-        let (memory_ns, used_bytes) = self.used?;
+        let (_, used_bytes) = self.used?;
+        let read_ns = self.read_ns()?;
         let means = [&self.sm, &self.occupancy, &self.dram];
-        // As old as the oldest of what is read of it at all.
-        let read_ns = means.iter().filter_map(|series| series.newest_ns()).fold(memory_ns, u64::min);
         let [sm, occupancy, dram] = means.map(|series| series.mean(self.window_ns).map(permille));
         Some(Reading {
             free_bytes: Some(self.capacity_bytes.saturating_sub(used_bytes)),
@@ -150,7 +164,8 @@ mod tests {
 
     #[test]
     fn a_mean_is_over_the_window_by_time_and_nothing_older_counts() {
-        let mut card = CardReadings::of_gpu("gpu:A".into(), 100, 10);
+        let sm = Needs { sm: true, ..Needs::default() };
+        let mut card = CardReadings::of_gpu("gpu:A".into(), 100, 10).needing(sm);
         for (at_ns, value) in [(10, 1.0), (20, 0.0), (24, 0.5)] {
             card.take(&sample("sm_active_ratio", at_ns, 0, Some(value)));
         }
@@ -158,6 +173,8 @@ mod tests {
         let reading = card.reading(5).expect("memory was read");
         assert_eq!(reading.sm_permille, Some(200), "six of ten at 0, four at 0.5");
         assert_eq!((reading.free_bytes, reading.read_ns), (Some(70), 19), "as old as the oldest of both");
+        let reading = card.needing(Needs::default()).reading(5).expect("memory was read");
+        assert_eq!(reading.read_ns, 20, "what the policy does not need makes it no older");
     }
 
     #[test]

@@ -264,6 +264,11 @@ impl Scene<'_> {
             }
             _ => Traces::default(),
         };
+        let is_epoch = matches!(&signal, Signal::Said { event: MemberEvent::Epoch(_), .. });
+        if is_epoch && self.leaves_when_done() && self.watch.seats.iter().all(|seat| seat.epochs.is_empty()) {
+            // The warm-up epoch of the first is over: all train, nobody is done, and it is not measured.
+            self.sampling.ask_for_pss();
+        }
         let mut acts = self.watch.on(member, signal, monotonic_ns(), traces);
         if let Some(check) = misplaced {
             let reason = sharing::words(&check);
@@ -280,6 +285,11 @@ impl Scene<'_> {
             acts.extend(self.watch.observer_lost(reason, monotonic_ns()));
         }
         acts
+    }
+
+    /// Members leave when they have shown enough, and none waits for another.
+    fn leaves_when_done(&self) -> bool {
+        self.setting.rules.after_measured == AfterMeasured::Exit
     }
 
     /// Evidence has arrived, or is given up.
@@ -305,8 +315,8 @@ impl Scene<'_> {
                 Act::Send(member, command) => self.group.send(member, command),
                 Act::Kill(member) => self.group.kill(member),
                 Act::Opened => {
-                    if self.setting.rules.after_measured == AfterMeasured::Exit {
-                        // Who is done leaves, so there is no later moment with everybody there; epoch 0 is not measured.
+                    // Who is done leaves, so there is no later moment with everybody there.
+                    if self.leaves_when_done() && self.setting.rules.goal.epochs < 2 {
                         self.sampling.ask_for_pss();
                     }
                     let members = self.pids().into_iter().enumerate();

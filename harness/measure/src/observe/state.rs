@@ -47,6 +47,8 @@ pub struct Watch {
     warm_ups: WarmUps,
     outcome: Option<Outcome>,
     stop_ns: Option<u64>,
+    /// For who has finished to end in; less if somebody wants it to end at once.
+    grace: Duration,
     kill_ns: Option<u64>,
     evidence_asked: bool,
     /// The evidence was requested and has not arrived: until it has, no member it covers is ended.
@@ -59,6 +61,7 @@ impl Watch {
     /// `barrier` says for each member whether it speaks the protocol.
     pub fn begin(rules: Rules, barrier: &[bool], launched_ns: u64) -> Self {
         Watch {
+            grace: rules.grace,
             rules,
             seats: barrier.iter().map(|&barrier| MemberState::empty(barrier)).collect(),
             launched_ns,
@@ -391,6 +394,7 @@ impl Watch {
     pub fn interrupt(&mut self, now_ns: u64) -> Vec<Act> {
         let mut acts = Vec::new();
         self.fail(Outcome::Interrupted);
+        self.grace = GRACE;
         self.stop_all(now_ns, &mut acts);
         acts
     }
@@ -409,9 +413,14 @@ impl Watch {
     /// Nobody watches the members any more, as their cell requires: the run has no number, so it ends. The first failure decides.
     pub fn observer_lost(&mut self, reason: String, now_ns: u64) -> Vec<Act> {
         let mut acts = Vec::new();
-        if self.outcome.is_none() {
-            self.fail(Outcome::ObserverLost { reason });
-            self.stop_all(now_ns, &mut acts);
+        match self.outcome {
+            None => {
+                self.fail(Outcome::ObserverLost { reason });
+                self.stop_all(now_ns, &mut acts);
+            }
+            // What runs around the members still writes.
+            Some(Outcome::Completed) => self.was_unwatched(reason),
+            Some(_) => {}
         }
         acts.extend(self.tick(now_ns));
         acts
@@ -451,7 +460,8 @@ impl Watch {
                 }
             }
         } else if let Some(stop_ns) = self.stop_ns {
-            let grace = if self.outcome.is_none() { self.rules.grace } else { GRACE };
+            let finished = matches!(self.outcome, None | Some(Outcome::Completed));
+            let grace = if finished { self.grace } else { GRACE };
             if since(stop_ns) > grace {
                 self.kill_all(now_ns, &mut acts);
             }

@@ -468,6 +468,27 @@ fn who_does_not_heed_stop_is_killed_and_who_cannot_be_killed_does_not_hold_the_c
 }
 
 #[test]
+fn what_runs_around_finished_members_has_the_time_that_it_asks_for_unless_somebody_is_in_a_hurry() {
+    let finished = || {
+        let mut s = Story::of(1, Rules { grace: GRACE * 10, ..rules(AfterMeasured::KeepRunning) });
+        s.all_ready();
+        s.done(0);
+        s.watch.stop(s.now_ns);
+        assert_eq!(s.watch.tick(s.now_ns + 40 * S), [], "it writes its report");
+        s
+    };
+    let mut s = finished();
+    assert_eq!(s.watch.tick(s.now_ns + 51 * S), [Act::Kill(0)]);
+    let mut s = finished();
+    s.watch.interrupt(s.now_ns + 6 * S);
+    assert_eq!(s.watch.tick(s.now_ns + 7 * S), [Act::Kill(0)], "Ctrl-C does not wait for it");
+    let mut s = finished();
+    s.watch.observer_lost("it wrote too much".into(), s.now_ns + S);
+    assert_eq!(s.watch.tick(s.now_ns + 7 * S), [Act::Kill(0)]);
+    assert_eq!(s.watch.outcome(), Outcome::ObserverLost { reason: "it wrote too much".into() });
+}
+
+#[test]
 fn an_interrupt_after_a_crash_does_not_hide_the_crash() {
     let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));
     s.all_ready();

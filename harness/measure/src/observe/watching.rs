@@ -156,7 +156,10 @@ impl Watching {
 
     /// Whether it still watches: called a few times a second. The error is why the run has no number.
     pub fn look(&mut self, members: &MembersSoFar<'_>) -> Result<(), String> {
-        if self.spec.observe.tool().is_none() || self.to_ns.is_some() || self.failed.is_some() {
+        let Some(tool) = self.spec.observe.tool() else { return Ok(()) };
+        // What runs around the members writes most when they have ended.
+        let writes = self.to_ns.is_none() || tool.place == Place::Around;
+        if !writes || self.failed.is_some() {
             return Ok(());
         }
         self.read_memory();
@@ -225,7 +228,11 @@ impl Watching {
         }
         let written = tool.as_ref().and_then(|_| size_of(&folder));
         let beside = place.is_none_or(|place| place == Place::Beside);
-        if completed && self.failed.is_none() && !beside && (written == Some(0) || self.has_no_word_of_one(done_ns.len())) {
+        if completed
+            && self.failed.is_none()
+            && !beside
+            && (written == Some(0) || (!self.killed && self.has_no_word_of_one(done_ns.len())))
+        {
             self.failed = Some(ObserverOutcome::WroteNothing);
         }
         let whole = if self.killed { ObserverOutcome::Killed } else { ObserverOutcome::Watched };

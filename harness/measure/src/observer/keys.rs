@@ -46,7 +46,7 @@ pub static OBSERVER: Shape = Shape {
             "variables",
             ValueKind::Table(&VARIABLES),
             None,
-            "environment variables: inside, of the members; else of the observer",
+            "environment variables of the observer; around and inside, of the members, too",
         ),
         key(
             "needs",

@@ -143,10 +143,7 @@ impl Observe {
             "observer `{}` watches from inside scripts that speak collo's protocol, and `{}` is measured by its output alone",
             tool.name, foreign.name
         );
-        Some(Refusal {
-            reason,
-            hint: Some("observers beside and around the members watch any script: `collo list observers`".into()),
-        })
+        Some(Refusal { reason, hint: Some("observers beside the members watch any script: `collo list observers`".into()) })
     }
 
     /// Why it cannot watch here, and the way out.

@@ -35,6 +35,9 @@ fn around_a_member_stands_its_command_word_for_word() {
     assert_eq!(nsys.files_of_member(&room), Some("/f/1".into()));
     let all = parse("command = [\"watch\", \"-o\", \"{folder}/out\"]").expect("right");
     assert_eq!(all.files_of_member(&room), None, "it names none for each member");
+    let script = |text: &str| parse(&format!("command = [\"sh\", \"-c\", \"{text}\"]")).expect("right").files_of_member(&room);
+    assert_eq!(script("mkdir -p {folder}/log; watch -o {folder}/log/m-{member}.txt"), Some("/f/log/m-1".into()));
+    assert_eq!(script("cd {folder}/log; watch -o m-{member}"), None, "of which folder, only the script knows");
 }
 
 #[test]

@@ -115,12 +115,16 @@ impl Observer {
     /// What the names of its files of a member begin with, if its command or its variables name some for each: `FOLDER/member-0`.
     pub fn files_of_member(&self, room: &ObserverRoom<'_>) -> Option<PathBuf> {
         const START: &str = "{folder}/";
-        let word =
-            self.command.iter().chain(self.variables.values()).find(|word| word.contains(START) && word.contains("{member}"))?;
-        let (_, path) = word.split_once(START)?;
-        // Up to the number, and what else is of the same name: an ending is the program's own.
-        let end = path.find("{member}")? + "{member}".len();
-        Some(PathBuf::from(room.fill(&format!("{START}{}", &path[..end]))))
+        const NUMBER: &str = "{member}";
+        // Up to the number: an ending is the program's own. A word may be a script with more in it than one path.
+        let path = |word: &String| {
+            word.match_indices(NUMBER).find_map(|(number, _)| {
+                let begin = word[..number].rfind(START)?;
+                let is_one = !word[begin..number].contains(|c: char| c.is_whitespace() || "'\";&|<>()".contains(c));
+                is_one.then(|| PathBuf::from(room.fill(&word[begin..number + NUMBER.len()])))
+            })
+        };
+        self.command.iter().chain(self.variables.values()).find_map(path)
     }
 
     fn says(&self, name: &str) -> bool {

@@ -148,6 +148,9 @@ impl Sampler for Members {
             for process in tree.processes.values_mut() {
                 let Some(gauges) = process.gauges(&mut self.buffer) else { continue };
                 sum.cpu_ticks += gauges.cpu_ticks;
+                if !gauges.lives {
+                    continue;
+                }
                 sum.rss_pages += gauges.rss_pages;
                 sum.threads += gauges.threads;
                 sum.processes += 1;

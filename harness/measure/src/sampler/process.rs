@@ -10,6 +10,8 @@ pub struct ProcessGauges {
     pub cpu_ticks: u64,
     /// That of its reaped children alone.
     pub reaped_ticks: u64,
+    /// False for a zombie, which has nothing left but its time.
+    pub lives: bool,
     pub threads: u64,
     pub rss_pages: u64,
 }
@@ -59,7 +61,7 @@ impl ProcessFiles {
         }
     }
 
-    /// `None` once it is gone, or a zombie.
+    /// `None` once it is gone.
     pub fn gauges(&self, buffer: &mut [u8]) -> Option<ProcessGauges> {
         parse_stat(read(&self.stat, buffer)?)
     }
@@ -143,14 +145,18 @@ fn parse_stat(stat: &str) -> Option<ProcessGauges> {
         *place = field;
     }
     let number = |field: usize| rest[field - 3].parse::<u64>().ok();
-    if matches!(rest[0], "Z" | "X") {
+    if rest[0] == "X" {
         return None;
     }
+    // The time of a zombie is its own until it is waited for, and then its parent's (proc_pid_stat(5), fields 14 to 17): left out for
+    // the moment between, it would count a second time.
+    let lives = rest[0] != "Z";
     let reaped_ticks = number(16)? + number(17)?;
     Some(ProcessGauges {
         cpu_ticks: number(14)? + number(15)? + reaped_ticks,
         reaped_ticks,
-        threads: number(20)?,
+        lives,
+        threads: number(20)?.saturating_mul(u64::from(lives)),
         rss_pages: number(24)?,
     })
 }
@@ -162,9 +168,11 @@ mod tests {
     #[test]
     fn stat_is_read_past_a_hostile_name() {
         let stat = "42 (a) b (c 9 9 9) S 1 42 42 0 -1 4194304 100 0 0 0 70 30 5 6 20 0 3 0 1000 1000000 250 1844";
-        let expected = ProcessGauges { cpu_ticks: 111, reaped_ticks: 11, threads: 3, rss_pages: 250 };
+        let expected = ProcessGauges { cpu_ticks: 111, reaped_ticks: 11, lives: true, threads: 3, rss_pages: 250 };
         assert_eq!(parse_stat(stat), Some(expected));
-        assert_eq!(parse_stat(&stat.replace(") S", ") Z")), None);
+        let zombie = parse_stat(&stat.replace(") S", ") Z")).unwrap();
+        assert_eq!((zombie.cpu_ticks, zombie.lives, zombie.threads), (111, false, 0), "it keeps its time until it is waited for");
+        assert_eq!(parse_stat(&stat.replace(") S", ") X")), None);
         assert_eq!(parse_stat("42 (x"), None);
     }
 

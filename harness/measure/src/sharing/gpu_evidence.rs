@@ -16,6 +16,8 @@ use crate::launch::protocol::Hello;
 
 /// The check that fails if others use the GPU.
 pub const OTHERS: &str = "others on the GPU";
+/// What it finds where nobody does.
+pub const NOBODY: &str = "none";
 
 /// The check of a limit set in the MPS daemon.
 pub const MEMORY_LIMIT: &str = "memory limit of the MPS daemon";
@@ -228,7 +230,7 @@ fn of_others(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Check {
     let others = seen.others(members);
     let name = |pid: &u32| holders::named(*pid);
     let all: Vec<String> = others.iter().map(name).chain(seen.unlisted.as_ref().map(Unlisted::to_string)).collect();
-    let found = if all.is_empty() { "none".into() } else { all.join(", ") };
+    let found = if all.is_empty() { NOBODY.into() } else { all.join(", ") };
     Check {
         what: OTHERS.into(),
         member: None,

@@ -20,7 +20,7 @@ mod thread_evidence;
 mod threads;
 
 pub use evidence::{CPU_TIME, InForce, attest, misplaced, words};
-pub use gpu_evidence::{MEMORY_LIMIT, OTHERS};
+pub use gpu_evidence::{MEMORY_LIMIT, NOBODY, OTHERS};
 pub use limits::Limits;
 pub use mig::on_slice;
 pub use naive::Naive;

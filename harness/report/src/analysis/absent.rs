@@ -44,7 +44,10 @@ pub fn of_cell(cell: &Cell, baselines: &Baselines, for_a_time: bool) -> BTreeMap
         (Key::EnergyPerEpoch | Key::Cpu, _) if cell.counted().all(|r| r.measured.is_none()) => NO_COMMON_TIME.into(),
         (Key::Makespan, _) if for_a_time => "runs are measured for a time, not for an amount of work".into(),
         (Key::EnergyPerEpochAboveIdle, _) if cell.get(Key::EnergyPerEpoch).is_some() => {
-            "the GPU's idle power was not read".into()
+            match cell.counted().any(|r| r.idle_w.is_some()) {
+                true => "the power of a run was not above the GPU's idle power".into(),
+                false => "the GPU's idle power was not read".into(),
+            }
         }
         (Key::SlowdownOnSlice, _) if cell.record.alone_on_slice.is_empty() => "its members do not run on slices".into(),
         (Key::MemoryOfSolo, _) if cell.get(Key::Memory).is_some() => {

@@ -9,7 +9,7 @@ use super::devices::{self, Differing};
 use super::pools::Pools;
 use super::quantities::{self, Baselines, Values};
 use super::repetition::Repetition;
-use super::usage::MemoryKind;
+use super::usage::{MemoryKind, Usage};
 use super::{Analysis, Cell, Index, Member, Traces, Watching, absent, check, data, idle, suspect, timeline, trace};
 use crate::quantity::{self, Key, Trait};
 use crate::stats::devices::{DeviceValue, log_moments_by_device};
@@ -155,13 +155,16 @@ fn left_out(mut changed: Vec<String>) -> Option<String> {
 }
 
 /// Choose the runs for a cell's numbers: the valid ones if there are any, else the indicative ones.
-fn begin(record: CellRecord, repetitions: Vec<Repetition>, outcomes: BTreeMap<&'static str, usize>) -> Cell {
+fn begin(record: CellRecord, mut repetitions: Vec<Repetition>, outcomes: BTreeMap<&'static str, usize>) -> Cell {
     let of = |verdict: Verdict| -> Vec<usize> {
         (0..repetitions.len()).filter(|&i| repetitions[i].counts() && repetitions[i].validity.verdict == verdict).collect()
     };
     let (valid, indicative) = (of(Verdict::Valid), of(Verdict::Indicative));
     let mut validity = Validity::valid();
     let counted = if valid.is_empty() { indicative } else { valid };
+    // Memory read in two ways is never in one mean.
+    let runs = repetitions.iter_mut().enumerate().filter(|(i, _)| counted.contains(i));
+    Usage::level(runs.flat_map(|(_, r)| r.usages_mut()));
     let mut reasons: Vec<&String> = Vec::new();
     for r in repetitions.iter().filter(|r| r.record().outcome == Outcome::Completed) {
         reasons.extend(r.validity.reasons.iter().filter(|why| !reasons.contains(why)).collect::<Vec<_>>());
@@ -257,7 +260,7 @@ fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option
         let bounded = |key: Key, q: Quantity| match key {
             // A baseline against itself is 1; what it did not have to share has no company and no fairness.
             _ if solo && key.has(Trait::OneAlone) => Quantity::one(q.n),
-            _ if key.has(Trait::AtMostOne) => q.capped_at_one(),
+            _ if key.is_at_most_one() => q.capped_at_one(),
             _ => q,
         };
         let of = |key| Some((key, bounded(key, pools.quantity(key, values, &baselines, &pools)?)));
@@ -286,6 +289,11 @@ fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option
             // Read differently, footprints cannot be added up.
             cell.quantities.remove(&Key::MemoryOfSolo);
         }
+        let below_idle = |r: &Repetition| r.energy.zip(r.idle_w).is_some_and(|(energy, idle_w)| energy.power_w <= idle_w);
+        if cell.counted().any(below_idle) {
+            // The mean of the others alone would be of those that were above it by chance.
+            cell.quantities.remove(&Key::EnergyPerEpochAboveIdle);
+        }
         cell.metrics = metrics(cell, &differing.metrics);
         cell.absent = absent::of_cell(cell, &baselines, campaign.plan.measure_for_s.is_some());
     }
@@ -311,13 +319,21 @@ fn metrics(cell: &Cell, differing: &BTreeSet<&str>) -> BTreeMap<String, Quantity
         let values: Vec<f64> = values.iter().map(|v| v.value).collect();
         let n = values.len();
         let estimate = values.iter().sum::<f64>() / n as f64;
+        // A difference has no ratio: a geometric mean would make little of a large one beside a small one.
+        let is_difference = quantity::find(&metric) == Some(Key::TemperatureDrift);
         let quantity = match stats::log_moments(&values) {
-            Some((mean, Some(variance))) => stats::quantity(mean, n, &[stats::Term { weight: 1.0, variance, n }]),
+            Some((mean, Some(variance))) if !is_difference => {
+                stats::quantity(mean, n, &[stats::Term { weight: 1.0, variance, n }])
+            }
             _ => Quantity { estimate, low: None, high: None, n, df: None },
         };
         (metric, quantity)
     });
-    summed.collect()
+    let capped = |(metric, q): (String, Quantity)| match quantity::find(&metric).is_some_and(Key::is_at_most_one) {
+        true => (metric, q.capped_at_one()),
+        false => (metric, q),
+    };
+    summed.map(capped).collect()
 }
 
 /// Why a cell that ran once is indicative.

@@ -351,6 +351,12 @@ impl Repetition {
         self.process.iter().chain(members)
     }
 
+    pub(super) fn usages_mut(&mut self) -> impl Iterator<Item = &mut Usage> {
+        let alone = self.process.is_none();
+        let members = self.members.iter_mut().filter(move |_| alone).map(|member| &mut member.usage);
+        self.process.iter_mut().chain(members)
+    }
+
     /// The energy of the measured window, or why it is not known.
     fn counted_energy(&self, summaries: &Summaries) -> Result<Energy, &'static str> {
         let device = &self.run.record.device;

@@ -84,7 +84,8 @@ impl Usage {
         }
     }
 
-    /// Footprints of one run are summed, so all are read the same way: the least accurate of any of them.
+    /// Footprints of one run are summed, and those of the runs of a cell averaged, so all are read the same way: the least accurate of
+    /// any of them.
     pub fn level<'a>(all: impl IntoIterator<Item = &'a mut Usage>) {
         let mut all: Vec<&mut Usage> = all.into_iter().collect();
         let Some(worst) = all.iter().filter_map(|u| u.memory.map(|m| m.kind)).max() else { return };

@@ -105,7 +105,9 @@ fn pairs<'a>(left: &'a ComparedReport, right: &'a ComparedReport) -> impl Iterat
 }
 
 fn policies<'a>(left: &'a TraceJson, right: &'a TraceJson) -> impl Iterator<Item = (&'a PolicyJson, &'a PolicyJson)> {
-    right.policies.iter().filter_map(|r| Some((left.policies.iter().find(|l| l.label == r.label)?, r)))
+    // Whoever has no company may still be measured under two modes.
+    let arm = |p: &'a PolicyJson| (&p.policy, &p.estimate, &p.sharing);
+    right.policies.iter().filter_map(move |r| Some((left.policies.iter().find(|l| arm(l) == arm(r))?, r)))
 }
 
 impl Line<'_> {
@@ -127,6 +129,9 @@ impl Line<'_> {
         let invalid: Vec<String> = invalid.map(|i| format!("{} {}", self.sides[i].validity, sides[i])).collect();
         if !invalid.is_empty() {
             return Some(invalid.join(", "));
+        }
+        if orders::has_zero(right, left) {
+            return Some("0 in an order, of which there is no ratio".into());
         }
         match common {
             0 => Some("no order in common".into()),

@@ -141,9 +141,18 @@ fn labels(analysis: &Analysis, cell: &Cell) -> Vec<ExportValue> {
         ExportValue::text(GainBy::of(record).as_str()),
         ExportValue::from(cell.gain_verdict.as_ref().map(|g| g.verdict.as_str())),
         ExportValue::from(cell.gain_verdict.as_ref().map(|g| g.p_adjusted)),
-        ExportValue::list((0..cell.members.len()).filter_map(|i| cell.on_instance(i)).map(|(share, _)| format!("{share:.4}"))),
+        instances(cell),
     ]);
     row
+}
+
+/// SM activity of the instance of each member, each in its place; absent if none was read.
+fn instances(cell: &Cell) -> ExportValue {
+    let each: Vec<Option<f64>> = (0..cell.members.len()).map(|i| Some(cell.on_instance(i)?.0)).collect();
+    match each.iter().any(Option::is_some) {
+        true => ExportValue::list(each.iter().map(|share| share.map_or_else(String::new, |share| format!("{share:.4}")))),
+        false => ExportValue::list(std::iter::empty::<String>()),
+    }
 }
 
 /// The other settings as JSON: for equal members one object, else a list of one for each.

@@ -159,6 +159,14 @@ pub fn of_traces() -> impl Iterator<Item = Key> {
     Key::ALL.iter().copied().filter(|key| key.subject == Subject::Trace)
 }
 
+impl Key {
+    /// True for shares of a whole, which no interval leaves.
+    pub fn is_at_most_one(self) -> bool {
+        let may_exceed = [Key::SoloSmActiveSum, Key::SmClockDrift];
+        self.has(Trait::AtMostOne) || (self.unit == unit::SHARE && !may_exceed.contains(&self))
+    }
+}
+
 /// The quantity of a name.
 pub fn find(name: &str) -> Option<Key> {
     Key::ALL.iter().copied().find(|key| key.name == name)

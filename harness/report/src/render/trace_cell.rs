@@ -138,6 +138,7 @@ fn attempts(run: &TraceRun) -> Table {
     }
     for a in &run.attempts {
         let company = match a.newcomer {
+            _ if a.alone => "nobody",
             None => "nobody",
             Some(true) => "came last",
             Some(false) => "others came later",

@@ -149,11 +149,11 @@ impl PolicyJson {
         }
     }
 
-    /// Its values of a quantity that have a logarithm, by order; the geometric mean where several devices had the same.
+    /// Its values of a quantity, by order; the geometric mean where several devices had the same.
     pub fn by_order(&self, quantity: &str) -> BTreeMap<u64, f64> {
         let mut each = BTreeMap::<u64, Vec<f64>>::new();
         for at in &self.by_order {
-            let value = at.values.get(quantity).copied().filter(|value| value.is_finite() && *value > 0.0);
+            let value = at.values.get(quantity).copied().filter(|value| value.is_finite());
             each.entry(at.order).or_default().extend(value);
         }
         let mean = |of: &[f64]| (of.iter().map(|value| value.ln()).sum::<f64>() / of.len() as f64).exp();

@@ -86,13 +86,16 @@ fn instances(analysis: &Analysis) -> Table {
     table.caption = "By instance".into();
     table.tags = tags(analysis);
     for cell in &analysis.cells {
-        let each: Vec<(f64, usize)> = (0..cell.members.len()).filter_map(|i| cell.on_instance(i)).collect();
+        let of_members: Vec<Option<(f64, usize)>> = (0..cell.members.len()).map(|i| cell.on_instance(i)).collect();
+        let each: Vec<(f64, usize)> = of_members.iter().flatten().copied().collect();
         let Some(runs) = each.iter().map(|e| e.1).min() else { continue };
+        // Each in its member's place.
+        let shown = of_members.iter().map(|e| e.map_or("–".to_string(), |e| format!("{:.2}", e.0)));
         let mean = each.iter().map(|e| e.0).sum::<f64>() / each.len() as f64;
         table.row(vec![
             label(analysis, cell),
             TableCell::text(cell.record.slots.clone().unwrap_or_default()),
-            TableCell::text(each.iter().map(|e| format!("{:.2}", e.0)).collect::<Vec<_>>().join(" · ")),
+            TableCell::text(shown.collect::<Vec<_>>().join(" · ")),
             TableCell::number(format!("{mean:.2}"), mean),
             TableCell::text(runs.to_string()),
         ]);

@@ -40,8 +40,16 @@ pub fn pool<B: Ord>(treatments: &[&Values<B>], reference: usize) -> Option<Pool>
     })
 }
 
-/// a ÷ b over the blocks that both have, with an interval if they are two or more; `None` if they have none in common.
+/// True if one of both is 0 in a block that both have: a ratio over the other blocks would be of those where it went otherwise.
+pub fn has_zero<B: Ord>(a: &Values<B>, b: &Values<B>) -> bool {
+    a.iter().filter_map(|(block, a)| Some((*a, *b.get(block)?))).any(|(a, b)| a <= 0.0 || b <= 0.0)
+}
+
+/// a ÷ b over the blocks that both have, with an interval if they are two or more; `None` if they have none in common, or a 0 in one.
 pub fn ratio<B: Ord>(a: &Values<B>, b: &Values<B>, pool: Option<&Pool>) -> Option<Quantity> {
+    if has_zero(a, b) {
+        return None;
+    }
     let ratios = ratios(a, b);
     let (mean, own) = log_moments(&ratios)?;
     let n = ratios.len();

@@ -4,7 +4,7 @@ use collo_store::{Attestation, AttestationVerdict, Check, monotonic_ns};
 
 use super::Body;
 use crate::manage::evidence::{self, Found, Gathering};
-use crate::sharing::words;
+use crate::sharing::{NOBODY, OTHERS, words};
 
 impl Body<'_, '_> {
     /// Gather the evidence of a card, or once more if it is being gathered.
@@ -18,6 +18,8 @@ impl Body<'_, '_> {
         let is_own = |index: &usize| self.attempts[*index].main_card() == card && self.attempts[*index].is_there();
         let (own, mut besides): (Vec<usize>, Vec<usize>) = there.into_iter().partition(is_own);
         if own.is_empty() && !besides.iter().any(|index| self.spreads_to(*index, card)) {
+            // Nobody waits for it any more: whoever comes next begins anew.
+            self.gathering[card].tries = 0;
             return;
         }
         // The lists of a GPU have those on its other instances as well.
@@ -97,7 +99,9 @@ impl Body<'_, '_> {
                 let member = check.member.map(|_| *index as u32);
                 Check { member, ..check.clone() }
             });
-            attempt.checks = renamed.collect();
+            let mut checks: Vec<Check> = renamed.collect();
+            keep_strangers(&attempt.checks, &mut checks);
+            attempt.checks = checks;
             // The worst of what was found of it counts.
             attempt.attested = Some(attempt.attested.map_or(attestation.verdict, |known| worse(known, attestation.verdict)));
         }
@@ -115,6 +119,15 @@ impl Body<'_, '_> {
                 }
             }
         }
+    }
+}
+
+/// Who else computed on its card when it was looked before did so, though it may be gone now.
+fn keep_strangers(before: &[Check], now: &mut [Check]) {
+    let is_nobody = |check: &Check| check.found.as_deref().is_none_or(|who| who == NOBODY);
+    let Some(seen) = before.iter().find(|check| check.what == OTHERS && !is_nobody(check)) else { return };
+    for check in now.iter_mut().filter(|check| check.what == OTHERS && is_nobody(check)) {
+        check.found.clone_from(&seen.found);
     }
 }
 

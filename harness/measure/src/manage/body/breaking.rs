@@ -1,5 +1,7 @@
 //! Cards that are lost, and MPS daemons that no longer work.
 
+use std::collections::BTreeSet;
+
 use collo_schedule::{CardId, Happened};
 use collo_store::Outcome;
 
@@ -29,7 +31,7 @@ impl Body<'_, '_> {
     /// The MPS daemon of a card no longer works: everybody whom it serves is ended, and then it is started anew.
     pub(super) fn daemon_broke(&mut self, card: usize, reason: String) {
         let served = self.spec.site.served_with(card);
-        let members: Vec<usize> = served.iter().flat_map(|card| self.on_card[*card].clone()).collect();
+        let members: BTreeSet<usize> = served.iter().flat_map(|card| self.on_card[*card].clone()).collect();
         self.remarks.push(format!("{} lost its mode: {reason}", self.name(card)));
         for card in served {
             self.broken[card] = true;
@@ -43,7 +45,8 @@ impl Body<'_, '_> {
     /// Once no process of those whom it served is left, the daemon is replaced, and whoever waited for that is launched.
     pub(super) fn renew_if_empty(&mut self, card: usize) {
         let mut served = self.spec.site.served_with(card);
-        let on_them: Vec<usize> = served.iter().flat_map(|card| self.on_card[*card].clone()).collect();
+        // Who has several cards is on the list of each.
+        let on_them: BTreeSet<usize> = served.iter().flat_map(|card| self.on_card[*card].clone()).collect();
         if on_them.iter().any(|index| self.attempts[*index].launch.is_some()) || !self.broken[card] || self.is_cut() {
             return;
         }

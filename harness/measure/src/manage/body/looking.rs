@@ -36,7 +36,7 @@ impl Body<'_, '_> {
         }
         for card in 0..self.readings.len() {
             self.settle(card);
-            let silent_ns = self.readings[card].memory_read_ns().map_or(0, |ns| now_ns.saturating_sub(ns));
+            let silent_ns = self.readings[card].read_ns().map_or(0, |ns| now_ns.saturating_sub(ns));
             let is_expected = self.lost[card].is_none() && suspended.is_none() && self.cut_short.is_none();
             if is_expected && silent_ns > self.spec.stall_timeout.as_nanos() as u64 {
                 let why = format!("{} gave no reading for {} s", self.name(card), silent_ns / 1_000_000_000);

@@ -24,7 +24,8 @@ const TELL_AT_MOST_NS: u64 = 20_000_000;
 
 pub(super) fn readings_of(spec: &ManageSpec<'_, '_>, card: usize) -> CardReadings {
     let (capacity_bytes, window_ns) = (spec.rules.cards[card].capacity_bytes, spec.rules.window_ns);
-    match (spec.site.visible(card), spec.site.cores_of(card)) {
+    let needs = collo_schedule::policy::parse(&spec.rules.policy).map(|policy| policy.needs()).unwrap_or_default();
+    let readings = match (spec.site.visible(card), spec.site.cores_of(card)) {
         (Some(device), _) => {
             let scope = if device.gpu_instance.is_some() { mig_scope(&device.uuid) } else { gpu_scope(&device.uuid) };
             CardReadings::of_gpu(scope, capacity_bytes, window_ns)
@@ -33,7 +34,8 @@ pub(super) fn readings_of(spec: &ManageSpec<'_, '_>, card: usize) -> CardReading
             let cores = cores.unwrap_or_default();
             CardReadings::of_cores(core_scope(cores), cores.len(), capacity_bytes, window_ns)
         }
-    }
+    };
+    readings.needing(needs)
 }
 
 impl Body<'_, '_> {

@@ -26,6 +26,8 @@ pub struct Arm {
     pub policy: String,
     pub estimate: String,
     pub sharing: String,
+    /// It is measured under several modes, so that its name says which.
+    pub in_modes: bool,
     pub validity: Validity,
     /// By order; the valid ones, or if there is none the indicative ones.
     pub by_order: Vec<ArmValues>,
@@ -47,7 +49,7 @@ impl Arm {
     /// `magm:sm=80%,free=5GB measured MPS`.
     pub fn name(&self) -> String {
         let estimate = if self.estimate == NOBODY { String::new() } else { format!(" {}", self.estimate) };
-        match self.is_exclusive() {
+        match self.is_exclusive() && !self.in_modes {
             true => self.policy.clone(),
             false => format!("{}{estimate} {}", self.policy, mode_label(&self.sharing)),
         }

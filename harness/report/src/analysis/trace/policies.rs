@@ -46,6 +46,8 @@ pub enum OrdersNeeded {
     /// One order says nothing of the spread.
     Unknown,
     Of(usize),
+    /// More than a hundred beside those that there are.
+    ManyMore,
     MoreThanAThousand,
 }
 
@@ -60,11 +62,24 @@ impl OrdersNeeded {
         }
     }
 
+    /// Where a test could not tell, what it says itself of `n` orders: it knows of the others that it is corrected for.
+    fn told_by(self, test: Option<&RatioTest>, n: usize) -> OrdersNeeded {
+        match test.map(|test| test.verdict) {
+            Some(RatioVerdict::CannotTell { more: Some(more) }) => OrdersNeeded::Of(n + more),
+            Some(RatioVerdict::CannotTell { more: None }) => match self {
+                OrdersNeeded::MoreThanAThousand => self,
+                _ => OrdersNeeded::ManyMore,
+            },
+            _ => self,
+        }
+    }
+
     /// `31 orders would`.
     pub fn text(self) -> String {
         match self {
             OrdersNeeded::Unknown => "one order says nothing of the spread".into(),
             OrdersNeeded::Of(n) => format!("{n} orders would"),
+            OrdersNeeded::ManyMore => "more than 100 further orders would".into(),
             OrdersNeeded::MoreThanAThousand => "more than 1000 orders would".into(),
         }
     }
@@ -125,6 +140,9 @@ impl TraceMatrix {
                 policy: of.policy.clone(),
                 estimate: of.estimate.clone(),
                 sharing: cell.record.sharing.clone(),
+                in_modes: planned.iter().any(|(other, also)| {
+                    (&also.policy, &also.estimate) == (&of.policy, &of.estimate) && other.record.sharing != cell.record.sharing
+                }),
                 validity: Validity::valid(),
                 by_order: Vec::new(),
                 quantities: BTreeMap::new(),
@@ -226,7 +244,7 @@ impl TraceMatrix {
         for (i, (ratio, test)) in ratios.into_iter().zip(tests).enumerate() {
             let Some(ratio) = ratio else { continue };
             let variance = shared_variance(&values[i], &values[self.reference], pool.as_ref());
-            let needed = OrdersNeeded::of(variance, ratio.estimate, self.threshold);
+            let needed = OrdersNeeded::of(variance, ratio.estimate, self.threshold).told_by(test.as_ref(), ratio.n);
             self.arms[i].ratios.insert(key, RatioToReference { ratio, test, needed });
         }
     }
@@ -247,6 +265,7 @@ impl TraceMatrix {
         let valid = |p: &PolicyPair| self.arms[p.left].is_valid() && self.arms[p.right].is_valid();
         let judged: Vec<Option<Quantity>> = found.iter().map(|p| valid(p).then(|| gains(&p.ratio, Key::Total))).collect();
         for (pair, test) in found.iter_mut().zip(stats::compare(&judged, self.threshold)) {
+            pair.needed = pair.needed.told_by(test.as_ref(), pair.ratio.n);
             pair.test = test;
         }
         self.pairs = found;

@@ -153,6 +153,7 @@ fn would_tell(arm: &Arm) -> String {
     let open = ratio.filter(|r| matches!(r.test.as_ref().map(|t| t.verdict), Some(RatioVerdict::CannotTell { .. })));
     match open.map(|r| r.needed) {
         Some(OrdersNeeded::Of(n)) => n.to_string(),
+        Some(OrdersNeeded::ManyMore) => "> 100 more".into(),
         Some(OrdersNeeded::MoreThanAThousand) => "> 1000".into(),
         Some(OrdersNeeded::Unknown) | None => String::new(),
     }
