@@ -192,7 +192,7 @@ def test_stop_ends_a_member_that_is_stuck_in_a_batch():
 
 USES_A_GPU = """
 import sys, time, types
-def synchronize():
+def synchronize(device=None):
     print("waits for the GPU", flush=True)
     {synchronize}
 sys.modules["torch.cuda"] = types.SimpleNamespace(is_initialized=lambda: True, synchronize=synchronize)
@@ -223,8 +223,8 @@ def test_on_a_gpu_stop_leaves_more_time_yet_less_than_the_harness_does():
         member.tell("stop")
         assert member.end() == QUIET_END
         assert 3.5 < time.monotonic() - start < 5
-    state = WORKLOADS.parent / "harness" / "measure" / "src" / "observe" / "state.rs"
-    [harness_s] = re.findall(r"^const GRACE: Duration = Duration::from_secs\((\d+)\);", state.read_text(), re.M)
+    limits = WORKLOADS.parent / "harness" / "measure" / "src" / "observe" / "limits.rs"
+    [harness_s] = re.findall(r"^pub const GRACE: Duration = Duration::from_secs\((\d+)\);", limits.read_text(), re.M)
     assert collo.GRACE_S < collo.GRACE_ON_A_GPU_S < int(harness_s)
 
 

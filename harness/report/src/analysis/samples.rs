@@ -67,20 +67,22 @@ pub type Summaries = BTreeMap<(String, String), Summary>;
 
 /// Aggregate the trusted readings of every metric of a run. `measured` lies inside `training`.
 pub fn summarise(path: &Path, measured: Window, training: Window, trust: &Trust) -> crate::Result<Summaries> {
-    let mut found = BTreeMap::<(String, String), (usize, String, Summary)>::new();
+    let mut found = BTreeMap::<(String, String), (bool, usize, String, Summary)>::new();
     for series in read_series(path, |_, _, _| true)? {
         let (rank, key) = (rank(&series.source), (series.scope.clone(), series.metric.clone()));
-        // Of two sources read side by side one is reported, of equal ones the first by name: they are not averaged.
-        if found.get(&key).is_some_and(|(r, s, _)| (*r, s) <= (rank, &series.source)) {
-            continue;
-        }
         let believed = Columns::of(&series, training, trust);
         if let Some(mut summary) = believed.summary(measured).map_err(io::Error::other)? {
+            // Of two sources read side by side one is reported, of equal ones the first by name: they are not averaged. One that has
+            // read in the measured window comes before one that gave up in the warm-up.
+            let place = (summary.readings == 0, rank, &series.source);
+            if found.get(&key).is_some_and(|(missed, rank, source, _)| (*missed, *rank, source) <= place) {
+                continue;
+            }
             summary.throttled_ratio = summary.throttled_ratio.filter(|_| key.1 == "throttle_reasons");
-            found.insert(key, (rank, series.source.clone(), summary));
+            found.insert(key, (place.0, rank, series.source.clone(), summary));
         }
     }
-    Ok(found.into_iter().map(|(key, (_, _, summary))| (key, summary)).collect())
+    Ok(found.into_iter().map(|(key, (.., summary))| (key, summary)).collect())
 }
 
 /// Readings of one series that count: a column each, without absent values.

@@ -90,7 +90,11 @@ impl Trust {
         let cards: BTreeMap<&String, &ReadCard> = read.collect();
         cards.into_iter().for_each(|(scope, card)| trust.doubt_unequal(scope, card));
         for (scope, said) in &said {
-            trust.doubt_zeros(scope, said, utilisation.get(scope).map(Vec::as_slice));
+            let utilisation = utilisation.get(scope).map(Vec::as_slice);
+            // A card of a trace may be empty at any time, and nothing else tells whether an instance was.
+            if utilisation.is_some() || record.trace.is_none() {
+                trust.doubt_zeros(scope, said, utilisation);
+            }
         }
         if trust.above_one > 0 {
             trust.odd.push(format!("{} of DCGM's shares above 1 left out", number::count(trust.above_one, "sample")));

@@ -334,7 +334,7 @@ quantities! {
     StretchMean: "stretch", "mean stretch", RATIO, Smaller, TRACE {
         short: "stretch",
         absent: "no task has a baseline alone on this device",
-        definition: "mean over tasks of execution of the attempt that completed ÷ (median epoch alone × epochs); starting up and warm-up included",
+        definition: "mean over tasks of execution of the attempt that completed ÷ (median epoch alone × epochs); starting up and warm-up included; absent on an instance, or on fewer cores than a member has threads, where the baseline had more",
     }
     StretchP95: "stretch_p95", "p95 stretch", RATIO, Smaller, TRACE {
         absent: "no task has a baseline alone on this device",

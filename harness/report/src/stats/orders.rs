@@ -116,6 +116,17 @@ mod tests {
         of.iter().copied().enumerate().collect()
     }
 
+    #[test]
+    fn of_what_was_0_in_a_block_there_is_no_ratio() {
+        let (lost, reference) = (values(&[0.0, 0.0, 0.0, 100.0, 120.0]), values(&[50.0; 5]));
+        assert_eq!((ratio(&lost, &reference, None), ratio(&reference, &lost, None)), (None, None), "not that of the other two");
+        assert_eq!(
+            ratio(&values(&[2.0, 2.0]), &values(&[1.0, 1.0, 0.0]), None).map(|q| q.n),
+            Some(2),
+            "the third is not of both"
+        );
+    }
+
     /// A campaign with every treatment equal to the others: orders differ by 20 %, each treatment in an order by 3 %, and treatments
     /// in how much by `uneven`.
     fn campaign(random: &mut Random, treatments: usize, blocks: usize, uneven: f64) -> Vec<Values<usize>> {

@@ -108,6 +108,7 @@ fn company_that_left_a_window_ago_is_none() {
         told.now_ns += since_ns - 1;
         told.ends(0, HowEnded::OutOfMemory);
         assert_eq!((told.ended(0).alone, told.state(0)), (state == State::Failed, state), "{since_ns} ns");
+        assert_eq!(told.ended(0).newcomer, state == State::Failed, "who had joined it left a moment before");
     }
 }
 

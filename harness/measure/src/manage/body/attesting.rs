@@ -140,3 +140,21 @@ fn worse(a: AttestationVerdict, b: AttestationVerdict) -> AttestationVerdict {
         (Attested, Attested) => Attested,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn others(found: &str) -> Check {
+        Check { what: OTHERS.into(), member: None, asked: "allowed".into(), found: Some(found.into()), holds: true }
+    }
+
+    #[test]
+    fn a_stranger_that_was_seen_once_is_not_forgotten_when_it_is_gone() {
+        let mut now = [others(NOBODY)];
+        keep_strangers(&[others("`python` (pid 7)")], &mut now);
+        assert_eq!(now[0].found.as_deref(), Some("`python` (pid 7)"));
+        keep_strangers(&[others(NOBODY)], &mut now);
+        assert_eq!(now[0].found.as_deref(), Some("`python` (pid 7)"), "nobody before takes nobody away");
+    }
+}

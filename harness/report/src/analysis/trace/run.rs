@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use collo_store::{
-    AttemptRecord, DecisionRecord, TaskEnd, TaskRecord, TaskTimes, TraceCard, TraceCell, TraceNumbers, Validity, read_attempts,
-    read_decisions, read_tasks,
+    AttemptRecord, DecisionRecord, MemberRecord, TaskEnd, TaskRecord, TaskTimes, TraceCard, TraceCell, TraceNumbers, Validity,
+    read_attempts, read_decisions, read_tasks,
 };
 
 use super::queue::{self, Steps};
@@ -201,8 +201,18 @@ impl TraceRun {
     /// Stretch needs what the same tasks take alone: the median of the baselines' measured epochs on the same machine. A baseline has one
     /// card, and says nothing of a task on several.
     pub(super) fn take_baselines(&mut self, baselines: &[Cell]) {
+        // A baseline has the whole device: an instance is less, and so is a set of cores for a member with more threads than it has.
+        let on_instances = self.cards.iter().any(|card| card.scope.starts_with("mig:"));
+        let cores = self.cards.iter().map(|card| card.cores.len() as u64).filter(|cores| *cores > 0).min();
+        let is_wide = |r: &Repetition| {
+            let threads = |m: &MemberRecord| m.hello.as_ref()?.get("threads")?.as_u64();
+            cores.is_some_and(|cores| r.record().members.iter().filter_map(threads).any(|threads| threads > cores))
+        };
         let epoch_s = |solo: &str| {
             let cell = baselines.iter().find(|c| c.is_solo() && c.name() == solo)?;
+            if on_instances || cell.counted().any(is_wide) {
+                return None;
+            }
             let runs = cell.counted().filter(|r| r.device == self.origin);
             let epochs = runs.flat_map(|r| &r.epochs).filter(|e| e.measured && e.end_ns > e.start_ns);
             stats::median(&mut epochs.map(|e| seconds(e.end_ns - e.start_ns)).collect::<Vec<_>>())
