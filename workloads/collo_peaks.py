@@ -22,7 +22,7 @@ class Peaks:
             if not self.keep_cache:
                 torch.cuda.empty_cache()
         elif device.type == "cuda":
-            collo.synchronise(device)
+            torch.cuda.synchronize(device)
             peaks = self.now(device)
             self.of_warm_up = tuple(map(max, peaks, self.of_warm_up or peaks))  # of two, where there are two loaders
             if not self.keep_cache:

@@ -152,6 +152,8 @@ pub async fn play(spec: ManageSpec<'_, '_>, draft: &mut RunDraft) -> Result<Play
                 Evidence::Again(card) => body.gather_again(card),
             },
             () = deadline(due_ns) => {
+                // While nobody waited nothing was told: what they are placed by is of now.
+                (0..body.readings.len()).for_each(|card| body.tell_reading(card));
                 // Those of one moment are told together, in the order of the trace.
                 while let Some(task) = body.spec.tasks.get(next).filter(|task| body.began_ns + task.arrives_ns <= monotonic_ns()) {
                     let (cards, arrives_ns) = (task.cards, task.arrives_ns);
@@ -192,8 +194,6 @@ impl Body<'_, '_> {
 
     fn arrived(&mut self, task: usize, cards: u32, arrives_ns: u64) {
         self.arrived_ns[task] = Some(monotonic_ns());
-        // While nobody waited nothing was told: what it is placed by is of now.
-        (0..self.readings.len()).for_each(|card| self.tell_reading(card));
         let task = Task {
             id: TaskId(task as u32),
             arrives_ns,

@@ -145,6 +145,7 @@ pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Resu
         watching,
         setting,
         oom_kills,
+        pss_asked: false,
     };
     let mut transcript = Transcript::of(barrier.len());
     let mut look = tokio::time::interval(LOOK);
@@ -245,6 +246,8 @@ struct Scene<'a> {
     watching: Option<Watching>,
     setting: ObserveSpec<'a>,
     oom_kills: Option<u64>,
+    /// Of members that leave when they are done: proportional memory was asked for.
+    pss_asked: bool,
 }
 
 impl Scene<'_> {
@@ -265,11 +268,12 @@ impl Scene<'_> {
             _ => Traces::default(),
         };
         let is_epoch = matches!(&signal, Signal::Said { event: MemberEvent::Epoch(_), .. });
-        if is_epoch && self.leaves_when_done() && self.watch.seats.iter().all(|seat| seat.epochs.is_empty()) {
-            // The warm-up epoch of the first is over: all train, nobody is done, and it is not measured.
+        let mut acts = self.watch.on(member, signal, monotonic_ns(), traces);
+        if is_epoch && self.leaves_when_done() && !self.pss_asked && self.watch.seats.iter().all(|seat| !seat.epochs.is_empty()) {
+            // The last has ended its first epoch: all train. Who has only a few of them may be gone, and then no PSS is used.
+            self.pss_asked = true;
             self.sampling.ask_for_pss();
         }
-        let mut acts = self.watch.on(member, signal, monotonic_ns(), traces);
         if let Some(check) = misplaced {
             let reason = sharing::words(&check);
             self.attestation.get_or_insert_with(|| Attestation::from_checks(vec![check]));
@@ -317,6 +321,7 @@ impl Scene<'_> {
                 Act::Opened => {
                     // Who is done leaves, so there is no later moment with everybody there.
                     if self.leaves_when_done() && self.setting.rules.goal.epochs < 2 {
+                        self.pss_asked = true;
                         self.sampling.ask_for_pss();
                     }
                     let members = self.pids().into_iter().enumerate();

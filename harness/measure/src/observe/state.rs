@@ -402,6 +402,7 @@ impl Watch {
     /// The GPU disappeared: no further message of its members is waited for.
     pub fn device_lost(&mut self, reason: String, now_ns: u64) -> Vec<Act> {
         let mut acts = Vec::new();
+        self.grace = GRACE;
         if self.outcome.is_none() {
             self.fail(Outcome::DeviceLost { reason });
             self.kill_all(now_ns, &mut acts);

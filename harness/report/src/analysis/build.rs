@@ -313,14 +313,14 @@ fn metrics(cell: &Cell, differing: &BTreeSet<&str>) -> BTreeMap<String, Quantity
         }
     }
     let summed = found.into_iter().map(|(metric, values)| {
-        if let Some(m) = log_moments_by_device(&values).filter(|_| differing.contains(metric.as_str())) {
+        // A difference has no ratio: a geometric mean would make little of a large one beside a small one.
+        let is_difference = quantity::find(&metric) == Some(Key::TemperatureDrift);
+        if let Some(m) = log_moments_by_device(&values).filter(|_| !is_difference && differing.contains(metric.as_str())) {
             return (metric, stats::quantity(m.log_mean, values.len(), &m.terms(m.within, values.len())));
         }
         let values: Vec<f64> = values.iter().map(|v| v.value).collect();
         let n = values.len();
         let estimate = values.iter().sum::<f64>() / n as f64;
-        // A difference has no ratio: a geometric mean would make little of a large one beside a small one.
-        let is_difference = quantity::find(&metric) == Some(Key::TemperatureDrift);
         let quantity = match stats::log_moments(&values) {
             Some((mean, Some(variance))) if !is_difference => {
                 stats::quantity(mean, n, &[stats::Term { weight: 1.0, variance, n }])

@@ -83,8 +83,8 @@ pub fn compare(
     }
     let only = |own: &ComparedReport, other: &ComparedReport| -> Vec<Only> {
         let of = |trace: &TraceJson| -> Vec<Only> {
-            let there: Vec<&str> = other.traces.iter().filter(|t| is_same(t, trace)).flat_map(names).collect();
-            let gone = trace.policies.iter().filter(|policy| !there.contains(&policy.label.as_str()));
+            let there: Vec<&PolicyJson> = other.traces.iter().filter(|t| is_same(t, trace)).flat_map(|t| &t.policies).collect();
+            let gone = trace.policies.iter().filter(|policy| !there.iter().any(|other| arm(other) == arm(policy)));
             gone.map(|policy| Only { label: format!("{}: {}", trace.name(), policy.label), reason: None }).collect()
         };
         own.traces.iter().flat_map(of).collect()
@@ -96,8 +96,9 @@ fn is_same(a: &TraceJson, b: &TraceJson) -> bool {
     (&a.trace, a.cards, a.scale) == (&b.trace, b.cards, b.scale)
 }
 
-fn names(trace: &TraceJson) -> impl Iterator<Item = &str> {
-    trace.policies.iter().map(|policy| policy.label.as_str())
+/// What is the same on both sides. Whoever has no company may still be measured under two modes.
+fn arm(policy: &PolicyJson) -> (&str, &str, &str) {
+    (&policy.policy, &policy.estimate, &policy.sharing)
 }
 
 fn pairs<'a>(left: &'a ComparedReport, right: &'a ComparedReport) -> impl Iterator<Item = (&'a TraceJson, &'a TraceJson)> {
@@ -105,9 +106,7 @@ fn pairs<'a>(left: &'a ComparedReport, right: &'a ComparedReport) -> impl Iterat
 }
 
 fn policies<'a>(left: &'a TraceJson, right: &'a TraceJson) -> impl Iterator<Item = (&'a PolicyJson, &'a PolicyJson)> {
-    // Whoever has no company may still be measured under two modes.
-    let arm = |p: &'a PolicyJson| (&p.policy, &p.estimate, &p.sharing);
-    right.policies.iter().filter_map(move |r| Some((left.policies.iter().find(|l| arm(l) == arm(r))?, r)))
+    right.policies.iter().filter_map(|r| Some((left.policies.iter().find(|l| arm(l) == arm(r))?, r)))
 }
 
 impl Line<'_> {

@@ -19,7 +19,7 @@ pub fn ratios<B: Ord>(a: &Values<B>, b: &Values<B>) -> Vec<f64> {
 
 /// The variance that ratios of these treatments share; `None` if no two of them have two blocks in common.
 pub fn pool<B: Ord>(treatments: &[&Values<B>], reference: usize) -> Option<Pool> {
-    let variance = |a: &Values<B>, b: &Values<B>| log_moments(&ratios(a, b))?.1;
+    let variance = |a: &Values<B>, b: &Values<B>| if has_zero(a, b) { None } else { log_moments(&ratios(a, b))?.1 };
     let mut of_pairs: Vec<Variance> = Vec::new();
     for (i, a) in treatments.iter().enumerate() {
         of_pairs.extend(treatments[i + 1..].iter().filter_map(|b| variance(a, b)));

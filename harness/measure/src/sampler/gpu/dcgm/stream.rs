@@ -342,8 +342,7 @@ impl Stream {
             Level::ComputeInstance => "dcgm (compute instances)",
         };
         let beat = &self.beat;
-        // To the end of sampling: one that broke off has not kept its rate.
-        let span_s = monotonic_ns().saturating_sub(beat.first_ns) as f64 / 1e9;
+        let span_s = (beat.last_ns - beat.first_ns) as f64 / 1e9;
         let lived_s = (monotonic_ns() - began_ns) as f64 / 1e9;
         // An Xid of one process leaves the others' counters at 0 until their fields are watched anew, or the host engine restarts (DCGM #303,
         // dcgm-exporter #662). A pause of the members looks the same: beginning again costs them two rows.
