@@ -23,14 +23,16 @@ pub enum Services {
 /// Units whose processes keep every GPU open: those stopped before a change of MIG mode in NVIDIA's DGX A100 guide ("Using MIG")
 /// and by mig-parted. DCGM 2.x calls its unit `dcgm`.
 const UNITS: [&str; 4] = ["nvidia-dcgm", "dcgm", "nvsm", "dcgm-exporter"];
+/// The process of DCGM's service, and the program that asks it.
+pub const HOST_ENGINE: &str = "nv-hostengine";
+pub const DCGMI: &str = "dcgmi";
 /// Their processes, by the kernel's names: fifteen characters at most.
-const PROCESSES: [&str; 3] = ["nv-hostengine", "nvsm", "dcgm-exporter"];
+const PROCESSES: [&str; 3] = [HOST_ENGINE, "nvsm", "dcgm-exporter"];
 /// Processes that have device files open but block nothing.
 const HARMLESS: [&str; 2] = ["nvidia-persiste", "nv-fabricmanage"];
 
 /// The DCGM host engines among them.
 const ENGINES: [&str; 2] = ["nvidia-dcgm", "dcgm"];
-const ENGINE_TOOL: &str = "dcgmi";
 /// The status of `dcgmi discovery -l` if it lists the GPUs but not the switches (DCGM's module for them is denylisted).
 const TABLE_AND_COMPLAINT: i32 = 223;
 
@@ -105,7 +107,7 @@ pub fn start(units: &[String]) -> Result<(), PartitionError> {
 
 /// Whether DCGM's host engine answers; also true without a program to query it.
 fn engine_answers() -> bool {
-    let asked = Errand::to(ENGINE_TOOL, ANSWERS_WITHIN).args(["discovery", "-l"]).env("CUDA_VISIBLE_DEVICES", None::<String>);
+    let asked = Errand::to(DCGMI, ANSWERS_WITHIN).args(["discovery", "-l"]).env("CUDA_VISIBLE_DEVICES", None::<String>);
     let answers = |said: CommandOutput| said.status.is_some_and(|s| s.success() || s.code() == Some(TABLE_AND_COMPLAINT));
     asked.ask().map_or(true, answers)
 }

@@ -118,27 +118,28 @@ impl CardReadings {
         self.used.map(|(at_ns, _)| at_ns)
     }
 
-    /// Whether its SM activity has been read at all.
-    pub fn has_sm(&self) -> bool {
-        self.sm.newest_ns().is_some()
+    /// What the policy needs of it, and when that was last read.
+    fn needed(&self) -> impl Iterator<Item = (&'static str, Option<u64>)> {
+        let series = [
+            (self.needs.sm, "SM activity", &self.sm),
+            (self.needs.occupancy, "SM occupancy", &self.occupancy),
+            (self.needs.dram, "DRAM activity", &self.dram),
+        ];
+        let series = series.into_iter().filter(|(is, ..)| *is).map(|(_, what, series)| (what, series.newest_ns()));
+        std::iter::once(("memory", self.memory_read_ns())).chain(series)
     }
 
-    pub fn has_occupancy(&self) -> bool {
-        self.occupancy.newest_ns().is_some()
+    /// What the policy needs and was never read.
+    pub fn missing(&self) -> Option<&'static str> {
+        self.needed().find(|(_, read_ns)| read_ns.is_none()).map(|(what, _)| what)
     }
 
-    pub fn has_dram(&self) -> bool {
-        self.dram.newest_ns().is_some()
-    }
-
-    /// When the oldest of what the policy needs was read; `None` before its memory was.
+    /// When the oldest of what the policy needs was read; `None` before all of it was.
     pub fn read_ns(&self) -> Option<u64> {
-        let needed = [(self.needs.sm, &self.sm), (self.needs.occupancy, &self.occupancy), (self.needs.dram, &self.dram)];
-        let newest = needed.into_iter().filter(|(is, _)| *is).filter_map(|(_, series)| series.newest_ns());
-        Some(newest.fold(self.memory_read_ns()?, u64::min))
+        self.needed().map(|(_, read_ns)| read_ns).try_fold(u64::MAX, |oldest, read_ns| Some(oldest.min(read_ns?)))
     }
 
-    /// What is known of it now; `None` before its memory was read. Times count from `began_ns`.
+    /// What is known of it now; `None` before what the policy needs was read. Times count from `began_ns`.
     pub fn reading(&self, began_ns: u64) -> Option<Reading> {
         let (_, used_bytes) = self.used?;
         let read_ns = self.read_ns()?;

@@ -20,7 +20,8 @@ pub struct Rules {
     pub stall_timeout: Duration,
     /// For the whole run.
     pub timeout: Duration,
-    /// For members that did all they were to do, and for what runs around them, to end before they are killed.
+    /// For members that did all they were to do, and for what runs around them, to end before they are killed;
+    /// less once somebody wants it to end at once.
     pub grace: Duration,
     pub keep_survivors: bool,
     /// The members compute on a GPU, which has memory of its own.

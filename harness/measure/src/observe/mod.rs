@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod any_story_tests;
+mod daemons;
 mod ending;
 mod epochs;
 pub mod failure_log;
@@ -19,6 +20,7 @@ mod transcript;
 mod turns;
 mod view;
 pub mod watching;
+mod written;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -145,7 +147,6 @@ pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Resu
         watching,
         setting,
         oom_kills,
-        pss_asked: false,
     };
     let mut transcript = Transcript::of(barrier.len());
     let mut look = tokio::time::interval(LOOK);
@@ -246,8 +247,6 @@ struct Scene<'a> {
     watching: Option<Watching>,
     setting: ObserveSpec<'a>,
     oom_kills: Option<u64>,
-    /// Of members that leave when they are done: proportional memory was asked for.
-    pss_asked: bool,
 }
 
 impl Scene<'_> {
@@ -268,12 +267,12 @@ impl Scene<'_> {
             _ => Traces::default(),
         };
         let is_epoch = matches!(&signal, Signal::Said { event: MemberEvent::Epoch(_), .. });
-        let mut acts = self.watch.on(member, signal, monotonic_ns(), traces);
-        if is_epoch && self.leaves_when_done() && !self.pss_asked && self.watch.seats.iter().all(|seat| !seat.epochs.is_empty()) {
+        let trained = |(other, seat): (usize, &MemberState)| seat.epochs.is_empty() == (other == member);
+        if is_epoch && self.leaves_early() && self.watch.seats.iter().enumerate().all(trained) {
             // The last has ended its first epoch: all train. Who has only a few of them may be gone, and then no PSS is used.
-            self.pss_asked = true;
             self.sampling.ask_for_pss();
         }
+        let mut acts = self.watch.on(member, signal, monotonic_ns(), traces);
         if let Some(check) = misplaced {
             let reason = sharing::words(&check);
             self.attestation.get_or_insert_with(|| Attestation::from_checks(vec![check]));
@@ -291,9 +290,10 @@ impl Scene<'_> {
         acts
     }
 
-    /// Members leave when they have shown enough, and none waits for another.
-    fn leaves_when_done(&self) -> bool {
-        self.setting.rules.after_measured == AfterMeasured::Exit
+    /// Members leave when they have shown enough, and there is an epoch before the last: they train together before anybody leaves.
+    fn leaves_early(&self) -> bool {
+        let rules = &self.setting.rules;
+        rules.after_measured == AfterMeasured::Exit && rules.goal.epochs > 1
     }
 
     /// Evidence has arrived, or is given up.
@@ -319,9 +319,8 @@ impl Scene<'_> {
                 Act::Send(member, command) => self.group.send(member, command),
                 Act::Kill(member) => self.group.kill(member),
                 Act::Opened => {
-                    // Who is done leaves, so there is no later moment with everybody there.
-                    if self.leaves_when_done() && self.setting.rules.goal.epochs < 2 {
-                        self.pss_asked = true;
+                    // Who is done leaves, so with one epoch there is no later moment with everybody there.
+                    if self.setting.rules.after_measured == AfterMeasured::Exit && !self.leaves_early() {
                         self.sampling.ask_for_pss();
                     }
                     let members = self.pids().into_iter().enumerate();

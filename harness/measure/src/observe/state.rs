@@ -47,8 +47,6 @@ pub struct Watch {
     warm_ups: WarmUps,
     outcome: Option<Outcome>,
     stop_ns: Option<u64>,
-    /// For who has finished to end in; less if somebody wants it to end at once.
-    grace: Duration,
     kill_ns: Option<u64>,
     evidence_asked: bool,
     /// The evidence was requested and has not arrived: until it has, no member it covers is ended.
@@ -61,7 +59,6 @@ impl Watch {
     /// `barrier` says for each member whether it speaks the protocol.
     pub fn begin(rules: Rules, barrier: &[bool], launched_ns: u64) -> Self {
         Watch {
-            grace: rules.grace,
             rules,
             seats: barrier.iter().map(|&barrier| MemberState::empty(barrier)).collect(),
             launched_ns,
@@ -394,7 +391,7 @@ impl Watch {
     pub fn interrupt(&mut self, now_ns: u64) -> Vec<Act> {
         let mut acts = Vec::new();
         self.fail(Outcome::Interrupted);
-        self.grace = GRACE;
+        self.rules.grace = GRACE;
         self.stop_all(now_ns, &mut acts);
         acts
     }
@@ -402,7 +399,7 @@ impl Watch {
     /// The GPU disappeared: no further message of its members is waited for.
     pub fn device_lost(&mut self, reason: String, now_ns: u64) -> Vec<Act> {
         let mut acts = Vec::new();
-        self.grace = GRACE;
+        self.rules.grace = GRACE;
         if self.outcome.is_none() {
             self.fail(Outcome::DeviceLost { reason });
             self.kill_all(now_ns, &mut acts);
@@ -462,7 +459,7 @@ impl Watch {
             }
         } else if let Some(stop_ns) = self.stop_ns {
             let finished = matches!(self.outcome, None | Some(Outcome::Completed));
-            let grace = if finished { self.grace } else { GRACE };
+            let grace = if finished { self.rules.grace } else { GRACE };
             if since(stop_ns) > grace {
                 self.kill_all(now_ns, &mut acts);
             }

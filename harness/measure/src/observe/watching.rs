@@ -11,10 +11,12 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::Signal;
 use nix::sys::statvfs::statvfs;
 use nix::sys::time::TimeValLike;
-use nix::unistd::{SysconfVar, sysconf};
 
+use super::daemons::{after, daemons};
+use super::written::{MOST_FILES, has_file, size_of};
 use super::{MemberState, Scene, failure_log};
-use crate::launch::{Live, Service, ServiceEnd, ServiceOrders, all_processes, tree};
+use crate::device::services::{DCGMI, HOST_ENGINE};
+use crate::launch::{Live, Service, ServiceEnd, ServiceOrders, tree};
 use crate::observer::{Observer, ObserverSpec, Place};
 use crate::sampler::peak_rss_bytes;
 
@@ -24,22 +26,16 @@ const AFTER_TERM: Duration = Duration::from_secs(3);
 const KILL: Duration = Duration::from_secs(15);
 /// Less than this is left free for what the run itself still has to write.
 const LEAST_FREE_BYTES: u64 = 1 << 30;
-/// Entries of its folder beyond this are not looked at one by one: so many files are too many in any case.
-const MOST_FILES: usize = 100_000;
 const LOOK: Duration = Duration::from_millis(10);
 /// What it prints, unless it is told to write elsewhere.
 const OUTPUT: &str = "output";
-
-/// The program through which collo's own sampling reads DCGM, and the service behind it.
-const DCGMI: &str = "dcgmi";
-const HOST_ENGINE: &str = "nv-hostengine";
 
 /// How the members ended, as an observer needs it.
 pub struct EndOfMembers<'a> {
     /// By member, when its last measured epoch ended.
     pub done_ns: &'a [Option<u64>],
-    /// One of them was killed, with everything around it.
-    pub killed: bool,
+    /// By member: it was killed, with everything around it.
+    pub killed: &'a [bool],
     pub completed: bool,
 }
 
@@ -107,11 +103,9 @@ impl Watching {
     pub fn begin(&mut self, pids: &[u32], members: usize) -> Result<(), String> {
         self.daemons = daemons(&self.services());
         if let Some(tool) = self.spec.tool_at(Place::Beside).cloned() {
-            let each = tool.is_for_each();
-            let one_process = pids.len() < members;
-            let started = match each {
+            let started = match tool.is_for_each() {
                 // Of members that share a process it watches all.
-                true if one_process => self.start(&tool, pids, Some(0), None),
+                true if pids.len() < members => self.start(&tool, pids, Some(0), None),
                 true => (0..pids.len()).try_for_each(|m| self.start(&tool, &pids[m..=m], Some(m), Some(m))),
                 false => self.start(&tool, pids, None, None),
             };
@@ -207,7 +201,7 @@ impl Watching {
             self.wait(AFTER_TERM);
         }
         // Whoever runs around the members ends with them, and is killed with them.
-        self.killed = !self.is_over() || (place == Some(Place::Around) && killed);
+        self.killed = !self.is_over() || (place == Some(Place::Around) && killed.contains(&true));
         self.tools.iter_mut().for_each(Tool::kill);
         for tool in &self.tools {
             let done_ns = match tool.member {
@@ -228,11 +222,7 @@ impl Watching {
         }
         let written = tool.as_ref().and_then(|_| size_of(&folder));
         let beside = place.is_none_or(|place| place == Place::Beside);
-        if completed
-            && self.failed.is_none()
-            && !beside
-            && (written == Some(0) || (!self.killed && self.has_no_word_of_one(done_ns.len())))
-        {
+        if completed && self.failed.is_none() && !beside && (written == Some(0) || self.has_no_word_of_one(killed)) {
             self.failed = Some(ObserverOutcome::WroteNothing);
         }
         let whole = if self.killed { ObserverOutcome::Killed } else { ObserverOutcome::Watched };
@@ -304,10 +294,11 @@ impl Watching {
             .then(|| format!("{written} bytes, and {free} are left on the disk"))
     }
 
-    /// True if it writes for each member by name, and nothing of one is there: its epochs are those of a member that nobody watched.
-    fn has_no_word_of_one(&self, members: usize) -> bool {
+    /// True if it writes for each member by name, and nothing of one is there: its epochs are those of a member that nobody watched. Of
+    /// one that was killed there may have been no time for a word.
+    fn has_no_word_of_one(&self, killed: &[bool]) -> bool {
         let Some(tool) = self.spec.observe.tool() else { return false };
-        (0..members).any(|member| {
+        killed.iter().enumerate().filter(|(_, killed)| !**killed).any(|(member, _)| {
             let room = self.spec.room(&[], Some(member));
             tool.files_of_member(&room).is_some_and(|start| !has_file(&start))
         })
@@ -342,8 +333,9 @@ impl Scene<'_> {
         let done_ns: Vec<Option<u64>> = self.watch.seats.iter().map(last).collect();
         let completed = self.watch.outcome() == Outcome::Completed;
         let was_killed = |seat: &MemberState| seat.ended.as_ref().is_some_and(|ended| ended.live == Live::Killed(9));
-        let killed = self.watch.seats.iter().any(was_killed);
-        let record = self.watching.take()?.end(EndOfMembers { done_ns: &done_ns, killed, completed }, at_once);
+        let killed: Vec<bool> = self.watch.seats.iter().map(was_killed).collect();
+        let members = EndOfMembers { done_ns: &done_ns, killed: &killed, completed };
+        let record = self.watching.take()?.end(members, at_once);
         if completed && !record.outcome.is_whole() {
             let reason = format!("observer `{}` {}", record.name, record.outcome.text());
             self.watch.was_unwatched(reason);
@@ -369,88 +361,10 @@ impl Tool {
     }
 }
 
-/// Whether a file, or a folder with one, has this name, or one that goes on from it without another digit: `member-1.json` is not of
-/// `member-10`. An empty one is none.
-fn has_file(start: &Path) -> bool {
-    let (Some(folder), Some(name)) = (start.parent(), start.file_name().and_then(|name| name.to_str())) else { return false };
-    let is_its = |entry: &std::fs::DirEntry| {
-        let found = entry.file_name().to_string_lossy().into_owned();
-        found.strip_prefix(name).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    let holds = |entry: std::fs::DirEntry| match entry.metadata() {
-        Ok(meta) if meta.is_dir() => size_of(&entry.path()) != Some(0),
-        Ok(meta) => meta.len() > 0,
-        Err(_) => false,
-    };
-    std::fs::read_dir(folder).into_iter().flatten().flatten().filter(is_its).any(holds)
-}
-
-/// The total size of the files below a folder, bytes; what goes away meanwhile does not count. `None` if they are too many.
-fn size_of(folder: &Path) -> Option<u64> {
-    let (mut sum, mut seen, mut left) = (0u64, 0, vec![folder.to_path_buf()]);
-    while let Some(folder) = left.pop() {
-        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-            seen += 1;
-            if seen > MOST_FILES {
-                return None;
-            }
-            match entry.metadata() {
-                Ok(meta) if meta.is_dir() => left.push(entry.path()),
-                Ok(meta) => sum = sum.saturating_add(meta.len()),
-                Err(_) => {}
-            }
-        }
-    }
-    Some(sum)
-}
-
 /// CPU time of collo's own process so far, all its threads.
 fn own_cpu_s() -> Option<f64> {
     let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
     Some((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6)
-}
-
-/// The processes with these names, and their CPU time so far.
-fn daemons(names: &[String]) -> Vec<DaemonCost> {
-    if names.is_empty() {
-        return Vec::new();
-    }
-    let daemon = |pid: u32| {
-        // The kernel keeps 15 characters of a name (proc_pid_comm(5)).
-        let short = tree::name_of(pid)?;
-        let name = names.iter().find(|name| name.chars().take(15).eq(short.chars()))?;
-        Some(DaemonCost { name: name.clone(), pid, cpu_time_s: cpu_time_s(pid), rss_bytes: None })
-    };
-    all_processes().filter_map(daemon).collect()
-}
-
-/// The same processes now: what they took since. One that is gone has no number.
-fn after(before: &[DaemonCost]) -> Vec<DaemonCost> {
-    let now = |daemon: &DaemonCost| DaemonCost {
-        cpu_time_s: daemon.cpu_time_s.zip(cpu_time_s(daemon.pid)).map(|(before, now)| (now - before).max(0.0)),
-        rss_bytes: resident_bytes(daemon.pid),
-        ..daemon.clone()
-    };
-    before.iter().map(now).collect()
-}
-
-/// User and system time of a process, of any user: fields 14 and 15 of proc_pid_stat(5), in clock ticks.
-fn cpu_time_s(pid: u32) -> Option<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let ticks = ticks_of(&stat)?;
-    let per_second = sysconf(SysconfVar::CLK_TCK).ok()??;
-    Some(ticks as f64 / per_second as f64)
-}
-
-fn ticks_of(stat: &str) -> Option<u64> {
-    // The name stands in parentheses and may hold any character.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
-}
-
-fn resident_bytes(pid: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    crate::sampler::field(&status, "VmRSS:").map(|kib| kib * 1024)
 }
 
 /// Complete what only a finished run tells of collo's own sampling: the size of its samples.
@@ -459,41 +373,5 @@ pub fn with_samples(record: &mut ObserverRecord, run: &Path) {
         let files = std::fs::read_dir(run).into_iter().flatten().flatten();
         let samples = files.filter(|file| file.file_name().to_string_lossy().starts_with("samples"));
         record.bytes_written = Some(samples.filter_map(|file| Some(file.metadata().ok()?.len())).sum());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_time_of_a_daemon_is_read_whatever_its_name() {
-        let stat = "7 (a) b (c) S 1 7 7 0 -1 0 0 0 0 0 250 150 0 0 20 0 1 0 98765 0 0";
-        assert_eq!(ticks_of(stat), Some(400));
-        assert!(cpu_time_s(std::process::id()).is_some_and(|s| s >= 0.0));
-        assert_eq!(cpu_time_s(u32::MAX >> 1), None);
-    }
-
-    #[test]
-    fn everything_below_a_folder_counts_by_its_size() {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::create_dir(folder.path().join("a")).expect("made");
-        std::fs::write(folder.path().join("a/b"), [0; 1000]).expect("written");
-        std::fs::write(folder.path().join("c"), [0; 24]).expect("written");
-        assert_eq!(size_of(folder.path()), Some(1024));
-        assert_eq!(size_of(Path::new("/no/such/folder")), Some(0));
-    }
-
-    #[test]
-    fn what_another_member_wrote_is_no_word_of_this_one() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let at = |name: &str| folder.path().join(name);
-        std::fs::write(at("member-10.json"), "x").expect("written");
-        std::fs::create_dir(at("member-2")).expect("made");
-        std::fs::write(at("member-3.json"), "").expect("written");
-        let told = |member: usize| has_file(&at(&format!("member-{member}")));
-        assert_eq!([1, 2, 3, 10].map(told), [false, false, false, true]);
-        std::fs::write(at("member-2/epoch-0.json"), "x").expect("written");
-        assert!(told(2));
     }
 }

@@ -41,21 +41,8 @@ pub(super) fn readings_of(spec: &ManageSpec<'_, '_>, card: usize) -> CardReading
 impl Body<'_, '_> {
     /// Nothing is placed by guess: wait until every card was read, and that of it which the policy needs.
     pub(super) async fn first_readings(&mut self, samples: &mut mpsc::UnboundedReceiver<Vec<Sample>>) {
-        let needs = match collo_schedule::policy::parse(&self.spec.rules.policy) {
-            Ok(policy) => policy.needs(),
-            Err(_) => return,
-        };
-        let lacks = |card: &CardReadings| {
-            let missing = [
-                (card.memory_read_ns().is_none(), "memory"),
-                (needs.sm && !card.has_sm(), "SM activity"),
-                (needs.occupancy && !card.has_occupancy(), "SM occupancy"),
-                (needs.dram && !card.has_dram(), "DRAM activity"),
-            ];
-            missing.into_iter().find(|(is, _)| *is).map(|(_, what)| what)
-        };
         let until = tokio::time::Instant::now() + FIRST_READINGS;
-        while let Some(missing) = self.readings.iter().find_map(lacks) {
+        while let Some(missing) = self.readings.iter().find_map(CardReadings::missing) {
             match tokio::time::timeout_at(until, samples.recv()).await {
                 Ok(Some(batch)) => self.take(&batch),
                 _ => {

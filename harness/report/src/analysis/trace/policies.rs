@@ -219,6 +219,7 @@ impl TraceMatrix {
         for (arm, values) in self.arms.iter_mut().zip(&values) {
             let each: Vec<f64> = values.values().copied().collect();
             let Some(found) = mean_over_orders(&each, key, spread.as_ref()) else { continue };
+            let found = if key.is_at_most_one() { found.capped_at_one() } else { found };
             arm.quantities.insert(key, found);
         }
         if key.unit == COUNT {

@@ -25,14 +25,12 @@ use super::availability::Account;
 use super::gpm::Missing;
 use super::gpm_metrics::{Level, PCIE_TX, PROFILED, Profiled};
 use super::handle::Opened;
+use crate::device::services::DCGMI;
 use crate::sampler::latest::Outlet;
 use command::DcgmCommand;
 use entities::{Entities, FoundEntities};
 use stream::Stream;
 use version::Version;
-
-/// The program's name, searched on the PATH.
-const PROGRAM: &str = "dcgmi";
 
 /// DCGM updates its profiling values ten times a second and no faster.
 pub const EVERY: Duration = Duration::from_millis(100);
@@ -86,7 +84,7 @@ impl DcgmCoordinator {
             return Vec::new();
         }
         let stopped = || self.stopped();
-        let command = DcgmCommand { program: PROGRAM, at_most: ANSWER, stop: &stopped };
+        let command = DcgmCommand { program: DCGMI, at_most: ANSWER, stop: &stopped };
         let version = Version::ask(&command);
         let instrument = instrument(&self.boards, version);
         let entities = Entities { boards: &self.boards, wanted: &wanted, version };
@@ -98,7 +96,7 @@ impl DcgmCoordinator {
         let streams: Vec<_> = targets
             .into_iter()
             .map(|(level, targets)| {
-                let stream = Stream::of(PROGRAM, level, targets, self.stop.clone(), self.outlet.clone());
+                let stream = Stream::of(DCGMI, level, targets, self.stop.clone(), self.outlet.clone());
                 std::thread::spawn(move || stream.run())
             })
             .collect();
