@@ -1,11 +1,11 @@
 //! `collo data`: the data sets, through the same Python code that the workloads read them with.
 
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use collo_measure::launch::children;
 use collo_measure::{Event, Interpreters};
-
 use collo_store::Diagnostic;
+use nix::sys::signal::Signal;
 
 use super::{Context, Ended};
 use crate::args::{self, DataVerb};
@@ -25,8 +25,7 @@ pub fn run(context: &Context<'_>, a: &args::Data) -> Ended {
     command.current_dir(context.folder()?).env("PYTHONPATH", project.workloads()).env("COLLO_DATA", project.data());
     command.env("PYTHONNOUSERSITE", "1");
     // Whatever ends collo ends the writer, which then takes away what it has written so far.
-    // SAFETY: one async-signal-safe system call between fork and exec.
-    unsafe { command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)?)) };
+    children::ends_with_us(&mut command, Signal::SIGTERM);
     let status = command.status().map_err(|e| Diagnostic::new("Python does not start").of_machine().caused_by(e))?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED))
 }

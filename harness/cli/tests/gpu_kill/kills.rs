@@ -63,7 +63,10 @@ pub fn is_complete(bench: &Bench) -> bool {
 fn digests(bench: &Bench) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     for campaign in bench.runs_folder().campaigns().expect("readable").0 {
-        for folder in below(campaign.path()).into_iter().filter(|f| f.join("run.json").is_file()) {
+        // A run that was cut off just before it was renamed has all its files, and is no stored run.
+        let cut_off = campaign.partials().expect("readable");
+        let is_stored = |folder: &PathBuf| !cut_off.contains(folder) && folder.join("run.json").is_file();
+        for folder in below(campaign.path()).into_iter().filter(is_stored) {
             collect(&folder, &mut found);
         }
     }

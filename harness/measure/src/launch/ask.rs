@@ -92,11 +92,10 @@ impl Errand {
     }
 }
 
-/// It is killed when the calling thread, which waits here, ends in any way (prctl(2), PR_SET_PDEATHSIG).
+/// It is killed when the calling thread, which waits here, ends in any way.
 fn dies_with_this_thread(command: &mut Command) -> std::io::Result<()> {
     command.process_group(0);
-    // SAFETY: a single system call between fork and exec.
-    unsafe { command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?)) };
+    children::ends_with_us(command, Signal::SIGKILL);
     Ok(())
 }
 

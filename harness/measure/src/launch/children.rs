@@ -2,13 +2,16 @@
 //! started by collo itself was left behind, and is ended.
 
 use std::collections::BTreeSet;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, waitpid};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getppid};
 
 use super::process::{self, Process};
 use super::tree;
@@ -52,6 +55,20 @@ pub fn started<C>(start: impl FnOnce() -> std::io::Result<C>, pid: impl Fn(&C) -
     Ok((child, Own(pid)))
 }
 
+/// Have the child get this signal when the thread that starts it ends in any way, also with its process.
+pub fn ends_with_us(command: &mut Command, signal: Signal) {
+    let own = Pid::this();
+    // SAFETY: two system calls between fork and exec; an error from a number allocates nothing.
+    unsafe { command.pre_exec(move || ends_with(own, signal)) };
+}
+
+/// Said in the child. The kernel sends the signal for ends that come after this was asked (prctl(2), `PR_SET_PDEATHSIG`), so a parent
+/// that is gone already is noticed by the number of who has inherited the child.
+fn ends_with(parent: Pid, signal: Signal) -> std::io::Result<()> {
+    prctl::set_pdeathsig(signal)?;
+    if getppid() == parent { Ok(()) } else { Err(Errno::ESRCH.into()) }
+}
+
 /// From now on this process inherits what a killed child leaves behind (prctl(2), `PR_SET_CHILD_SUBREAPER`).
 pub fn inherit() {
     let _ = nix::sys::prctl::set_child_subreaper(true);
@@ -88,4 +105,22 @@ fn strangers(own: &BTreeSet<u32>) -> Vec<u32> {
     let mut children = tree::descendants(here);
     children.retain(|pid| !own.contains(pid) && process::stat(*pid).is_some_and(|stat| stat.parent == here));
     children
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_whose_parent_was_killed_before_it_could_ask_to_die_with_it_starts_nothing() {
+        let started = |parent: Pid| {
+            let mut command = Command::new("true");
+            // SAFETY: as above.
+            unsafe { command.pre_exec(move || ends_with(parent, Signal::SIGKILL)) };
+            command.status()
+        };
+        assert!(started(Pid::this()).expect("it starts").success());
+        // Its parent has another number than it was told, as if somebody had inherited it.
+        assert_eq!(started(Pid::parent()).expect_err("nobody waits for it").raw_os_error(), Some(Errno::ESRCH as i32));
+    }
 }

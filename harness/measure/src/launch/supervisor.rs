@@ -28,12 +28,12 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeValLike;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, getppid};
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::adapter::Adapter;
 use super::foreign::Foreign;
-use super::{cgroup, memory_policy, tree};
+use super::{cgroup, children, memory_policy, tree};
 
 /// The hidden first argument that makes collo a supervisor.
 pub const VERB: &str = "__supervise";
@@ -211,15 +211,11 @@ fn start(orders: &Orders, channel: OwnedFd, hosted: Vec<OwnedFd>) -> Result<Supe
     if let Some(nodes) = &orders.memory_nodes {
         memory_policy::bind(nodes)?;
     }
-    let own = Pid::this();
+    children::ends_with_us(&mut command, Signal::SIGKILL);
     let cores = orders.cores.clone();
     // SAFETY: only async-signal-safe system calls between fork and exec; the vector was allocated before.
     unsafe {
         command.pre_exec(move || {
-            prctl::set_pdeathsig(Signal::SIGKILL)?;
-            if getppid() != own {
-                return Err(std::io::Error::other("the supervisor is gone"));
-            }
             for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
                 sigaction(signal, &SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty()))?;
             }

@@ -91,8 +91,7 @@ impl Running {
         command.env_remove(NOT_FOR_DCGM);
         // Ctrl-C is for collo, which ends what it started.
         command.process_group(0);
-        // SAFETY: a single system call between fork and exec.
-        unsafe { command.pre_exec(|| Ok(nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?)) };
+        children::ends_with_us(&mut command, Signal::SIGKILL);
         command.env(mark::NAME, mark::own());
         let (mut child, own) = children::spawn(&mut command).map_err(|e| not_started(program, &e))?;
         let out = PipeLines { pipe: child.stdout.take(), rest: Vec::new() };
