@@ -266,6 +266,21 @@ fn one_member_that_is_watched_does_not_speak_for_another() {
 }
 
 #[test]
+fn what_was_written_inside_a_member_that_had_to_be_killed_is_said_not_to_be_all() {
+    let inside = "runs = \"inside\"\nabout = \"x\"\n[variables]\nINSIDE = \"{folder}/member-{member}\"\n";
+    let bench = Bench::of("[axes]\nworkload = \"itself\"\nsharing = \"solo\"\nobserve = [\"inside\"]\n")
+        .file("observers/inside.toml", inside)
+        .file("workloads/itself/workload.toml", "command = [\"python\", \"train.py\"]\nenvironment = \"system\"\n")
+        .file(
+            "workloads/itself/train.py",
+            &format!("import os, time\nos._exit = lambda code: time.sleep(600)\n{WATCHES_ITSELF}"),
+        );
+    bench.run(&["--where", "observe == \"inside\""]).exits(0);
+    let run = run_under(&bench, "inside");
+    assert_eq!((&run.record.outcome, record(&run).outcome), (&Outcome::Completed, ObserverOutcome::Killed));
+}
+
+#[test]
 fn the_report_compares_each_observer_with_nobody_within_blocks() {
     let bench = watched("[\"none\", \"idle\"]", &[("idle", "command = [\"sh\", \"-c\", \"echo x; exec sleep 600\"]")]);
     let text =

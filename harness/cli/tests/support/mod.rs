@@ -167,13 +167,12 @@ impl Bench {
     pub fn nothing_is_left(&self, patience: Duration) {
         // Between two programs, and in its last moments, a process has no environment that could be read; and while the numbers of
         // processes begin anew, a child has a lower one than its parent. Whoever is not seen twice is gone.
-        let left = || {
-            let seen = Some(self.left()).filter(|l| !l.is_empty());
-            seen.or_else(|| {
-                std::thread::sleep(Duration::from_millis(20));
-                Some(self.left()).filter(|l| !l.is_empty())
-            })
+        let look = || Some(self.left()).filter(|l| !l.is_empty());
+        let again = || {
+            std::thread::sleep(Duration::from_millis(20));
+            look()
         };
+        let left = || look().or_else(again);
         let deadline = Instant::now() + patience;
         while let Some(left) = left() {
             assert!(Instant::now() < deadline, "left after {patience:?}: {left:?}");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, SysconfVar, sysconf};
 
 use super::process;
 
@@ -73,6 +73,12 @@ pub fn cpu_time_ns(pids: &[u32]) -> Option<u64> {
         }
     }
     sum
+}
+
+/// CPU time of a process, its ended threads too, seconds: coarser than [`cpu_time_ns`].
+pub fn cpu_time_s(pid: u32) -> Option<f64> {
+    let per_second = sysconf(SysconfVar::CLK_TCK).ok()??;
+    Some(process::stat(pid)?.cpu_ticks as f64 / per_second as f64)
 }
 
 /// CPU time of one thread of a process, nanoseconds; `None` if it is not one, or the kernel does not report it.
@@ -153,6 +159,12 @@ pub fn is_zombie(pid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_of_a_process_that_is_not_there_is_no_zero() {
+        assert!(cpu_time_s(std::process::id()).is_some_and(|s| s >= 0.0));
+        assert_eq!(cpu_time_s(u32::MAX >> 1), None);
+    }
 
     #[test]
     fn both_ways_of_looking_see_a_grandchild() {

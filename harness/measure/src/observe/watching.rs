@@ -34,7 +34,7 @@ const OUTPUT: &str = "output";
 pub struct EndOfMembers<'a> {
     /// By member, when its last measured epoch ended.
     pub done_ns: &'a [Option<u64>],
-    /// By member: it was killed, with everything around it.
+    /// By member: it was killed, with everything around and inside it.
     pub killed: &'a [bool],
     pub completed: bool,
 }
@@ -200,8 +200,9 @@ impl Watching {
             self.tools.iter_mut().filter_map(|tool| tool.service.as_mut()).for_each(|service| service.signal(Signal::SIGTERM));
             self.wait(AFTER_TERM);
         }
-        // Whoever runs around the members ends with them, and is killed with them.
-        self.killed = !self.is_over() || (place == Some(Place::Around) && killed.contains(&true));
+        // Whoever runs around or inside the members ends with them, and is killed with them: it may have had more to write.
+        let beside = place.is_none_or(|place| place == Place::Beside);
+        self.killed = !self.is_over() || (!beside && killed.contains(&true));
         self.tools.iter_mut().for_each(Tool::kill);
         for tool in &self.tools {
             let done_ns = match tool.member {
@@ -221,7 +222,6 @@ impl Watching {
             self.failed = Some(ObserverOutcome::WroteTooMuch { reason });
         }
         let written = tool.as_ref().and_then(|_| size_of(&folder));
-        let beside = place.is_none_or(|place| place == Place::Beside);
         if completed && self.failed.is_none() && !beside && (written == Some(0) || self.has_no_word_of_one(killed)) {
             self.failed = Some(ObserverOutcome::WroteNothing);
         }
@@ -332,7 +332,10 @@ impl Scene<'_> {
         let last = |seat: &MemberState| seat.epochs.iter().filter(|epoch| epoch.measured).map(|epoch| epoch.end_ns).max();
         let done_ns: Vec<Option<u64>> = self.watch.seats.iter().map(last).collect();
         let completed = self.watch.outcome() == Outcome::Completed;
-        let was_killed = |seat: &MemberState| seat.ended.as_ref().is_some_and(|ended| ended.live == Live::Killed(9));
+        let was_killed = |seat: &MemberState| match seat.ended.as_ref().map(|ended| &ended.live) {
+            Some(Live::WithProcess(how)) => **how == Live::Killed(9),
+            live => live == Some(&Live::Killed(9)),
+        };
         let killed: Vec<bool> = self.watch.seats.iter().map(was_killed).collect();
         let members = EndOfMembers { done_ns: &done_ns, killed: &killed, completed };
         let record = self.watching.take()?.end(members, at_once);

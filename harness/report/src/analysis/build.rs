@@ -260,8 +260,7 @@ fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option
         let bounded = |key: Key, q: Quantity| match key {
             // A baseline against itself is 1; what it did not have to share has no company and no fairness.
             _ if solo && key.has(Trait::OneAlone) => Quantity::one(q.n),
-            _ if key.is_at_most_one() => q.capped_at_one(),
-            _ => q,
+            _ => quantities::capped(key, q),
         };
         let of = |key| Some((key, bounded(key, pools.quantity(key, values, &baselines, &pools)?)));
         cell.quantities = quantity::all(Trait::Cell).filter_map(of).collect();
@@ -329,9 +328,9 @@ fn metrics(cell: &Cell, differing: &BTreeSet<&str>) -> BTreeMap<String, Quantity
         };
         (metric, quantity)
     });
-    let capped = |(metric, q): (String, Quantity)| match quantity::find(&metric).is_some_and(Key::is_at_most_one) {
-        true => (metric, q.capped_at_one()),
-        false => (metric, q),
+    let capped = |(metric, q): (String, Quantity)| match quantity::find(&metric) {
+        Some(key) => (metric, quantities::capped(key, q)),
+        None => (metric, q),
     };
     summed.map(capped).collect()
 }

@@ -9,7 +9,12 @@ use super::latency::Latency;
 use super::repetition::Repetition;
 use crate::quantity::{self, Key, Trait};
 use crate::stats::devices::DeviceValue;
-use crate::stats::{self, Variance};
+use crate::stats::{self, Quantity, Variance};
+
+/// A share of a whole ends at 1, and so does its interval.
+pub fn capped(key: Key, found: Quantity) -> Quantity {
+    if key.is_at_most_one() { found.capped_at_one() } else { found }
+}
 
 /// A quantity of one repetition: its value, and the change of its logarithm with the logarithm of each baseline (its epoch time, or
 /// makespan, or footprint) whose own uncertainty is not in the spread of the values yet.

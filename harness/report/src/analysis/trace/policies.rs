@@ -8,6 +8,7 @@ use collo_store::Validity;
 use super::TraceRun;
 use super::arm::{Arm, Order};
 use crate::analysis::Cell;
+use crate::analysis::quantities::capped;
 use crate::quantity::unit::COUNT;
 use crate::quantity::{self, Better, Key};
 use crate::stats::orders::{self, Difference, Values, blocks_needed};
@@ -219,8 +220,7 @@ impl TraceMatrix {
         for (arm, values) in self.arms.iter_mut().zip(&values) {
             let each: Vec<f64> = values.values().copied().collect();
             let Some(found) = mean_over_orders(&each, key, spread.as_ref()) else { continue };
-            let found = if key.is_at_most_one() { found.capped_at_one() } else { found };
-            arm.quantities.insert(key, found);
+            arm.quantities.insert(key, capped(key, found));
         }
         if key.unit == COUNT {
             return;
