@@ -41,6 +41,8 @@ mod terminal;
 mod torture;
 mod traces;
 mod utilising;
+#[path = "../../store/tests/support/vendor.rs"]
+mod vendor;
 mod whatif;
 mod workloads;
 

@@ -11,6 +11,7 @@ mod rights;
 mod row;
 mod strangers;
 mod switch;
+mod vendor;
 
 use looks::{absent, as_true, indicative, is_told};
 use row::{Row, all, row};
@@ -21,7 +22,7 @@ fn two(sharing: &str) -> String {
 }
 
 const NAIVE: &str = "[axes]\nworkload = \"small\"\nsharing = \"naive\"\ndegree = 2";
-const MPS: &str = "[axes]\nworkload = \"small\"\nsharing = \"mps\"\ndegree = 2";
+pub(crate) const MPS: &str = "[axes]\nworkload = \"small\"\nsharing = \"mps\"\ndegree = 2";
 const MIG: &str = "[axes]\nworkload = \"small\"\nsharing = \"mig:2×2g.10gb\"\ndegree = 2";
 const CUT: &str = "mig:2×2g.10gb";
 /// Instances that are quicker.

@@ -64,7 +64,7 @@ fn what_a_card_answers_is_brought_home_with_nothing_private_in_it() {
     assert!(!answer.stderr.contains("mig/state.json"), "nothing of MIG is promised");
     let bundle = Unpacked::of(&machine, "card.tgz");
     for file in
-        ["README.txt", "machine/holders.json", "dcgm/discovery-l.txt", "nvml/idle.json", "mps/control.log", "load/alone.txt"]
+        ["README.txt", "machine/holders.json", "dcgm/discovery-l.txt", "nvml/idle.json", "mps/daemon.log", "load/alone.txt"]
     {
         assert!(!bundle.text(file).is_empty(), "{file}");
     }
@@ -82,10 +82,11 @@ fn what_a_card_answers_is_brought_home_with_nothing_private_in_it() {
         let all = replies.as_array().expect("a list");
         all.iter().rfind(|r| r["asked"].as_str().is_some_and(|a| a.starts_with(words))).unwrap_or(&Value::Null).clone()
     };
-    assert_eq!(said("get_default_device_pinned_mem_limit")["answer"], "3072M\n");
+    assert_eq!(said("get_default_device_pinned_mem_limit")["answer"], "3G\n");
+    assert!(said("start_server")["served_after_s"].is_number() && said("start_server")["failed"].is_null(), "{replies}");
     let clients = said("get_client_list");
     assert_eq!(clients["answer"].as_str().map(|a| a.lines().count()), Some(2), "{clients}");
-    assert!(bundle.text("mps/server.log").contains("Active Threads Percentage set to 100.0"));
+    assert!(bundle.text("mps/daemon.log").contains("Active Threads Percentage set to 100.0"));
     let sms = |percent: u32| {
         let text = bundle.text(&format!("load/sms-{percent}.txt"));
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -165,7 +166,7 @@ fn what_cannot_be_had_is_written_down_and_the_rest_is_collected() {
         without("no Python with torch", "a100-40gb", &[], &["\"without\""]),
         without("no dcgmi", "a100-40gb", &[], &["dcgm/discovery-l.txt", "\"absent\""]),
         without("no host engine", "a100-40gb,no-dcgm", &[], &["unable to establish a connection"]),
-        without("a daemon that does not start", "a100-40gb,mps-no-start", &[], &["the daemon did not respond"]),
+        without("a daemon that does not start", "a100-40gb,mps-no-start", &[], &["MPS control daemon failed to start"]),
         without("a control program that is slow", "a100-40gb,slow-control=200ms", &[], &["dcgm/version.txt"]),
         without("members that find no CUDA", "a100-40gb,no-cuda", &[], &["dcgm/version.txt"]),
         without("no right to cut", "a100-40gb,mig-no-permission", &["--mig", "--gpu", "0"], &["no permission"]),
@@ -276,10 +277,9 @@ fn every_text_that_was_brought_home_is_read_without_a_rest() {
             } else if name == "discovery-c.txt" && text.contains("EntityID") {
                 let card = text.split_whitespace().find(|w| w.starts_with("GPU-")).expect("a card");
                 assert!(dcgm_texts::hierarchy_has(&text, card), "{}", file.display());
-            } else if name == "server.log" {
+            } else if name == collo_measure::mps::LOG {
                 let logged = collo_measure::mps::logged(&text);
                 assert!(logged.active_thread_percent.is_some(), "{}: the share of threads is not read", file.display());
-            } else if name == "control.log" {
                 let trouble = collo_measure::mps::trouble(&text);
                 assert_eq!(trouble, None, "{}: the log of a healthy daemon", file.display());
             }

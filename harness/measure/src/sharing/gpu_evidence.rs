@@ -2,15 +2,17 @@
 //!
 //! The environment that we set is not evidence: a client that cannot reach its daemon silently runs without MPS.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use collo_store::{Attestation, AttestationVerdict, Check};
 use nvml_wrapper::Device;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 
+use super::daemon::MpsDaemon;
 use super::evidence::{self, InForce, check, process};
-use super::stage::{MpsDaemon, StagedCard, Visible};
+use super::stage::{StagedCard, Visible};
 use crate::device::company::{Company, Unlisted};
+use crate::device::mps::ReportedLimit;
 use crate::device::{holders, mps, namespace, nvml};
 use crate::launch::protocol::Hello;
 
@@ -34,10 +36,12 @@ pub struct Seen {
     /// The servers of our daemons, which compute on the GPU too.
     pub servers: BTreeSet<u32>,
     pub mig: Option<bool>,
-    /// By daemon: the memory limit of its clients that it reports.
-    pub memory_limits: Vec<Option<u64>>,
+    /// By daemon, by device: the memory limit of its clients that it reports, where its server logged none.
+    pub memory_limits: Vec<BTreeMap<u32, ReportedLimit>>,
     /// By daemon: the limits that its server logged.
     pub logged: Vec<mps::Logged>,
+    /// By daemon: the error that it or its server logged.
+    pub trouble: Vec<Option<String>>,
     /// Usage of the GPU not explained by listed processes.
     pub unlisted: Option<Unlisted>,
     /// Whether the folder in which members without MPS look for a daemon is not empty.
@@ -123,9 +127,13 @@ impl Seen {
         });
         self.servers.extend(servers.unwrap_or_default());
         self.clients.push(clients);
-        self.memory_limits.push(if limited { daemon.control.memory_limit_bytes().ok().flatten() } else { None });
-        let log = fs_err::read_to_string(daemon.log.join("server.log")).unwrap_or_default();
-        self.logged.push(mps::logged(&log));
+        let log = daemon.log_text();
+        let logged = mps::logged(&log);
+        let unknown = (0..daemon.devices).filter(|device| limited && !logged.memory_limit_bytes.contains_key(device));
+        let reported = |device| Some((device, daemon.control.memory_limit(device).ok().flatten()?));
+        self.memory_limits.push(unknown.filter_map(reported).collect());
+        self.logged.push(logged);
+        self.trouble.push(mps::trouble(&log));
     }
 
     /// Pids on the GPU that are neither of a member nor of our servers.
@@ -241,9 +249,9 @@ fn of_others(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Check {
     }
 }
 
-/// The memory limit in force for the clients of every daemon: the one its server logged, and the one the daemon reports. Either
-/// may be in an unknown format, and reading back is unreliable (a TODO in the tests of NVIDIA's gpu-operator and DRA driver): one
-/// that matches the request is enough. If neither is understood nothing is found, and the run is indicative.
+/// The memory limit in force for the clients of every daemon, on each of its devices: the one that its server logged, which is exact; else
+/// the one that the daemon reports. A limit that is set by the daemon's environment is not reported, and one in GiB has lost its rest
+/// (NVIDIA's daemons of drivers 535 to 555). If neither is known nothing is found, and the run is indicative.
 fn of_memory(seen: &Seen, card: &StagedCard) -> Vec<Check> {
     if card.own_memory_limits {
         let (what, asked) = (MEMORY_LIMIT.into(), "one for each member".into());
@@ -251,21 +259,26 @@ fn of_memory(seen: &Seen, card: &StagedCard) -> Vec<Check> {
     }
     let Some(asked) = card.memory_limit_bytes else { return Vec::new() };
     let mib = |bytes: u64| bytes >> 20;
-    let check = |daemon: usize| {
-        let logged = seen.logged.get(daemon).and_then(|l| l.memory_limit_bytes);
-        let told = seen.memory_limits.get(daemon).copied().flatten();
-        let is_it = |bytes: &u64| mib(*bytes) == mib(asked);
-        let found = [logged, told].into_iter().flatten().find(is_it).or(logged).or(told);
-        Check {
-            what: MEMORY_LIMIT.into(),
-            member: None,
-            asked: format!("{} MiB", mib(asked)),
-            found: found
-                .map(|bytes| format!("{} MiB{}", mib(bytes), if Some(bytes) == logged { ", its server logged" } else { "" })),
-            holds: found.as_ref().is_none_or(is_it),
+    let on_device = |daemon: usize, device: u32| {
+        let logged = seen.logged.get(daemon).and_then(|l| l.memory_limit_bytes.get(&device));
+        let reported = || seen.memory_limits.get(daemon).and_then(|limits| limits.get(&device));
+        match logged {
+            Some(bytes) => (Some(format!("{} MiB, its server logged", mib(*bytes))), mib(*bytes) == mib(asked)),
+            None => match reported() {
+                Some(limit) if limit.whole_gib => (Some(format!("{} whole GiB", limit.bytes >> 30)), limit.agrees_with(asked)),
+                Some(limit) => (Some(format!("{} MiB", mib(limit.bytes))), limit.agrees_with(asked)),
+                None => (None, true),
+            },
         }
     };
-    (0..card.daemons.len()).map(check).collect()
+    let check = |(number, daemon): (usize, &MpsDaemon)| {
+        let each: Vec<_> = (0..daemon.devices).map(|device| on_device(number, device)).collect();
+        // One device without the limit decides, then one of which it is not known.
+        let worst = each.iter().find(|(_, holds)| !holds).or(each.iter().find(|(found, _)| found.is_none())).or(each.first());
+        let (found, holds) = worst.cloned().unwrap_or((None, true));
+        Check { what: MEMORY_LIMIT.into(), member: None, asked: format!("{} MiB", mib(asked)), found, holds }
+    };
+    card.daemons.iter().enumerate().map(check).collect()
 }
 
 /// The thread percentage that the server of every daemon logged for its clients. A server that logged nothing is no evidence
@@ -327,6 +340,8 @@ fn through_mps(seen: &Seen, member: &InForce, device: &Visible) -> Check {
             let list = seen.clients.get(daemon).and_then(Option::as_ref);
             let found = list.and_then(on).map(|pid| format!("pid {pid}"));
             let holds = found.is_some();
+            let trouble = seen.trouble.get(daemon).and_then(Option::as_ref);
+            let found = found.or_else(|| trouble.map(|line| format!("no; it logged `{line}`")));
             check(member.member, "on the MPS server's client list", "yes".into(), found, holds)
         }
         None => {

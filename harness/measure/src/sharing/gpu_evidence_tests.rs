@@ -2,7 +2,7 @@ use super::*;
 use crate::launch::protocol::Hello;
 use std::path::PathBuf;
 
-use crate::device::mps::{Control, Logged};
+use crate::device::mps::{Control, Logged, ReportedLimit};
 
 const GPU: &str = "GPU-00000000-aaaa";
 
@@ -138,31 +138,63 @@ fn a_limit_of_threads_shows_in_the_sms_that_a_member_sees() {
 /// A GPU with one daemon, whose clients have half of the threads and 4 GB.
 fn limited() -> StagedCard {
     let mut card = card(vec![Visible { daemon: Some(0), percent: Some(50), ..whole() }], false);
-    card.daemons.push(MpsDaemon { control: Control::at("/nowhere"), log: PathBuf::new() });
+    card.daemons.push(MpsDaemon { control: Control::at("/nowhere"), log: PathBuf::new(), devices: 1 });
     card.memory_limit_bytes = Some(4_000_000_000);
     card.thread_limit_percent = Some(50);
     card
 }
 
-fn of_limits(card: &StagedCard, told: Option<u64>, logged: Logged) -> Attestation {
+fn of_limits(card: &StagedCard, reported: Option<ReportedLimit>, logged: Logged) -> Attestation {
     let clients = vec![Some(BTreeSet::from([NOBODY]))];
-    let seen = Seen { clients, memory_limits: vec![told], logged: vec![logged], ..on_card(&[NOBODY]) };
+    let memory_limits = vec![reported.into_iter().map(|limit| (0, limit)).collect()];
+    let seen = Seen { clients, memory_limits, logged: vec![logged], ..on_card(&[NOBODY]) };
     judge(&seen, card, &[member(0, NOBODY, GPU, 54)])
+}
+
+fn logged(percent: f64, memory: &[(u32, u64)]) -> Logged {
+    Logged {
+        active_thread_percent: Some(percent),
+        memory_limit_bytes: memory.iter().map(|(device, mib)| (*device, mib << 20)).collect(),
+        ..Logged::default()
+    }
+}
+
+fn found_limit(a: &Attestation) -> Option<String> {
+    a.checks.iter().find(|c| c.what == MEMORY_LIMIT).and_then(|c| c.found.clone())
 }
 
 #[test]
 fn a_limit_that_the_server_logged_needs_no_reading_back() {
     let card = limited();
-    let logged = |bytes| Logged { active_thread_percent: Some(50.0), memory_limit_bytes: Some(bytes) };
-    let limit = |a: &Attestation| a.checks.iter().find(|c| c.what == MEMORY_LIMIT).and_then(|c| c.found.clone());
-    let unread = of_limits(&card, None, logged(3814 << 20));
-    assert_eq!(unread.verdict, AttestationVerdict::Attested);
-    assert_eq!(limit(&unread).as_deref(), Some("3814 MiB, its server logged"));
-    assert_eq!(of_limits(&card, Some(0), logged(3814 << 20)).verdict, AttestationVerdict::Attested, "read back wrongly");
-    assert_eq!(of_limits(&card, Some(3814 << 20), logged(7)).verdict, AttestationVerdict::Attested, "logged in another unit");
-    assert_eq!(unmet(&of_limits(&card, Some(0), logged(7))), Some(MEMORY_LIMIT));
-    let whole = Logged { active_thread_percent: Some(100.0), ..logged(3814 << 20) };
-    assert_eq!(unmet(&of_limits(&card, None, whole)), Some("active threads that the MPS server logged"));
+    let exact = of_limits(&card, None, logged(50.0, &[(0, 3814)]));
+    assert_eq!(exact.verdict, AttestationVerdict::Attested);
+    assert_eq!(found_limit(&exact).as_deref(), Some("3814 MiB, its server logged"));
+    assert_eq!(unmet(&of_limits(&card, None, logged(50.0, &[(0, 3072)]))), Some(MEMORY_LIMIT));
+    assert_eq!(unmet(&of_limits(&card, None, logged(100.0, &[(0, 3814)]))), Some("active threads that the MPS server logged"));
+}
+
+#[test]
+fn a_daemon_on_two_devices_must_limit_memory_on_both() {
+    let mut card = limited();
+    card.daemons[0].devices = 2;
+    assert_eq!(of_limits(&card, None, logged(50.0, &[(0, 3814), (1, 3814)])).verdict, AttestationVerdict::Attested);
+    assert_eq!(unmet(&of_limits(&card, None, logged(50.0, &[(0, 3814), (1, 40000)]))), Some(MEMORY_LIMIT));
+    let half = of_limits(&card, None, logged(50.0, &[(0, 3814)]));
+    assert_eq!((found_limit(&half), unmet(&half)), (None, None), "of the second nothing is known: the run is indicative");
+}
+
+#[test]
+fn a_member_on_no_client_list_is_explained_by_what_the_daemon_logged() {
+    let seen = Seen {
+        clients: vec![Some(BTreeSet::new())],
+        trouble: vec![Some("Failed to start : no CUDA-capable device is detected".into())],
+        ..on_card(&[NOBODY])
+    };
+    let card = card(vec![Visible { daemon: Some(0), ..whole() }], false);
+    let a = judge(&seen, &card, &[member(0, NOBODY, GPU, 108)]);
+    let check = a.checks.iter().find(|c| c.what == "on the MPS server's client list").expect("it is checked");
+    assert!(!check.holds);
+    assert_eq!(check.found.as_deref(), Some("no; it logged `Failed to start : no CUDA-capable device is detected`"));
 }
 
 #[test]
@@ -178,12 +210,16 @@ fn what_a_member_sees_comes_before_what_others_say_of_it() {
 }
 
 #[test]
-fn a_memory_limit_must_be_the_one_that_was_asked_for_where_the_daemon_says_it() {
+fn a_memory_limit_must_be_the_one_that_was_asked_for_where_the_daemon_reports_it() {
     let card = limited();
-    let judged = |limit: Option<u64>| of_limits(&card, limit, Logged::default());
-    assert_eq!(judged(Some(3814 << 20)).verdict, AttestationVerdict::Attested);
-    assert_eq!(unmet(&judged(Some(0))), Some(MEMORY_LIMIT));
-    let unread = judged(None);
+    let judged = |bytes: u64, whole_gib: bool| of_limits(&card, Some(ReportedLimit { bytes, whole_gib }), Logged::default());
+    assert_eq!(judged(3814 << 20, false).verdict, AttestationVerdict::Attested);
+    let cut = judged(3 << 30, true);
+    assert_eq!(cut.verdict, AttestationVerdict::Attested, "3814 MiB read back as 3G");
+    assert_eq!(found_limit(&cut).as_deref(), Some("3 whole GiB"));
+    assert_eq!(unmet(&judged(4 << 30, true)), Some(MEMORY_LIMIT));
+    assert_eq!(unmet(&judged(0, false)), Some(MEMORY_LIMIT));
+    let unread = of_limits(&card, None, Logged::default());
     assert_eq!(unread.verdict, AttestationVerdict::Attested, "the run is lowered elsewhere");
     assert!(unread.checks.iter().any(|c| c.what == MEMORY_LIMIT && c.found.is_none()));
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::device::mps::Logged;
 use crate::units;
 
 /// The limits of one member; absent means unlimited.
@@ -33,11 +34,28 @@ impl Limits {
         Ok(limits)
     }
 
-    /// The environment of the daemon and its clients, in the MPS guide's own variables.
-    pub fn environment(&self) -> Vec<(&'static str, String)> {
+    /// The environment of a daemon on so many devices, or of its clients, in the MPS guide's own variables. Devices are numbered: with
+    /// their UUIDs the limit is not applied (k8s-device-plugin #572).
+    pub fn environment(&self, devices: u32) -> Vec<(&'static str, String)> {
         let percent = self.active_thread_percent.map(|p| ("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", p.to_string()));
-        let memory = self.memory_bytes.map(|b| ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", format!("0={}M", b >> 20)));
+        let on_each = |bytes: u64| (0..devices).map(|device| format!("{device}={}M", bytes >> 20)).collect::<Vec<_>>().join(",");
+        let memory = self.memory_bytes.map(|bytes| ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", on_each(bytes)));
         percent.into_iter().chain(memory).collect()
+    }
+
+    /// What a server logged that contradicts these limits, on a daemon of so many devices; `None` where the log does not decide. A server
+    /// that logs the memory limit of one device logs that of each which has one.
+    pub fn contradicted_by(&self, logged: &Logged, devices: u32) -> Option<String> {
+        if let (Some(asked), Some(found)) = (self.active_thread_percent.map(f64::from), logged.active_thread_percent)
+            && (found - asked).abs() >= 1.0
+        {
+            return Some(format!("active threads asked {asked} %, logged {found} %"));
+        }
+        let (asked, limits) = (self.memory_bytes?, &logged.memory_limit_bytes);
+        let differs = |device: &u32| !limits.is_empty() && limits.get(device).is_none_or(|found| found >> 20 != asked >> 20);
+        let device = (0..devices).find(differs)?;
+        let found = limits.get(&device).map_or("none".into(), |bytes| format!("{} MiB", bytes >> 20));
+        Some(format!("memory limit on device {device} asked {} MiB, logged {found}", asked >> 20))
     }
 }
 
@@ -47,5 +65,36 @@ impl fmt::Display for Limits {
         let percent = self.active_thread_percent.map(|p| format!("{p}%"));
         let memory = self.memory_bytes.map(|b| format!("mem={}", units::size_text(b)));
         f.write_str(&percent.into_iter().chain(memory).collect::<Vec<_>>().join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ASKED: Limits = Limits { active_thread_percent: Some(50), memory_bytes: Some(4_000_000_000) };
+
+    #[test]
+    fn a_daemon_on_two_devices_limits_memory_on_both() {
+        let memory = |devices| ASKED.environment(devices).pop().expect("a limit").1;
+        assert_eq!((memory(1).as_str(), memory(2).as_str()), ("0=3814M", "0=3814M,1=3814M"));
+    }
+
+    #[test]
+    fn limits_are_contradicted_by_what_a_server_logged_and_not_by_what_it_left_out() {
+        let logged = |percent: f64, limits: &[(u32, u64)]| Logged {
+            active_thread_percent: Some(percent),
+            memory_limit_bytes: limits.iter().map(|(device, mib)| (*device, mib << 20)).collect(),
+            ..Logged::default()
+        };
+        let found = |logged: &Logged, devices| ASKED.contradicted_by(logged, devices);
+        assert_eq!(found(&logged(50.0, &[(0, 3814)]), 1), None);
+        assert_eq!(found(&logged(50.0, &[]), 1), None, "a server that logs no limit of memory decides nothing");
+        assert_eq!(found(&Logged::default(), 2), None);
+        assert_eq!(found(&logged(100.0, &[(0, 3814)]), 1).as_deref(), Some("active threads asked 50 %, logged 100 %"));
+        let one = found(&logged(50.0, &[(0, 3814)]), 2);
+        assert_eq!(one.as_deref(), Some("memory limit on device 1 asked 3814 MiB, logged none"));
+        let other = found(&logged(50.0, &[(0, 3072)]), 1);
+        assert_eq!(other.as_deref(), Some("memory limit on device 0 asked 3814 MiB, logged 3072 MiB"));
     }
 }

@@ -4,6 +4,7 @@
 //! cannot run there. A mode is pure: [`stage`] applies any of them to a device, [`attest`] gathers the evidence. To add one, add
 //! its file and its line in [`MODES`].
 
+mod daemon;
 mod evidence;
 mod gpu_evidence;
 mod limits;
@@ -19,6 +20,7 @@ mod stage;
 mod thread_evidence;
 mod threads;
 
+pub use daemon::{DaemonProcess, MpsDaemon};
 pub use evidence::{CPU_TIME, InForce, attest, misplaced, words};
 pub use gpu_evidence::{MEMORY_LIMIT, NOBODY, OTHERS};
 pub use limits::Limits;

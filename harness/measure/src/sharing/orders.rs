@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::stage::{MpsDaemon, StagedCard, Visible};
+use super::daemon::MpsDaemon;
+use super::stage::{StagedCard, Visible};
 use super::{Limits, Seat, Seating, Slot, scrubbed};
 use crate::device::mps::{self, Control};
 use crate::device::{Cores, DeviceFacts, DeviceKind, Gpu, state_folder};
@@ -28,18 +29,23 @@ pub fn log_folder(run: &Path, mig: bool, number: usize) -> PathBuf {
     run.join(if mig { format!("mps-{number}") } else { "mps".into() })
 }
 
-/// How an MPS daemon is started for a device.
-pub fn daemon(uuid: &str, pipe: &Path, log: &Path, limits: &Limits) -> ServiceOrders {
+/// The number of devices in a list with commas.
+pub(super) fn devices(uuids: &str) -> u32 {
+    uuids.split(',').count() as u32
+}
+
+/// How an MPS daemon is started for devices, UUIDs with commas between them.
+pub fn daemon(uuids: &str, pipe: &Path, log: &Path, limits: &Limits) -> ServiceOrders {
     let mut env: BTreeMap<String, Option<String>> = scrubbed();
-    env.insert("CUDA_VISIBLE_DEVICES".into(), Some(uuid.into()));
+    env.insert("CUDA_VISIBLE_DEVICES".into(), Some(uuids.into()));
     env.insert("CUDA_MPS_PIPE_DIRECTORY".into(), Some(pipe.display().to_string()));
     env.insert("CUDA_MPS_LOG_DIRECTORY".into(), Some(log.display().to_string()));
-    env.extend(limits.environment().into_iter().map(|(name, value)| (name.into(), Some(value))));
+    env.extend(limits.environment(devices(uuids)).into_iter().map(|(name, value)| (name.into(), Some(value))));
     ServiceOrders {
         command: vec![mps::PROGRAM.into(), "-f".into()],
         folder: "/".into(),
         env,
-        log: log.join("daemon.log"),
+        log: log.join(mps::LOG),
         asked_to_end: Some(pipe.into()),
     }
 }
@@ -63,7 +69,7 @@ pub(super) fn environment(card: &StagedCard, member: usize, limits: Option<&Limi
         ("CUDA_VISIBLE_DEVICES".to_string(), Some(device.uuid.clone())),
         ("CUDA_MPS_PIPE_DIRECTORY".to_string(), Some(pipe.display().to_string())),
     ]);
-    let limits = limits.map(Limits::environment).unwrap_or_default();
+    let limits = limits.map(|limits| limits.environment(1)).unwrap_or_default();
     env.extend(limits.into_iter().map(|(name, value)| (name.to_string(), Some(value))));
     env
 }
@@ -151,7 +157,7 @@ pub fn foreseen(facts: &DeviceFacts, seating: &Seating, cores: &Cores, run: &Pat
             let log = log_folder(run, card.mig, number);
             let pipe = PathBuf::from(if card.mig { format!("<pipe folder {number}>") } else { "<pipe folder>".into() });
             daemons.push(daemon(&uuid, &pipe, &log, &told));
-            card.daemons.push(MpsDaemon { control: Control::at(&pipe), log });
+            card.daemons.push(MpsDaemon { control: Control::at(&pipe), log, devices: devices(&uuid) });
         }
     }
     let near = gpu.and_then(|gpu| gpu.near_cores());

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::daemon::Daemon;
 use super::gpu_evidence;
-use super::stage::{Daemon, StagedCard, Visible, empty_folder, needs_program};
+use super::stage::{StagedCard, Visible, empty_folder, needs_program};
 use super::{InForce, Limits, Seating, Slot, StageError, attest, evidence, orders};
 use crate::device::lease::LeasedGpu;
 use crate::device::{CardShare, Cores, nvml};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::stage::{Daemon, StagedCard};
+use super::daemon::Daemon;
+use super::stage::StagedCard;
 use crate::device::Cores;
 use crate::device::lease::GpuLease;
 use crate::device::repartition::PartitionError;

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
+use super::daemon::{Daemon, MpsDaemon};
 use super::{Limits, Seat, Seating, Slot, StageError, Staged, orders};
 use crate::device::lease::GpuLease;
-use crate::device::mps::{self, Control, Status};
+use crate::device::mps;
 use crate::device::repartition::PartitionedGpu;
 use crate::device::{Cores, DeviceFacts, DeviceKind, Gpu, state_folder};
-use crate::launch::Service;
 use crate::sampler::{Board, BoardInstance, SourceChoice};
 
 /// The inputs of staging.
@@ -62,24 +61,6 @@ pub struct Visible {
     /// Its limit of active threads.
     pub percent: Option<u8>,
 }
-
-/// An MPS daemon of ours: its control, and its log folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MpsDaemon {
-    pub control: Control,
-    pub log: PathBuf,
-}
-
-/// The same with its process.
-pub struct Daemon {
-    served: MpsDaemon,
-    service: Service,
-}
-
-/// Time limit for a daemon to answer: on a GPU without persistence it initialises that first.
-const READY_WITHIN: Duration = Duration::from_secs(15);
-/// Time limit for ending one, including its supervisor's.
-const ENDS_WITHIN: Duration = Duration::from_secs(15);
 
 /// Bring the device from its current state to the one required by the seating, and give each member its slot.
 pub fn stage(ground: &mut StageContext<'_>, seating: &Seating) -> Result<Staged, StageError> {
@@ -190,7 +171,7 @@ fn start_daemons(
     for (number, uuid) in orders::served(card).into_iter().enumerate() {
         let log = orders::log_folder(folder, card.mig, number);
         let daemon = Daemon::start(&uuid, &log, hold, limits)?;
-        card.daemons.push(daemon.served.clone());
+        card.daemons.push(daemon.served().clone());
         daemons.push(daemon);
     }
     Ok(())
@@ -201,86 +182,6 @@ pub(super) fn needs_program() -> Result<(), StageError> {
     match mps::program() {
         Some(_) => Ok(()),
         None => Err(StageError::because(format!("`{}` is not on the PATH; it comes with the driver", mps::PROGRAM))),
-    }
-}
-
-impl Daemon {
-    /// Where to reach it.
-    pub(super) fn served(&self) -> &MpsDaemon {
-        &self.served
-    }
-
-    /// A folder for the logs of one that takes its place.
-    pub(super) fn next_log(&self) -> PathBuf {
-        let name = self.served.log.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let (name, before) = name.split_once('.').map_or((&*name, 0), |(name, n)| (name, n.parse().unwrap_or(0)));
-        self.served.log.with_file_name(format!("{name}.{}", before + 1_u32))
-    }
-
-    pub(super) fn start(uuid: &str, log: &Path, hold: &mut GpuLease, limits: &Limits) -> Result<Daemon, StageError> {
-        let io = |e: std::io::Error| StageError::because(format!("the MPS daemon cannot be started: {e}"));
-        fs_err::create_dir_all(log).map_err(io)?;
-        // It is written down before it is made, so that none is left that nobody knows.
-        let pipe = mps::folder::free();
-        hold.note_daemon(&pipe, true).map_err(StageError::from)?;
-        let forget = |hold: &mut GpuLease, e: std::io::Error| {
-            mps::folder::remove(&pipe);
-            let _ = hold.note_daemon(&pipe, false);
-            io(e)
-        };
-        mps::folder::make(&pipe).map_err(|e| forget(hold, e))?;
-        let orders = orders::daemon(uuid, &pipe, log, limits);
-        let service = Service::start(orders).map_err(|e| forget(hold, e))?;
-        let mut daemon = Daemon { served: MpsDaemon { control: Control::at(&pipe), log: log.into() }, service };
-        let deadline = Instant::now() + READY_WITHIN;
-        let reason = loop {
-            if let Some(how) = daemon.service.ended() {
-                break format!("the MPS daemon did not start: {how}{}", daemon.to_text());
-            }
-            if daemon.served.control.is_ready() {
-                return Ok(daemon);
-            }
-            if Instant::now() > deadline {
-                break format!("the MPS daemon did not respond within {} s", READY_WITHIN.as_secs());
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        };
-        daemon.end(hold);
-        Err(StageError::because(reason))
-    }
-
-    /// The errors in its logs, to be appended to a sentence: the server's first, because it is nearer to the members.
-    fn to_text(&self) -> String {
-        let logs = ["server.log", "control.log", "daemon.log"].map(|name| self.served.log.join(name));
-        let text: Vec<String> = logs.iter().filter_map(|l| fs_err::read_to_string(l).ok()).collect();
-        let printed = || fs_err::read_to_string(self.served.log.join("daemon.log")).ok()?.lines().next_back().map(str::to_string);
-        let line = text.iter().find_map(|t| mps::trouble(t)).or_else(printed);
-        line.map(|line| format!("; it logged `{line}`")).unwrap_or_default()
-    }
-
-    /// What is wrong with it now; `None` if it works.
-    pub(super) fn trouble(&mut self) -> Option<String> {
-        if let Some(how) = self.service.ended() {
-            return Some(format!("the MPS daemon ended while members ran: {how}{}", self.to_text()));
-        }
-        match self.served.control.servers() {
-            Err(e) => Some(format!("the MPS daemon no longer responds: {e}")),
-            Ok(servers) => {
-                let fault = |s: &u32| matches!(self.served.control.status(*s), Ok(Status::Fault));
-                // A server leaves FAULT when its clients are gone, which they are by now; its log stays.
-                let log = fs_err::read_to_string(self.served.log.join("server.log")).unwrap_or_default();
-                let faulted = servers.iter().any(fault) || log.contains("fatal GPU error") || log.contains("sticky error");
-                faulted.then(|| format!("the MPS server is in FAULT{}", self.to_text()))
-            }
-        }
-    }
-
-    pub(super) fn end(self, hold: &mut GpuLease) {
-        self.service.stop(ENDS_WITHIN);
-        let pipe = &self.served.control.pipe;
-        mps::folder::remove(pipe);
-        // If it cannot be written down, the next restore finds no daemon there, which is right too.
-        let _ = hold.note_daemon(pipe, false);
     }
 }
 

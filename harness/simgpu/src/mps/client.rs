@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::{LONGEST_SOCKET_PATH, socket};
+use super::{fits, socket};
 
 /// The server of this client.
 #[derive(Debug)]
@@ -45,11 +45,10 @@ pub enum Answer {
 
 /// Ask for a server.
 pub fn attach() -> Answer {
-    let path = socket();
-    if path.as_os_str().len() > LONGEST_SOCKET_PATH {
+    if !fits() {
         return Answer::Nobody;
     }
-    let Ok(mut stream) = UnixStream::connect(&path) else { return Answer::Nobody };
+    let Ok(mut stream) = UnixStream::connect(socket()) else { return Answer::Nobody };
     let asked = format!("client {} {}\n", std::process::id(), nix::unistd::getuid());
     let mut line = String::new();
     let Ok(copy) = stream.try_clone() else { return Answer::Nobody };

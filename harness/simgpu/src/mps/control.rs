@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::setsid;
 
-use super::{LONGEST_SOCKET_PATH, daemon, server, socket};
+use super::{daemon, fits, server, socket};
 
 /// The hidden argument that makes the program the daemon behind `-d`.
 const BEHIND: &str = "__daemon";
-const NOBODY: &str = "Cannot find MPS control daemon process";
+const NO_DAEMON: &str = "Cannot find MPS control daemon process";
 const TAKEN: &str = "An instance of this daemon is already running";
 
 /// Be the program.
@@ -26,7 +26,7 @@ pub fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if has("-f") || has(BEHIND) {
-        return match daemon::run() {
+        return match daemon::run(has("-f")) {
             Ok(()) => ExitCode::SUCCESS,
             Err(why) => fails(&why),
         };
@@ -41,7 +41,15 @@ pub fn main() -> ExitCode {
 }
 
 fn fails(why: &str) -> ExitCode {
-    let _ = writeln!(std::io::stdout(), "{why}");
+    if !why.is_empty() {
+        let _ = writeln!(std::io::stdout(), "{why}");
+    }
+    ExitCode::FAILURE
+}
+
+/// On standard error, unlike what a daemon prints that does not start.
+fn no_daemon() -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "{NO_DAEMON}");
     ExitCode::FAILURE
 }
 
@@ -54,8 +62,8 @@ fn start() -> Result<(), String> {
     if scenario.has("mps-no-start") {
         return Err("MPS control daemon failed to start".into());
     }
-    if socket().as_os_str().len() > LONGEST_SOCKET_PATH {
-        return Err(NOBODY.into());
+    if !fits() {
+        return Err(String::new());
     }
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut command = Command::new(program);
@@ -76,19 +84,16 @@ fn start() -> Result<(), String> {
 }
 
 fn connect() -> Option<UnixStream> {
-    let path = socket();
-    if path.as_os_str().len() > LONGEST_SOCKET_PATH {
-        return None;
-    }
-    UnixStream::connect(path).ok()
+    if fits() { UnixStream::connect(socket()).ok() } else { None }
 }
 
-/// Pass commands on and show the answers. Where no daemon answers the program ends without a look at its input, as NVIDIA's does: whoever
+/// Pass commands on and show the answers. The status is 0 wherever the daemon answered, whatever its answer, but for `quit`, which has that
+/// of the daemon (its manual page; `tests/vendor.rs`). Where no daemon answers the program ends without a look at its input, as NVIDIA's does: whoever
 /// writes to it may find that nobody reads any more.
 fn talk() -> ExitCode {
     crate::sim::linger(super::CONTROL);
     if connect().is_none() {
-        return fails(NOBODY);
+        return no_daemon();
     }
     let mut status = ExitCode::SUCCESS;
     let slow = crate::scenario::Scenario::from_environment().ok().and_then(|s| s.duration_s("slow-control"));
@@ -97,14 +102,11 @@ fn talk() -> ExitCode {
     }
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let line = line.trim();
-        if line.is_empty() {
-            continue;
-        }
-        let Some(mut stream) = connect() else { return fails(NOBODY) };
+        let Some(mut stream) = connect() else { return no_daemon() };
         let mut answer = String::new();
         let said = stream.write_all(format!("command {line}\n").as_bytes()).and_then(|()| stream.read_to_string(&mut answer));
         if said.is_err() {
-            return fails(NOBODY);
+            return no_daemon();
         }
         let (code, text) = answer.split_once('\n').unwrap_or(("1", ""));
         let mut out = std::io::stdout();

@@ -7,15 +7,17 @@ use std::fs::{DirBuilder, File};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::{SigHandler, Signal, signal};
 
-use super::server::Server;
-use super::{CONTROL, LONGEST_SOCKET_PATH, commands, journal, limit_of, log_directory, pipe_directory, size_bytes, socket};
+use super::commands::Reply;
+use super::dialect::Dialect;
+use super::journal::Journal;
+use super::server::{NO_DEVICE, Server};
+use super::{CONTROL, PRIVILEGED, commands, fits, limit_of, log_directory, pipe_directory, size_bytes, socket};
 use crate::scenario;
 use crate::sim::Sim;
 use crate::visible::{Place, places};
@@ -28,13 +30,18 @@ const LOOK: Duration = Duration::from_millis(20);
 pub struct Daemon {
     pub sim: Sim,
     pub devices: Vec<Place>,
-    pub logs: PathBuf,
+    pub dialect: Dialect,
+    pub journal: Journal,
     pub servers: Vec<Server>,
     /// For servers started later.
     pub percent: f64,
     pub limits: Vec<(usize, u64)>,
+    /// Those of the limits that were set by a command: others are in force, and not reported.
+    pub set_by_command: Vec<(usize, u64)>,
     pub priority: u32,
     pub leaving: bool,
+    /// A server ended with an error: the daemon ends with 1 then.
+    pub failed: bool,
     faulted: bool,
 }
 
@@ -44,18 +51,19 @@ pub fn locked(shared: &Shared) -> MutexGuard<'_, Daemon> {
     shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Be the daemon until told to quit; the error is what the program says.
-pub fn run() -> Result<(), String> {
+/// Be the daemon until it is to quit; the error is what the program prints.
+pub fn run(in_foreground: bool) -> Result<(), String> {
     let sim = Sim::open()?;
     if sim.scenario.has("mps-no-start") {
         return Err("MPS control daemon failed to start".into());
     }
     let (pipes, logs, path) = (pipe_directory(), log_directory(), socket());
-    if path.as_os_str().len() > LONGEST_SOCKET_PATH {
-        return Err("Cannot find MPS control daemon process".into());
-    }
-    for folder in [&pipes, &logs] {
+    let folders = if in_foreground { vec![&pipes] } else { vec![&pipes, &logs] };
+    for folder in folders {
         DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(|e| format!("`{}`: {e}", folder.display()))?;
+    }
+    if !fits() {
+        return Err(String::new());
     }
     let _only = only(&pipes)?;
     if sim.scenario.has("mps-hang") {
@@ -67,18 +75,43 @@ pub fn run() -> Result<(), String> {
     }
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).map_err(|e| format!("`{}`: {e}", path.display()))?;
+    let privileged = pipes.join(PRIVILEGED);
+    let _ = std::fs::remove_file(&privileged);
+    let _privileged = UnixListener::bind(&privileged).map_err(|e| format!("`{}`: {e}", privileged.display()))?;
     let pid = std::process::id();
-    let pid_file = pipes.join(format!("{CONTROL}.pid"));
-    std::fs::write(&pid_file, format!("{pid}\n")).map_err(|e| format!("`{}`: {e}", pid_file.display()))?;
-    journal::write(&logs, "Control", pid, &format!("Starting control daemon using socket {}", path.display()));
+    let dialect = Dialect::of(&sim);
+    if dialect.has_pid_file() {
+        let pid_file = pipes.join(format!("{CONTROL}.pid"));
+        std::fs::write(&pid_file, format!("{pid}\n")).map_err(|e| format!("`{}`: {e}", pid_file.display()))?;
+    }
+    let journal = if in_foreground { Journal::Printed } else { Journal::Folder(logs) };
+    journal.write("Control", pid, &format!("Starting control daemon using socket {}", path.display()));
     let connect = format!("To connect CUDA applications to this daemon, set env CUDA_MPS_PIPE_DIRECTORY={}", pipes.display());
-    journal::write(&logs, "Control", pid, &connect);
+    journal.write("Control", pid, &connect);
 
     let devices = places(&sim, std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref());
-    let percent = std::env::var("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE").ok().and_then(|p| p.parse().ok()).unwrap_or(100.0);
+    const PERCENTAGE: &str = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
+    let percent = std::env::var(PERCENTAGE).ok().map(|text| commands::percent(&text).ok_or(text));
+    if matches!(percent, Some(Err(_))) {
+        journal.write("Control", pid, &format!("{PERCENTAGE} should be between (0.0, 100.0]"));
+    }
+    let percent = percent.and_then(Result::ok).unwrap_or(100.0);
     let list = std::env::var("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT").unwrap_or_default();
     let limits = (0..devices.len()).filter_map(|i| Some((i, limit_of(&list, i)?))).collect();
-    let daemon = Daemon { sim, devices, logs, servers: Vec::new(), percent, limits, priority: 0, leaving: false, faulted: false };
+    let daemon = Daemon {
+        sim,
+        devices,
+        dialect,
+        journal,
+        servers: Vec::new(),
+        percent,
+        limits,
+        set_by_command: Vec::new(),
+        priority: 0,
+        leaving: false,
+        failed: false,
+        faulted: false,
+    };
     let shared = Arc::new(Mutex::new(daemon));
     let watching = shared.clone();
     std::thread::spawn(move || watch(&watching));
@@ -96,12 +129,11 @@ fn only(pipes: &std::path::Path) -> Result<Flock<File>, String> {
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| "An instance of this daemon is already running".to_string())
 }
 
-/// Take what is the daemon's out of the pipe directory, and end.
-pub fn leave(shared: &Shared) {
+/// End everything below the daemon. Its sockets stay where they are, as the real ones do; its pid file goes.
+pub fn leave(shared: &Shared, status: i32) {
     let mut daemon = locked(shared);
-    daemon.note("Control", "Exit");
+    daemon.note("Control", &format!("Exit with status {status}"));
     daemon.servers.clear();
-    let _ = std::fs::remove_file(socket());
     let _ = std::fs::remove_file(pipe_directory().join(format!("{CONTROL}.pid")));
 }
 
@@ -120,8 +152,8 @@ fn watch(shared: &Shared) {
         let is_there = card.is_none_or(|card| daemon.devices.iter().any(|place| place.card as f64 == card));
         if daemon.sim.is_on("mps-fault") && is_there && !daemon.faulted {
             daemon.faulted = true;
-            let logs = daemon.logs.clone();
-            daemon.servers.iter_mut().for_each(|server| server.fail(&logs));
+            let journal = daemon.journal.clone();
+            daemon.servers.iter_mut().for_each(|server| server.fail(&journal));
         }
     }
 }
@@ -146,20 +178,31 @@ fn serve(shared: &Shared, stream: UnixStream) {
 
 fn command(shared: &Shared, mut stream: UnixStream, text: &str) {
     {
-        // Healthy daemons say so of every command that comes without a message of who sends it, and go on (the control.log in
-        // k8s-device-plugin #1614 and nvidia-container-toolkit #277).
         let daemon = locked(shared);
         daemon.note("Control", "Accepting connection...");
-        daemon.note("Control", "User did not send valid credentials");
+        if daemon.sim.scenario.has("mps-no-credentials") {
+            daemon.note("Control", "User did not send valid credentials");
+        }
+        daemon.note("Control", "NEW UI");
+        daemon.note("Control", &format!("Cmd:{text}"));
     }
     let log = locked(shared).sim.folder.join("mps-commands.log");
     record(&log, text);
-    let (status, answer, over) = commands::answer(shared, text);
-    let _ = stream.write_all(format!("{status}\n{answer}").as_bytes());
-    if over {
-        leave(shared);
+    let Reply { text, noted, ends_with } = commands::answer(shared, text);
+    {
+        let daemon = locked(shared);
+        noted.iter().map(String::as_str).chain(text.lines()).for_each(|line| daemon.note("Control", line));
+        if ends_with.is_none() {
+            daemon.note("Control", "UI closed");
+        }
+    }
+    if let Some(status) = ends_with {
+        leave(shared, status);
+    }
+    let _ = stream.write_all(format!("{}\n{text}", ends_with.unwrap_or(0)).as_bytes());
+    if let Some(status) = ends_with {
         let _ = stream.shutdown(std::net::Shutdown::Both);
-        std::process::exit(0);
+        std::process::exit(status);
     }
 }
 
@@ -195,13 +238,13 @@ fn client(shared: &Shared, stream: UnixStream, mut reader: BufReader<UnixStream>
     // It says nothing more; this returns when it is gone.
     let _ = reader.read_line(&mut String::new());
     let mut daemon = locked(shared);
-    let logs = daemon.logs.clone();
-    daemon.servers.iter_mut().for_each(|server| server.part(&logs, pid));
+    let journal = daemon.journal.clone();
+    daemon.servers.iter_mut().for_each(|server| server.part(&journal, pid));
 }
 
 impl Daemon {
     pub fn note(&self, who: &str, message: &str) {
-        journal::write(&self.logs, who, std::process::id(), message);
+        self.journal.write(who, std::process::id(), message);
     }
 
     pub fn server(&mut self, pid: u32) -> Option<&mut Server> {
@@ -216,15 +259,25 @@ impl Daemon {
         }
         self.sim.refresh();
         self.devices = self.still_there();
-        if self.devices.is_empty() {
-            return Err("MPS server failed to start".into());
+        let able = !self.devices.is_empty() && !self.sim.scenario.has("mps-no-server");
+        let places = if able { self.devices.clone() } else { Vec::new() };
+        let server = Server::start(&mut self.sim, &places, uid, self.percent, self.limits.clone())?;
+        let (own, pid) = (std::process::id(), server.pid());
+        self.journal.write("Control", self.dialect.starter(own, pid), &format!("Starting new server {pid} for user {uid}"));
+        server.begin(&self.journal);
+        self.note("Control", "Accepting connection...");
+        if !able {
+            server.begin_in_vain(&self.journal);
+            self.note("Control", "Server encountered a fatal exception. Shutting down");
+            self.note("Control", &format!("Server {pid} exited with status 1"));
+            self.note("Control", "Removed Shm file at ");
+            self.failed = true;
+            return Err(NO_DEVICE.into());
         }
-        let server = Server::start(&mut self.sim, &self.devices, uid, self.percent, self.limits.clone())?;
-        server.begin(&self.logs);
-        self.note("Control", &format!("Starting new server {} for user {uid}", server.pid()));
-        self.note("Control", &format!("NEW SERVER {}: Ready", server.pid()));
+        server.begin_to_serve(&self.journal, self.dialect);
+        self.note("Control", &format!("NEW SERVER {pid}: Ready"));
         self.servers.push(server);
-        self.servers.last_mut().ok_or("MPS server failed to start".into())
+        self.servers.last_mut().ok_or(NO_DEVICE.into())
     }
 
     /// The devices of the daemon that were not destroyed since.
@@ -244,14 +297,8 @@ impl Daemon {
         let devices: Vec<String> = self.devices.iter().map(|d| d.uuid.clone()).collect();
         let share = self.devices.first().map_or(1.0, |d| if d.mig.is_some() { d.sm_share } else { 1.0 });
         let most = (MOST_CLIENTS * share).round().max(1.0) as usize;
-        let logs = self.logs.clone();
-        let server = match self.server_for(uid) {
-            Ok(server) => server,
-            Err(why) => {
-                self.note("Control", &why);
-                return Err(805);
-            }
-        };
+        let (journal, dialect) = (self.journal.clone(), self.dialect);
+        let Ok(server) = self.server_for(uid) else { return Err(805) };
         if server.failed {
             return Err(807);
         }
@@ -259,7 +306,7 @@ impl Daemon {
             return Err(808);
         }
         let copy = stream.try_clone().map_err(|_| 805_u32)?;
-        server.meet(&logs, pid, copy);
+        server.meet(&journal, dialect, pid, copy);
         let limit = server.limits.first().map_or("none".to_string(), |(_, bytes)| bytes.to_string());
         Ok(format!("server {} {} {limit} {}\n", server.pid(), server.percent, devices.join(",")))
     }

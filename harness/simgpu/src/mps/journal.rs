@@ -1,17 +1,33 @@
 //! The logs of MPS: `[2026-11-21 13:43:40.123 Control  1234] message`.
+//!
+//! A daemon in the background has two files in its log folder. One in the foreground (`-f`) prints everything to standard output and
+//! writes no file: its manual page, and the programs of 535.309.01, 550.163.01 and 555.58.02 as they were run.
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::PathBuf;
 
 use crate::clock;
 
-/// Add a line to `control.log` (`Control`) or `server.log` (`Server`).
-pub fn write(folder: &Path, who: &str, pid: u32, message: &str) {
-    let name = if who == "Control" { "control.log" } else { "server.log" };
-    let line = format!("[{} {who} {pid:>5}] {message}\n", stamp(clock::wall_us()));
-    if let Ok(mut file) = File::options().create(true).append(true).open(folder.join(name)) {
-        let _ = file.write_all(line.as_bytes());
+/// Where a daemon and its servers log.
+#[derive(Debug, Clone)]
+pub enum Journal {
+    Printed,
+    Folder(PathBuf),
+}
+
+impl Journal {
+    /// Add a line: `Control` to `control.log`, all others (`Server`, `Other`) to `server.log`.
+    pub fn write(&self, who: &str, pid: u32, message: &str) {
+        let line = format!("[{} {who} {pid:>5}] {message}\n", stamp(clock::wall_us()));
+        let Journal::Folder(folder) = self else {
+            let _ = std::io::stdout().lock().write_all(line.as_bytes());
+            return;
+        };
+        let name = if who == "Control" { "control.log" } else { "server.log" };
+        if let Ok(mut file) = File::options().create(true).append(true).open(folder.join(name)) {
+            let _ = file.write_all(line.as_bytes());
+        }
     }
 }
 

@@ -8,11 +8,14 @@ pub mod client;
 mod commands;
 pub mod control;
 mod daemon;
+mod dialect;
 mod journal;
 mod server;
 
-/// The longest path that a Unix socket can have.
-pub const LONGEST_SOCKET_PATH: usize = 107;
+/// A second socket of the daemon, which has the longest name in its folder.
+const PRIVILEGED: &str = "control_privileged";
+/// The longest path of it with which the daemons of 535.309.01, 550.163.01 and 555.58.02 start: their folder has 87 bytes then.
+const LONGEST_SOCKET_PATH: usize = 106;
 /// What the daemon is called, and its pid file.
 pub const CONTROL: &str = "nvidia-cuda-mps-control";
 pub const SERVER: &str = "nvidia-cuda-mps-server";
@@ -30,6 +33,11 @@ pub fn log_directory() -> PathBuf {
 /// The daemon's socket.
 pub fn socket() -> PathBuf {
     pipe_directory().join("control")
+}
+
+/// Whether the daemon's sockets fit into its folder.
+pub fn fits() -> bool {
+    pipe_directory().join(PRIVILEGED).as_os_str().len() <= LONGEST_SOCKET_PATH
 }
 
 fn named(variable: &str) -> Option<PathBuf> {

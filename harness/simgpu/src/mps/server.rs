@@ -3,12 +3,13 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::prctl;
 
-use super::{SERVER, journal};
+use super::SERVER;
+use super::dialect::Dialect;
+use super::journal::Journal;
 use crate::clock;
 use crate::log::{Arrival, Event};
 use crate::sim::Sim;
@@ -16,6 +17,8 @@ use crate::visible::Place;
 
 /// The hidden argument that makes the program a server.
 pub const ROLE: &str = "__server";
+/// Why a server cannot start where CUDA finds no device, in CUDA's words.
+pub const NO_DEVICE: &str = "no CUDA-capable device is detected";
 const CONTEXT_BYTES: u64 = 30 << 20;
 
 /// A running server; it ends when this is dropped.
@@ -27,6 +30,8 @@ pub struct Server {
     pub percent: f64,
     pub limits: Vec<(usize, u64)>,
     pub clients: Vec<Client>,
+    /// The names of its devices.
+    devices: Vec<String>,
     met: u32,
 }
 
@@ -72,21 +77,41 @@ impl Server {
             pace: 1.0,
         };
         let pid = process.id();
-        let server = Server { process, uid, failed: false, percent, limits, clients: Vec::new(), met: 0 };
+        let devices = places.iter().map(|place| sim.cards[place.card].name.clone()).collect();
+        let server = Server { process, uid, failed: false, percent, limits, clients: Vec::new(), devices, met: 0 };
         sim.append(|_| places.iter().map(|place| (pid, Event::Start(arrival(place)))).collect())?;
         Ok(server)
     }
 
-    /// What a server writes down of itself first: the limits of its clients (the server.log in bottlerocket-os/bottlerocket #415).
-    pub fn begin(&self, logs: &Path) {
+    /// What every server logs first.
+    pub fn begin(&self, journal: &Journal) {
         let own = self.pid();
-        journal::write(logs, "Server", own, "Creating server context on device 0");
-        journal::write(logs, "Server", own, &format!("Active Threads Percentage set to {:.1}", self.percent));
-        for (device, bytes) in &self.limits {
-            journal::write(logs, "Server", own, &format!("Device pinned memory limit for device {device} set to {bytes:#x}"));
+        journal.write("Other", own, "Startup");
+        journal.write("Other", own, &format!("Connecting to control daemon on socket: {}", super::socket().display()));
+        journal.write("Other", own, "Initializing server process");
+    }
+
+    /// What it logs where CUDA finds no device.
+    pub fn begin_in_vain(&self, journal: &Journal) {
+        journal.write("Other", self.pid(), &format!("Driver initialization failed with: {NO_DEVICE}"));
+        journal.write("Other", self.pid(), &format!("Failed to start : {NO_DEVICE}"));
+    }
+
+    /// What it logs once it serves: its devices and the limits of its clients (bottlerocket-os/bottlerocket-kernel-kit #415; format strings
+    /// of libcuda 535.309.01, 550.163.01 and 555.58.02).
+    pub fn begin_to_serve(&self, journal: &Journal, dialect: Dialect) {
+        let own = self.pid();
+        let write = |message: &str| journal.write("Server", own, message);
+        for (device, name) in self.devices.iter().enumerate() {
+            write(&format!("Creating server context on device {device} ({name})"));
         }
-        journal::write(logs, "Server", own, "Server Priority set to 0");
-        journal::write(logs, "Server", own, "Server has started");
+        dialect.versions().iter().for_each(|line| write(line));
+        write(&format!("Active Threads Percentage set to {:.1}", self.percent));
+        for (device, bytes) in &self.limits {
+            write(&format!("Device pinned memory limit for device {device} set to {bytes:#x} bytes"));
+        }
+        write("Server Priority set to 0");
+        write("Server has started");
     }
 
     pub fn pid(&self) -> u32 {
@@ -101,35 +126,46 @@ impl Server {
         if self.failed { "FAULT" } else { "ACTIVE" }
     }
 
-    pub fn meet(&mut self, logs: &Path, pid: u32, stream: UnixStream) {
+    pub fn meet(&mut self, journal: &Journal, dialect: Dialect, pid: u32, stream: UnixStream) {
         self.met += 1;
         let own = self.pid();
-        journal::write(logs, "Server", own, &format!("New client {pid} connected"));
-        let active = format!("Volta MPS: status of client {{{pid}, {}}} is ACTIVE", self.met);
-        journal::write(logs, "Server", own, &active);
+        dialect.connected(pid, self.met).iter().for_each(|line| journal.write("Server", own, line));
         self.clients.push(Client { pid, id: self.met, stream });
     }
 
-    pub fn part(&mut self, logs: &Path, pid: u32) {
+    pub fn part(&mut self, journal: &Journal, pid: u32) {
         let Some(at) = self.clients.iter().position(|c| c.pid == pid) else { return };
         let client = self.clients.remove(at);
         let own = self.pid();
-        journal::write(logs, "Server", own, &format!("Client {pid} disconnected"));
-        journal::write(logs, "Server", own, &format!("Client {{{pid}, {}}} exit", client.id));
+        journal.write("Server", own, "Client process disconnected");
+        journal.write("Server", own, &format!("Client {{{pid}, {}}} exit", client.id));
+        journal.write("Server", own, &format!("Client {pid} disconnected"));
         if self.failed && self.clients.is_empty() {
             self.failed = false;
-            journal::write(logs, "Server", own, "Destroy server context on device 0");
-            journal::write(logs, "Server", own, "Creating server context on device 0");
+            for (device, name) in self.devices.iter().enumerate() {
+                journal.write("Server", own, &format!("Destroy server context on device {device}"));
+                journal.write("Server", own, &format!("Creating server context on device {device} ({name})"));
+            }
         }
     }
 
-    /// A fatal fault: every client dies of it.
-    pub fn fail(&mut self, logs: &Path) {
+    /// A fatal fault, of the first client: every client dies of it. The lines are those of NVIDIA's guide to MPS ("MPS Error Containment")
+    /// in the words of libcuda 535 and later.
+    pub fn fail(&mut self, journal: &Journal) {
         let own = self.pid();
-        journal::write(logs, "Server", own, "Volta MPS: Server is handling a fatal GPU error.");
-        journal::write(logs, "Server", own, "The following clients have a sticky error set:");
+        let write = |message: &str| journal.write("Server", own, message);
+        if let Some(client) = self.clients.first() {
+            write(&format!("Client process {} encountered a fatal GPU error.", client.pid));
+        }
+        write("Server is handling a fatal GPU error.");
         for client in &self.clients {
-            journal::write(logs, "Server", own, &client.pid.to_string());
+            write(&format!("Status of client {{{}, {}}} is INACTIVE", client.pid, client.id));
+        }
+        write("The following devices will be reset:");
+        (0..self.devices.len()).for_each(|device| write(&device.to_string()));
+        write("The following clients have a sticky error set:");
+        for client in &self.clients {
+            write(&client.pid.to_string());
         }
         self.failed = !self.clients.is_empty();
         self.tell("fault\n");

@@ -1,12 +1,11 @@
-//! MPS: whether a private daemon starts and answers here, and how many files its clients may open.
+//! MPS: whether a private daemon and its server start here, and how many files its clients may open.
 
-use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use collo_measure::launch::{Service, ServiceOrders};
-use collo_measure::mps::{self, Control};
-use collo_measure::{Driver, sharing};
+use collo_measure::Driver;
+use collo_measure::mps;
+use collo_measure::sharing::{DaemonProcess, Limits};
 
 use super::timeout::TIMEOUT;
 use super::{Check, Mark};
@@ -14,7 +13,7 @@ use super::{Check, Mark};
 /// As recommended in NVIDIA's MPS guide.
 const DESCRIPTORS: u64 = 16_384;
 
-/// Start a daemon of our own, query it once, and end it. Daemons already running here are not touched.
+/// Start a daemon of our own and its server, and end them. Daemons already running here are not touched.
 pub fn mps(driver: &Driver) -> Check {
     if mps::program().is_none() {
         return Check::new(Mark::Fixable, "mps", format!("`{}` is not on the PATH", mps::PROGRAM))
@@ -30,11 +29,9 @@ pub fn mps(driver: &Driver) -> Check {
     let (answers, answered) = mpsc::channel();
     let worker = std::thread::spawn(move || try_one(&uuid, &answers));
     let check = match answered.recv_timeout(TIMEOUT + Duration::from_millis(500)) {
-        Ok(Ok(took)) => {
-            Check::new(Mark::Good, "mps", format!("a private daemon starts and responds in {} ms{modes}", took.as_millis()))
-        }
+        Ok(Ok(trial)) => Check::new(Mark::Good, "mps", format!("{}{modes}", works(&trial))),
         Ok(Err(reason)) => Check::new(Mark::Fixable, "mps", format!("a private daemon does not work: {reason}"))
-            .hint("`nvidia-cuda-mps-control -f` in a shell shows its messages"),
+            .hint("`nvidia-cuda-mps-control -f` in a shell, and `echo start_server -uid $UID | nvidia-cuda-mps-control` in another, show its messages"),
         Err(_) => Check::new(Mark::Fixable, "mps", format!("a private daemon does not respond within {} s", TIMEOUT.as_secs())),
     };
     // It ends within this; its supervisor sees to it when we are gone.
@@ -45,53 +42,38 @@ pub fn mps(driver: &Driver) -> Check {
     check
 }
 
-fn try_one(uuid: &str, answers: &mpsc::Sender<Result<Duration, String>>) {
+fn works(trial: &Trial) -> String {
+    let ms = |duration: &Duration| duration.as_millis();
+    let devices: Vec<&str> = trial.logged.devices.values().map(String::as_str).collect();
+    let on = if devices.is_empty() { String::new() } else { format!(" on {}", devices.join(", ")) };
+    let shares = trial.logged.active_thread_percent.map(|percent| format!(", active threads {percent} %")).unwrap_or_default();
+    let (answered, served) = (ms(&trial.answered_in), ms(&trial.served_in));
+    format!("a private daemon responds in {answered} ms, its server serves{on} after {served} ms{shares}")
+}
+
+/// What a daemon of our own and its server did.
+struct Trial {
+    answered_in: Duration,
+    served_in: Duration,
+    logged: mps::Logged,
+}
+
+fn try_one(uuid: &str, answers: &mpsc::Sender<Result<Trial, String>>) {
     // A short path: a Unix socket lies in it.
     let folder = match tempfile::Builder::new().prefix("collo-mps-").tempdir_in("/tmp") {
         Ok(folder) => folder,
         Err(e) => return drop(answers.send(Err(e.to_string()))),
     };
     let begun = Instant::now();
-    let mut service = match Service::start(orders(uuid, folder.path())) {
-        Ok(service) => service,
-        Err(e) => return drop(answers.send(Err(e.to_string()))),
+    let mut process = match DaemonProcess::start(uuid, folder.path(), folder.path(), &Limits::default(), TIMEOUT) {
+        Ok(process) => process,
+        Err(reason) => return drop(answers.send(Err(reason))),
     };
-    let control = Control::at(folder.path());
-    let answer = loop {
-        if control.is_ready() {
-            break Ok(begun.elapsed());
-        }
-        if let Some(how) = service.ended() {
-            break Err(format!("{how}{}", said(folder.path())));
-        }
-        if begun.elapsed() >= TIMEOUT {
-            break Err(format!("no reply within {} s{}", TIMEOUT.as_secs(), said(folder.path())));
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    let _ = answers.send(answer);
-    service.stop(TIMEOUT);
-}
-
-pub(super) fn orders(uuid: &str, folder: &Path) -> ServiceOrders {
-    let shown = folder.display().to_string();
-    let mut env = sharing::scrubbed();
-    env.insert("CUDA_VISIBLE_DEVICES".into(), Some(uuid.into()));
-    env.insert("CUDA_MPS_PIPE_DIRECTORY".into(), Some(shown.clone()));
-    env.insert("CUDA_MPS_LOG_DIRECTORY".into(), Some(shown));
-    ServiceOrders {
-        command: vec![mps::PROGRAM.into(), "-f".into()],
-        folder: "/".into(),
-        env,
-        log: folder.join("daemon.log"),
-        asked_to_end: Some(folder.into()),
-    }
-}
-
-/// The last line of its log, if there is one.
-fn said(folder: &Path) -> String {
-    let text = fs_err::read_to_string(folder.join("daemon.log")).unwrap_or_default();
-    text.lines().rev().find(|l| !l.trim().is_empty()).map(|l| format!(", it printed `{}`", l.trim())).unwrap_or_default()
+    let answered_in = begun.elapsed();
+    let left = TIMEOUT.saturating_sub(answered_in);
+    let trial = process.start_server(left).map(|logged| Trial { answered_in, served_in: begun.elapsed(), logged });
+    let _ = answers.send(trial);
+    process.stop(TIMEOUT);
 }
 
 /// How many files a process may open.

@@ -10,14 +10,20 @@ use std::time::{Duration, Instant};
 
 use crate::launch::{CommandOutput, Errand};
 
-pub use replies::{Logged, Status, logged, trouble, understood};
+pub use replies::{Logged, ReportedLimit, ServerStart, Status, has_fault, logged, server_start, trouble, understood};
 
 /// The program, searched on the PATH.
 pub const PROGRAM: &str = "nvidia-cuda-mps-control";
 /// The name of the server's process, which the driver's process list shows.
 pub const SERVER: &str = "nvidia-cuda-mps-server";
-/// The folder contains a Unix socket, whose path the system truncates if longer.
+/// The folder contains Unix sockets, whose paths are limited: NVIDIA's daemon does not start where its own has more than 87 bytes.
 pub const LONGEST_FOLDER: usize = 80;
+/// The file of a daemon's log folder with everything that the daemon and its servers print. One in the foreground (`-f`) prints to standard
+/// output, and writes none of the files that one in the background has (nvidia-cuda-mps-control(1)).
+pub const LOG: &str = "daemon.log";
+/// The switch to another interface of the control program, from r615 on; ours is the default one
+/// (<https://docs.nvidia.com/deploy/mps/615/quick-start.html>).
+const PROTOCOL: &str = "CUDA_MPS_PROTOCOL_VERSION";
 /// The folder of the state folder in which members without MPS look for a daemon, and find none.
 pub const NO_DAEMON: &str = "no-mps";
 
@@ -46,19 +52,17 @@ impl Control {
         Control { pipe: pipe.into() }
     }
 
-    /// Send one command and read the answer.
+    /// Send one command and read the answer, whatever it says: the exit status is 0 wherever a daemon answered, but for `quit`.
     pub fn say(&self, words: &str) -> Result<String, MpsUnanswered> {
         self.say_within(words, TIMEOUT)
     }
 
     fn say_within(&self, words: &str, patience: Duration) -> Result<String, MpsUnanswered> {
-        let errand = Errand::to(PROGRAM, patience).env("CUDA_MPS_PIPE_DIRECTORY", Some(&self.pipe)).input(format!("{words}\n"));
+        let errand = Errand::to(PROGRAM, patience).env("CUDA_MPS_PIPE_DIRECTORY", Some(&self.pipe)).env(PROTOCOL, None::<&str>);
+        let errand = errand.input(format!("{words}\n"));
         match errand.ask() {
             Ok(said) if said.success() => Ok(said.out() + &said.err()),
-            Ok(said @ CommandOutput { status: Some(_), .. }) => {
-                let answer = (said.out() + &said.err()).trim().replace('\n', "; ");
-                Err(MpsUnanswered::Refused { words: words.into(), answer })
-            }
+            Ok(said @ CommandOutput { status: Some(_), .. }) => Err(refused(words, &(said.out() + &said.err()))),
             Ok(CommandOutput { status: None, .. }) => Err(MpsUnanswered::Slow(words.into(), patience.as_secs())),
             Err(_) => Err(MpsUnanswered::NoProgram),
         }
@@ -71,21 +75,36 @@ impl Control {
 
     /// The pids of its servers; empty before the first client has connected.
     pub fn servers(&self) -> Result<Vec<u32>, MpsUnanswered> {
-        self.say("get_server_list").map(|answer| replies::pids(&answer))
+        self.list("get_server_list")
     }
 
     /// The pids of a server's clients.
     pub fn clients(&self, server: u32) -> Result<Vec<u32>, MpsUnanswered> {
-        self.say(&format!("get_client_list {server}")).map(|answer| replies::pids(&answer))
+        self.list(&format!("get_client_list {server}"))
+    }
+
+    fn list(&self, words: &str) -> Result<Vec<u32>, MpsUnanswered> {
+        let answer = self.say(words)?;
+        replies::only_pids(&answer).ok_or_else(|| refused(words, &answer))
+    }
+
+    /// Start the server of a user now, instead of with the first client. The daemon does not wait for it: its log reports how that goes.
+    pub fn start_server(&self, uid: u32) -> Result<(), MpsUnanswered> {
+        let words = format!("start_server -uid {uid}");
+        match self.say(&words)? {
+            answer if answer.trim().is_empty() => Ok(()),
+            answer => Err(refused(&words, &answer)),
+        }
     }
 
     pub fn status(&self, server: u32) -> Result<Status, MpsUnanswered> {
         self.say(&format!("get_server_status {server}")).map(|answer| replies::status(&answer))
     }
 
-    /// The memory that each client may have on the daemon's only device, bytes; none where the answer is not understood.
-    pub fn memory_limit_bytes(&self) -> Result<Option<u64>, MpsUnanswered> {
-        self.say("get_default_device_pinned_mem_limit 0").map(|answer| replies::size_bytes(&answer))
+    /// The memory that each client may have on one of the daemon's devices, as far as the daemon reports it; `None` for a limit that its
+    /// environment sets, and where the answer is not understood.
+    pub fn memory_limit(&self, device: u32) -> Result<Option<ReportedLimit>, MpsUnanswered> {
+        self.say(&format!("get_default_device_pinned_mem_limit {device}")).map(|answer| replies::reported_limit(&answer))
     }
 
     /// Shut it down: its clients first, each by the server's own method, then itself, within the time limit.
@@ -99,7 +118,11 @@ impl Control {
             }
         }
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_secs(1));
-        self.say_within("quit", left).map(drop)
+        match self.say_within("quit", left) {
+            // The status is the daemon's, which is 1 after any server has failed: it has ended all the same.
+            Err(MpsUnanswered::Refused { answer, .. }) if answer.is_empty() => Ok(()),
+            ended => ended.map(drop),
+        }
     }
 
     /// End the GPU work of those of these processes that are clients, before they are killed: a client that ends by a signal while
@@ -119,11 +142,10 @@ impl Control {
             }
         }
     }
+}
 
-    /// The daemon's pid, from its pid file.
-    pub fn pid(&self) -> Option<u32> {
-        std::fs::read_to_string(self.pipe.join(format!("{PROGRAM}.pid"))).ok()?.trim().parse().ok()
-    }
+fn refused(words: &str, answer: &str) -> MpsUnanswered {
+    MpsUnanswered::Refused { words: words.into(), answer: answer.trim().replace('\n', "; ") }
 }
 
 /// Whether the program is there to be run.

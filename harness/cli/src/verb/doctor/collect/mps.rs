@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use collo_measure::launch::Service;
 use collo_measure::mps::{self, Control};
+use collo_measure::sharing::{DaemonProcess, Limits};
 use serde_json::{Value, json};
 
-use super::super::daemon;
 use super::bundle::Bundle;
 use super::busy::{self, Busy};
 use super::{SelectedGpu, nvml_of};
@@ -21,6 +20,7 @@ const ALONE: [u32; 4] = [10, 25, 50, 75];
 
 pub fn collect(bundle: &mut Bundle, card: &SelectedGpu, busy: Option<&Busy>) {
     const REPLIES: &str = "mps/replies.json";
+    const LOG: &str = "mps/daemon.log";
     if mps::program().is_none() {
         return bundle.note(REPLIES, json!({"absent": format!("`{}` is not on the PATH", mps::PROGRAM)}));
     }
@@ -32,36 +32,27 @@ pub fn collect(bundle: &mut Bundle, card: &SelectedGpu, busy: Option<&Busy>) {
         Ok(folder) => folder,
         Err(e) => return bundle.note(REPLIES, json!({"without": e.to_string()})),
     };
-    let mut service = match Service::start(daemon::orders(&card.uuid, folder.path())) {
-        Ok(service) => service,
-        Err(e) => return bundle.note(REPLIES, json!({"without": e.to_string()})),
-    };
-    let control = Control::at(folder.path());
     let begun = Instant::now();
-    let ready = loop {
-        if control.is_ready() {
-            break true;
+    let mut process = match DaemonProcess::start(&card.uuid, folder.path(), folder.path(), &Limits::default(), READY_WITHIN) {
+        Ok(process) => process,
+        Err(reason) => {
+            bundle.note(REPLIES, json!({"without": reason}));
+            return bundle.take(LOG, &folder.path().join(mps::LOG));
         }
-        if service.ended().is_some() || begun.elapsed() > READY_WITHIN {
-            break false;
-        }
-        std::thread::sleep(Duration::from_millis(20));
     };
-    let mut replies = vec![json!({"ready_after_s": ready.then(|| begun.elapsed().as_secs_f64())})];
-    if ready {
-        before(&control, &mut replies);
-        if let Some(busy) = busy {
-            with_clients(bundle, card, busy, &control, folder.path(), &mut replies);
-        }
-        ask(&control, "quit", &mut replies);
-    } else {
-        bundle.note(REPLIES, json!({"without": "the daemon did not respond"}));
+    let mut replies = vec![json!({"ready_after_s": begun.elapsed().as_secs_f64()})];
+    let control = process.daemon().control.clone();
+    before(&control, &mut replies);
+    let begun = Instant::now();
+    let server = process.start_server(READY_WITHIN);
+    replies.push(json!({"asked": "start_server", "served_after_s": begun.elapsed().as_secs_f64(), "failed": server.err()}));
+    if let Some(busy) = busy {
+        with_clients(bundle, card, busy, &control, folder.path(), &mut replies);
     }
-    service.stop(ENDS_WITHIN);
+    ask(&control, "quit", &mut replies);
+    process.stop(ENDS_WITHIN);
     bundle.json(REPLIES, &json!(replies));
-    for log in ["control.log", "server.log", "daemon.log"] {
-        bundle.take(&format!("mps/{log}"), &folder.path().join(log));
-    }
+    bundle.take(LOG, &folder.path().join(mps::LOG));
 }
 
 fn ask(control: &Control, words: &str, replies: &mut Vec<Value>) -> Option<String> {

@@ -1,0 +1,347 @@
+//! NVIDIA's own MPS control program and the simulated one are asked the same, and must answer and log the same, line by line.
+
+#[path = "../../store/tests/support/skip.rs"]
+mod skip;
+#[path = "../../store/tests/support/vendor.rs"]
+mod vendor;
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use vendor::Vendor;
+
+const SIMULATED: &str = env!("CARGO_BIN_EXE_nvidia-cuda-mps-control");
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What both are asked, in this order; `UID` is the user's own.
+const COMMANDS: &[&str] = &[
+    "get_server_list",
+    "get_server_status 123",
+    "get_client_list 123",
+    "get_device_client_list",
+    "terminate_client 123 456",
+    "ps",
+    "get_default_active_thread_percentage",
+    "set_default_active_thread_percentage 33",
+    "get_default_active_thread_percentage",
+    "set_default_active_thread_percentage 0",
+    "set_default_active_thread_percentage 101",
+    "set_default_active_thread_percentage x",
+    "get_active_thread_percentage 123",
+    "set_active_thread_percentage 123 50",
+    "get_default_device_pinned_mem_limit 0",
+    "get_default_device_pinned_mem_limit",
+    "set_default_device_pinned_mem_limit 0 3814M",
+    "get_default_device_pinned_mem_limit 0",
+    "set_default_device_pinned_mem_limit 0 4096M",
+    "get_default_device_pinned_mem_limit 0",
+    "set_default_device_pinned_mem_limit 0 512M",
+    "get_default_device_pinned_mem_limit 0",
+    "set_default_device_pinned_mem_limit 1 x",
+    "get_default_device_pinned_mem_limit 1",
+    "get_device_pinned_mem_limit 123 0",
+    "set_device_pinned_mem_limit 123 0 1G",
+    "get_default_client_priority",
+    "set_default_client_priority 1",
+    "get_default_client_priority",
+    "set_default_client_priority 7",
+    "start_server",
+    "start_server -uid",
+    "start_server -uid UID",
+    "get_server_list",
+    "shutdown_server 123",
+    "shutdown_server",
+    "nonsense",
+    "",
+    "quit",
+];
+
+/// A control program, a folder for its pipes and logs, and its environment.
+struct Control {
+    program: PathBuf,
+    env: Vec<(&'static str, String)>,
+    folder: tempfile::TempDir,
+}
+
+impl Control {
+    fn new(program: PathBuf, env: Vec<(&'static str, String)>) -> Control {
+        // A short path: sockets lie in it.
+        let folder = tempfile::Builder::new().prefix("mps").tempdir_in("/tmp").expect("a folder");
+        for name in ["pipe", "log"] {
+            std::fs::create_dir(folder.path().join(name)).expect("a folder");
+        }
+        Control { program, env, folder }
+    }
+
+    fn of_vendor(vendor: &Vendor) -> Control {
+        Control::new(vendor.control(), vendor.environment().to_vec())
+    }
+
+    /// The simulated one, in the words of this driver, on a machine where servers find no device, as here.
+    fn simulated(driver: u32) -> Control {
+        let mut control = Control::new(SIMULATED.into(), Vec::new());
+        let machine = control.path("machine").display().to_string();
+        let scenario = format!("a100-40gb,mps={driver},mps-no-server");
+        control.env.extend([("COLLO_SIM", scenario), ("COLLO_SIM_DIR", machine)]);
+        control
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.envs(self.env.iter().cloned());
+        command.env("CUDA_MPS_PIPE_DIRECTORY", self.path("pipe")).env("CUDA_MPS_LOG_DIRECTORY", self.path("log"));
+        command
+    }
+
+    /// The daemon in the foreground, once it answers.
+    fn start(&self, env: &[(&str, &str)]) -> Daemon<'_> {
+        let out = std::fs::File::create(self.path("printed")).expect("a file");
+        let child = self.command().arg("-f").envs(env.iter().copied()).stdin(Stdio::null()).stdout(out).spawn();
+        let daemon = Daemon { control: self, child: child.expect("it starts") };
+        daemon.until("an answer", || self.say("get_server_list").1 == 0);
+        let count = |line: &str| self.printed().matches(line).count();
+        daemon.until("the end of the first command", || count("NEW UI") == count("UI closed"));
+        daemon
+    }
+
+    /// What the front end prints, and its status.
+    fn say(&self, words: &str) -> (String, i32) {
+        let streams = || Stdio::piped();
+        let mut child = self.command().stdin(streams()).stdout(streams()).stderr(streams()).spawn().expect("it starts");
+        // Where no daemon is, it ends without reading.
+        let _ = child.stdin.take().expect("a pipe").write_all(format!("{words}\n").as_bytes());
+        let output = child.wait_with_output().expect("it ends");
+        let said = [output.stdout, output.stderr].concat();
+        (String::from_utf8_lossy(&said).into_owned(), output.status.code().unwrap_or(-1))
+    }
+
+    fn printed(&self) -> String {
+        std::fs::read_to_string(self.path("printed")).unwrap_or_default()
+    }
+
+    /// The names in a folder of it.
+    fn names(&self, folder: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path(folder)).expect("readable").flatten();
+        let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+struct Daemon<'a> {
+    control: &'a Control,
+    child: Child,
+}
+
+impl Daemon<'_> {
+    fn until(&self, what: &str, done: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !done() {
+            assert!(begun.elapsed() < TIMEOUT, "waiting for {what}; {}", self.control.printed());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// One command, with everything that is logged because of it.
+    fn ask(&self, words: &str) -> Exchange {
+        let before = self.control.printed().len();
+        let words = words.replace("UID", &nix::unistd::getuid().to_string());
+        let (answer, status) = self.control.say(&words);
+        let starts_server = words.starts_with("start_server -uid ") && answer.is_empty();
+        let is_over = |log: &str| match words.as_str() {
+            "quit" => log.contains("Exit with status"),
+            _ => log.contains("UI closed") && (!starts_server || log.contains("Removed Shm file")),
+        };
+        self.until("the end of a command", || is_over(&self.control.printed()[before..]));
+        let log = self.control.printed()[before..].to_string();
+        Exchange { words, answer, status, log: self.masked(&log) }
+    }
+
+    /// The lines of a log without times and with names for pids and folders. Those of one command are sorted: the server logs beside
+    /// the daemon.
+    fn masked(&self, log: &str) -> Vec<String> {
+        let own = self.child.id().to_string();
+        let pipe = self.control.path("pipe").display().to_string();
+        let server = log.split("Starting new server ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or("none");
+        let mask = |line: &str| {
+            let line = line.split_once(|c: char| c.is_ascii_alphabetic()).map_or(line, |(before, _)| &line[before.len()..]);
+            let word = |word: &str| match word.trim_end_matches(']') {
+                pid if pid == own => word.replace(pid, "OWN"),
+                pid if pid == server => word.replace(pid, "SERVER"),
+                _ => word.replace(&pipe, "PIPE"),
+            };
+            line.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+        };
+        let mut lines: Vec<String> = log.lines().map(mask).collect();
+        lines.sort();
+        lines
+    }
+
+    fn end(mut self) -> i32 {
+        self.child.wait().expect("it ends").code().unwrap_or(-1)
+    }
+}
+
+impl Drop for Daemon<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct Exchange {
+    words: String,
+    answer: String,
+    status: i32,
+    log: Vec<String>,
+}
+
+/// Every command, its answer, its status and what is logged of it, and how the daemon ends.
+fn transcript(control: &Control) -> String {
+    let daemon = control.start(&[]);
+    let mut text = String::new();
+    for command in COMMANDS {
+        let said = daemon.ask(command);
+        let _ = writeln!(text, "> {}", said.words);
+        // Whether the front end still hears of the daemon's status at the end is a race in NVIDIA's.
+        let status = if *command == "quit" { "any".into() } else { said.status.to_string() };
+        text.extend(said.answer.lines().map(|line| format!("{line}\n")));
+        let _ = writeln!(text, "status {status}");
+        text.extend(said.log.iter().map(|line| format!("  {line}\n")));
+    }
+    let _ = writeln!(text, "the daemon ends with {}", daemon.end());
+    let _ = writeln!(text, "log folder {:?}, pipe folder {:?}", control.names("log"), ours(&control.names("pipe")));
+    text
+}
+
+/// The files of a pipe folder that clients and we use; a further socket, `log`, is the real one's own.
+fn ours(names: &[String]) -> Vec<&str> {
+    names.iter().map(String::as_str).filter(|name| *name != "log").collect()
+}
+
+/// Two texts side by side, with a mark where they differ.
+fn side_by_side(left: &str, right: &str) -> String {
+    let (left, right): (Vec<&str>, Vec<&str>) = (left.lines().collect(), right.lines().collect());
+    let mut text = String::new();
+    for at in 0..left.len().max(right.len()) {
+        let line = |side: &[&str]| side.get(at).copied().unwrap_or("").to_string();
+        let (left, right) = (line(&left), line(&right));
+        let _ = writeln!(text, "{} {left:<100} | {right}", if left == right { " " } else { "≠" });
+    }
+    text
+}
+
+#[test]
+fn the_simulated_mps_answers_and_logs_as_nvidias_own_line_by_line() {
+    for vendor in Vendor::all(skip::skip) {
+        let real = transcript(&Control::of_vendor(&vendor));
+        let simulated = transcript(&Control::simulated(vendor.major));
+        let both = side_by_side(&real, &simulated);
+        println!("driver {}: NVIDIA's, and the simulated one\n{both}", vendor.major);
+        assert!(real == simulated, "driver {}:\n{both}", vendor.major);
+    }
+}
+
+/// Both programs of every driver.
+fn each(look: impl Fn(u32, Control)) {
+    for vendor in Vendor::all(skip::skip) {
+        look(vendor.major, Control::of_vendor(&vendor));
+        look(vendor.major, Control::simulated(vendor.major));
+    }
+}
+
+#[test]
+fn a_limit_that_the_environment_sets_is_in_force_and_not_reported() {
+    each(|_, control| {
+        let env = [("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "33"), ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=3814M")];
+        let daemon = control.start(&env);
+        assert_eq!(control.say("get_default_active_thread_percentage"), ("33.0\n".into(), 0), "{:?}", control.program);
+        assert_eq!(control.say("get_default_device_pinned_mem_limit 0"), (String::new(), 0), "{:?}", control.program);
+        drop(daemon);
+    });
+}
+
+#[test]
+fn without_a_daemon_the_front_end_ends_with_1_and_a_second_daemon_does_not_start() {
+    each(|_, control| {
+        let none = ("Cannot find MPS control daemon process\n".to_string(), 1);
+        assert_eq!(control.say("get_server_list"), none, "{:?}", control.program);
+        assert_eq!(control.say("quit"), none, "{:?}", control.program);
+        let daemon = control.start(&[]);
+        let again = control.command().arg("-f").output().expect("it ends");
+        let said = String::from_utf8_lossy(&again.stdout).into_owned();
+        assert_eq!((again.status.code(), said.as_str()), (Some(1), "An instance of this daemon is already running\n"));
+        drop(daemon);
+    });
+}
+
+#[test]
+fn a_daemon_in_the_background_writes_two_files_and_one_in_the_foreground_none() {
+    each(|driver, control| {
+        let daemon = control.start(&[]);
+        assert_eq!(control.names("log"), [""; 0], "{:?}", control.program);
+        let pid = control.path("pipe/nvidia-cuda-mps-control.pid").is_file();
+        assert_eq!(pid, driver >= 550, "driver {driver} and the pid file, {:?}", control.program);
+        control.say("quit");
+        assert_eq!(daemon.end(), 0, "no server had failed");
+        let started = control.command().arg("-d").output().expect("it goes to the background");
+        assert!(started.status.success());
+        control.say("quit");
+        assert_eq!(control.names("log"), ["control.log", "server.log"][..control.names("log").len()], "{:?}", control.program);
+        let log = std::fs::read_to_string(control.path("log/control.log")).expect("readable");
+        assert!(log.contains("Cmd:quit"), "{log}");
+    });
+}
+
+#[test]
+fn the_longest_folder_in_which_a_daemon_starts_has_87_bytes() {
+    each(|_, control| {
+        let begins = |length: usize| {
+            let own = control.path("").display().to_string().trim_end_matches('/').len();
+            let pipe = control.path(&"x".repeat(length - own - 1));
+            std::fs::create_dir(&pipe).expect("a folder");
+            let mut command = control.command();
+            command.arg("-f").env("CUDA_MPS_PIPE_DIRECTORY", &pipe).stdin(Stdio::null()).stdout(Stdio::null());
+            let mut child = command.spawn().expect("it starts");
+            let begun = Instant::now();
+            let begins = loop {
+                if pipe.join("control_privileged").exists() {
+                    break true;
+                }
+                if let Some(status) = child.try_wait().expect("ours") {
+                    assert_eq!(status.code(), Some(1));
+                    break false;
+                }
+                assert!(begun.elapsed() < TIMEOUT);
+                std::thread::sleep(Duration::from_millis(5));
+            };
+            let _ = child.kill();
+            let _ = child.wait();
+            begins
+        };
+        assert_eq!([86, 87, 88].map(begins), [true, true, false], "{:?}", control.program);
+    });
+}
+
+#[test]
+fn a_daemon_that_a_signal_ends_leaves_its_sockets_and_stops_no_later_one() {
+    each(|_, control| {
+        let mut daemon = control.start(&[]);
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(daemon.child.id() as i32), nix::sys::signal::Signal::SIGTERM)
+            .expect("ours");
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&daemon.child.wait().expect("it ends")), Some(15));
+        assert!(Path::new(&control.path("pipe/control")).exists(), "{:?}", control.program);
+        drop(daemon);
+        let next = control.start(&[]);
+        assert_eq!(control.say("get_default_active_thread_percentage"), ("100.0\n".into(), 0));
+        drop(next);
+    });
+}
