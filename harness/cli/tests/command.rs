@@ -29,6 +29,7 @@ mod report_format;
 mod resume;
 mod serving;
 mod shards;
+mod signal_mask;
 #[path = "support/sim.rs"]
 mod sim;
 mod slurm;

@@ -25,7 +25,7 @@ pub fn run(context: &Context<'_>, a: &args::Data) -> Ended {
     command.current_dir(context.folder()?).env("PYTHONPATH", project.workloads()).env("COLLO_DATA", project.data());
     command.env("PYTHONNOUSERSITE", "1");
     // Whatever ends collo ends the writer, which then takes away what it has written so far.
-    children::ends_with_us(&mut command, Signal::SIGTERM);
+    children::begin(&mut command, Signal::SIGTERM);
     let status = command.status().map_err(|e| Diagnostic::new("Python does not start").of_machine().caused_by(e))?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED))
 }

@@ -95,7 +95,7 @@ impl Errand {
 /// It is killed when the calling thread, which waits here, ends in any way.
 fn dies_with_this_thread(command: &mut Command) -> std::io::Result<()> {
     command.process_group(0);
-    children::ends_with_us(command, Signal::SIGKILL);
+    children::begin(command, Signal::SIGKILL);
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::prctl;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{Pid, getppid};
 
@@ -55,11 +55,19 @@ pub fn started<C>(start: impl FnOnce() -> std::io::Result<C>, pid: impl Fn(&C) -
     Ok((child, Own(pid)))
 }
 
-/// Have the child get this signal when the thread that starts it ends in any way, also with its process.
-pub fn ends_with_us(command: &mut Command, signal: Signal) {
+/// How every program that collo starts begins: with no signal blocked, and it gets `signal` when the thread that starts it ends in any
+/// way, also with its process.
+pub fn begin(command: &mut Command, signal: Signal) {
     let own = Pid::this();
-    // SAFETY: two system calls between fork and exec; an error from a number allocates nothing.
-    unsafe { command.pre_exec(move || ends_with(own, signal)) };
+    // SAFETY: three system calls between fork and exec; an error from a number allocates nothing.
+    unsafe { command.pre_exec(move || unblock_signals().and_then(|()| ends_with(own, signal))) };
+}
+
+/// Between fork and exec. A program inherits the mask of the thread that starts it, and Rust's `Command` does not reset it. With SIGCHLD
+/// blocked, as in a supervisor, a DataLoader of PyTorch learns of a dead worker five seconds late (`_set_SIGCHLD_handler` of
+/// torch/utils/data/_utils/signal_handling.py).
+pub fn unblock_signals() -> std::io::Result<()> {
+    SigSet::empty().thread_set_mask().map_err(std::io::Error::from)
 }
 
 /// Said in the child. The kernel sends the signal for ends that come after this was asked (prctl(2), `PR_SET_PDEATHSIG`), so a parent
@@ -115,7 +123,7 @@ mod tests {
     fn a_child_whose_parent_was_killed_before_it_could_ask_to_die_with_it_starts_nothing() {
         let started = |parent: Pid| {
             let mut command = Command::new("true");
-            // SAFETY: as above.
+            // SAFETY: two system calls between fork and exec.
             unsafe { command.pre_exec(move || ends_with(parent, Signal::SIGKILL)) };
             command.status()
         };

@@ -51,9 +51,12 @@ pub fn command(control: OwnedFd, channel: OwnedFd, hosted: Vec<OwnedFd>) -> std:
     }
     command.fd_mappings(mappings).map_err(std::io::Error::other)?;
     // Out of the terminal's reach from its first moment: a Ctrl-C that hit it before it could say so itself would end its member.
-    // SAFETY: one async-signal-safe system call between fork and exec.
+    // SAFETY: two async-signal-safe system calls between fork and exec.
     unsafe {
-        command.pre_exec(|| nix::unistd::setsid().map(drop).map_err(std::io::Error::from));
+        command.pre_exec(|| {
+            children::unblock_signals()?;
+            nix::unistd::setsid().map(drop).map_err(std::io::Error::from)
+        });
     }
     Ok(command)
 }

@@ -211,7 +211,7 @@ fn start(orders: &Orders, channel: OwnedFd, hosted: Vec<OwnedFd>) -> Result<Supe
     if let Some(nodes) = &orders.memory_nodes {
         memory_policy::bind(nodes)?;
     }
-    children::ends_with_us(&mut command, Signal::SIGKILL);
+    children::begin(&mut command, Signal::SIGKILL);
     let cores = orders.cores.clone();
     // SAFETY: only async-signal-safe system calls between fork and exec; the vector was allocated before.
     unsafe {

@@ -91,7 +91,7 @@ impl Running {
         command.env_remove(NOT_FOR_DCGM);
         // Ctrl-C is for collo, which ends what it started.
         command.process_group(0);
-        children::ends_with_us(&mut command, Signal::SIGKILL);
+        children::begin(&mut command, Signal::SIGKILL);
         command.env(mark::NAME, mark::own());
         let (mut child, own) = children::spawn(&mut command).map_err(|e| not_started(program, &e))?;
         let out = PipeLines { pipe: child.stdout.take(), rest: Vec::new() };
