@@ -7,6 +7,7 @@ mod vendor;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -64,6 +65,8 @@ struct Control {
     program: PathBuf,
     env: Vec<(&'static str, String)>,
     folder: tempfile::TempDir,
+    /// Another user than the test's own.
+    user: Option<u32>,
 }
 
 impl Control {
@@ -73,7 +76,7 @@ impl Control {
         for name in ["pipe", "log"] {
             std::fs::create_dir(folder.path().join(name)).expect("a folder");
         }
-        Control { program, env, folder }
+        Control { program, env, folder, user: None }
     }
 
     fn of_vendor(vendor: &Vendor) -> Control {
@@ -97,6 +100,9 @@ impl Control {
         let mut command = Command::new(&self.program);
         command.envs(self.env.iter().cloned());
         command.env("CUDA_MPS_PIPE_DIRECTORY", self.path("pipe")).env("CUDA_MPS_LOG_DIRECTORY", self.path("log"));
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
         command
     }
 
@@ -343,5 +349,34 @@ fn a_daemon_that_a_signal_ends_leaves_its_sockets_and_stops_no_later_one() {
         let next = control.start(&[]);
         assert_eq!(control.say("get_default_active_thread_percentage"), ("100.0\n".into(), 0));
         drop(next);
+    });
+}
+
+#[test]
+fn a_normal_user_has_a_daemon_of_its_own_and_starts_servers_for_itself_alone() {
+    const NOBODY: u32 = 65534;
+    if !nix::unistd::geteuid().is_root() {
+        return skip::skip("root", "another user is needed beside the administrator");
+    }
+    each(|driver, mut control| {
+        let open = |path: &Path| {
+            let all = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+            std::fs::set_permissions(path, all).expect("ours");
+        };
+        std::fs::create_dir_all(control.path("machine")).expect("a folder");
+        for name in ["", "pipe", "log", "machine"] {
+            open(&control.path(name));
+        }
+        control.user = Some(NOBODY);
+        if control.command().arg("--help").output().is_err() {
+            return skip::skip("vendor", "another user may not enter the folder of this build");
+        }
+        let daemon = control.start(&[]);
+        let more = if driver >= 550 { ". Only the root user may start server for another user." } else { "" };
+        let refusal = format!("Insufficient privileges for UID {NOBODY}{more}\n");
+        assert_eq!(control.say("start_server -uid 0"), (refusal, 0), "{:?}", control.program);
+        assert_eq!(control.say(&format!("start_server -uid {NOBODY}")), (String::new(), 0), "{:?}", control.program);
+        daemon.until("the server's end", || control.printed().contains("exited with status 1"));
+        assert!(control.printed().contains(&format!(" for user {NOBODY}")), "{}", control.printed());
     });
 }
