@@ -187,6 +187,11 @@ fn energy_above_idle_is_what_the_members_add() {
         let joules = (card.power_w - card.idle_w) * cell.epoch_s[0] / cell.record.degree as f64;
         near(told(&report, mode, "energy_j_per_epoch_above_idle"), joules);
     }
+    // Under MPS the server is there before its members: what is read before them is not the idle power.
+    let mut awake = fixture.clone();
+    awake.cells[1].card.as_mut().unwrap().idle_w *= 2.0;
+    let idle: Vec<f64> = analysed(&awake).analysis.idle_w.values().copied().collect();
+    assert!(idle.len() == 2 && idle.iter().all(|w| (w / truth - 1.0).abs() < 1e-6), "{idle:?} W are not {truth}");
     // Members that are on the card from the first reading on leave nothing to read it from.
     let mut busy = fixture.clone();
     busy.cells.iter_mut().for_each(|c| c.card.as_mut().unwrap().idle_w = f64::NAN);

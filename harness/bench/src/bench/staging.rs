@@ -83,7 +83,7 @@ fn figures(m: &StagingTimes) -> Vec<Figure> {
         figure(format!("{} → {}", m.back, m.there), &m.held.there_s, calls, &m.calls.there_s, Some(parts(&m.cut.there_s))),
         figure(format!("{} → {}", m.there, m.back), &m.held.back_s, calls, &m.calls.back_s, Some(parts(&m.cut.back_s))),
         figure(
-            "MPS daemon, until it answers".into(),
+            "MPS daemon, until its server serves".into(),
             &m.daemon.there_s,
             hand,
             &m.by_hand.there_s,
@@ -222,6 +222,8 @@ fn by_hand(stand: &Stand<'_>, hold: &GpuLease, m: &mut StagingTimes) -> Result<(
     // A Unix socket lies in it, so its path is short.
     let pipe = tempfile::Builder::new().prefix("collo-bench-").tempdir_in("/tmp")?;
     let control = mps::Control::at(pipe.path());
+    let log = pipe.path().join(mps::LOG);
+    let printed = fs_err::File::create(&log)?.into_parts().0;
     let begin = Instant::now();
     let mut daemon = Command::new(mps::PROGRAM)
         .arg("-f")
@@ -229,16 +231,23 @@ fn by_hand(stand: &Stand<'_>, hold: &GpuLease, m: &mut StagingTimes) -> Result<(
         .env("CUDA_MPS_PIPE_DIRECTORY", pipe.path())
         .env("CUDA_MPS_LOG_DIRECTORY", stand.folder)
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(printed)
         .stderr(Stdio::null())
         .spawn()?;
-    while !control.is_ready() {
+    let serves = || fs_err::read_to_string(&log).is_ok_and(|text| mps::server_start(&text) == mps::ServerStart::Serving);
+    let mut asked = false;
+    while !serves() {
         if begin.elapsed() > Duration::from_secs(10) {
             daemon.kill()?;
             daemon.wait()?;
-            return Err(anyhow!("the MPS daemon by hand did not answer"));
+            return Err(anyhow!("the MPS daemon by hand did not serve"));
         }
-        std::thread::sleep(Duration::from_millis(10));
+        if !asked && control.is_ready() {
+            control.start_server(nix::unistd::geteuid().as_raw())?;
+            asked = true;
+        } else {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
     m.by_hand.there_s.push(begin.elapsed().as_secs_f64());
     let begin = Instant::now();

@@ -313,9 +313,9 @@ impl Repetition {
         self.throttled_ratio = of_the_card.filter_map(|(_, summary)| summary.throttled_ratio).reduce(f64::max);
     }
 
-    /// The GPU's power before any member used it.
+    /// The GPU's power before any member used it. Under MPS the server has its context on the GPU by then, so that the GPU is not idle.
     fn power_before(&mut self, path: &Path) -> Option<f64> {
-        if self.run.record.device.kind != "gpu" {
+        if self.run.record.device.kind != "gpu" || self.run.record.cell.mode.mps {
             return None;
         }
         // Samples that cannot be read have been said to be so.
