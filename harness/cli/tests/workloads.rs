@@ -94,7 +94,7 @@ fn other_data_is_another_campaign() {
 #[test]
 fn what_needs_cuda_is_refused_here_and_the_rest_is_measured() {
     let bench = bench("[axes]\nworkload = [\"mine\", \"mine-gpu\"]\n");
-    if std::path::Path::new("/dev/nvidiactl").exists() {
+    if collo_measure::has_gpu() {
         return crate::support::skip::skip("a machine without a GPU", "this machine has a GPU");
     }
     let answer = bench

@@ -380,3 +380,16 @@ fn a_normal_user_has_a_daemon_of_its_own_and_starts_servers_for_itself_alone() {
         assert!(control.printed().contains(&format!(" for user {NOBODY}")), "{}", control.printed());
     });
 }
+
+#[test]
+fn nvidias_programs_leave_no_device_file_behind() {
+    let device_files = || std::fs::read_dir("/dev").expect("readable").flatten().filter(|e| e.file_name().to_string_lossy().starts_with("nvidia")).count();
+    let before = device_files();
+    for vendor in Vendor::all(skip::skip) {
+        let control = Control::of_vendor(&vendor);
+        let daemon = control.start(&[]);
+        control.say(&format!("start_server -uid {}", nix::unistd::geteuid()));
+        daemon.until("the server's end", || control.printed().contains("exited with status 1"));
+        assert_eq!(device_files(), before, "driver {}", vendor.major);
+    }
+}

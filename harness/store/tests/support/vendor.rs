@@ -17,9 +17,11 @@ pub struct Vendor {
 }
 
 impl Vendor {
-    /// Every examined driver whose programs are here. For each of the others the test that calls is skipped, in part.
+    /// Every examined driver whose programs are here. For each of the others the test that calls is skipped, in part. What its thread
+    /// starts from now on creates no device files.
     #[track_caller]
     pub fn all(skip: fn(&str, &str)) -> Vec<Vendor> {
+        without_device_files();
         let found = EXAMINED.map(|major| Vendor { major, folder: folder().join(major.to_string()) });
         let (here, missing): (Vec<Vendor>, Vec<Vendor>) = found.into_iter().partition(|v| v.control().is_file());
         for vendor in missing {
@@ -55,6 +57,16 @@ impl Vendor {
         command.envs(self.environment());
         command
     }
+}
+
+/// Give up the right to create device files, for this thread and all that it starts. NVIDIA's libcuda, run by root, would create
+/// /dev/nvidiactl, and the machine would look like one with a driver. A normal user has no such right to give up.
+pub fn without_device_files() {
+    use nix::libc;
+    /// `CAP_MKNOD` of linux/capability.h.
+    const MKNOD: libc::c_ulong = 27;
+    // SAFETY: it changes a number in the kernel's record of this thread.
+    let _ = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, MKNOD, 0, 0, 0) };
 }
 
 /// NVIDIA's profiler, where it is here.
