@@ -205,9 +205,33 @@ fn an_xid_during_a_run_is_stored_and_its_numbers_are_indicative() {
     let runs = machine.bench.runs();
     let struck: Vec<_> = runs.values().filter(|r| r.record.sampling.iter().any(|q| !q.xids.is_empty())).collect();
     let [run] = struck[..] else { panic!("{} runs have it", struck.len()) };
-    let said = "the driver reported Xid 63 (a row remapping or page retirement was recorded) while it ran";
+    let said = "the driver reported Xid 63 (GPU memory remapping event) while it ran";
     assert!(run.record.validity.reasons.iter().any(|why| why == said), "{:?}", run.record.validity);
     assert_eq!(run.record.validity.verdict, collo_store::Verdict::Indicative);
+}
+
+#[test]
+fn an_xid_of_a_program_is_shown_and_leaves_the_numbers_of_the_others_as_they_are() {
+    let toml = "epochs = 3\n[axes]\nworkload = \"small\"\ndegree = 2\n";
+    let machine = Machine::new("a100-40gb,xid=45@100ms", toml);
+    machine.run(&[]).exits(0);
+    let runs = machine.bench.runs();
+    assert_eq!(runs.values().filter(|r| !r.record.xids().is_empty()).count(), 1);
+    assert!(runs.values().all(|r| r.record.validity.verdict == collo_store::Verdict::Valid), "a program's end is its own");
+    let report = machine.collo(&["report", "last", "--format", "markdown"]).exits(0);
+    let said = "Errors of programs that the driver reported: Xid 45 (preemptive cleanup, due to previous errors or the end of a program) in 1 run.";
+    assert!(report.stdout.contains(said), "{}", report.stdout);
+}
+
+#[test]
+fn an_xid_of_a_member_that_fails_stands_beside_its_outcome_and_not_among_the_reasons() {
+    let toml = "epochs = 3\n[axes]\nworkload = \"small\"\ndegree = 1\n";
+    let machine = Machine::new("a100-40gb,xid=31@300ms,crash=0@500ms", toml);
+    machine.run(&[]).exits(1).says("crashed: member 0").says("the driver reported Xid 31 (GPU memory page fault)");
+    let runs = machine.bench.runs();
+    let struck: Vec<_> = runs.values().filter(|r| !r.record.xids().is_empty()).collect();
+    let [run] = struck[..] else { panic!("{} runs have it", struck.len()) };
+    assert_eq!(run.record.validity.reasons, ["crashed: no time of it is used"]);
 }
 
 #[test]

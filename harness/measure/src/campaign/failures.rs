@@ -9,6 +9,7 @@ use collo_store::{Outcome, RunRecord, Standing, StoredRun};
 use regex::Regex;
 
 use super::CampaignEnd;
+use crate::sharing;
 
 /// So many runs have to fail alike, at least, before a cause is taken for that of all further runs.
 const FIRST: u32 = 3;
@@ -140,7 +141,7 @@ fn cause(run: &RunRecord, outcome: &Outcome) -> Option<String> {
         Outcome::Crashed { status, message, .. } | Outcome::ProcessEnded { status, message } => format!("{status}: {message}"),
         Outcome::TimedOut { phase, message, .. } => format!("a member {message}, in {phase}"),
         Outcome::ProtocolError { message, .. } => message.clone(),
-        Outcome::ModeLost { reason } => reason.clone(),
+        Outcome::ModeLost { reason } if sharing::found_cpu(&run.attestation) => reason.clone(),
         _ => return None,
     };
     Some(text)
@@ -249,6 +250,7 @@ mod tests {
     fn results_and_runs_that_trained_are_no_beginning_of_failures() {
         let failed = crashed(NO_CUDA);
         let others = [
+            run_record(Outcome::ModeLost { reason: "SMs as it sees them of member 0: asked 108, found 110".into() }),
             run_record(Outcome::Completed),
             run_record(Outcome::OutOfMemory { member: 0, message: NO_CUDA.into() }),
             run_record(Outcome::HostOutOfMemory { member: 0, message: NO_CUDA.into() }),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use collo_measure::experiment::DeviceRequest;
 use collo_measure::sampler::gpu::dcgm_texts;
-use collo_measure::{Gpu, GpuChoice, Workloads, mps};
+use collo_measure::{Gpu, GpuChoice, Workloads, mps, sharing};
 use collo_store::{AttestationVerdict, Diagnostics, Outcome, RunRecord, StoredRun};
 
 use super::super::temporary::{Trial, Tried};
@@ -136,13 +136,12 @@ fn shares(label: &str, run: &StoredRun) -> Check {
 }
 
 fn hint_of(r: &RunRecord) -> &'static str {
-    let trained_on_cpu = |check: &collo_store::Check| !check.holds && check.found.as_deref() == Some("cpu");
     match &r.outcome {
         Outcome::OutOfMemory { .. } => "another user's memory on this GPU? check `nvidia-smi`",
         Outcome::HostOutOfMemory { .. } => "stop other processes on this machine: `free -h` shows free memory",
         Outcome::NotStaged { .. } => "`nvidia-cuda-mps-control -f` in a shell shows its messages",
         Outcome::DeviceLost { .. } => "`dmesg | grep -i nvrm`, then a reset or a reboot",
-        Outcome::ModeLost { .. } if r.attestation.checks.iter().any(trained_on_cpu) => {
+        Outcome::ModeLost { .. } if sharing::found_cpu(&r.attestation) => {
             "CUDA is unusable here: fabric manager on HGX, /dev/nvidia-uvm, driver and library mismatch"
         }
         _ => "`collo run gpu-smoke` records what happened, `collo show last` shows it",
