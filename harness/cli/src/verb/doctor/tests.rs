@@ -2,7 +2,7 @@ use collo_measure::company::Company;
 use collo_measure::holders::Holder;
 use collo_measure::mig::{Cards, GpuModel};
 use collo_measure::partition::Slice;
-use collo_measure::{Gpu, GpuAddress, Partition};
+use collo_measure::{Gpu, GpuAddress, Partition, SilentGpu};
 
 use super::*;
 
@@ -107,6 +107,23 @@ fn energy_without_persistence_is_refused_by_the_card() {
     assert_eq!((check.mark, check.text.as_str()), (Mark::Fixable, "off on GPU 2: energy is refused"));
     driver.gpus.iter_mut().for_each(|gpu| gpu.persistence = None);
     assert_eq!(gpu::persistence(&driver).mark, Mark::Absent);
+}
+
+#[test]
+fn of_gpus_that_do_not_respond_nothing_is_good_and_the_hint_is_that_of_their_error() {
+    let lost = |index| SilentGpu { index, why: "it fell off the bus".into(), hint: Some("a reboot") };
+    let driver = Driver { gpus: Vec::new(), silent: vec![lost(0), lost(1)], ..dgx() };
+    let checks =
+        [gpu::gpus(&driver), gpu::mig(&driver, false), smact::check(&driver, &[]), gpu::persistence(&driver), gpu::near(&driver)];
+    insta::assert_snapshot!(lines(&checks, &[]).join("\n"), @"
+    ✗ gpus        GPU 0 does not respond: it fell off the bus; GPU 1 does not respond: it fell off the bus
+                  hint: a reboot
+    – mig         unknown: no GPU responds
+    – smact       unknown: no GPU responds
+    – persistence unknown: no GPU responds
+    – numa        unknown: no GPU responds
+    ");
+    assert_eq!(verdict::can(&driver, true, false), "workloads on the CPU. Cannot: anything on a GPU: none responds");
 }
 
 #[test]
