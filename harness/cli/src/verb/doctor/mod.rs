@@ -4,6 +4,7 @@ mod collect;
 mod daemon;
 mod deep;
 mod gpu;
+mod lists;
 mod machine;
 mod matrix;
 mod smact;
