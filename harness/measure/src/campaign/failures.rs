@@ -98,12 +98,14 @@ impl Failures {
 
     /// The end that follows from the runs so far; `None` if further ones may begin.
     pub(super) fn end(&self, limit: FailureLimit, extent: Extent) -> Option<CampaignEnd> {
-        let ended = |cause| Some(CampaignEnd::TooManyFailures { failures: self.count, cause });
         match (limit, &self.beginning) {
-            (FailureLimit::Count(most), _) if self.count >= most => ended(None),
+            (FailureLimit::Count(most), _) if self.count >= most => {
+                Some(CampaignEnd::TooManyFailures { failures: self.count, cause: None })
+            }
             (FailureLimit::UnlessAlike, Beginning::Alike { cause: Some(cause), runs, gpus, workloads }) => {
                 let everywhere = gpus.len() >= extent.gpus && workloads.len() >= extent.workloads.min(2);
-                (*runs >= FIRST && everywhere).then(|| cause.text.clone()).and_then(|text| ended(Some(text)))
+                let end = || CampaignEnd::TooManyFailures { failures: *runs, cause: Some(cause.text.clone()) };
+                (*runs >= FIRST && everywhere).then(end)
             }
             _ => None,
         }
@@ -270,7 +272,8 @@ mod tests {
         let refused = run_record(Outcome::NotStaged { reason: "no such profile".into() });
         assert_eq!(ends(&vec![refused.clone(); 9]), None);
         assert_eq!(ends(&vec![expected.clone(); 9]), None);
-        assert!(ends(&[failed.clone(), refused, failed.clone(), expected, failed]).is_some());
+        let end = ends(&[failed.clone(), refused, failed.clone(), expected, failed]);
+        assert!(matches!(end, Some(CampaignEnd::TooManyFailures { failures: 3, .. })), "{end:?}");
     }
 
     #[test]

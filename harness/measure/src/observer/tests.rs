@@ -33,7 +33,7 @@ fn nsys_records_what_it_is_said_to_and_samples_no_cpu() {
     let nsys = read::parse("nsys", &place, &Source::file(name, text)).expect("right");
     let room = ObserverRoom { folder: Path::new("/f"), rate_hz: 1.0, pids: &[], member: Some(0), packages: None };
     let command = nsys.around(&["python".to_string()], &room).join(" ");
-    // Both are on by default, and wrote gigabytes of stacks for a short epoch.
+    // Both are on by default, and write stacks of CPUs for as long as the member lives: gigabytes on one machine.
     for option in ["--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none"] {
         assert!(command.contains(option), "{option}: {command}");
     }

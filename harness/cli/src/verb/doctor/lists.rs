@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     /// Seven is listed the whole time, eight from and to then; both end at 10 s.
-    fn told(from_ns: u64, to_ns: u64) -> String {
+    fn row(from_ns: u64, to_ns: u64) -> String {
         let mut all = Sightings::default();
         all.see(GO_NS - 40_000_000, [7].into_iter());
         all.see(from_ns, [8].into_iter());
@@ -158,14 +158,14 @@ mod tests {
 
     #[test]
     fn members_that_are_listed_while_they_train_and_soon_leave_are_as_expected() {
-        insta::assert_snapshot!(told(GO_NS - 30_000_000, 10_012_000_000), @"Good GPU 0: 2 of 2 members listed from *go* to the first `done`; first listed at the latest 30 ms before *go*, last at most 12 ms after their end (read every 10 ms)");
+        insta::assert_snapshot!(row(GO_NS - 30_000_000, 10_012_000_000), @"Good GPU 0: 2 of 2 members listed from *go* to the first `done`; first listed at the latest 30 ms before *go*, last at most 12 ms after their end (read every 10 ms)");
     }
 
     #[test]
     fn a_member_that_is_not_listed_when_it_is_attested_and_one_that_stays_listed_are_named() {
-        insta::assert_snapshot!(told(GO_NS + 500_000_000, 10_000_000_000), @"Fixable GPU 0: 1 of 2 members listed from *go* to the first `done`; first listed at the latest 500 ms after *go*, last at most 2 ms after their end (read every 10 ms)");
-        insta::assert_snapshot!(told(GO_NS - 30_000_000, DONE_NS - 300_000_000), @"Fixable GPU 0: 1 of 2 members listed from *go* to the first `done`; first listed at the latest 30 ms before *go*, last at most 2 ms after their end (read every 10 ms)");
-        insta::assert_snapshot!(told(GO_NS - 30_000_000, 13_000_000_000), @"Changes GPU 0: 2 of 2 members listed from *go* to the first `done`; first listed at the latest 30 ms before *go*, last at most 3000 ms after their end (read every 10 ms)");
+        insta::assert_snapshot!(row(GO_NS + 500_000_000, 10_000_000_000), @"Fixable GPU 0: 1 of 2 members listed from *go* to the first `done`; first listed at the latest 500 ms after *go*, last at most 2 ms after their end (read every 10 ms)");
+        insta::assert_snapshot!(row(GO_NS - 30_000_000, DONE_NS - 300_000_000), @"Fixable GPU 0: 1 of 2 members listed from *go* to the first `done`; first listed at the latest 30 ms before *go*, last at most 2 ms after their end (read every 10 ms)");
+        insta::assert_snapshot!(row(GO_NS - 30_000_000, 13_000_000_000), @"Changes GPU 0: 2 of 2 members listed from *go* to the first `done`; first listed at the latest 30 ms before *go*, last at most 3000 ms after their end (read every 10 ms)");
     }
 
     #[test]
