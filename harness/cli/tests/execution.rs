@@ -62,6 +62,67 @@ fn a_campaign_that_fails_fast_stops_at_the_first_failure_and_can_be_resumed() {
     assert!(journal.ends_with("\"reason\":\"too many failures\"}\n"), "but no further round may follow: {journal}");
 }
 
+/// One workload that finds no module while `missing` is there, in four cells.
+fn without_a_module(more: &str) -> Bench {
+    Bench::of(&format!("{more}\n[axes]\nworkload = \"modular\"\ndegree = [1, 2, 3, 4]\n"))
+        .file("missing", "")
+        .file(
+            "workloads/modular/workload.toml",
+            "command = [\"python\", \"train.py\", \"--seconds\", \"{seconds}\", \"--items\", \"{items}\"]\nenvironment = \"system\"\n\
+             [settings]\nseconds = 0.05\nitems = 4\n",
+        )
+        .file(
+            "workloads/modular/train.py",
+            "import pathlib, runpy\n\
+             import collo\n\
+             if pathlib.Path('../../missing').exists():\n    import no_such_module\n\
+             runpy.run_path('../sleep/train.py', run_name='__main__')\n",
+        )
+}
+
+#[test]
+fn a_campaign_whose_first_runs_fail_alike_before_they_train_stops_and_can_be_resumed() {
+    let bench = without_a_module("");
+    let answer =
+        bench.run(&[]).exits(1).says("stopped, since the first 3 runs failed alike before they trained: 3 of 5 runs stored");
+    answer.says("cause:  exited with 1 in start: ModuleNotFoundError: No module named 'no_such_module'").says("--keep-going");
+    assert_eq!(bench.runs().len(), 3);
+    let journal = fs_err::read_to_string(bench.campaign().path().join("journal.jsonl")).expect("readable");
+    assert!(journal.ends_with("\"reason\":\"the first runs failed alike\"}\n"), "{journal}");
+    fs_err::remove_file(bench.at("missing")).expect("it is there");
+    bench.run(&[]).exits(1);
+    bench.run(&["--only", "failed"]).exits(0);
+    assert_eq!((bench.campaigns(), bench.runs().len()), (1, 5));
+}
+
+#[test]
+fn a_campaign_that_keeps_going_measures_every_run_and_so_does_one_of_which_a_workload_trains() {
+    let bench = without_a_module("");
+    let answer = bench.run(&["--keep-going"]).exits(1);
+    assert!(!answer.stderr.contains("stopped, since"), "{}", answer.stderr);
+    assert_eq!(bench.runs().len(), 5);
+    bench.run(&["--new", "--keep-going", "--fail-fast"]).exits(2);
+    let two = without_a_module("")
+        .experiment("x", "[axes]\nworkload = [\"modular\", \"sleep\"]\nseconds = 0.05\nitems = 4\ndegree = [1, 2]\n");
+    two.run(&[]).exits(1);
+    assert_eq!(two.runs().len(), two.campaign().manifest().plan.order.len());
+}
+
+#[test]
+fn where_no_member_finds_cuda_a_campaign_and_a_night_stop_after_three_runs_and_the_gpu_is_as_found() {
+    let toml = "repetitions = 3\n[axes]\nworkload = \"small\"\nsharing = [\"naive\", \"mig:2×3g.20gb\"]\ndegree = 2\n";
+    let machine = Machine::new("a100-40gb,no-cuda,mig=7×1g.5gb", toml);
+    let found = machine.cards();
+    for (verb, stored) in [(&["nightly", "x"][..], 3), (&["run", "x", "--no-report"], 6)] {
+        let answer = machine.collo(verb).exits(1).says("stopped, since the first 3 runs failed alike before they trained");
+        let answer = answer.says("cause:  ").says("found cpu");
+        assert!(answer.stderr.contains(&format!("resume: collo {} x", verb[0])), "{}", answer.stderr);
+        assert_eq!(machine.bench.runs().len(), stored);
+        assert_eq!(machine.cards(), found);
+    }
+    assert_eq!(machine.bench.campaigns(), 1, "what was stopped is continued");
+}
+
 #[test]
 fn a_failed_run_is_measured_again_and_its_first_attempt_is_kept() {
     let bench = fails_once(Bench::of("retries = { each = 1, total = 2 }\n[axes]\nworkload = \"flaky\"\n"));
@@ -144,9 +205,33 @@ fn an_xid_during_a_run_is_stored_and_its_numbers_are_indicative() {
     let runs = machine.bench.runs();
     let struck: Vec<_> = runs.values().filter(|r| r.record.sampling.iter().any(|q| !q.xids.is_empty())).collect();
     let [run] = struck[..] else { panic!("{} runs have it", struck.len()) };
-    let said = "the driver reported Xid 63 (a row remapping or page retirement was recorded) while it ran";
+    let said = "the driver reported Xid 63 (GPU memory remapping event) while it ran";
     assert!(run.record.validity.reasons.iter().any(|why| why == said), "{:?}", run.record.validity);
     assert_eq!(run.record.validity.verdict, collo_store::Verdict::Indicative);
+}
+
+#[test]
+fn an_xid_of_a_program_is_shown_and_leaves_the_numbers_of_the_others_as_they_are() {
+    let toml = "epochs = 3\n[axes]\nworkload = \"small\"\ndegree = 2\n";
+    let machine = Machine::new("a100-40gb,xid=45@100ms", toml);
+    machine.run(&[]).exits(0);
+    let runs = machine.bench.runs();
+    assert_eq!(runs.values().filter(|r| !r.record.xids().is_empty()).count(), 1);
+    assert!(runs.values().all(|r| r.record.validity.verdict == collo_store::Verdict::Valid), "a program's end is its own");
+    let report = machine.collo(&["report", "last", "--format", "markdown"]).exits(0);
+    let said = "Errors of programs that the driver reported: Xid 45 (preemptive cleanup, due to previous errors or the end of a program) in 1 run.";
+    assert!(report.stdout.contains(said), "{}", report.stdout);
+}
+
+#[test]
+fn an_xid_of_a_member_that_fails_stands_beside_its_outcome_and_not_among_the_reasons() {
+    let toml = "epochs = 3\n[axes]\nworkload = \"small\"\ndegree = 1\n";
+    let machine = Machine::new("a100-40gb,xid=31@300ms,crash=0@500ms", toml);
+    machine.run(&[]).exits(1).says("crashed: member 0").says("the driver reported Xid 31 (GPU memory page fault)");
+    let runs = machine.bench.runs();
+    let struck: Vec<_> = runs.values().filter(|r| !r.record.xids().is_empty()).collect();
+    let [run] = struck[..] else { panic!("{} runs have it", struck.len()) };
+    assert_eq!(run.record.validity.reasons, ["crashed: no time of it is used"]);
 }
 
 #[test]

@@ -222,6 +222,8 @@ fn a_call_of_nvml_that_fails_never_leaves_a_number_under_another_mode() {
         unseen("nvmlDeviceGetCount_v2", NAIVE).exits(3),
         unseen("nvmlSystemGetDriverVersion", NAIVE).exits(3),
         unseen("nvmlInit_v2", NAIVE).exits(3).says("does not respond"),
+        row("the kernel module is not loaded", "a100-40gb,nvml:nvmlInit_v2=9", NAIVE).exits(3).says("modprobe nvidia"),
+        row("the library is of another version", "a100-40gb,nvml:nvmlInit_v2=18", NAIVE).exits(3).says("stayed loaded: reboot"),
         unseen("nvmlDeviceGetHandleByUUID", NAIVE).exits(BLOCKED),
         unseen("nvmlDeviceGetAttributes_v2", MIG),
         unseen("nvmlDeviceGetNumGpuCores", NAIVE),

@@ -89,7 +89,7 @@ fn failures_are_counted_over_all_rounds_of_repetitions() {
 #[test]
 fn what_failed_and_is_measured_again_is_then_repeated_until_it_is_narrow() {
     let bench = unsteady("pathlib.Path('../../fail').exists()").file("fail", "");
-    bench.run(&[]).exits(1);
+    bench.run(&["--keep-going"]).exits(1);
     let first = bench.runs().len();
     fs_err::remove_file(bench.at("fail")).expect("it is there");
     bench.run(&["--only", "failed"]).exits(0).says("wider than wanted");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use collo_store::{Diagnostics, Predicted, PredictedMember, PredictedMemory, PredictorRecord, Source};
+use collo_store::{Diagnostics, Outcome, Predicted, PredictedMember, PredictedMemory, PredictorRecord, RunRecord, Source};
 
 use crate::device::DeviceFacts;
 use crate::experiment::Experiment;
@@ -160,4 +160,19 @@ pub fn claims(estimate_gib: f64, least_gib: f64) -> Predicted {
 /// The errors of an invalid experiment.
 pub fn said(text: &str) -> String {
     read(text).expect_err("it is wrong").to_string()
+}
+
+/// A run of one member of `tiny` that ended so, before it trained.
+pub fn run_record(outcome: Outcome) -> RunRecord {
+    let member = serde_json::json!({"workload": "tiny", "batch_size": null, "settings": {}, "solo": ""});
+    let text = serde_json::json!({
+        "schema": 2, "experiment": "e", "campaign": "c", "repetition": 1, "block": 1, "started_utc": "",
+        "cell": {"cell": "a", "slug": "a", "sharing": "naive", "degree": 1, "members": [member], "baseline": false,
+                 "against": [], "repetitions": 1, "after_measured": "exit"},
+        "device": DeviceFacts::test_cpu(1, 1).record(),
+        "timeline": {"launched_ns": 0, "ended_ns": 0}, "outcome": outcome,
+        "validity": {"verdict": "valid", "reasons": []}, "attestation": {"verdict": "absent", "checks": []},
+        "members": [], "sampling": [], "ingredients": {}, "files": {}
+    });
+    serde_json::from_value(text).expect("a record")
 }

@@ -62,8 +62,9 @@ pub use collo_store::units;
 pub use cell::{AfterMeasured, Cell, CellTask, Member, Term};
 pub use describe::{Describable, Describer, NamedModel, basis_of};
 pub use device::{
-    Address as GpuAddress, Cores, DeviceFacts, DeviceKind, Driver, Gpu, GpuSelector as GpuChoice, Partition, allocation, apply,
-    company, fixed, has_gpu, holders, layout, lease, mig, mps, namespace, nvml, partition, repartition, services, trust,
+    Address as GpuAddress, Cores, DeviceFacts, DeviceKind, Driver, Gpu, GpuSelector as GpuChoice, Partition, SilentGpu,
+    allocation, apply, company, fixed, has_gpu, holders, layout, lease, mig, mps, namespace, nvml, partition, repartition,
+    services, trust,
 };
 pub use events::{Event, Watcher};
 pub use expand::{Expanded, expand};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use collo_store::{
     Attestation, AttestationVerdict, CampaignFolder, Cooling, Diagnostic, Ingredient, Outcome, PlannedRun, RunRecord, SCHEMA,
-    Sharing, StoredRun, Thresholds, Validity, Verdict, utc_now,
+    Sharing, StoredRun, Thresholds, Validity, Verdict, XidError, utc_now,
 };
 use tokio::sync::watch;
 
@@ -322,8 +322,10 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) 
     if record.attestation.checks.iter().any(|c| c.what == MEMORY_LIMIT && c.found.is_none()) {
         record.validity.lower(Verdict::Indicative, "the memory limit of MPS could not be read back");
     }
-    for xid in record.sampling.iter().flat_map(|quality| &quality.xids) {
-        record.validity.lower(Verdict::Indicative, format!("the driver reported {} while it ran", xid.text()));
+    // The error of a program is the outcome of its own member, or another's affair.
+    let texts: Vec<String> = record.xids().into_iter().filter(|xid| !xid.is_of_a_program()).map(XidError::text).collect();
+    for text in texts {
+        record.validity.lower(Verdict::Indicative, format!("the driver reported {text} while it ran"));
     }
     if let Some(why) = record.cooling.as_ref().and_then(Cooling::shortfall) {
         record.validity.lower(Verdict::Indicative, why);

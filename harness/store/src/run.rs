@@ -138,6 +138,17 @@ pub struct ProcessRecord {
 }
 
 impl RunRecord {
+    /// The errors of GPUs that the driver reported while it ran, each number once.
+    pub fn xids(&self) -> Vec<&XidError> {
+        let mut all: Vec<&XidError> = Vec::new();
+        for xid in self.sampling.iter().flat_map(|quality| &quality.xids) {
+            if !all.iter().any(|known| known.number == xid.number) {
+                all.push(xid);
+            }
+        }
+        all
+    }
+
     /// The file with the output of a member, in the run's folder: that of its process, which it may share.
     pub fn log_of(&self, member: usize) -> String {
         if self.cell.mode.one_process { PROCESS_LOG.into() } else { format!("member-{member}.log") }

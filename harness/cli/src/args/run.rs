@@ -55,10 +55,10 @@ pub struct Run {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with_all = ["new", "only"])]
     pub more: Option<u32>,
     /// Stop after the first failed run; what is missing can be resumed
-    #[arg(long, conflicts_with = "max_failures")]
+    #[arg(long, conflicts_with_all = ["max_failures", "keep_going"])]
     pub fail_fast: bool,
     /// Stop after this many failed runs. Out of memory is no failure, nor is one that the experiment expects
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "keep_going")]
     pub max_failures: Option<u32>,
     /// Provide Python and data, then stop
     #[arg(long, display_order = 91)]
@@ -86,6 +86,9 @@ pub struct Measure {
     /// What to do with services that have the GPU open when its MIG mode must change; stopping them needs root
     #[arg(long, value_name = "WHAT", default_value = "leave")]
     pub services: Services,
+    /// Do not stop when the first runs all fail for the same cause before they train
+    #[arg(long)]
+    pub keep_going: bool,
     /// Do not predict the memory of the members first, and refuse no cell by it
     #[arg(long)]
     pub no_predict: bool,

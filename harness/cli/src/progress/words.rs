@@ -2,7 +2,7 @@
 
 use collo_measure::observe::{MemberView, ServingStats};
 use collo_measure::units::gib;
-use collo_store::{Campaign, EpochRecord, Outcome, PlanRecord, PlannedRun, RequestRecord, StoredRun};
+use collo_store::{Campaign, EpochRecord, Outcome, PlanRecord, PlannedRun, RequestRecord, StoredRun, XidError};
 
 use collo_measure::shown;
 
@@ -93,6 +93,12 @@ pub fn post_mortem(run: &StoredRun) -> Vec<String> {
     lines
 }
 
+/// What the driver reported of the GPU meanwhile.
+fn xids(run: &StoredRun) -> Option<String> {
+    let texts: Vec<String> = run.record.xids().into_iter().map(XidError::text).collect();
+    (!texts.is_empty()).then(|| format!("      the driver reported {}", texts.join(", ")))
+}
+
 /// How far a member came.
 fn phase(run: &StoredRun, index: usize) -> &'static str {
     let member = &run.record.members[index];
@@ -105,16 +111,17 @@ fn phase(run: &StoredRun, index: usize) -> &'static str {
     }
 }
 
-/// The end of the log of the member that failed, and its path.
+/// What the driver reported, the end of the log of the member that failed, and its path.
 pub fn trace(run: &StoredRun) -> Vec<String> {
     // Whoever is to blame for the end of a process that members share wrote to the log of them all.
     let blamed = match run.record.outcome {
         Outcome::ProcessEnded { .. } => Some(0),
         _ => run.record.outcome.member(),
     };
-    let Some(blamed) = blamed.map(|member| member as usize) else { return Vec::new() };
-    let Some(member) = run.record.members.get(blamed) else { return Vec::new() };
-    let mut lines: Vec<String> = member.log_tail.iter().map(|l| format!("      │ {l}")).collect();
+    let mut lines: Vec<String> = xids(run).into_iter().collect();
+    let Some(blamed) = blamed.map(|member| member as usize) else { return lines };
+    let Some(member) = run.record.members.get(blamed) else { return lines };
+    lines.extend(member.log_tail.iter().map(|l| format!("      │ {l}")));
     let log = run.path.join(run.record.log_of(blamed));
     // A member may have written, or put there, anything at all.
     let text = collo_store::read_small(&log, 1 << 26);

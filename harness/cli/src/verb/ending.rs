@@ -38,7 +38,8 @@ pub fn resume(
         None => "",
     };
     let services = if a.services == Services::Stop { " --services stop" } else { "" };
-    format!("collo {verb} {name}{shard}{condition}{set}{python}{gpu}{found}{exclusive}{foreign}{services}")
+    let keep_going = if a.keep_going { " --keep-going" } else { "" };
+    format!("collo {verb} {name}{shard}{condition}{set}{python}{gpu}{found}{exclusive}{foreign}{services}{keep_going}")
 }
 
 /// The options that set keys of an experiment, as they are typed.
@@ -80,20 +81,29 @@ fn lost(finished: &Finished) -> String {
 pub fn stopped(finished: &Finished, resume: &str) -> Option<u8> {
     let total = finished.campaign.manifest().plan.order.len();
     let stored = format!("{} of {total} runs stored", finished.stored);
-    output::note(match finished.end {
+    output::note(match &finished.end {
         CampaignEnd::Complete => return None,
         // With the last run there is nothing left to resume.
         CampaignEnd::TooManyFailures { .. } if finished.stored >= total => return None,
         CampaignEnd::Interrupted { killed: true } => format!("killed: {stored}, this one is dropped; no process is left"),
         CampaignEnd::TimeOver => format!("time limit reached: {stored}"),
-        CampaignEnd::TooManyFailures { failures: 1 } => format!("stopped after 1 failed run: {stored}"),
-        CampaignEnd::TooManyFailures { failures } => format!("stopped after {failures} failed runs: {stored}"),
+        CampaignEnd::TooManyFailures { failures, cause: Some(_) } => {
+            format!("stopped, since the first {failures} runs failed alike before they trained: {stored}")
+        }
+        CampaignEnd::TooManyFailures { failures: 1, .. } => format!("stopped after 1 failed run: {stored}"),
+        CampaignEnd::TooManyFailures { failures, .. } => format!("stopped after {failures} failed runs: {stored}"),
         CampaignEnd::DeviceLost => format!("{} lost: {stored}; no process is left", lost(finished)),
         CampaignEnd::Interrupted { killed: false } | CampaignEnd::Terminated => {
             let after = finished.stopping.map(|d| format!(" after {:.1} s", d.as_secs_f64())).unwrap_or_default();
             format!("stopped{after}: {stored}, the current run is recorded as interrupted; no process is left")
         }
     });
+    if let CampaignEnd::TooManyFailures { cause: Some(cause), .. } = &finished.end {
+        output::note(format!("cause:  {}", cause.lines().next().unwrap_or_default()));
+        let id = finished.campaign.manifest().short_id();
+        let again = format!("`collo run {id} --only failed` measures what failed again");
+        output::hint(format!("once it is removed, resume, and {again}; `--keep-going` measures the others in spite of it"));
+    }
     // A run that lost its device is stored as one that did.
     output::note(match total - finished.stored {
         0 => format!("again:  collo run {} --only failed", finished.campaign.manifest().short_id()),

@@ -1,7 +1,7 @@
 //! Shared by `run` and `nightly`: builds a request from their arguments, checks its plan before anything is measured, and
 //! displays progress.
 
-use collo_measure::campaign::{CampaignOptions, Finished};
+use collo_measure::campaign::{CampaignOptions, FailureLimit, Finished};
 use collo_measure::experiment::{DeviceChoice, DeviceRequest};
 use collo_measure::{Event, Experiment, NotPredicted, Project, PythonToPredict, Request, Selection, Session};
 
@@ -18,6 +18,7 @@ pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::M
     let python = a.python.clone().or_else(|| host.python.clone());
     let choice = CampaignOptions {
         time_limit: a.time_limit,
+        failures: if a.keep_going { FailureLimit::Unlimited } else { FailureLimit::default() },
         exclusive: a.exclusive,
         foreign: a.foreign.map_or(host.foreign.unwrap_or(false), |foreign| foreign == Foreign::Allow),
         services: a.services.into(),

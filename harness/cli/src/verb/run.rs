@@ -1,6 +1,6 @@
 //! `collo run`: measure an experiment, or finish an unfinished campaign.
 
-use collo_measure::campaign::{self, CampaignOptions, Finished, Only};
+use collo_measure::campaign::{self, CampaignOptions, FailureLimit, Finished, Only};
 use collo_measure::experiment::Overrides;
 use collo_measure::{Experiment, Project, Request, Session, Workloads, shown};
 use collo_store::{Campaign, CampaignFolder, Diagnostic, Diagnostics, Standing};
@@ -115,8 +115,12 @@ fn request(a: &args::Run, experiment: Experiment, campaign: Option<CampaignFolde
         // As are the cards among which its runs are divided.
         request.device.gpu = campaign.as_ref().and_then(|c| cards(c.manifest())).or(request.device.gpu);
     }
-    let max_failures = if a.fail_fast { Some(1) } else { a.max_failures };
-    let choice = CampaignOptions { new: a.new, campaign, force: a.force, only, more: a.more, max_failures, ..request.choice };
+    let failures = match (a.fail_fast, a.max_failures) {
+        (true, _) => FailureLimit::Count(1),
+        (false, Some(most)) => FailureLimit::Count(most),
+        (false, None) => request.choice.failures,
+    };
+    let choice = CampaignOptions { new: a.new, campaign, force: a.force, only, more: a.more, failures, ..request.choice };
     Ok(Request { shard, choice, ..request })
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use collo_measure::campaign::{CampaignEnd, CampaignOptions};
+use collo_measure::campaign::{CampaignEnd, CampaignOptions, FailureLimit};
 use collo_measure::experiment::DeviceRequest;
 use collo_measure::{Event, Experiment, Project, Request, Session, Workloads};
 use collo_store::{Diagnostic, Diagnostics, ExitClass, RefusalRecord, Source, StoredRun};
@@ -43,7 +43,8 @@ impl Trial<'_> {
             Request {
                 device: self.asked,
                 python: self.python.map(Path::to_path_buf),
-                choice: CampaignOptions { new: true, ..CampaignOptions::default() },
+                // Each run is asked for its own answer.
+                choice: CampaignOptions { new: true, failures: FailureLimit::Unlimited, ..CampaignOptions::default() },
                 ..Request::of(experiment)
             },
         )?;

@@ -40,7 +40,7 @@ pub fn narrow(
                 more: Some(1),
                 new: false,
                 only: Only::Missing,
-                spent: finished.spent,
+                spent: finished.spent.clone(),
                 ..request.choice.clone()
             },
             ..request.clone()

@@ -235,7 +235,27 @@ fn a_card_whose_numbers_can_be_believed_passes_and_each_fault_is_named() {
         }),
     };
     all_of(vec![
-        deep("healthy", "a100-40gb", 0, &["✓ shares", "2 share, naive", "2 share, mps", "✓ full load", "✓ dmon"]),
+        deep(
+            "healthy",
+            "a100-40gb",
+            0,
+            &[
+                "✓ shares",
+                "2 share, naive",
+                "2 share, mps",
+                "✓ full load",
+                "✓ dmon",
+                "✓ limits",
+                "2 under mps:50%: asked 50 % of 108 SMs, which is 54.0, members see 54 and 54",
+                "2 under mps:14%: asked 14 % of 108 SMs, which is 15.1, members see ",
+                "2 under mps:mem=4GB: asked 3814 MiB, found 3814 MiB",
+                "✓ lists",
+                "members listed from *go* to the first `done`",
+            ],
+        ),
+        deep("a limit that is only logged", "a100-40gb,mps-no-readback", 0, &["✓ limits", "found 3814 MiB, its server logged"]),
+        deep("SMs that are not as asked", "a100-40gb,wrong-sm=1", 1, &["✗ limits", "members see 54 and 56", "mode lost"]),
+        deep("lists of a container", "a100-40gb,hidden-pids", 0, &["! lists", "--pid=host"]),
         deep("healthy, with GPM", "h100-80gb", 0, &["✓ full load", "✓ dmon"]),
         deep("cut as found", "a100-40gb,mig=2×3g.20gb", 0, &["2 share, mig:", "instance 2", "✓ full load"]),
         deep("CUDA cannot be used", "a100-40gb,no-cuda", 1, &["✗ shares", "found cpu", "fabric manager"]),

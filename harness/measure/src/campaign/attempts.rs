@@ -64,18 +64,10 @@ mod tests {
     use collo_store::Expectation;
 
     use super::*;
+    use crate::fixture::run_record;
 
     fn run(outcome: Outcome, failed_attempts: Vec<Outcome>) -> RunRecord {
-        let text = serde_json::json!({
-            "schema": 2, "experiment": "e", "campaign": "c", "repetition": 1, "block": 1, "started_utc": "",
-            "cell": {"cell": "a", "slug": "a", "sharing": "naive", "degree": 1, "members": [], "baseline": false,
-                     "against": [], "repetitions": 1, "after_measured": "exit"},
-            "device": crate::device::DeviceFacts::test_cpu(1, 1).record(),
-            "timeline": {"launched_ns": 0, "ended_ns": 0}, "outcome": outcome,
-            "validity": {"verdict": "valid", "reasons": []}, "attestation": {"verdict": "absent", "checks": []},
-            "members": [], "sampling": [], "ingredients": {}, "files": {}, "failed_attempts": failed_attempts
-        });
-        serde_json::from_value(text).expect("a record")
+        RunRecord { failed_attempts, ..run_record(outcome) }
     }
 
     fn crashed() -> Outcome {

@@ -4,7 +4,7 @@
 //!
 //! In: the runs to do, what is stored. Out: how it ended, and how many runs are final now.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -12,6 +12,7 @@ use collo_store::{Diagnostic, Outcome, PlannedRun, StoredRun};
 
 use super::attempts::Attempts;
 use super::cooldown::{Cooler, pause};
+use super::failures::Extent;
 use super::leased::Leases;
 use super::{CampaignEnd, CampaignSpec, Only, Spent};
 use crate::device::CardShare;
@@ -31,6 +32,7 @@ struct Loops<'a, 'w> {
     stored: &'a BTreeMap<String, StoredRun>,
     /// There are several.
     several: bool,
+    extent: Extent,
     /// Held for reading by whoever measures, for writing by whoever changes a MIG mode: that may reset a card, stop services and
     /// needs every handle on the card closed, those of this process among them.
     quiet: RwLock<()>,
@@ -83,22 +85,36 @@ impl CampaignSpec<'_> {
             let others = lanes.split_off(1);
             lanes[0].cards.extend(others.into_iter().flat_map(|lane| lane.cards));
         }
+        let mut workloads = BTreeSet::new();
         // What is asked for by hand begins anew.
         for planned in todo {
             let before = stored.get(&bench.campaign.manifest().plan.folder(&planned)).map(|run| &run.record);
             let failed_attempts = before.filter(|_| self.choice.only == Only::Missing).map(|run| attempts.resume(run));
             let lane = self.lane_of(bench, &planned)?;
+            let members = &bench.campaign.manifest().plan.cells[planned.cell].members;
+            workloads.extend(members.iter().map(|member| &*member.workload));
             lanes[lane].queue.push_back((planned, failed_attempts.unwrap_or_default()));
         }
         lanes.retain(|lane| !lane.queue.is_empty());
-        if self.choice.max_failures.is_some_and(|most| !lanes.is_empty() && spent.failures >= most) {
-            // Those of earlier rounds are enough.
-            return Ok((CampaignEnd::TooManyFailures { failures: spent.failures }, 0));
+        spent.failures = std::mem::take(&mut spent.failures).since(stored.values());
+        let extent = Extent { gpus: lanes.len(), workloads: workloads.len() };
+        // Those of earlier rounds may be enough.
+        if let Some(end) = spent.failures.end(self.choice.failures, extent).filter(|_| !lanes.is_empty()) {
+            return Ok((end, 0));
         }
         let several = lanes.len() > 1;
         let so_far = SoFar { attempts, spent, done: 0, journal, watcher, heard: Stop::No, over: false };
-        let loops =
-            Loops { order: self, bench, interrupts, begun, stored, several, quiet: RwLock::new(()), so_far: Mutex::new(so_far) };
+        let loops = Loops {
+            order: self,
+            bench,
+            interrupts,
+            begun,
+            stored,
+            several,
+            extent,
+            quiet: RwLock::new(()),
+            so_far: Mutex::new(so_far),
+        };
         let ends = match several {
             true => loops.side_by_side(lanes),
             false => match lanes.pop() {
@@ -209,7 +225,7 @@ impl<'w> Loops<'_, 'w> {
             let plan = &campaign.manifest().plan;
             let record = &plan.cells[planned.cell];
             if let Some(run) = self.refused(planned)? {
-                if let Some(end) = self.counts(&run) {
+                if let Some(end) = self.counts(&run, planned) {
                     return Ok(end);
                 }
                 continue;
@@ -257,7 +273,7 @@ impl<'w> Loops<'_, 'w> {
                 queue.push_front((planned.clone(), failed_attempts));
                 continue;
             }
-            if let Some(end) = self.counts(&run) {
+            if let Some(end) = self.counts(&run, planned) {
                 return Ok(end);
             }
         }
@@ -328,17 +344,16 @@ impl<'w> Loops<'_, 'w> {
     }
 
     /// A run is final; the end that follows from it, if one does.
-    fn counts(&self, run: &StoredRun) -> Option<CampaignEnd> {
+    fn counts(&self, run: &StoredRun, planned: &PlannedRun) -> Option<CampaignEnd> {
         let mut so_far = self.so_far();
         so_far.done += 1;
         if matches!(run.record.outcome, Outcome::DeviceLost { .. }) {
             return Some(CampaignEnd::DeviceLost);
         }
-        so_far.spent.failures += u32::from(run.record.standing().is_bad());
-        let failures = so_far.spent.failures;
-        let too_many = self.order.choice.max_failures.is_some_and(|most| failures >= most);
-        so_far.over |= too_many;
-        too_many.then_some(CampaignEnd::TooManyFailures { failures })
+        so_far.spent.failures.record(&run.record, planned.card);
+        let end = so_far.spent.failures.end(self.order.choice.failures, self.extent);
+        so_far.over |= end.is_some();
+        end
     }
 
     /// The end that follows from the first signal.

@@ -5,6 +5,7 @@ mod caught;
 mod cooldown;
 mod depends;
 mod execution;
+mod failures;
 mod leased;
 mod resume;
 
@@ -34,6 +35,7 @@ use crate::surroundings;
 use attempts::Attempts;
 pub use caught::is_want_of_threads;
 pub use depends::{CARDS, files, selection, set};
+pub use failures::{FailureLimit, Failures};
 use leased::Leases;
 use resume::Takes;
 
@@ -59,8 +61,8 @@ pub struct CampaignOptions {
     pub only: Only,
     /// Start no further run after this time, from the beginning of the first round.
     pub time_limit: Option<Duration>,
-    /// Stop after this many failed runs.
-    pub max_failures: Option<u32>,
+    /// How many runs may fail before no further one is started.
+    pub failures: FailureLimit,
     /// Add this many repetitions of the planned cells to the newest campaign, which may be complete.
     pub more: Option<u32>,
     /// Under MPS, let only the server use the GPU.
@@ -69,16 +71,16 @@ pub struct CampaignOptions {
     pub foreign: bool,
     /// What to do with services that block a change of MIG mode.
     pub services: Services,
-    /// Of a further round: what the rounds before it used of `time_limit` and `max_failures`.
+    /// Of a further round: what the rounds before it used of `time_limit` and `failures`.
     pub spent: Spent,
 }
 
 /// What a measurement has used of its limits: some take several rounds.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Spent {
     /// When its first round began to measure.
     pub begun: Option<Instant>,
-    pub failures: u32,
+    pub failures: Failures,
 }
 
 /// The inputs of a campaign.
@@ -100,7 +102,7 @@ pub struct CampaignSpec<'a> {
 }
 
 /// How it ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CampaignEnd {
     /// Every planned run is accounted for.
     Complete,
@@ -112,8 +114,8 @@ pub enum CampaignEnd {
     TimeOver,
     /// The GPU disappeared.
     DeviceLost,
-    /// As many runs failed as the choice allows.
-    TooManyFailures { failures: u32 },
+    /// As many runs failed as the choice allows, or the first ones all for this cause.
+    TooManyFailures { failures: u32, cause: Option<String> },
 }
 
 /// A campaign and how it ended.
@@ -221,7 +223,7 @@ async fn on_cards(
         exclusive: order.choice.exclusive,
         foreign: order.choice.foreign,
     };
-    let mut spent = order.choice.spent;
+    let mut spent = order.choice.spent.clone();
     let result = order.measure(&bench, (todo, &stored, &mut spent), leases, interrupts, &mut journal, watcher).await;
     let stopping = interrupts.since();
     let (end, done) = match result {
@@ -239,7 +241,8 @@ async fn on_cards(
         CampaignEnd::Terminated => "terminated",
         CampaignEnd::TimeOver => "time over",
         CampaignEnd::DeviceLost => "device lost",
-        CampaignEnd::TooManyFailures { .. } => "too many failures",
+        CampaignEnd::TooManyFailures { cause: None, .. } => "too many failures",
+        CampaignEnd::TooManyFailures { cause: Some(_), .. } => "the first runs failed alike",
     })?;
     Ok(Finished { campaign, end, stored: kept + done, stopping, put_back: true, answers: Vec::new(), spent })
 }

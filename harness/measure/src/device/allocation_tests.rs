@@ -1,5 +1,5 @@
 use super::*;
-use crate::device::gpu::Address;
+use crate::device::gpu::{Address, SilentGpu};
 use crate::device::mig::GpuModel;
 
 fn gpu(index: u32) -> Gpu {
@@ -111,7 +111,7 @@ fn mig_devices_are_used_as_found_if_all_of_a_card_are_ours() {
 fn a_card_that_does_not_answer_keeps_its_number() {
     let mut station = machine(4);
     station.gpus.remove(0);
-    station.silent.push((0, "lost".into()));
+    station.silent.push(SilentGpu { index: 0, why: "lost".into(), hint: None });
     assert_eq!(on(&station, &[("SLURM_JOB_GPUS", "1")]), Ok(Some(vec![1])));
     assert_eq!(on(&station, &[(CUDA, "2")]), Ok(Some(vec![2])));
     assert!(on(&station, &[("SLURM_JOB_GPUS", "0")]).is_err(), "it is nobody else's");

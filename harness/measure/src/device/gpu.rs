@@ -20,8 +20,17 @@ pub struct Driver {
     /// As CUDA writes it: 13000 is 13.0.
     pub cuda: Option<i32>,
     pub gpus: Vec<Gpu>,
-    /// GPUs that are listed but do not respond, by index, with the driver's error.
-    pub silent: Vec<(u32, String)>,
+    /// GPUs that are listed but do not respond.
+    pub silent: Vec<SilentGpu>,
+}
+
+/// A GPU that is listed but does not respond.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SilentGpu {
+    pub index: u32,
+    /// The driver's error, and the way out of it if there is a certain one.
+    pub why: String,
+    pub hint: Option<&'static str>,
 }
 
 /// One GPU. What the driver does not report is absent.
@@ -89,16 +98,33 @@ impl Driver {
     /// Query the driver of this machine.
     pub fn ask(cards: &Cards) -> Result<Driver, nvml::NoDriver> {
         let nvml = nvml::open()?;
-        let silent = |e: NvmlError| nvml::NoDriver::Silent(nvml::text(&e));
+        let silent = |e: NvmlError| nvml::NoDriver::silent(&e);
         let (mut gpus, mut lost) = (Vec::new(), Vec::new());
         for index in 0..nvml.device_count().map_err(silent)? {
             match nvml.device_by_index(index).and_then(|device| Gpu::read(&nvml, &device, index, cards)) {
                 Ok(gpu) => gpus.push(gpu),
-                Err(e) => lost.push((index, nvml::text(&e))),
+                Err(e) => lost.push(SilentGpu { index, why: nvml::text(&e), hint: nvml::hint(&e) }),
             }
         }
         let version = nvml.sys_driver_version().map_err(silent)?;
         Ok(Driver { version, cuda: nvml.sys_cuda_driver_version().ok(), gpus, silent: lost })
+    }
+}
+
+impl SilentGpu {
+    /// `GPU 0 does not respond: …`
+    pub fn text(&self) -> String {
+        format!("GPU {} does not respond: {}", self.index, self.why)
+    }
+}
+
+impl Driver {
+    /// The way out where GPUs do not respond.
+    pub fn hint_of_silent(&self) -> &'static str {
+        self.silent
+            .iter()
+            .find_map(|gpu| gpu.hint)
+            .unwrap_or("`nvidia-smi -L`, and the kernel log (`sudo dmesg`, lines with NVRM)")
     }
 }
 

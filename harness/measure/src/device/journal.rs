@@ -97,7 +97,8 @@ impl Journal {
     pub(super) fn forget(&self) -> Result<(), PartitionError> {
         match std::fs::remove_file(self.path()) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                Err(PartitionError::from(nvml::NoDriver::Silent(e.to_string())))
+                let what = format!("the record of the state of {} cannot be removed", self.label);
+                Err(PartitionError::new_with(what, e.to_string()))
             }
             _ => Ok(()),
         }

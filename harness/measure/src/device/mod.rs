@@ -32,7 +32,7 @@ pub mod trust;
 pub use card_share::CardShare;
 pub use cores::{Cores, core_sets, usable as usable_cores};
 pub use cpu::core_list;
-pub use gpu::{Address, Driver, Gpu};
+pub use gpu::{Address, Driver, Gpu, SilentGpu};
 pub use numa::NumaMemory;
 pub use partition::Partition;
 pub use select_gpu::GpuSelector;

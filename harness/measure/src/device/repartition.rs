@@ -99,7 +99,7 @@ impl From<PartitionError> for Diagnostic {
 
 impl From<NoDriver> for PartitionError {
     fn from(e: NoDriver) -> PartitionError {
-        PartitionError::new(e.to_string())
+        PartitionError { hint: e.hint().map(str::to_string), ..PartitionError::new(e.to_string()) }
     }
 }
 

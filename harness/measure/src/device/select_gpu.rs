@@ -4,7 +4,7 @@ use collo_store::Diagnostic;
 use collo_store::text::quoted;
 
 use super::company::Company;
-use super::gpu::{Driver, Gpu};
+use super::gpu::{Driver, Gpu, SilentGpu};
 
 /// GPUs as a person names them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,14 +95,12 @@ impl Gpu {
 }
 
 fn does_not_answer(driver: &Driver) -> Diagnostic {
-    let all: Vec<String> = driver.silent.iter().map(|(index, why)| format!("GPU {index} does not respond: {why}")).collect();
-    Diagnostic::new(all.join("; "))
-        .hint("see `nvidia-smi` and the kernel log (`dmesg`, lines with Xid); a lost GPU needs a reboot")
-        .of_machine()
+    let all: Vec<String> = driver.silent.iter().map(SilentGpu::text).collect();
+    Diagnostic::new(all.join("; ")).hint(driver.hint_of_silent()).of_machine()
 }
 
 fn unknown(name: &str, driver: &Driver) -> Diagnostic {
-    if driver.silent.iter().any(|(index, _)| name.parse() == Ok(*index)) {
+    if driver.silent.iter().any(|gpu| name.parse() == Ok(gpu.index)) {
         return does_not_answer(driver);
     }
     Diagnostic::new(format!("no GPU {} here", quoted(name))).hint(format!("GPUs here: {}", list(driver))).of_machine()

@@ -26,6 +26,20 @@ fn an_observer_of_one_line_reads_once_a_second_beside_the_members() {
 }
 
 #[test]
+fn nsys_records_what_it_is_said_to_and_samples_no_cpu() {
+    let name = "observers/nsys.toml";
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
+    let text = std::fs::read_to_string(&place).expect("it comes with collo");
+    let nsys = read::parse("nsys", &place, &Source::file(name, text)).expect("right");
+    let room = ObserverRoom { folder: Path::new("/f"), rate_hz: 1.0, pids: &[], member: Some(0), packages: None };
+    let command = nsys.around(&["python".to_string()], &room).join(" ");
+    // Both are on by default, and write stacks of CPUs for as long as the member lives: gigabytes on one machine.
+    for option in ["--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none"] {
+        assert!(command.contains(option), "{option}: {command}");
+    }
+}
+
+#[test]
 fn around_a_member_stands_its_command_word_for_word() {
     let nsys = parse("runs = \"around\"\ncommand = [\"nsys\", \"-o\", \"{folder}/{member}\", \"{command}\"]").expect("right");
     assert_eq!(nsys.kind, "profiler", "it runs the member");

@@ -36,7 +36,7 @@ impl Session {
                 only: Only::Missing,
                 more: (campaign.is_some() && !unfinished).then_some(self.experiment().repetitions),
                 campaign: campaign.take(),
-                spent: finished.as_ref().map_or(asked.spent, |before| before.spent),
+                spent: finished.as_ref().map_or(&asked.spent, |before| &before.spent).clone(),
                 ..asked.clone()
             };
             let ended = self.campaign(choice, watcher)?;

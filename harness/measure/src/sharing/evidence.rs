@@ -114,6 +114,11 @@ pub fn process(m: &InForce) -> Vec<Check> {
     found
 }
 
+/// Whether a member that was to train on a GPU found none: CUDA cannot be used.
+pub fn found_cpu(attestation: &Attestation) -> bool {
+    attestation.checks.iter().any(|check| !check.holds && check.found.as_deref() == Some("cpu"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,7 +21,7 @@ mod thread_evidence;
 mod threads;
 
 pub use daemon::{DaemonProcess, MpsDaemon};
-pub use evidence::{CPU_TIME, InForce, attest, misplaced, words};
+pub use evidence::{CPU_TIME, InForce, attest, found_cpu, misplaced, words};
 pub use gpu_evidence::{MEMORY_LIMIT, NOBODY, OTHERS};
 pub use limits::Limits;
 pub use mig::on_slice;

@@ -1,6 +1,6 @@
 //! How far the numbers can be trusted: sampling, drift, skew, attestation, what was left alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use collo_store::Cooling;
 
@@ -151,6 +151,7 @@ fn notes(analysis: &Analysis) -> Vec<String> {
     }
     let runs = analysis.cells.iter().flat_map(|c| &c.repetitions);
     notes.extend(cooling(&runs.filter_map(|r| r.record().cooling.as_ref()).collect::<Vec<_>>()));
+    notes.extend(of_programs(analysis));
     let drifts = &analysis.drifts;
     if let Some(worst) = drifts.iter().max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs())) {
         // A block has a drift of each baseline.
@@ -195,6 +196,18 @@ fn notes(analysis: &Analysis) -> Vec<String> {
     );
     notes.extend(analysis.problems.iter().take(REASONS).map(|p| format!("{p}.")));
     notes
+}
+
+/// Errors of programs on the GPU, which make no run indicative.
+fn of_programs(analysis: &Analysis) -> Option<String> {
+    let mut runs: BTreeMap<String, usize> = BTreeMap::new();
+    for record in analysis.all_cells().flat_map(|c| &c.repetitions).map(|r| r.record()) {
+        for xid in record.xids().into_iter().filter(|xid| xid.is_of_a_program()) {
+            *runs.entry(xid.text()).or_default() += 1;
+        }
+    }
+    let texts: Vec<String> = runs.iter().map(|(text, n)| format!("{text} in {}", number::runs(*n))).collect();
+    (!texts.is_empty()).then(|| format!("Errors of programs that the driver reported: {}.", texts.join("; ")))
 }
 
 /// How long a thermal gate made runs wait.

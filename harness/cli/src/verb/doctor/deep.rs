@@ -2,19 +2,20 @@
 //! planned, staged, run, sampled and attested like any other, and with known results.
 //!
 //! A kernel that fills every SM must read as SM activity near 1, on the GPU or on each instance; two members must share in each
-//! mode available with the current partition; and DCGM's stream must have given numbers. Nothing is partitioned, and nothing is
-//! kept.
+//! mode available with the current partition; the limits of MPS must be in force and be read back; the driver's lists must have the
+//! members while they train; and DCGM's stream must have given numbers. Nothing is partitioned, and nothing is kept.
 
 use std::time::Duration;
 
 use collo_measure::experiment::DeviceRequest;
 use collo_measure::sampler::gpu::dcgm_texts;
+use collo_measure::sharing::{self, Limits, MEMORY_LIMIT};
 use collo_measure::{Gpu, GpuChoice, Workloads, mps};
 use collo_store::{AttestationVerdict, Diagnostics, Outcome, RunRecord, StoredRun};
 
 use super::super::temporary::{Trial, Tried};
 use super::super::{Context, driver};
-use super::{Check, Mark, timeout};
+use super::{Check, Mark, lists, timeout};
 use crate::args;
 use crate::progress::words;
 
@@ -26,6 +27,9 @@ const FULL: f64 = 0.85;
 /// The same on an instance, whose waves of blocks are smaller. Beside smaller ones a larger instance reads 0.3 to 0.5 (DCGM #138,
 /// #151).
 const FULL_INSTANCE: f64 = 0.6;
+/// Limits of MPS that a real GPU is most likely to round, or not to report: a share that is half of the SMs, one that two SMs do not
+/// divide, and a size that is no whole GiB (3814 MiB), which the daemon prints cut to whole ones.
+const LIMITS: [&str; 3] = ["mps:50%", "mps:14%", "mps:mem=4GB"];
 /// More than rounding explains.
 const TOO_MUCH: f64 = 1.05;
 
@@ -58,6 +62,7 @@ fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, 
         return Ok(vec![check.hint("`collo mig apply LAYOUT`, or `collo mig clear`")]);
     }
     let mut all = Vec::new();
+    let watch = lists::Watch::begin(std::iter::once(&at.uuid).chain(&gpu.mig_devices).cloned().collect());
     for (modes, degree) in cells {
         let text = format!(
             "name = \"deep\"\ndevice = \"gpu\"\nrepetitions = 1\nepochs = 3\ncooldown = \"0s\"\n[axes]\nworkload = \"{WORKLOAD}\"\n\
@@ -69,14 +74,18 @@ fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, 
         let trial = Trial { workloads: &workloads, text, asked, python: a.python.as_deref(), at_most };
         all.push(trial.run(context, &project)?);
     }
-    Ok(judged(gpu, &all, timeout::ask("dcgmi", &["--version"]).is_some()))
+    let mut checks = judged(gpu, &all, timeout::ask("dcgmi", &["--version"]).is_some());
+    let completed = all.iter().flat_map(|t| &t.runs).map(|run| &run.record).filter(|r| r.outcome == Outcome::Completed);
+    let sightings = watch.map(lists::Watch::end).unwrap_or_default();
+    checks.extend(lists::judged(&gpu.label(), &sightings, completed));
+    Ok(checks)
 }
 
 /// The modes available with the current partition, and the degree of each.
 fn cells(gpu: &Gpu) -> Vec<(Vec<String>, usize)> {
     let Some(partition) = gpu.partition.as_ref().filter(|p| p.mig) else {
-        let mps = mps::program().map(|_| "mps".to_string());
-        return vec![(["naive".to_string()].into_iter().chain(mps).collect(), 2)];
+        let mps = mps::program().into_iter().flat_map(|_| std::iter::once("mps").chain(LIMITS));
+        return vec![(std::iter::once("naive").chain(mps).map(str::to_string).collect(), 2)];
     };
     // One mode has equal instances: a card that is cut into several sizes is tried one size after the other.
     let mut sizes: Vec<(String, usize)> = Vec::new();
@@ -97,7 +106,7 @@ fn cells(gpu: &Gpu) -> Vec<(Vec<String>, usize)> {
 fn judged(gpu: &Gpu, tried: &[Tried], dcgm: bool) -> Vec<Check> {
     let label = gpu.label();
     let runs = || tried.iter().flat_map(|t| &t.runs);
-    let mut all: Vec<Check> = runs().map(|run| shares(&label, run)).collect();
+    let mut all: Vec<Check> = runs().map(|run| limits(gpu, run).unwrap_or_else(|| shares(&label, run))).collect();
     for refusal in tried.iter().flat_map(|t| &t.refusals).filter(|r| r.sharing != "solo") {
         let check = Check::new(Mark::Fixable, "shares", format!("{label}: `{}` is refused: {}", refusal.cell, refusal.reason));
         all.push(match &refusal.hint {
@@ -106,7 +115,9 @@ fn judged(gpu: &Gpu, tried: &[Tried], dcgm: bool) -> Vec<Check> {
         });
     }
     let loaded: Vec<&StoredRun> = runs().filter(|r| r.record.outcome == Outcome::Completed).collect();
-    all.extend(activity(&label, &loaded));
+    // Members under a limit leave SMs idle.
+    let unlimited: Vec<&StoredRun> = loaded.iter().copied().filter(|r| limits_of(&r.record).is_none()).collect();
+    all.extend(activity(&label, &unlimited));
     all.push(match loaded.iter().flat_map(|r| &r.record.sampling).any(|s| s.source.starts_with("dcgm")) {
         true => stream(&label, &loaded),
         false => asked_alone(gpu, dcgm),
@@ -135,14 +146,58 @@ fn shares(label: &str, run: &StoredRun) -> Check {
     }
 }
 
+/// The limits of MPS of a run, if it has any.
+fn limits_of(r: &RunRecord) -> Option<Limits> {
+    r.cell.sharing.strip_prefix("mps:").and_then(|text| sharing::limits(text).ok())
+}
+
+/// What was asked of MPS in a run under limits, and what its members and its server report; `None` for a run without.
+pub(super) fn limits(gpu: &Gpu, run: &StoredRun) -> Option<Check> {
+    const SUBJECT: &str = "limits";
+    let r = &run.record;
+    let limits = limits_of(r)?;
+    let mut parts = Vec::new();
+    if let Some(percent) = limits.active_thread_percent {
+        let asked = match gpu.sms {
+            Some(sms) => format!("{percent} % of {sms} SMs, which is {:.1}", f64::from(sms) * f64::from(percent) / 100.0),
+            None => format!("{percent} % of the SMs"),
+        };
+        let seen: Vec<String> = r.members.iter().filter_map(|m| Some(m.hello.as_ref()?.get("sm_count")?.to_string())).collect();
+        let found =
+            if seen.is_empty() { "members report none".to_string() } else { format!("members see {}", seen.join(" and ")) };
+        parts.push(format!("asked {asked}, {found}"));
+    }
+    let memory = r.attestation.checks.iter().find(|check| check.what == MEMORY_LIMIT);
+    if let Some(bytes) = limits.memory_bytes {
+        let found = memory.and_then(|check| check.found.as_deref()).unwrap_or("nothing");
+        parts.push(format!("asked {} MiB, found {found}", bytes >> 20));
+    }
+    let text = format!("{}: {} under {}: {}", gpu.label(), r.members.len(), r.cell.sharing, parts.join("; "));
+    let is_read = limits.memory_bytes.is_none() || memory.is_some_and(|check| check.found.is_some());
+    let check = |mark| Check::new(mark, SUBJECT, text.clone());
+    Some(match &r.outcome {
+        Outcome::Completed if is_read => check(Mark::Good),
+        Outcome::Completed => check(Mark::Changes)
+            .hint("runs of such cells are indicative here; `collo doctor --collect` stores what the daemon answers"),
+        outcome => {
+            let failed = Check::new(Mark::Fixable, SUBJECT, format!("{text}; {}", words::outcome(run)));
+            match outcome {
+                Outcome::ModeLost { .. } if !sharing::found_cpu(&r.attestation) => {
+                    failed.hint("this driver may round a limit otherwise: `collo doctor --collect` stores what it reports")
+                }
+                _ => failed.hint(hint_of(r)),
+            }
+        }
+    })
+}
+
 fn hint_of(r: &RunRecord) -> &'static str {
-    let trained_on_cpu = |check: &collo_store::Check| !check.holds && check.found.as_deref() == Some("cpu");
     match &r.outcome {
         Outcome::OutOfMemory { .. } => "another user's memory on this GPU? check `nvidia-smi`",
         Outcome::HostOutOfMemory { .. } => "stop other processes on this machine: `free -h` shows free memory",
         Outcome::NotStaged { .. } => "`nvidia-cuda-mps-control -f` in a shell shows its messages",
         Outcome::DeviceLost { .. } => "`dmesg | grep -i nvrm`, then a reset or a reboot",
-        Outcome::ModeLost { .. } if r.attestation.checks.iter().any(trained_on_cpu) => {
+        Outcome::ModeLost { .. } if sharing::found_cpu(&r.attestation) => {
             "CUDA is unusable here: fabric manager on HGX, /dev/nvidia-uvm, driver and library mismatch"
         }
         _ => "`collo run gpu-smoke` records what happened, `collo show last` shows it",

@@ -3,7 +3,7 @@
 use collo_measure::allocation::Allocation;
 use collo_measure::mig::{Cards, GpuModel};
 use collo_measure::python::{DriverTarget, PinSet};
-use collo_measure::{Driver, Gpu, lease, namespace};
+use collo_measure::{Driver, Gpu, SilentGpu, lease, namespace};
 
 use super::verdict::{gpus as named, ranges};
 use super::{Check, Mark};
@@ -44,7 +44,7 @@ pub fn gpus(driver: &Driver) -> Check {
     if driver.gpus.is_empty() {
         let all = silent(driver).join("; ");
         let text = if all.is_empty() { "the driver responds, but has no GPU".into() } else { all };
-        return Check::new(Mark::Fixable, "gpus", text).hint("`nvidia-smi -L`, `dmesg | grep NVRM`");
+        return Check::new(Mark::Fixable, "gpus", text).hint(driver.hint_of_silent());
     }
     let mut models: Vec<(&str, Vec<u32>)> = Vec::new();
     for gpu in &driver.gpus {
@@ -77,8 +77,7 @@ pub fn gpus(driver: &Driver) -> Check {
     let text = format!("{}; {}", models.join(", "), states.join(", "));
     let silent = silent(driver);
     if !silent.is_empty() {
-        return Check::new(Mark::Fixable, "gpus", format!("{text}; {}", silent.join("; ")))
-            .hint("see `nvidia-smi` and the kernel log (`dmesg`, lines with Xid); a lost GPU needs a reboot");
+        return Check::new(Mark::Fixable, "gpus", format!("{text}; {}", silent.join("; "))).hint(driver.hint_of_silent());
     }
     match pending.is_empty() {
         true => Check::new(Mark::Good, "gpus", text),
@@ -89,7 +88,7 @@ pub fn gpus(driver: &Driver) -> Check {
 
 /// GPUs that are listed but do not respond, a sentence each.
 fn silent(driver: &Driver) -> Vec<String> {
-    driver.silent.iter().map(|(index, why)| format!("GPU {index} does not respond: {why}")).collect()
+    driver.silent.iter().map(SilentGpu::text).collect()
 }
 
 /// GPUs that a batch system or a container allocated to this process, if known.
@@ -140,7 +139,7 @@ pub fn right(driver: &Driver) -> bool {
 pub fn mig(driver: &Driver, right: bool) -> Check {
     let able = indices(driver.gpus.iter().filter(|g| g.has_mig));
     if able.is_empty() {
-        return Check::new(Mark::Absent, "mig", "no GPU here has MIG");
+        return Check::new(Mark::Absent, "mig", none_responds(driver).unwrap_or("no GPU here has MIG"));
     }
     let known = indices(driver.gpus.iter().filter(|g| g.card.is_some()));
     if known.is_empty() {
@@ -164,7 +163,15 @@ pub fn mig(driver: &Driver, right: bool) -> Check {
     Check::new(Mark::Fixable, "mig", text).hint(format!("a sudo rule for `collo mig apply`{now}"))
 }
 
+/// What is known of no GPU, because none responds.
+pub fn none_responds(driver: &Driver) -> Option<&'static str> {
+    (driver.gpus.is_empty() && !driver.silent.is_empty()).then_some("unknown: no GPU responds")
+}
+
 pub fn persistence(driver: &Driver) -> Check {
+    if !driver.gpus.iter().any(Gpu::computes) {
+        return Check::new(Mark::Absent, "persistence", none_responds(driver).unwrap_or("no GPU here computes"));
+    }
     let of = |state: Option<bool>| indices(driver.gpus.iter().filter(|g| g.computes() && g.persistence == state));
     let (off, unknown) = (of(Some(false)), of(None));
     if !off.is_empty() {
@@ -218,7 +225,10 @@ pub fn near(driver: &Driver) -> Check {
         }
     }
     match parts.is_empty() {
-        true => Check::new(Mark::Absent, "numa", "the kernel does not report the cores near a GPU"),
+        true => {
+            let unknown = none_responds(driver).unwrap_or("the kernel does not report the cores near a GPU");
+            Check::new(Mark::Absent, "numa", unknown)
+        }
         false => Check::new(Mark::Good, "numa", format!("GPU {}", parts.join("; "))),
     }
 }

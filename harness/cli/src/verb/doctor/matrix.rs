@@ -55,8 +55,8 @@ pub fn render(rows: &[Row], width: usize) -> String {
     table.render(width)
 }
 
-/// `gpm 5.0 Hz, dcgm 10.0 Hz`; `None` without a source.
-fn told<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<String> {
+/// The slowest rate of each source that gave numbers.
+pub fn slowest<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<(&'a str, f64)> {
     let mut sources: Vec<(&str, f64)> = Vec::new();
     for row in rows {
         let Some(hz) = row.rate_hz else { continue };
@@ -67,7 +67,12 @@ fn told<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<String> {
             None => sources.push((source, hz)),
         }
     }
-    let texts: Vec<String> = sources.iter().map(|(source, hz)| format!("{source} {hz:.1} Hz")).collect();
+    sources
+}
+
+/// `gpm 5.0 Hz, dcgm 10.0 Hz`; `None` without a source.
+fn told<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<String> {
+    let texts: Vec<String> = slowest(rows).iter().map(|(source, hz)| format!("{source} {hz:.1} Hz")).collect();
     (!texts.is_empty()).then(|| texts.join(", "))
 }
 

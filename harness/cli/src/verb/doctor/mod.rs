@@ -4,6 +4,7 @@ mod collect;
 mod daemon;
 mod deep;
 mod gpu;
+mod lists;
 mod machine;
 mod matrix;
 mod smact;
@@ -98,7 +99,7 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
 /// The driver, if it responds in time.
 fn ask(context: &Context<'_>) -> Result<Driver, NoDriver> {
     let cards = context.project().map(|project| project.cards()).unwrap_or_default();
-    let slow = || Err(NoDriver::Silent(format!("no reply within {} s", timeout::TIMEOUT.as_secs())));
+    let slow = || Err(NoDriver::Silent { text: format!("no reply within {} s", timeout::TIMEOUT.as_secs()), hint: None });
     let waiting =
         || output::note("waiting for the NVIDIA driver: without persistence mode it starts each GPU anew, which takes seconds");
     let question = move || {
@@ -113,10 +114,14 @@ fn ask(context: &Context<'_>) -> Result<Driver, NoDriver> {
 fn none(reason: &NoDriver) -> Check {
     match reason {
         NoDriver::Unsafe(_) => Check::new(Mark::Fixable, "driver", reason.to_string()).hint(reason.hint().unwrap_or_default()),
-        NoDriver::Silent(_) if has_gpu() => Check::new(Mark::Fixable, "gpu", reason.to_string())
-            .hint("see `nvidia-smi`; usually the driver and its library differ until a reboot"),
-        _ => Check::new(Mark::Absent, "gpu", format!("no NVIDIA GPU: {reason}"))
-            .hint("plan for one with `--gpu a100-40gb`, try one with `just sim small-7way-mps`"),
+        NoDriver::Silent { .. } if has_gpu() => {
+            let general = "`nvidia-smi` shows the same; the kernel log (`sudo dmesg`, lines with NVRM) shows more";
+            Check::new(Mark::Fixable, "gpu", reason.to_string()).hint(reason.hint().unwrap_or(general))
+        }
+        _ => {
+            let general = "plan for one with `--gpu a100-40gb`, try one with `just sim small-7way-mps`";
+            Check::new(Mark::Absent, "gpu", format!("no NVIDIA GPU: {reason}")).hint(reason.hint().unwrap_or(general))
+        }
     }
 }
 

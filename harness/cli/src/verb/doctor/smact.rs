@@ -2,6 +2,7 @@
 
 use collo_measure::Driver;
 
+use super::gpu::none_responds;
 use super::{Check, Mark, matrix, timeout};
 
 const ACTIVITY: &str = "sm_active_ratio";
@@ -41,7 +42,13 @@ pub fn check(driver: &Driver, rows: &[matrix::Row]) -> Check {
     };
     let cards: Vec<SmactSources> = driver.gpus.iter().filter(|g| g.computes()).filter_map(card).collect();
     let version = cards.iter().any(|c| c.tell.iter().any(|s| s == DCGM)).then(version).flatten();
-    of(&cards, version.as_deref(), is_installed, profiling_module)
+    let of_activity = |row: &&matrix::Row| row.metric == ACTIVITY;
+    let (of_gpus, of_instances): (Vec<_>, Vec<_>) = rows.iter().filter(of_activity).partition(|r| r.scope.starts_with("gpu:"));
+    let rates = Rates { gpus: matrix::slowest(of_gpus.into_iter()), instances: matrix::slowest(of_instances.into_iter()) };
+    if cards.is_empty() {
+        return Check::new(Mark::Absent, "smact", none_responds(driver).unwrap_or("no GPU here computes"));
+    }
+    of(&cards, &rates, version.as_deref(), is_installed, profiling_module)
 }
 
 fn is_installed() -> bool {
@@ -66,17 +73,34 @@ fn state(table: &str) -> Option<String> {
     rows.find(|row| row.get(2) == Some(&"Profiling")).and_then(|row| row.get(3).map(|state| state.to_lowercase()))
 }
 
+/// The slowest measured rate of each source, over all GPUs and all instances.
+#[derive(Debug, Default)]
+struct Rates<'a> {
+    gpus: Vec<(&'a str, f64)>,
+    instances: Vec<(&'a str, f64)>,
+}
+
+impl Rates<'_> {
+    /// `7.5 Hz per GPU, 7.4 Hz per GPU instance`
+    fn text(&self, source: &str) -> String {
+        let part = |rates: &[(&str, f64)], of: &str| {
+            let (_, hz) = rates.iter().find(|(known, _)| *known == source)?;
+            Some(format!("{hz:.1} Hz per {of}"))
+        };
+        let parts = [part(&self.gpus, "GPU"), part(&self.instances, "GPU instance")];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
 fn of(
     cards: &[SmactSources],
+    rates: &Rates<'_>,
     version: Option<&str>,
     installed: impl Fn() -> bool,
     profiling: impl Fn() -> Option<String>,
 ) -> Check {
     let Some(silent) = cards.iter().find(|c| c.tell.is_empty()) else {
-        return match cards.first() {
-            Some(first) => Check::new(Mark::Good, "smact", told(first, version)),
-            None => Check::new(Mark::Absent, "smact", "no GPU here computes"),
-        };
+        return Check::new(Mark::Good, "smact", cards.first().map(|first| told(first, rates, version)).unwrap_or_default());
     };
     let (gpm, dcgm) = (silent.why(GPM).unwrap_or("not asked"), silent.why(DCGM).unwrap_or("not asked"));
     // Where some cards are told, the one that is not is named.
@@ -100,12 +124,12 @@ fn of(
     }
 }
 
-/// `gpm of the driver: per GPU and GPU instance, 5 Hz; dcgm 4.6.0: per GPU and GPU instance, 10 Hz`
-fn told(card: &SmactSources, version: Option<&str>) -> String {
+/// `gpm of the driver: 5.0 Hz per GPU; dcgm 4.6.0: 7.5 Hz per GPU, 7.4 Hz per GPU instance`
+fn told(card: &SmactSources, rates: &Rates<'_>, version: Option<&str>) -> String {
     let version = version.map(|v| format!(" {v}")).unwrap_or_default();
     let text = |source: &String| match source.as_str() {
-        GPM => "gpm of the driver: per GPU and GPU instance, 5 Hz".to_string(),
-        _ => format!("dcgm{version}: per GPU and GPU instance, 10 Hz"),
+        GPM => format!("gpm of the driver: {}", rates.text(GPM)),
+        _ => format!("dcgm{version}: {}", rates.text(DCGM)),
     };
     let mut said: Vec<String> = [GPM, DCGM].iter().filter_map(|s| card.tell.iter().find(|t| t == s)).map(text).collect();
     if !card.tell.iter().any(|s| s == GPM) {
@@ -136,21 +160,22 @@ mod tests {
     #[test]
     fn it_is_good_only_where_numbers_came_of_every_card() {
         let ampere = card(&[DCGM], &[HOPPER]);
-        let good = of(std::slice::from_ref(&ampere), Some("3.3.9"), || true, || None);
+        let rates = Rates { gpus: vec![(DCGM, 7.46)], instances: vec![(DCGM, 9.0)] };
+        let of = |cards: &[SmactSources], version| of(cards, &rates, version, || true, || None);
+        let good = of(std::slice::from_ref(&ampere), Some("3.3.9"));
         assert_eq!(good.mark, Mark::Good);
-        assert!(good.text.starts_with("dcgm 3.3.9: per GPU and GPU instance, 10 Hz; gpm: GPM requires"), "{}", good.text);
-        assert!(of(&[card(&[GPM, DCGM], &[])], None, || true, || None).text.starts_with("gpm of the driver"));
+        assert!(good.text.starts_with("dcgm 3.3.9: 7.5 Hz per GPU, 9.0 Hz per GPU instance; gpm: GPM requires"), "{}", good.text);
+        assert!(of(&[card(&[GPM, DCGM], &[])], None).text.starts_with("gpm of the driver"));
         let silent = card(&[], &[HOPPER, (DCGM, "dcgmi prints no row")]);
-        let some = of(&[ampere, silent], None, || true, || None);
+        let some = of(&[ampere, silent], None);
         assert_eq!((some.mark, some.text.contains("of GPU 3")), (Mark::Fixable, true), "{}", some.text);
-        assert_eq!(of(&[], None, || true, || None).mark, Mark::Absent);
     }
 
     #[test]
     fn the_hint_is_about_what_is_missing() {
         let said = |why: &str, installed: bool, state: Option<&str>| {
             let card = card(&[], &[HOPPER, (DCGM, why)]);
-            of(&[card], None, || installed, || state.map(str::to_string)).hint.unwrap()
+            of(&[card], &Rates::default(), None, || installed, || state.map(str::to_string)).hint.unwrap()
         };
         let hint = |why: &str, state: Option<&str>| said(why, true, state);
         assert!(said("no `dcgmi` on the PATH", false, None).starts_with("install DCGM"));

@@ -2,9 +2,14 @@ use collo_measure::company::Company;
 use collo_measure::holders::Holder;
 use collo_measure::mig::{Cards, GpuModel};
 use collo_measure::partition::Slice;
-use collo_measure::{Gpu, GpuAddress, Partition};
+use collo_measure::{Gpu, GpuAddress, Partition, SilentGpu};
+
+use collo_store::{Outcome, RunRecord, StoredRun};
 
 use super::*;
+
+pub const GO_NS: u64 = 5_000_000_000;
+pub const DONE_NS: u64 = 9_000_000_000;
 
 fn cards() -> Cards {
     Cards::load(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mig-profiles")).expect("the cards are there")
@@ -110,6 +115,23 @@ fn energy_without_persistence_is_refused_by_the_card() {
 }
 
 #[test]
+fn of_gpus_that_do_not_respond_nothing_is_good_and_the_hint_is_that_of_their_error() {
+    let lost = |index| SilentGpu { index, why: "it fell off the bus".into(), hint: Some("a reboot") };
+    let driver = Driver { gpus: Vec::new(), silent: vec![lost(0), lost(1)], ..dgx() };
+    let checks =
+        [gpu::gpus(&driver), gpu::mig(&driver, false), smact::check(&driver, &[]), gpu::persistence(&driver), gpu::near(&driver)];
+    insta::assert_snapshot!(lines(&checks, &[]).join("\n"), @"
+    ✗ gpus        GPU 0 does not respond: it fell off the bus; GPU 1 does not respond: it fell off the bus
+                  hint: a reboot
+    – mig         unknown: no GPU responds
+    – smact       unknown: no GPU responds
+    – persistence unknown: no GPU responds
+    – numa        unknown: no GPU responds
+    ");
+    assert_eq!(verdict::can(&driver, true, false), "workloads on the CPU. Cannot: anything on a GPU: none responds");
+}
+
+#[test]
 fn a_file_that_differs_from_the_card_says_in_what() {
     let mut driver = dgx();
     let mut told = card();
@@ -127,4 +149,61 @@ fn ranges_read_as_people_write_them() {
     let text = |numbers: &[u32]| verdict::ranges(numbers);
     assert_eq!((text(&[0, 1, 2, 4, 5, 6]), text(&[0, 2, 5])), ("0–2 and 4–6".into(), "0, 2 and 5".into()));
     assert_eq!((text(&[0, 1]), text(&[7]), text(&[])), ("0 and 1".into(), "7".into(), String::new()));
+}
+
+/// Two members, 7 and 8, that trained naively, without their hellos.
+pub fn two_that_trained() -> RunRecord {
+    let member = |pid: u32| {
+        serde_json::json!({
+            "spec": {"workload": "w", "batch_size": null, "settings": {}, "solo": ""}, "pid": pid, "barrier": true, "hello": null,
+            "synthetic": null, "ready_ns": null, "training_start_ns": GO_NS, "training_end_ns": DONE_NS, "exit": null,
+            "cpu_time_s": null, "peak_rss_bytes": null, "allocated_bytes": null, "reserved_bytes": null, "orphans": [], "log_tail": []
+        })
+    };
+    let text = serde_json::json!({
+        "schema": 2, "experiment": "e", "campaign": "c", "repetition": 1, "block": 1, "started_utc": "",
+        "cell": {"cell": "a", "slug": "a", "sharing": "naive", "degree": 2, "members": [], "baseline": false,
+                 "against": [], "repetitions": 1, "after_measured": "exit"},
+        "device": DeviceFacts::cpu().record(),
+        "timeline": {"launched_ns": 0, "go_ns": GO_NS, "done_ns": DONE_NS, "ended_ns": DONE_NS}, "outcome": {"kind": "completed"},
+        "validity": {"verdict": "valid", "reasons": []}, "attestation": {"verdict": "attested", "checks": []},
+        "members": [member(7), member(8)], "sampling": [], "ingredients": {}, "files": {}
+    });
+    serde_json::from_value(text).expect("a record")
+}
+
+#[test]
+fn limits_of_mps_are_reported_as_asked_and_as_found() {
+    let gpu = gpu_at(0);
+    let of = |sharing: &str, sms: u32, found: Option<&str>, outcome: Outcome| {
+        let mut record = two_that_trained();
+        record.cell.sharing = sharing.into();
+        record.members.iter_mut().for_each(|member| member.hello = Some(json!({"sm_count": sms})));
+        let check = collo_store::Check {
+            what: collo_measure::sharing::MEMORY_LIMIT.into(),
+            member: None,
+            asked: String::new(),
+            found: found.map(str::to_string),
+            holds: true,
+        };
+        record.attestation.checks.push(check);
+        record.outcome = outcome;
+        deep::limits(&gpu, &StoredRun { record, path: "nowhere".into() })
+    };
+    let lost = Outcome::ModeLost { reason: "SMs as it sees them of member 0: asked 13 to 18 of 108, found 20".into() };
+    let checks = [
+        of("mps:50%", 54, None, Outcome::Completed),
+        of("mps:14%", 20, None, lost),
+        of("mps:mem=4GB", 108, Some("3814 MiB, its server logged"), Outcome::Completed),
+        of("mps:mem=4GB", 108, None, Outcome::Completed),
+    ];
+    insta::assert_snapshot!(lines(&checks.map(|check| check.expect("it has limits")), &[]).join("\n"), @"
+    ✓ limits   GPU 0: 2 under mps:50%: asked 50 % of 108 SMs, which is 54.0, members see 54 and 54
+    ✗ limits   GPU 0: 2 under mps:14%: asked 14 % of 108 SMs, which is 15.1, members see 20 and 20; discarded: mode lost, no numbers are kept: SMs as it sees them of member 0: asked 13 to 18 of 108, found 20
+               hint: this driver may round a limit otherwise: `collo doctor --collect` stores what it reports
+    ✓ limits   GPU 0: 2 under mps:mem=4GB: asked 3814 MiB, found 3814 MiB, its server logged
+    ! limits   GPU 0: 2 under mps:mem=4GB: asked 3814 MiB, found nothing
+               hint: runs of such cells are indicative here; `collo doctor --collect` stores what the daemon answers
+    ");
+    assert_eq!(of("mps", 108, None, Outcome::Completed), None);
 }

@@ -2,6 +2,8 @@
 
 use collo_measure::{Driver, Gpu};
 
+use super::gpu::none_responds;
+
 /// `naive, mps on GPUs 0–2 and 4–6; mig on GPU 7 as found. Cannot: any other MIG layout`
 pub fn can(driver: &Driver, mps: bool, right: bool) -> String {
     let is_cut = |gpu: &Gpu| gpu.partition.as_ref().is_some_and(|p| p.mig);
@@ -31,7 +33,8 @@ pub fn can(driver: &Driver, mps: bool, right: bool) -> String {
     }
     let mut cannot = Vec::new();
     if free.is_empty() {
-        cannot.push("anything on a GPU: none is free");
+        let responds = none_responds(driver).is_none();
+        cannot.push(if responds { "anything on a GPU: none is free" } else { "anything on a GPU: none responds" });
     }
     if !mps {
         cannot.push("mps");
