@@ -251,8 +251,8 @@ fn checked(slices: Vec<Slice>, card: &GpuModel) -> Result<WantedPartition, Diagn
         }
         taken |= own;
     }
-    if compute > card.compute_slices {
-        let what = format!("together they need {compute} compute slices, {} has {}", card.name, card.compute_slices);
+    if let Some(there) = card.compute_slices.filter(|there| compute > *there) {
+        let what = format!("together they need {compute} compute slices, {} has {there}", card.name);
         return Err(Diagnostic::new(what));
     }
     Ok(WantedPartition { partition: Partition::on(slices), placed: true })

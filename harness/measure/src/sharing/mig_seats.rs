@@ -48,7 +48,7 @@ impl Seats<'_> {
 
     /// `mig` alone: the largest profile with an instance for each.
     fn equal(&self) -> Result<Seating, Refusal> {
-        let most = (1..=self.card.compute_slices).rev().find(|n| self.card.equal(*n).is_some());
+        let most = (1..=self.card.compute_slices.unwrap_or(0)).rev().find(|n| self.card.equal(*n).is_some());
         let wanted = if self.mps { self.degree().min(most.unwrap_or(0)) } else { self.degree() };
         let Some(profile) = self.card.equal(wanted) else {
             let hint = most.map(|most| format!("`degree` up to {most} fits; more share an instance with `mig+mps`"));

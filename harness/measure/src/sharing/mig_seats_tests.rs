@@ -142,3 +142,14 @@ fn a_card_without_known_places_refuses_every_cut() {
         parse("mig:1g.18gb").expect("a mode").seat(&facts("gh200"), &members(&["small"]), &Each::default()).expect_err("unknown");
     assert!(refusal.reason.contains("not known") || refusal.reason.contains("unknown"), "{}", refusal.reason);
 }
+
+#[test]
+fn a_gpu_without_mig_refuses_instances_and_nothing_else() {
+    let seat = |label: &str| parse(label).expect("a mode").seat(&facts("l40s"), &members(&["small"; 2]), &Each::default());
+    let refusal = seat("mig:1g.5gb").expect_err("no MIG");
+    assert_eq!(
+        (refusal.reason.as_str(), refusal.hint.as_deref()),
+        ("NVIDIA L40S cannot be partitioned: it has no MIG", Some("`naive` and `mps` share it"))
+    );
+    assert!(["naive", "mps", "mps:50%", "threads"].iter().all(|label| seat(label).is_ok_and(|seats| seats.partition.is_none())));
+}

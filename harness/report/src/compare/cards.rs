@@ -24,7 +24,7 @@ pub fn card(name: &str, memory_bytes: Option<u64>) -> Option<GpuModel> {
     Some(GpuModel {
         model,
         memory_gb,
-        compute_slices: model.map_or(7, |model| model.compute_slices),
+        compute_slices: model.and_then(|model| model.compute_slices).unwrap_or(7),
         memory_units: model.and_then(|model| model.memory_units).unwrap_or(8),
     })
 }

@@ -1,4 +1,4 @@
-//! GPU models with MIG: their profiles, the places of instances, and layouts by name.
+//! GPU models: their profiles, the places of instances, and layouts by name.
 //!
 //! In: `mig-profiles/NAME.toml`. Out: explicit placements, or why there are none. It touches no device, and a real GPU's driver
 //! may know better than the file.
@@ -17,33 +17,36 @@ mod tests;
 pub use cards::Cards;
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use collo_gpus::notation::Size;
-pub use collo_gpus::{Engines, Places, Profile};
+pub use collo_gpus::{Engines, Model, Places, Profile};
 use collo_store::Diagnostic;
 use collo_store::text::quoted;
 
 use crate::nearest::nearest;
 
-/// A GPU model. What its file does not give is absent.
+/// A GPU model of a project, or as its driver describes it, with layouts that can be placed on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GpuModel {
-    /// The name of its file, as in `--gpu a100-40gb`.
-    pub name: String,
-    pub description: Option<String>,
-    /// The driver's names for it, as far as known.
-    pub product_names: Vec<String>,
-    /// PCI device ids, four hexadecimal digits each.
-    pub pci_devices: Vec<String>,
-    /// The marketed size; the real memory of instances is in their profiles.
-    pub memory_gb: Option<u32>,
-    pub sms: Option<u32>,
-    pub compute_slices: u32,
-    /// Length of the grid on which instances are placed.
-    pub memory_units: Option<u32>,
-    pub profiles: Vec<Arc<Profile>>,
+    model: Model,
     pub layouts: Vec<Layout>,
+}
+
+/// Everything but its layouts.
+impl Deref for GpuModel {
+    type Target = Model;
+
+    fn deref(&self) -> &Model {
+        &self.model
+    }
+}
+
+impl From<Model> for GpuModel {
+    fn from(model: Model) -> GpuModel {
+        GpuModel { model, layouts: Vec::new() }
+    }
 }
 
 /// One instance at its place.
@@ -70,8 +73,7 @@ pub struct Layout {
 impl GpuModel {
     pub fn profile(&self, name: &str) -> Result<&Arc<Profile>, Diagnostic> {
         let names = self.profiles.iter().map(|p| p.name.as_str());
-        let found = self.profiles.iter().find(|p| p.name == name);
-        found.ok_or_else(|| match self.alike(name) {
+        self.model.profile(name).ok_or_else(|| match self.alike(name) {
             Some(alike) => Diagnostic::new(format!("unknown profile {}", quoted(name)))
                 .note(format!("on {} it is `{}`", self.name, alike.name)),
             None => self.unknown("profile", name, names),
@@ -112,7 +114,7 @@ impl GpuModel {
         let mut all: Vec<&Arc<Profile>> = self.profiles.iter().filter(plain).filter(|p| least(p)).collect();
         all.sort_by_key(|p| std::cmp::Reverse(p.slices));
         // More members than slices cannot be; it also keeps the list below short.
-        let members = usize::try_from(members).ok().filter(|n| (1..=self.compute_slices as usize).contains(n))?;
-        all.into_iter().find(|p| self.room(&vec![Arc::clone(p); members], &[]).is_some())
+        (1..=self.compute_slices?).contains(&members).then_some(())?;
+        all.into_iter().find(|p| self.room(&vec![Arc::clone(p); members as usize], &[]).is_some())
     }
 }

@@ -75,12 +75,11 @@ impl GpuModel {
             }
         }
         let slices = all.iter().map(|p| p.slices).sum();
-        if slices > self.compute_slices {
-            return Some(Limit::Slices { wanted: slices, there: self.compute_slices });
+        if let Some(there) = self.compute_slices.filter(|there| slices > *there) {
+            return Some(Limit::Slices { wanted: slices, there });
         }
         // The whole card has every engine that there is, which is why there is one `+me` and no second.
-        let whole = self.profiles.iter().find(|p| p.slices == self.compute_slices && p.is_plain());
-        for (kind, (name, there)) in whole.map(|w| w.engines.each()).into_iter().flatten().enumerate() {
+        for (kind, (name, there)) in self.whole().map(|w| w.engines.each()).into_iter().flatten().enumerate() {
             let wanted = all.iter().filter_map(|p| p.engines.each()[kind].1).sum();
             if let Some(there) = there.filter(|there| wanted > *there) {
                 return Some(Limit::Engines { name, wanted, there });
