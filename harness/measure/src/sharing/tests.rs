@@ -62,9 +62,9 @@ fn a_mistyped_mode_gets_its_neighbour_and_a_wrong_limit_its_rule() {
     error: unknown sharing mode `mps:150%`
     hint: the share of threads is between `1%` and `100%`, as in `mps:50%`
     ");
-    insta::assert_snapshot!(said("mig:3g"), @r"
-    error: unknown sharing mode `mig:3g`
-    hint: a profile such as `3g.20gb` or `2×3g.20gb`, or the name of a layout
+    insta::assert_snapshot!(said("mig:8/7"), @r"
+    error: unknown sharing mode `mig:8/7`
+    hint: a share such as `3g`, `3/7` or `2×3g`, a profile such as `3g.20gb`, or the name of a layout
     ");
     insta::assert_snapshot!(said("timeslice"), @r"
     error: unknown sharing mode `timeslice`

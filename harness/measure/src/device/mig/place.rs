@@ -13,8 +13,8 @@ use super::{GpuModel, Instance, Profile};
 /// A limit that the sum of all instances exceeds, wherever they are placed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Limit {
-    /// The possible places of this one are unknown.
-    Unplaced(Arc<Profile>),
+    /// Where instances may lie is unknown.
+    Unplaced,
     Most {
         profile: Arc<Profile>,
         most: u32,
@@ -64,9 +64,6 @@ impl GpuModel {
 
     /// The first limit exceeded, checked before any placement.
     pub(super) fn limit(&self, wanted: &[Arc<Profile>], beside: &[Instance]) -> Option<Limit> {
-        if let Some(profile) = wanted.iter().find(|p| p.places.is_none()) {
-            return Some(Limit::Unplaced(Arc::clone(profile)));
-        }
         let all: Vec<&Arc<Profile>> = beside.iter().map(|i| &i.profile).chain(wanted).collect();
         for profile in wanted {
             let count = all.iter().filter(|p| p.name == profile.name).count();
@@ -84,6 +81,9 @@ impl GpuModel {
             if let Some(there) = there.filter(|there| wanted > *there) {
                 return Some(Limit::Engines { name, wanted, there });
             }
+        }
+        if wanted.iter().any(|p| p.places.is_none()) {
+            return Some(Limit::Unplaced);
         }
         let there = self.memory_units.unwrap_or(0);
         let units = all.iter().filter_map(|p| p.units()).sum();

@@ -159,9 +159,9 @@ fn what_is_there_already_may_be_what_is_in_the_way() {
 #[test]
 fn a_card_whose_placements_nobody_wrote_down_says_where_they_go() {
     insta::assert_snapshot!(why("gb200", "1g.23gb", ""), @"
-    error: `1g.23gb` does not fit gb200
-      caused by: the possible places of `1g.23gb` on gb200 are unknown
-    hint: add to mig-profiles/gb200.toml what `nvidia-smi mig -lgipp` prints, as `starts` and `units`
+    error: whether `1g.23gb` can be placed on gb200 is not known
+      caused by: mig-profiles/gb200.toml has no places of instances, which the driver reports once MIG is on
+    hint: `sudo collo mig apply on`, then plan again; or add `memory_units`, `starts` and `units`, as `nvidia-smi mig -lgipp` prints them, to mig-profiles/gb200.toml
     ");
 }
 
