@@ -56,7 +56,8 @@ fn no_gpu_model_refuses_a_cell_of_a_shipped_experiment_for_the_name_of_a_profile
     for model in Cards::load(&project().mig_profiles()).expect("readable").iter() {
         for experiment in experiments.iter().filter(|e| e.device != DeviceChoice::Cpu) {
             let session = planned(experiment, &model.name, None);
-            for refused in &session.planned().refusals {
+            // Refusals of other modes depend on this machine's programs.
+            for refused in session.planned().refusals.iter().filter(|r| r.record.sharing.starts_with("mig")) {
                 let reason = &refused.record.reason;
                 let place = format!("{} on {}: {}: {reason}", experiment.name, model.name, refused.record.cell);
                 assert!(!reason.contains("unknown"), "{place}");

@@ -10,7 +10,7 @@ fn any_mode() -> impl Strategy<Value = Arc<dyn SharingMode>> {
             Arc::new(Mps::Alike(Limits { active_thread_percent, memory_bytes })) as Arc<dyn SharingMode>
         },
     );
-    let profile = "([1-7]c\\.)?[1-7]g\\.[1-9][0-9]{0,2}gb(\\+me|-me|\\+me\\.all)?";
+    let profile = "([1-7]c\\.)?([1-7]g|[1-3]/[4-7]|[1-7]g\\.[1-9][0-9]{0,2}gb(\\+me|-me|\\+me\\.all)?)";
     let cut = prop_oneof![
         Just(Cut::Equal),
         (proptest::option::of(1u32..=64), profile).prop_map(|(count, profile)| Cut::Profile { count, profile }),
