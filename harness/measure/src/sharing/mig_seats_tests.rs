@@ -84,11 +84,11 @@ fn a_share_is_the_profile_with_the_least_memory_of_each_gpu_model() {
     assert_eq!((slots_on("a30-24gb", "mig:1/2", 2), slots_on("a30-24gb", "mig:4g", 1)), ("2×2g.12gb".into(), "4g.24gb".into()));
     insta::assert_snapshot!(
         slots_on("a30-24gb", "mig:1/7", 1),
-        @"a30-24gb has no instance of `1/7` of its compute: it has 4 compute slices · its instances are `1/4`, `2/4` and `4/4`"
+        @"a30-24gb has no instance of `1/7`: it has 4 compute slices · its instances are `1/4`, `2/4` and `4/4`"
     );
     insta::assert_snapshot!(
         slots("mig:5g", 1),
-        @"a100-40gb has no instance of `5g` of its compute: it has 7 compute slices · its instances are `1g`, `2g`, `3g`, `4g` and `7g`"
+        @"a100-40gb has no instance of `5g`: it has 7 compute slices · its instances are `1g`, `2g`, `3g`, `4g` and `7g`"
     );
     let slices = [("small", "1/7"), ("medium", "2g"), ("large", "4g.20gb")];
     assert_eq!(mixed(&slices, &["large", "medium", "small"]).expect("fits").to_string(), "1g.5gb + 2g.10gb + 4g.20gb");

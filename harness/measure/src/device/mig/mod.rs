@@ -112,7 +112,7 @@ impl GpuModel {
             there.sort_unstable();
             there.dedup();
             let there: Vec<String> = there.into_iter().map(|slices| share.alike(slices, all)).collect();
-            Diagnostic::new(format!("{} has no instance of {} of its compute", self.name, quoted(text)))
+            Diagnostic::new(format!("{} has no instance of {}", self.name, quoted(text)))
                 .caused_by(format!("it has {all} compute slices"))
                 .hint(format!("its instances are {}", listed_all(&there)))
         })
