@@ -205,11 +205,17 @@ impl Gpu {
         })
     }
 
-    /// Why its profiles are unknown, although it has MIG.
+    /// Whether it is known which instances it can have, and where.
+    pub fn has_known_instances(&self) -> bool {
+        self.card.as_ref().is_some_and(GpuModel::has_places)
+    }
+
+    /// Why its profiles, or the places of instances, are unknown, although it has MIG.
     pub fn why_no_profiles(&self) -> &'static str {
-        match self.partition.as_ref().is_some_and(|p| p.mig) {
-            true => "MIG is on, and the driver reports no profile",
-            false => "MIG is off, and its profiles are known once it is on",
+        match (self.partition.as_ref().is_some_and(|p| p.mig), self.card.is_some()) {
+            (true, _) => "MIG is on, and the driver reports no profile",
+            (false, false) => "MIG is off, and its profiles are known once it is on",
+            (false, true) => "MIG is off, and the places of its instances are known once it is on",
         }
     }
 

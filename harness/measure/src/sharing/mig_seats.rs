@@ -48,8 +48,7 @@ impl Seats<'_> {
 
     /// `mig` alone: the largest profile with an instance for each.
     fn equal(&self) -> Result<Seating, Refusal> {
-        if self.card.profiles.iter().all(|p| p.places.is_none()) && (self.mps || Some(self.degree()) <= self.card.compute_slices)
-        {
+        if !self.card.has_places() && (self.mps || Some(self.degree()) <= self.card.compute_slices) {
             let what = if self.degree() == 1 { "an instance".into() } else { format!("{} equal instances", self.degree()) };
             return Err(refusal(self.card.unplaced(&what)));
         }

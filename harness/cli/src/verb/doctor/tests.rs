@@ -123,6 +123,16 @@ fn a_file_that_differs_from_the_card_says_in_what() {
 }
 
 #[test]
+fn a_gpu_whose_placements_are_in_no_file_can_be_partitioned_only_once_mig_is_on() {
+    let mut driver = dgx();
+    let gb200 = cards().find("gb200").expect("known").clone();
+    driver.gpus.iter_mut().for_each(|gpu| (gpu.card, gpu.partition) = (Some(gb200.clone()), Some(Partition::off())));
+    let check = gpu::mig(&driver, true);
+    assert!(check.text.contains("MIG is off, and the places of its instances are known once it is on"), "{}", check.text);
+    assert_eq!(check.hint.as_deref(), Some("`sudo collo mig apply on --gpu N` turns MIG on"));
+}
+
+#[test]
 fn a_healthy_b200_of_a_later_driver_is_no_difference() {
     let file = cards().find("b200").expect("known").clone();
     let reports = |gib: f64| {

@@ -126,6 +126,11 @@ impl GpuModel {
         Diagnostic::new(format!("unknown {what} {}", quoted(name))).note(note)
     }
 
+    /// Whether anything is known of where instances may lie.
+    pub fn has_places(&self) -> bool {
+        self.profiles.iter().any(|profile| profile.places.is_some())
+    }
+
     /// The largest profile that fits this many times: what `mig` alone gives each member.
     ///
     /// Of profiles with the same slices the one with the least memory counts, so that `mig` at 4 and at 5 members means the same
