@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::sim::Machine;
 use crate::support::Bench;
 
 const SLEEP: &str = "repetitions = 3\n[axes]\nworkload = \"sleep\"\nseconds = 0.2\nitems = 20\ndegree = [1, 2]\n[thresholds]\nstart_skew = \"5s\"\noverlap = \"50%\"";
@@ -112,4 +113,33 @@ fn a_campaign_that_nothing_was_published_of_says_so() {
     bench.collo(&["run", "x", "--no-report"]).exits(0);
     bench.collo(&["compare", "published:study", "last"]).exits(2).answers("0 published figures for cells of this campaign");
     bench.collo(&["compare", "last", "published:study", "--fail-on", "worse"]).exits(2).says("no verdict");
+}
+
+#[test]
+fn a_share_is_measured_as_the_profile_of_each_gpu_model_and_generations_pair_it() {
+    let shares = "[axes]\nworkload = \"small\"\nsharing = [\"mig:1/7\", \"mig:1g\"]\ndegree = 2\n";
+    let cells = |machine: &Machine| -> Vec<String> {
+        let campaign = machine.bench.campaign();
+        let cells = &campaign.manifest().plan.cells;
+        cells.iter().map(|c| format!("{}: {}", c.cell, c.slots.clone().unwrap_or_default())).collect()
+    };
+    let machine = Machine::new("a100-40gb", shares);
+    machine.run(&[]).exits(0);
+    let with = |profile: &str| {
+        let alone = format!("small mig:{profile} b32: {profile}");
+        ["small solo b32: whole GPU".to_string(), alone, format!("small×2 mig:{profile} b32: 2×{profile}")]
+    };
+    assert_eq!(cells(&machine), with("1g.5gb"), "both shares are one cell, which is named by its profile");
+    // The share, as it was typed, selects it in the campaign, too: there is nothing left to do.
+    machine.run(&["--where", "sharing == 'mig:1/7'"]).exits(0).says("complete");
+    let machine = machine.anew("h100-80gb");
+    machine.run(&["--new"]).exits(0);
+    assert_eq!(cells(&machine), with("1g.10gb"));
+    let compared = machine.collo(&["--json", "compare", "--generations", "last-1", "last"]).exits(0).json();
+    let rows = compared["cells"].as_array().expect("cells");
+    let labels: Vec<Vec<&str>> = rows
+        .iter()
+        .map(|row| row["on"].as_array().expect("each").iter().map(|on| on["cell"].as_str().expect("paired")).collect())
+        .collect();
+    assert!(labels.contains(&vec!["small×2 mig:1g.5gb b32", "small×2 mig:1g.10gb b32"]), "{compared:#}");
 }

@@ -197,6 +197,8 @@ fn gpus_and_layouts_are_listed_for_people_and_one_of_them_in_full() {
     layouts.answers("balanced     2g.10gb@0  1g.5gb@2,3  3g.20gb@4");
     bench.collo(&["list", "layouts", "--gpu", "a100-40"]).exits(2).says("unknown GPU `a100-40`").says("`a100-40gb`");
     bench.collo(&["list", "modes", "--gpu", "a100-40gb"]).exits(2).says("collo list layouts --gpu NAME");
+    bench.collo(&["list", "gpus", "--gpu", "l40s"]).exits(0).answers("l40s   48 GB  142").answers("no MIG");
+    bench.collo(&["list", "layouts", "--gpu", "l40s"]).exits(0).says("l40s has no MIG, so no layout");
     let bench = bench.file("mig-profiles/mine.toml", "compute_slices = 7\nprofiles = 3\n");
     bench.collo(&["list", "layouts"]).exits(0).answers("halves").says("`profiles` is a list of tables");
 }

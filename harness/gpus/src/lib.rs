@@ -1,4 +1,4 @@
-//! GPU models, as described in `mig-profiles/`, and MIG's notation. Pure: it touches no device.
+//! GPU models, as described in `mig-profiles/`, with MIG or without, and MIG's notation. Pure: it touches no device.
 //!
 //! In: a text such as `mig-profiles/a100-40gb.toml`. Out: its numbers, or its errors. All files of the folder are compiled into
 //! this crate; measuring reads a project's own folder, which its owner may have changed.
@@ -7,14 +7,14 @@
 
 pub mod notation;
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 /// A GPU model. What its file does not give is absent; its layouts are read elsewhere, by the code that partitions GPUs.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Model {
     /// The name of its file, as in `--gpu a100-40gb`.
     #[serde(skip)]
@@ -26,14 +26,19 @@ pub struct Model {
     /// PCI device ids, four hexadecimal digits each.
     #[serde(default)]
     pub pci_devices: Vec<String>,
-    /// The marketed size; the real memory of instances is in their profiles.
+    /// The marketed size; see [`Model::memory_bytes`] for the real one.
     pub memory_gb: Option<u32>,
-    /// Of the whole GPU, without MIG.
+    /// All of the GPU's memory without MIG, as its driver reports it.
+    pub memory_mib: Option<u64>,
+    /// Streaming multiprocessors of the whole GPU, without MIG.
     pub sms: Option<u32>,
-    pub compute_slices: u32,
+    /// Absent for a GPU without MIG.
+    pub compute_slices: Option<u32>,
     /// Length of the grid on which instances are placed.
     pub memory_units: Option<u32>,
-    pub profiles: Vec<Profile>,
+    /// Empty for a GPU without MIG.
+    #[serde(default, deserialize_with = "shared")]
+    pub profiles: Vec<Arc<Profile>>,
 }
 
 /// A size of instance.
@@ -49,6 +54,9 @@ pub struct Profile {
     /// The maximum number of instances.
     pub most: Option<u32>,
     pub memory_gib: Option<f64>,
+    /// Its memory under other drivers, or on other boards of the same model.
+    #[serde(default)]
+    pub memory_gib_also: Vec<f64>,
     pub sms: Option<u32>,
     #[serde(default)]
     pub engines: Engines,
@@ -90,6 +98,12 @@ impl Profile {
     pub fn units(&self) -> Option<u32> {
         self.places.as_ref().map(|p| p.units)
     }
+
+    /// True if a driver that reports this much memory is a known one. Drivers round differently, by a quarter of a GiB.
+    pub fn may_have(&self, gib: f64) -> bool {
+        let mut known = self.memory_gib.iter().chain(&self.memory_gib_also).peekable();
+        known.peek().is_none() || known.any(|own| (own - gib).abs() <= 0.3)
+    }
 }
 
 impl Model {
@@ -97,7 +111,7 @@ impl Model {
     pub fn read(name: &str, text: &str) -> Result<Model, String> {
         let mut model: Model = toml::from_str(text).map_err(|e| e.message().to_string())?;
         model.name = name.into();
-        for profile in &mut model.profiles {
+        for profile in model.profiles.iter_mut().map(Arc::make_mut) {
             let size = notation::Size::parse(&profile.name).filter(|size| size.compute.is_none());
             profile.slices = size.ok_or_else(|| format!("invalid profile name `{}`", profile.name))?.slices;
             if let Some(places) = &mut profile.places {
@@ -109,9 +123,32 @@ impl Model {
     }
 
     /// The profile of this name.
-    pub fn profile(&self, name: &str) -> Option<&Profile> {
+    pub fn profile(&self, name: &str) -> Option<&Arc<Profile>> {
         self.profiles.iter().find(|p| p.name == name)
     }
+
+    pub fn has_mig(&self) -> bool {
+        self.compute_slices.is_some()
+    }
+
+    /// The profile of the instance that is the whole GPU.
+    pub fn whole(&self) -> Option<&Arc<Profile>> {
+        self.profiles.iter().find(|p| Some(p.slices) == self.compute_slices && p.is_plain())
+    }
+
+    /// The memory of the whole GPU; `None` if nothing is known of it.
+    ///
+    /// In this order: what its driver reports without MIG, the memory of the instance that is all of it, and what is advertised, which
+    /// is a little more than there is. The largest profile of known memory is no answer: of some models that is a quarter of the GPU.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        let whole = || self.whole().and_then(|profile| profile.memory_gib);
+        let gib = || whole().or(self.memory_gb.map(f64::from)).map(|gib| (gib * (1u64 << 30) as f64) as u64);
+        self.memory_mib.map(|mib| mib << 20).or_else(gib)
+    }
+}
+
+fn shared<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Arc<Profile>>, D::Error> {
+    Ok(Vec::<Profile>::deserialize(from)?.into_iter().map(Arc::new).collect())
 }
 
 /// All models that this build knows, sorted by name.
@@ -147,9 +184,10 @@ mod tests {
     #[test]
     fn a_model_is_found_by_what_the_driver_calls_it_with_or_without_the_vendor() {
         let found = |product: &str| of_product(product).map(|model| (model.name.as_str(), model.compute_slices));
-        assert_eq!(found("NVIDIA A100-SXM4-80GB"), Some(("a100-80gb", 7)));
-        assert_eq!(found("A30"), Some(("a30-24gb", 4)));
-        assert_eq!(found("NVIDIA RTX PRO 6000 Blackwell Server Edition"), Some(("rtx-pro-6000", 4)));
+        assert_eq!(found("NVIDIA A100-SXM4-80GB"), Some(("a100-80gb", Some(7))));
+        assert_eq!(found("A30"), Some(("a30-24gb", Some(4))));
+        assert_eq!(found("NVIDIA RTX PRO 6000 Blackwell Server Edition"), Some(("rtx-pro-6000", Some(4))));
+        assert_eq!(found("NVIDIA L40S"), Some(("l40s", None)), "it has no MIG");
         assert_eq!((found("NVIDIA H800 PCIe"), found("cpu")), (None, None));
     }
 
@@ -164,6 +202,32 @@ mod tests {
         assert_eq!((two.slices, two.places.as_ref(), two.is_plain(), &two.engines), (2, None, false, &Engines::default()));
         assert_eq!((model.sms, model.product_names.len()), (None, 0));
         assert!(Model::read("mine", "compute_slices = 1\nprofiles = [{ name = \"1c.1g.1gb\" }]").is_err());
-        assert!(Model::read("mine", "profiles = []").expect_err("incomplete").contains("compute_slices"));
+    }
+
+    #[test]
+    fn the_memory_of_a_whole_gpu_is_never_that_of_a_part_of_it() {
+        let gib = |name: &str| {
+            let bytes = known().iter().find(|model| model.name == name)?.memory_bytes()?;
+            Some(format!("{:.2}", bytes as f64 / f64::from(1 << 30)))
+        };
+        let said = |names: [&str; 4]| names.map(|name| gib(name).expect("known"));
+        assert_eq!(said(["a100-40gb", "h100-80gb", "b200", "gb200"]), ["40.00", "79.65", "179.06", "185.03"]);
+        assert_eq!(said(["gh200", "l40s", "l4", "t4"]), ["142.50", "44.99", "22.49", "15.00"]);
+        let of = |text: &str| Model::read("mine", text).expect("read").memory_bytes();
+        assert_eq!(of("memory_gb = 24"), Some(24 << 30), "as advertised, if nothing else is known");
+        let whole = "memory_gb = 40\ncompute_slices = 7\nprofiles = [{ name = \"7g.40gb\", memory_gib = 39.25 }]";
+        assert_eq!(of(whole), Some(39 << 30 | 1 << 28));
+        assert_eq!(of("compute_slices = 7\nprofiles = [{ name = \"1g.5gb\", memory_gib = 4.75 }]"), None);
+    }
+
+    #[test]
+    fn a_profile_may_have_the_memory_that_another_driver_reports() {
+        let profile = |numbers: &str| {
+            let text = format!("compute_slices = 7\nprofiles = [{{ name = \"1g.23gb\"{numbers} }}]");
+            Model::read("mine", &text).expect("read").profiles[0].clone()
+        };
+        let both = profile(", memory_gib = 22, memory_gib_also = [20.5]");
+        assert!(both.may_have(22.25) && both.may_have(20.5) && !both.may_have(21.0));
+        assert!(profile("").may_have(3.0), "what is not known is no difference");
     }
 }

@@ -1,4 +1,5 @@
-//! MIG's notation for sizes and places, parsed in one place: `3g.20gb`, `1c.3g.20gb`, `2×1g.5gb`, `1c+1c.3g.20gb@4`.
+//! MIG's notation for sizes and places, parsed in one place: `3g.20gb`, `1c.3g.20gb`, `2×1g.5gb`, `1c+1c.3g.20gb@4`; and shares, which
+//! name a size on every GPU model: `3g`, `3/7`.
 
 /// No GPU has more instances; it keeps a number in a text from becoming a long list.
 pub const MOST: u32 = 64;
@@ -36,6 +37,43 @@ impl Size<'_> {
 /// A size as a person may write it, in a label or an experiment.
 pub fn is_size(text: &str) -> bool {
     Size::parse(text).is_some_and(|size| EXTRAS.contains(&size.extras))
+}
+
+/// A share of a GPU's compute, which is another profile on each GPU model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    slices: u32,
+    /// `7` of `3/7`; absent in `3g`, which counts compute slices, however many the GPU has.
+    of: Option<u32>,
+}
+
+impl Share {
+    /// `3g`, `3/7`.
+    pub fn parse(text: &str) -> Option<Share> {
+        let share = match text.split_once('/') {
+            Some((slices, of)) => Share { slices: positive(slices)?, of: Some(positive(of)?) },
+            None => Share { slices: positive(text.strip_suffix('g')?)?, of: None },
+        };
+        share.of.is_none_or(|of| share.slices <= of).then_some(share)
+    }
+
+    /// Its compute slices on a GPU that has so many; `None` if it is no whole number of them, as a seventh of four.
+    pub fn slices_on(self, all: u32) -> Option<u32> {
+        let Some(of) = self.of else { return Some(self.slices) };
+        let slices = u64::from(self.slices) * u64::from(all);
+        slices.is_multiple_of(u64::from(of)).then(|| u32::try_from(slices / u64::from(of)).ok())?
+    }
+
+    /// The share of so many of all slices, written in the same way.
+    pub fn alike(self, slices: u32, all: u32) -> String {
+        if self.of.is_some() { format!("{slices}/{all}") } else { format!("{slices}g") }
+    }
+}
+
+/// A share as a person may write it, with the prefix of compute instances inside one: `3/7`, `1c.3g`.
+pub fn is_share(text: &str) -> bool {
+    let (compute, share) = text.split_once("c.").map_or((None, text), |(compute, share)| (Some(compute), share));
+    compute.is_none_or(|compute| positive(compute).is_some()) && Share::parse(share).is_some()
 }
 
 /// A name for a layout: a letter, then letters, digits and `-`, at most 40.
@@ -154,6 +192,18 @@ mod tests {
     }
 
     #[test]
+    fn a_share_is_a_number_of_slices_or_a_fraction_of_those_that_a_gpu_has() {
+        let on = |text: &str, all: u32| Share::parse(text).and_then(|share| share.slices_on(all));
+        assert_eq!((on("3/7", 7), on("1/7", 4), on("3g", 7), on("3g", 4)), (Some(3), None, Some(3), Some(3)));
+        assert_eq!((on("1/2", 4), on("2/4", 4), on("1/2", 7), on("7/7", 4)), (Some(2), Some(2), None, Some(4)));
+        for wrong in ["", "g", "0g", "0/7", "8/7", "3/0", "3/", "/7", "3", "+3g", "3g.20gb", "3/7g", "3g@4", "4294967296g"] {
+            assert_eq!(Share::parse(wrong), None, "{wrong}");
+        }
+        assert!(is_share("3c.7g") && is_share("1c.3/7") && !is_share("0c.7g") && !is_share("sevenths") && !is_size("3g"));
+        assert_eq!(on("4294967295/4294967295", 7), Some(7));
+    }
+
+    #[test]
     fn an_item_is_how_many_of_what_and_where() {
         let item = Item::of("2×1c+2c.3g.20gb@4");
         assert_eq!(
@@ -179,7 +229,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_breaks_the_reading(text in "\\PC{0,40}|[0-9a-z.@+×x-]{0,40}") {
-            let _ = (Size::parse(&text), is_size(&text), is_layout(&text));
+            let _ = (Size::parse(&text), is_size(&text), is_share(&text), is_layout(&text));
+            let _ = Share::parse(&text).and_then(|share| share.slices_on(7));
             for part in items(&text) {
                 let item = Item::of(&part);
                 let _ = (item.count(), item.compute(), item.start());

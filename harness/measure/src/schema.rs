@@ -21,7 +21,7 @@ pub fn workload() -> Json {
 
 /// The schema of `mig-profiles/NAME.toml`.
 pub fn gpu() -> Json {
-    document("A GPU that collo can partition with MIG", &CARD, &["compute_slices", "profiles"])
+    document("A GPU model of collo, with MIG or without", &CARD, &[])
 }
 
 /// The schema of `traces/NAME.toml`.

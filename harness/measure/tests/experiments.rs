@@ -4,7 +4,7 @@ use std::path::Path;
 
 use collo_measure::experiment::{DeviceChoice, DeviceRequest};
 use collo_measure::mig::Cards;
-use collo_measure::{Expression, Prior, Project, Selection, Workloads, expand, experiment, plan};
+use collo_measure::{Experiment, Expression, Prior, Project, Request, Selection, Session, Workloads, expand, experiment, plan};
 
 fn project() -> Project {
     Project::find(Path::new(env!("CARGO_MANIFEST_DIR"))).expect("the checkout is a project")
@@ -34,6 +34,91 @@ fn every_experiment_of_the_project_plans_under_its_own_name() {
         let plan = plan(&experiment, &cells, &facts, &Prior::default());
         assert_eq!(plan.cells.len() + plan.refusals.len(), cells.len(), "{}", path.display());
     }
+}
+
+/// An experiment's plan for a GPU model, with a selection.
+fn planned(experiment: &Experiment, model: &str, selection: Option<&str>) -> Session {
+    let device = DeviceRequest { gpu: Some(model.into()), planning: true, as_found: false };
+    let selection = selection.map(|text| Selection::Where(Expression::parse("--where", text).expect("right")));
+    Session::plan(&project(), Request { device, selection, ..Request::of(experiment.clone()) }).unwrap_or_else(|m| panic!("{m}"))
+}
+
+fn resolved(name: &str) -> Experiment {
+    let workloads = Workloads::load(&project().workloads()).expect("readable");
+    Experiment::resolve(&project(), name, &workloads).unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+#[test]
+fn no_gpu_model_refuses_a_cell_of_a_shipped_experiment_for_the_name_of_a_profile() {
+    let workloads = Workloads::load(&project().workloads()).expect("readable");
+    let all = experiment::all(&project(), &workloads, &experiment::Overrides::default()).expect("readable");
+    let experiments: Vec<Experiment> = all.into_iter().map(|(_, read)| read.expect("right")).collect();
+    for model in Cards::load(&project().mig_profiles()).expect("readable").iter() {
+        for experiment in experiments.iter().filter(|e| e.device != DeviceChoice::Cpu) {
+            let session = planned(experiment, &model.name, None);
+            // Refusals of other modes depend on this machine's programs.
+            for refused in session.planned().refusals.iter().filter(|r| r.record.sharing.starts_with("mig")) {
+                let reason = &refused.record.reason;
+                let place = format!("{} on {}: {}: {reason}", experiment.name, model.name, refused.record.cell);
+                assert!(!reason.contains("unknown"), "{place}");
+                // What has no places in its file is not called impossible; what is impossible has the reason.
+                let whys = [
+                    "cannot be partitioned: it has no MIG",
+                    "is not known",
+                    "equal instances",
+                    "compute slices",
+                    "GiB",
+                    "at most",
+                    "members",
+                ];
+                assert!(whys.iter().any(|why| reason.contains(why)), "{place}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_studies_lose_no_cell_on_a_gpu_of_seven_slices() {
+    for name in ["study-uniform", "study-mixed", "recommender-vision", "training-beside-serving"] {
+        let experiment = resolved(name);
+        // Three groups of the study take eight or nine of seven slices, on whatever GPU.
+        let impossible = if name == "study-mixed" { 3 } else { 0 };
+        for model in ["a100-40gb", "a100-80gb", "h100-80gb", "h200-141gb", "b200"] {
+            let session = planned(&experiment, model, None);
+            let reasons: Vec<&str> = session.planned().refusals.iter().map(|r| r.record.reason.as_str()).collect();
+            assert_eq!(reasons.len(), impossible, "{name} on {model}: {reasons:#?}");
+            assert!(
+                reasons.iter().all(|reason| reason.ends_with("compute slices, ") || reason.contains("has 7")),
+                "{reasons:#?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_share_is_planned_and_stored_as_the_profile_of_the_gpu_at_hand() {
+    let experiment = resolved("study-uniform");
+    let labels = |model: &str, selection: &str| {
+        let session = planned(&experiment, model, Some(selection));
+        let of = |c: &collo_measure::PlannedCell| format!("{}: {}", c.record.cell, c.record.slots.clone().unwrap_or_default());
+        let asked = session.planned().cells.iter().filter(|c| c.asked && c.record.axis("batch_size") == Some(32.into()));
+        asked.map(of).filter(|label| label.starts_with("small ")).collect::<Vec<_>>()
+    };
+    // Asked for by the share, by the size, or by the profile: one cell, which says what was measured.
+    for asked in ["mig:4/7", "mig:4g", "mig:4g.40gb"] {
+        assert_eq!(
+            labels("h100-80gb", &format!("sharing == '{asked}'")),
+            ["small mig:4g.40gb b32 recipe=timm: 4g.40gb"],
+            "{asked}"
+        );
+    }
+    assert_eq!(
+        labels("a100-40gb", "sharing in ['mig:4/7']"),
+        ["small mig:4g.20gb b32 recipe=timm: 4g.20gb"],
+        "as in earlier campaigns"
+    );
+    assert_eq!(labels("b200", "cell == 'small mig:4/7 b32 recipe=timm'"), ["small mig:4g.90gb b32 recipe=timm: 4g.90gb"]);
+    assert_eq!(labels("b200", "sharing == 'mig:4g.20gb'"), [""; 0], "which it has not");
 }
 
 #[test]

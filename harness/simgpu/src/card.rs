@@ -90,9 +90,12 @@ struct File {
     product_names: Vec<String>,
     #[serde(default)]
     pci_devices: Vec<String>,
+    memory_mib: Option<u64>,
     sms: Option<u32>,
-    compute_slices: u32,
+    /// Absent for a card without MIG.
+    compute_slices: Option<u32>,
     memory_units: Option<u32>,
+    #[serde(default)]
     profiles: Vec<FileProfile>,
     #[serde(default)]
     layouts: BTreeMap<String, Vec<String>>,
@@ -124,18 +127,26 @@ impl Card {
 
     fn read(key: &str, text: &str) -> Result<Card, String> {
         let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
-        let mut extras: BTreeMap<String, Extra> = toml::from_str(EXTRAS).map_err(|e| e.to_string())?;
-        let extra = extras.remove(key).or_else(|| extras.remove("a100-40gb")).ok_or("the simulation knows no card")?;
+        let extras: BTreeMap<String, Extra> = toml::from_str(EXTRAS).map_err(|e| e.to_string())?;
+        let usual = || {
+            let usual = extras.get("a100-40gb")?.clone();
+            Some(Extra { total_mib: file.memory_mib.unwrap_or(usual.total_mib), ..usual })
+        };
+        let extra = extras.get(key).cloned().or_else(usual).ok_or("the simulation knows no card")?;
         let sms = file.sms.unwrap_or(extra.sms);
-        let mut profiles: Vec<Profile> = file.profiles.iter().filter_map(|p| p.numbered(&file, sms, &extra)).collect();
-        profiles.sort_by_key(|p| p.index);
+        let mig = file.compute_slices.map(|compute_slices| {
+            let numbered = |p: &FileProfile| p.numbered(&file, compute_slices, sms, &extra);
+            let mut profiles: Vec<Profile> = file.profiles.iter().filter_map(numbered).collect();
+            profiles.sort_by_key(|p| p.index);
+            Grid { compute_slices, memory_units: file.memory_units, profiles }
+        });
         let name = file.product_names.first().unwrap_or(&extra.name);
         Ok(Card {
             key: key.to_string(),
             name: format!("simulated {name}"),
             sms,
             total_mib: extra.total_mib,
-            mig: Some(Grid { compute_slices: file.compute_slices, memory_units: file.memory_units, profiles }),
+            mig,
             layouts: file.layouts,
             pci_device: file.pci_devices.first().and_then(|id| u32::from_str_radix(id, 16).ok()).unwrap_or(0x20b0),
             extra,
@@ -188,7 +199,7 @@ impl Card {
 }
 
 impl FileProfile {
-    fn numbered(&self, file: &File, sms: u32, extra: &Extra) -> Option<Profile> {
+    fn numbered(&self, file: &File, compute_slices: u32, sms: u32, extra: &Extra) -> Option<Profile> {
         let slices: u32 = self.name.split('g').next()?.parse().ok()?;
         let plain = file.profiles.iter().filter(|p| p.name.starts_with("1g.") && suffix(&p.name).is_empty());
         let least_gib = plain.filter_map(|p| p.memory_gib).fold(f64::INFINITY, f64::min);
@@ -222,10 +233,10 @@ impl FileProfile {
         let units = self.units.unwrap_or(0);
         let share = match file.memory_units {
             Some(all) if units > 0 => f64::from(units) / f64::from(all),
-            _ => f64::from(slices) / f64::from(file.compute_slices),
+            _ => f64::from(slices) / f64::from(compute_slices),
         };
-        let whole = slices == file.compute_slices;
-        let guessed_sms = if whole { sms } else { sms * slices / file.compute_slices / 2 * 2 };
+        let whole = slices == compute_slices;
+        let guessed_sms = if whole { sms } else { sms * slices / compute_slices / 2 * 2 };
         let guessed_mib = ((extra.total_mib - 1024) as f64 * share) as u64;
         let by_room = file.memory_units.unwrap_or(units).checked_div(units).unwrap_or(1);
         Some(Profile {
@@ -233,7 +244,7 @@ impl FileProfile {
             id: self.id.or(usual_id)?,
             index,
             slices,
-            most: self.most.unwrap_or(by_room.min(file.compute_slices / slices).max(1)),
+            most: self.most.unwrap_or(by_room.min(compute_slices / slices).max(1)),
             memory_mib: self.memory_gib.map_or(guessed_mib, mib),
             sms: self.sms.unwrap_or(guessed_sms),
             starts: if units > 0 { self.starts.clone() } else { Vec::new() },

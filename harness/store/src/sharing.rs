@@ -1,6 +1,6 @@
 //! What a sharing mode means for the members of a cell, as fields: no code has to parse its label.
 
-use collo_gpus::notation::Size;
+use collo_gpus::notation::Item;
 use serde::{Deserialize, Serialize};
 
 /// How the members of a cell share their device.
@@ -29,7 +29,7 @@ impl Sharing {
         let partitioned = family == "mig";
         let inside = label.strip_suffix("+mps").filter(|_| partitioned);
         let cut = inside.unwrap_or(label).split_once(':').map_or("", |(_, cut)| cut);
-        let size = cut.rsplit('×').next().and_then(Size::parse);
+        let is_divided = Item::of(cut).compute().is_ok_and(|compute| compute.is_some());
         let mps = family == "mps" || inside.is_some();
         Sharing {
             family: family.into(),
@@ -37,7 +37,7 @@ impl Sharing {
             limited: mps && !partitioned && !cut.is_empty(),
             partitioned,
             one_process: family == "threads",
-            isolated: partitioned && !mps && size.is_none_or(|size| size.compute.is_none()),
+            isolated: partitioned && !mps && !is_divided,
         }
     }
 }
@@ -64,10 +64,10 @@ mod tests {
         for limited in ["mps:50%", "mps:mem=4GB", "mps:each"] {
             assert_eq!(said(limited), "mps: mps, limited");
         }
-        for isolated in ["mig", "mig:3g.20gb", "mig:2×3g.20gb", "mig:1g.5gb+me", "mig:balanced"] {
+        for isolated in ["mig", "mig:3g.20gb", "mig:2×3g.20gb", "mig:1g.5gb+me", "mig:balanced", "mig:3g", "mig:2×3/7"] {
             assert_eq!(said(isolated), "mig: partitioned, isolated", "{isolated}");
         }
-        assert_eq!(said("mig:2×1c.3g.20gb"), "mig: partitioned");
+        assert_eq!((said("mig:2×1c.3g.20gb"), said("mig:2×3c.7g")), ("mig: partitioned".into(), "mig: partitioned".into()));
         for inside in ["mig+mps", "mig:3g.20gb+mps"] {
             assert_eq!(said(inside), "mig: mps, partitioned");
         }

@@ -45,8 +45,8 @@ pub fn device(plan: &Plan, facts: &DeviceFacts) -> String {
     match facts.gpu() {
         None => plan.device.text(),
         Some(gpu) if gpu.at.is_none() => {
-            let profile = gpu.card.as_ref().map(|c| c.name.as_str()).unwrap_or_default();
-            format!("{}, from the profile `{profile}` (no GPU was asked)", gpu.name)
+            let model = gpu.model.as_deref().unwrap_or_default();
+            format!("{}, from mig-profiles/{model}.toml (no GPU was queried)", gpu.name)
         }
         Some(_) => format!("{}, {}", facts.labels(), plan.device.text()),
     }

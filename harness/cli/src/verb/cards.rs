@@ -17,7 +17,9 @@ pub fn gpus(context: &Context<'_>, name: Option<&str>) -> Ended {
     if context.arguments.json {
         let list: Vec<Json> = chosen.iter().map(|card| value(card)).collect();
         output::json(&json!({"schema": 1, "gpus": list}));
-    } else if let (Some(_), [card]) = (name, &chosen[..]) {
+    } else if let (Some(_), [card]) = (name, &chosen[..])
+        && card.has_mig()
+    {
         output::result(profiles(card).render(output::width()).trim_end());
         output::note(format!("next: collo list layouts --gpu {}", card.name));
     } else {
@@ -33,7 +35,8 @@ pub fn layouts(context: &Context<'_>, name: Option<&str>) -> Ended {
     let columns = [("gpu", Align::Left), ("layout", Align::Left), ("instances at their memory units", Align::Left)];
     let mut table = Table::new(&columns, 2).with_prose_last();
     let mut list = Vec::new();
-    for card in chosen(&cards, name)? {
+    let chosen = chosen(&cards, name)?;
+    for card in &chosen {
         for layout in &card.layouts {
             table.values([card.name.clone(), layout.name.clone(), places(&layout.instances)].map(Some));
             let instances: Vec<Json> =
@@ -43,6 +46,10 @@ pub fn layouts(context: &Context<'_>, name: Option<&str>) -> Ended {
     }
     if context.arguments.json {
         output::json(&json!({"schema": 1, "layouts": list}));
+    } else if let (true, Some(_), [card]) = (list.is_empty(), name, &chosen[..])
+        && !card.has_mig()
+    {
+        output::note(format!("{} has no MIG, so no layout", card.name));
     } else if list.is_empty() {
         let file = name.map_or("a file of mig-profiles/".to_string(), |name| format!("mig-profiles/{name}.toml"));
         output::note(format!("no known layout; layouts are lines of `[layouts]` in {file}"));
@@ -93,15 +100,17 @@ fn overview(cards: &[&GpuModel]) -> Table {
             true => format!("{from}: {profile}"),
             false => format!("{from}–{to}: {profile}"),
         });
-        let equal = Some(equal.collect::<Vec<_>>().join("  ")).filter(|text| !text.is_empty());
-        let count = |n: usize| Some(n.to_string());
-        let slices = count(card.compute_slices as usize);
+        let equal = match card.has_mig() {
+            true => Some(equal.collect::<Vec<_>>().join("  ")).filter(|text| !text.is_empty()),
+            false => Some("no MIG".into()),
+        };
+        let slices = card.compute_slices.map(|n| n.to_string());
         table.values([
             Some(card.name.clone()),
             memory,
             card.sms.map(|n| n.to_string()),
             slices,
-            count(card.layouts.len()),
+            Some(card.layouts.len().to_string()).filter(|_| card.has_mig()),
             equal,
         ]);
     }
@@ -136,7 +145,7 @@ fn listed(numbers: &[u32]) -> String {
 /// The largest equal instance for each number of members, merged into ranges: 4 to 7, `1g.5gb`.
 fn equal(card: &GpuModel) -> Vec<(u32, u32, &str)> {
     let mut rows: Vec<(u32, u32, &str)> = Vec::new();
-    for members in 1..=card.compute_slices {
+    for members in 1..=card.compute_slices.unwrap_or(0) {
         let Some(profile) = card.equal(members) else { continue };
         match rows.last_mut() {
             Some((_, to, before)) if *before == profile.name => *to = members,
@@ -151,7 +160,7 @@ fn value(card: &GpuModel) -> Json {
     let equal: Vec<Json> =
         equal(card).into_iter().map(|(from, to, profile)| json!({"from": from, "to": to, "profile": profile})).collect();
     json!({"gpu": card.name, "description": card.description, "product_names": card.product_names,
-        "pci_devices": card.pci_devices, "memory_gb": card.memory_gb, "sms": card.sms, "compute_slices": card.compute_slices,
+        "pci_devices": card.pci_devices, "memory_gb": card.memory_gb, "memory_bytes": card.memory_bytes(), "sms": card.sms, "compute_slices": card.compute_slices,
         "memory_units": card.memory_units, "profiles": profiles, "equal": equal,
         "layouts": card.layouts.iter().map(|l| &l.name).collect::<Vec<_>>()})
 }

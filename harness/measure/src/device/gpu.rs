@@ -49,6 +49,8 @@ pub struct Gpu {
     pub capability: Option<(i32, i32)>,
     /// It has a MIG mode. Its possible partitions are another matter, which some drivers report only once it is on.
     pub has_mig: bool,
+    /// The name of its model, if one of `mig-profiles/` is known to be it.
+    pub model: Option<String>,
     /// How it can be partitioned; absent without MIG, and if unknown.
     pub card: Option<GpuModel>,
     /// Whether this user may partition it, as far as the driver reports it.
@@ -157,6 +159,7 @@ impl Gpu {
             memory_bytes,
             capability: device.cuda_compute_capability().ok().map(|c| (c.major, c.minor)),
             has_mig: mode.is_some(),
+            model: known.map(|known| known.name.clone()),
             may_cut: raw.may_cut(&profiles),
             card,
             mig_devices: cut.iter().flat_map(|c| &c.instances).flat_map(|p| &p.devices).map(|d| d.uuid.clone()).collect(),
@@ -187,10 +190,11 @@ impl Gpu {
             simulated: false,
             architecture: None,
             sms: card.sms,
-            memory_bytes: card.memory_gb.map(|gb| u64::from(gb) << 30),
+            memory_bytes: card.memory_bytes(),
             capability: None,
-            has_mig: true,
-            card: Some(card.clone()),
+            has_mig: card.has_mig(),
+            model: Some(card.name.clone()),
+            card: card.has_mig().then(|| card.clone()),
             may_cut: None,
             mig_devices: Vec::new(),
             partition: None,
@@ -227,11 +231,17 @@ impl Gpu {
         })
     }
 
-    /// Why its profiles are unknown, although it has MIG.
+    /// Whether it is known which instances it can have, and where.
+    pub fn has_known_instances(&self) -> bool {
+        self.card.as_ref().is_some_and(GpuModel::has_places)
+    }
+
+    /// Why its profiles, or the places of instances, are unknown, although it has MIG.
     pub fn why_no_profiles(&self) -> &'static str {
-        match self.partition.as_ref().is_some_and(|p| p.mig) {
-            true => "MIG is on, and the driver reports no profile",
-            false => "MIG is off, and its profiles are known once it is on",
+        match (self.partition.as_ref().is_some_and(|p| p.mig), self.card.is_some()) {
+            (true, _) => "MIG is on, and the driver reports no profile",
+            (false, false) => "MIG is off, and its profiles are known once it is on",
+            (false, true) => "MIG is off, and the places of its instances are known once it is on",
         }
     }
 
@@ -290,7 +300,7 @@ fn there<T>(answer: Result<T, NvmlError>) -> Result<Option<T>, NvmlError> {
 fn card(device: &Device<'_>, product: &str, profiles: &[Profile], known: Option<&GpuModel>) -> Option<GpuModel> {
     if profiles.is_empty() {
         // With MIG off some drivers tell no profile: what is written down has to do.
-        return known.cloned();
+        return known.filter(|known| known.has_mig()).cloned();
     }
     let name = known.map_or_else(|| product.to_lowercase().replace(' ', "-"), |k| k.name.clone());
     Some(GpuModel::of_driver(name, product, sms(device), profiles, known))
@@ -299,10 +309,11 @@ fn card(device: &Device<'_>, product: &str, profiles: &[Profile], known: Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::mig::Model;
 
     #[test]
     fn a_display_card_is_not_for_computing_and_a_planned_one_has_no_address() {
-        let card = GpuModel { memory_gb: Some(40), sms: Some(108), ..GpuModel::bare("a100-40gb", 7) };
+        let card = Model { name: "a100-40gb".into(), memory_gb: Some(40), sms: Some(108), ..Model::default() }.into();
         let gpu = Gpu::planned(&card);
         assert!(gpu.computes() && gpu.at.is_none());
         assert_eq!(gpu.label(), "a100-40gb");

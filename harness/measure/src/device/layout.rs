@@ -160,7 +160,7 @@ fn words(text: &str, gpu: &Gpu) -> Result<WantedPartition, Diagnostic> {
         return Ok(WantedPartition { partition, placed: true });
     }
     let card = card_of(gpu)?;
-    if text.contains("g.") {
+    if text.contains("g.") || text.starts_with(|c: char| c.is_ascii_digit()) {
         return typed::read(text, card);
     }
     let layout = card.layout(text).map_err(|e| e.hint("or a file, or a partition such as `3g.20gb+2×2g.10gb`"))?;
@@ -208,7 +208,7 @@ struct Items {
 impl Items {
     /// Add `count` instances of what is written, `3g.20gb` or `1c.3g.20gb`.
     fn add(&mut self, count: u32, written: &notation::Item<'_>, card: &GpuModel) -> Result<(), Diagnostic> {
-        let profile = card.profile(written.profile)?;
+        let profile = card.sized(written.profile)?;
         match written.compute().map_err(|text| Diagnostic::new(format!("invalid compute instance {}", quoted(text))))? {
             Some(sizes) => {
                 let all = (0..count).flat_map(|_| sizes.iter().copied());
@@ -251,8 +251,8 @@ fn checked(slices: Vec<Slice>, card: &GpuModel) -> Result<WantedPartition, Diagn
         }
         taken |= own;
     }
-    if compute > card.compute_slices {
-        let what = format!("together they need {compute} compute slices, {} has {}", card.name, card.compute_slices);
+    if let Some(there) = card.compute_slices.filter(|there| compute > *there) {
+        let what = format!("together they need {compute} compute slices, {} has {there}", card.name);
         return Err(Diagnostic::new(what));
     }
     Ok(WantedPartition { partition: Partition::on(slices), placed: true })
@@ -285,7 +285,7 @@ fn slice_of(text: &str, card: &GpuModel) -> Result<Slice, Diagnostic> {
         || Diagnostic::new(format!("invalid placed instance {}", quoted(text))).note("as in `3g.20gb@4` or `1c+1c.3g.20gb@0`");
     let written = notation::Item::of(text);
     let start = written.start().map_err(|_| not_one())?;
-    let profile = card.profile(written.profile)?;
+    let profile = card.sized(written.profile)?;
     if written.count() != Ok(None) {
         return Err(not_one());
     }

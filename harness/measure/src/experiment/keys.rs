@@ -154,7 +154,7 @@ pub static EXPERIMENT: Shape = Shape {
             ValueKind::Table(&SLICES),
             "the limits of each workload in mixed groups under `mps:each`, as in `small = \"20%,mem=4GB\"`",
         ),
-        bare("slices", ValueKind::Table(&SLICES), "the MIG profile of each workload in mixed groups, as in `small = \"1g.5gb\"`"),
+        bare("slices", ValueKind::Table(&SLICES), "the MIG profile of each workload in mixed groups, or its share, as in `small = \"1g\"`"),
         bare(
             "search",
             ValueKind::Choice(SEARCHES),

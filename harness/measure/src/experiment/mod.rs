@@ -24,7 +24,7 @@ use serde_json::Value as Json;
 
 use crate::cell::{AfterMeasured, CellTask, ManagerRules, Member};
 use crate::device::allocation::Allocation;
-use crate::device::mig::Cards;
+use crate::device::mig::{Cards, GpuModel};
 use crate::device::{self, Cores, DeviceFacts, DeviceKind, Driver, Gpu, NumaMemory, core_sets};
 use crate::launch::protocol::EpochGoal;
 use crate::observer::Observe;
@@ -258,6 +258,20 @@ impl Experiment {
     pub fn set_up_timeout_of(&self, members: u32, in_turn: bool) -> Duration {
         let further = if in_turn { members.saturating_sub(1) } else { 0 };
         self.set_up_timeout + self.set_up_turn * further
+    }
+
+    /// Replace shares of a GPU by the profiles of this model, wherever a mode or a cell is named. Slices of workloads are found when members
+    /// are seated: they are in no label.
+    pub fn resolve_shares(&mut self, gpu: &GpuModel) {
+        let of_axes = self.axes.sharing.iter_mut().chain(self.axes.zips.iter_mut().flat_map(|zip| &mut zip.sharing));
+        for sharing in of_axes.chain(self.groups.iter_mut().flat_map(|group| &mut group.sharing)) {
+            if let Some(resolved) = sharing.mode.on(gpu) {
+                sharing.mode = resolved;
+            }
+        }
+        self.exclude.iter_mut().for_each(|condition| condition.resolve_shares(gpu));
+        self.expect.iter_mut().for_each(|expected| expected.condition.resolve_shares(gpu));
+        self.references.iter_mut().for_each(|r| r.cell = crate::sharing::resolve_shares(&r.cell, gpu));
     }
 
     /// Know how many cards a trace is played on. Its members are alone on what is one of them: on a CPU one set of cores.

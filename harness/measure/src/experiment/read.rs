@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use collo_gpus::notation;
 use collo_store::text::quoted;
 use collo_store::{Diagnostic, Diagnostics, Source, Thresholds, TraceCell};
 use serde_json::Value as Json;
@@ -281,9 +282,9 @@ impl ExperimentReader<'_> {
         let mut all = BTreeMap::new();
         for (workload, key_span, found) in fields.table("slices").map(Fields::in_order).unwrap_or_default() {
             let Some(profile) = found.text() else { continue };
-            if !collo_gpus::notation::is_size(profile) {
+            if !(notation::is_size(profile) || notation::is_share(profile)) {
                 let what = Diagnostic::new(format!("invalid profile name {}", quoted(profile)));
-                self.wrong(&found.span, what.note("as in `3g.20gb`; all: `collo list gpus --gpu NAME`"));
+                self.wrong(&found.span, what.note("as in `3g` or `3g.20gb`; all: `collo list gpus --gpu NAME`"));
             }
             if let Err(unknown) = self.workloads.find(workload) {
                 unknown.iter().for_each(|m| self.wrong(key_span, m.clone()));

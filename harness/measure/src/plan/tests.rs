@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use collo_store::BlockEdge;
 
 use super::*;
+use crate::device::mig::{GpuModel, Model};
 use crate::expand::expand;
 use crate::fixture::{experiment, read};
 
@@ -287,8 +288,8 @@ fn a_member_without_a_list_of_cores_is_refused() {
 
 /// So many equal cards that are only planned for.
 fn cards(count: usize) -> DeviceFacts {
-    let model = crate::device::mig::GpuModel { memory_gb: Some(40), ..crate::device::mig::GpuModel::bare("a100-40gb", 7) };
-    let gpu = crate::device::Gpu::planned(&model);
+    let model = Model { memory_gb: Some(40), ..(*GpuModel::bare("a100-40gb", 7)).clone() };
+    let gpu = crate::device::Gpu::planned(&model.into());
     DeviceFacts { cores: (0..16).collect(), ..DeviceFacts::on_gpus(vec![gpu; count], None) }
 }
 

@@ -14,8 +14,10 @@ use collo_store::{AfterMeasured, Diagnostic, Source};
 use regex::Regex;
 use serde_json::Value as Json;
 
+use crate::device::mig::GpuModel;
 use crate::fields::{listed, listed_all};
 use crate::nearest::nearest;
+use crate::sharing;
 
 /// A condition on a cell.
 #[derive(Debug, Clone)]
@@ -90,6 +92,14 @@ impl Selection {
                 let written: Vec<String> = labels.iter().map(|label| format!("{0}{label}{0}", quote(label))).collect();
                 format!("cell in [{}]", written.join(", "))
             }
+        }
+    }
+
+    /// Let shares of a GPU mean what they do in an experiment: the profiles of this model.
+    pub fn resolve_shares(&mut self, gpu: &GpuModel) {
+        match self {
+            Selection::Where(condition) => condition.resolve_shares(gpu),
+            Selection::Cells(labels) => *labels = labels.iter().map(|label| sharing::resolve_shares(label, gpu)).collect(),
         }
     }
 
@@ -176,6 +186,11 @@ impl Expression {
         Ok(())
     }
 
+    /// Replace shares of a GPU in modes and cells by the profiles of this model; its text stays as it was typed.
+    pub fn resolve_shares(&mut self, gpu: &GpuModel) {
+        self.condition.resolve_shares(gpu);
+    }
+
     /// Whether a cell with these axes is selected. An axis that a cell lacks equals nothing.
     pub fn holds(&self, axis: &dyn Fn(&str) -> Option<Json>) -> bool {
         self.condition.holds(axis)
@@ -191,6 +206,25 @@ fn collect<'a>(condition: &'a Condition, tests: &mut Vec<&'a Test>) {
 }
 
 impl Condition {
+    fn resolve_shares(&mut self, gpu: &GpuModel) {
+        let test = match self {
+            Condition::All(parts) | Condition::Any(parts) => return parts.iter_mut().for_each(|part| part.resolve_shares(gpu)),
+            Condition::Not(part) => return part.resolve_shares(gpu),
+            Condition::Test(test) if ["sharing", "cell"].contains(&test.axis.as_str()) => test,
+            Condition::Test(_) => return,
+        };
+        let values = match &mut test.against {
+            Against::Compared(_, value) => std::slice::from_mut(value),
+            Against::OneOf(values) => values,
+            Against::True | Against::Matches(_) => return,
+        };
+        for value in values {
+            if let Json::String(label) = value {
+                *label = sharing::resolve_shares(label, gpu);
+            }
+        }
+    }
+
     fn holds(&self, axis: &dyn Fn(&str) -> Option<Json>) -> bool {
         match self {
             Condition::All(parts) => parts.iter().all(|part| part.holds(axis)),

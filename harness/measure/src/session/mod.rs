@@ -110,6 +110,10 @@ impl Session {
         }
         let mut facts = request.experiment.device_facts(&request.device, &project.cards())?;
         request.experiment.place_its_trace(&facts);
+        if let Some(model) = facts.gpu().and_then(|gpu| gpu.card.as_ref()) {
+            request.experiment.resolve_shares(model);
+            request.selection.iter_mut().for_each(|selection| selection.resolve_shares(model));
+        }
         if let Some(shard) = request.shard.filter(|_| request.experiment.search) {
             let what = format!("a search cannot be divided into shards such as `{shard}`");
             let hint = "it chooses its cells as it goes; divide it with `--where`";

@@ -5,16 +5,26 @@
 
 use std::sync::Arc;
 
-use collo_gpus::notation;
+use collo_gpus::notation::{self, Item, Share};
 use collo_store::MemberSpec;
 
 use super::mig_seats::Seats;
 use super::{Each, Family, Refusal, Seating, SharingMode, needs_a_gpu};
+use crate::device::mig::GpuModel;
 use crate::device::{DeviceFacts, DeviceKind};
 
 pub static MIG: Family = Family {
     name: "mig",
-    examples: &["mig", "mig:3g.20gb", "mig:2×3g.20gb", "mig:2×1c.3g.20gb", "mig:balanced", "mig:3g.20gb+mps"],
+    examples: &[
+        "mig",
+        "mig:3g",
+        "mig:1/7",
+        "mig:3g.20gb",
+        "mig:2×3g.20gb",
+        "mig:2×1c.3g.20gb",
+        "mig:balanced",
+        "mig:3g.20gb+mps",
+    ],
     about: "the GPU partitioned into instances with memory and compute of their own",
     parse: |label| {
         let rest = label.strip_prefix("mig")?;
@@ -36,14 +46,14 @@ pub struct Mig {
 pub enum Cut {
     /// The largest equal slices.
     Equal,
-    /// Instances of one profile; without a count, as many as there are members. With the prefix `1c.`, that many compute
-    /// instances inside one GPU instance.
+    /// Instances of one profile, named by itself or by its share of the GPU; without a count, as many as there are members. With the
+    /// prefix `1c.`, that many compute instances inside one GPU instance.
     Profile { count: Option<u32>, profile: String },
     /// A named layout.
     Layout(String),
 }
 
-const CUT_HELP: &str = "a profile such as `3g.20gb` or `2×3g.20gb`, or the name of a layout";
+const CUT_HELP: &str = "a share such as `3g`, `3/7` or `2×3g`, a profile such as `3g.20gb`, or the name of a layout";
 
 impl Cut {
     fn parse(text: &str) -> Result<Cut, String> {
@@ -52,7 +62,7 @@ impl Cut {
             Err("") => return Err(CUT_HELP.into()),
             counted => counted.map_err(|_| format!("at most {} instances", notation::MOST))?,
         };
-        if notation::is_size(size) {
+        if notation::is_size(size) || notation::is_share(size) {
             Ok(Cut::Profile { count, profile: size.into() })
         } else if count.is_none() && notation::is_layout(text) {
             Ok(Cut::Layout(text.into()))
@@ -80,6 +90,14 @@ impl SharingMode for Mig {
 
     fn family(&self) -> &'static str {
         MIG.name
+    }
+
+    fn on(&self, gpu: &GpuModel) -> Option<Arc<dyn SharingMode>> {
+        let Cut::Profile { count, profile: size } = &self.cut else { return None };
+        let share = Item::of(size).profile;
+        Share::parse(share)?;
+        let profile = format!("{}{}", size.strip_suffix(share)?, gpu.sized(share).ok()?.name);
+        Some(Arc::new(Mig { cut: Cut::Profile { count: *count, profile }, mps: self.mps }))
     }
 
     fn seat(&self, facts: &DeviceFacts, members: &[MemberSpec], each: &Each) -> Result<Seating, Refusal> {

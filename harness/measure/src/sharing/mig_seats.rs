@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_gpus::notation::{self, Item, Size};
+use collo_gpus::notation::{self, Item};
 use collo_store::{Diagnostic, MemberSpec};
 
 use super::mig::Cut;
@@ -28,10 +28,10 @@ impl Seats<'_> {
             Cut::Equal if self.is_mixed() && !self.slices.is_empty() => self.by_workload(),
             Cut::Equal => self.equal(),
             Cut::Profile { count, profile: size } => {
-                let Item { profile, .. } = Item::of(size);
-                match Size::parse(size).and_then(|size| size.compute) {
-                    Some(compute) => self.inside_one(*count, compute, profile),
-                    None => self.of_profile(*count, profile),
+                let item = Item::of(size);
+                match item.compute().ok().flatten().as_deref() {
+                    Some([compute]) => self.inside_one(*count, *compute, item.profile),
+                    _ => self.of_profile(*count, item.profile),
                 }
             }
             Cut::Layout(name) => self.layout(name),
@@ -48,7 +48,11 @@ impl Seats<'_> {
 
     /// `mig` alone: the largest profile with an instance for each.
     fn equal(&self) -> Result<Seating, Refusal> {
-        let most = (1..=self.card.compute_slices).rev().find(|n| self.card.equal(*n).is_some());
+        if !self.card.has_places() && (self.mps || Some(self.degree()) <= self.card.compute_slices) {
+            let what = if self.degree() == 1 { "an instance".into() } else { format!("{} equal instances", self.degree()) };
+            return Err(refusal(self.card.unplaced(&what)));
+        }
+        let most = (1..=self.card.compute_slices.unwrap_or(0)).rev().find(|n| self.card.equal(*n).is_some());
         let wanted = if self.mps { self.degree().min(most.unwrap_or(0)) } else { self.degree() };
         let Some(profile) = self.card.equal(wanted) else {
             let hint = most.map(|most| format!("`degree` up to {most} fits; more share an instance with `mig+mps`"));
@@ -59,7 +63,7 @@ impl Seats<'_> {
     }
 
     fn of_profile(&self, count: Option<u32>, name: &str) -> Result<Seating, Refusal> {
-        let profile = self.card.profile(name).map_err(refusal)?;
+        let profile = self.card.sized(name).map_err(refusal)?;
         let count = match count {
             Some(count) => count,
             // Members of one instance share it by MPS, so as many instances as there is room for will do.
@@ -78,13 +82,13 @@ impl Seats<'_> {
 
     /// `2×1c.3g.20gb`: compute instances that share the memory of one GPU instance.
     fn inside_one(&self, count: Option<u32>, compute: u32, name: &str) -> Result<Seating, Refusal> {
-        let profile = self.card.profile(name).map_err(refusal)?;
+        let profile = self.card.sized(name).map_err(refusal)?;
         let count = count.unwrap_or(self.degree());
         if count * compute > profile.slices {
             return Err(Refusal {
                 reason: format!(
-                    "{count} compute instances of {compute} slices do not fit `{name}`, which has {}",
-                    profile.slices
+                    "{count} compute instances of {compute} slices do not fit `{}`, which has {}",
+                    profile.name, profile.slices
                 ),
                 hint: Some(format!("{} of them fit", profile.slices / compute.max(1))).filter(|_| compute <= profile.slices),
             });
@@ -95,7 +99,7 @@ impl Seats<'_> {
         }
         let placed = self.card.place(&[Arc::clone(profile)], &[]).map_err(refusal)?;
         let start = placed.first().map(|i| i.start);
-        let slice = Slice { profile: name.into(), start, compute: vec![compute; count as usize] };
+        let slice = Slice { profile: profile.name.clone(), start, compute: vec![compute; count as usize] };
         let seats = (0..self.members.len()).map(|m| Seat::Slice { instance: 0, compute: m % count.max(1) as usize }).collect();
         Ok(self.seating(Partition::on(vec![slice]), seats))
     }
@@ -138,12 +142,12 @@ impl Seats<'_> {
                 return Err(Refusal {
                     reason: format!("`slices` has no profile for `{}`", m.workload),
                     hint: Some(format!(
-                        "as in `slices = {{ {} = \"1g.5gb\" }}`; all: `collo list gpus --gpu {}`",
+                        "as in `slices = {{ {} = \"1g\" }}`; all: `collo list gpus --gpu {}`",
                         m.workload, self.card.name
                     )),
                 });
             };
-            self.card.profile(name).cloned().map_err(refusal)
+            self.card.sized(name).cloned().map_err(refusal)
         };
         self.members.iter().map(profile).collect()
     }
@@ -186,7 +190,7 @@ impl Seats<'_> {
         names.sort_unstable();
         names.dedup();
         let smaller = |name: &str| -> Vec<Option<&Arc<Profile>>> {
-            let own = self.slices.get(name).and_then(|p| self.card.profile(p).ok());
+            let own = self.slices.get(name).and_then(|p| self.card.sized(p).ok());
             let mut all: Vec<&Arc<Profile>> =
                 self.card.profiles.iter().filter(|p| p.is_plain() && own.is_some_and(|o| p.slices < o.slices)).collect();
             all.sort_by_key(|p| std::cmp::Reverse(p.slices));
@@ -200,7 +204,7 @@ impl Seats<'_> {
         }
         // Few changes first, and of those the one that takes the fewest slices from members.
         let lost = |name: &str, profile: &Arc<Profile>| -> u32 {
-            let own = self.slices.get(name).and_then(|p| self.card.profile(p).ok()).map_or(0, |p| p.slices);
+            let own = self.slices.get(name).and_then(|p| self.card.sized(p).ok()).map_or(0, |p| p.slices);
             let copies = self.members.iter().filter(|m| m.workload == name).count() as u32;
             copies * own.saturating_sub(profile.slices)
         };

@@ -20,10 +20,14 @@ fn members(names: &[&str]) -> Vec<MemberSpec> {
     names.iter().map(spec).collect()
 }
 
-/// The slots of `degree` equal members, or why not.
 fn slots(label: &str, degree: usize) -> String {
+    slots_on("a100-40gb", label, degree)
+}
+
+/// The slots of `degree` equal members, or why not.
+fn slots_on(card: &str, label: &str, degree: usize) -> String {
     let members = members(&vec!["small"; degree]);
-    match parse(label).expect("a mode").seat(&facts("a100-40gb"), &members, &Each::default()) {
+    match parse(label).expect("a mode").seat(&facts(card), &members, &Each::default()) {
         Ok(seating) => seating.to_string(),
         Err(refusal) => format!("{} · {}", refusal.reason, refusal.hint.unwrap_or_default()),
     }
@@ -68,6 +72,44 @@ fn a_profile_is_given_as_often_as_there_are_members_or_as_counted() {
     );
     assert!(slots("mig:3g.20gb", 3).starts_with("`3×3g.20gb` does not fit a100-40gb"), "{}", slots("mig:3g.20gb", 3));
     assert!(slots("mig:3g.40gb", 1).contains("unknown profile `3g.40gb`"));
+}
+
+#[test]
+fn a_share_is_the_profile_with_the_least_memory_of_each_gpu_model() {
+    let of = |label: &str, degree: usize| ["a100-40gb", "h100-80gb", "b200"].map(|card| slots_on(card, label, degree));
+    assert_eq!(of("mig:1g", 7), ["7×1g.5gb", "7×1g.10gb", "7×1g.23gb"]);
+    assert_eq!(of("mig:3/7", 2), ["2×3g.20gb", "2×3g.40gb", "2×3g.90gb"]);
+    assert_eq!(of("mig:2×3g+mps", 4), ["2×3g.20gb of 2", "2×3g.40gb of 2", "2×3g.90gb of 2"]);
+    assert_eq!(of("mig:2×3c.7g", 2), ["2×3c in one 7g.40gb", "2×3c in one 7g.80gb", "2×3c in one 7g.180gb"]);
+    assert_eq!((slots_on("a30-24gb", "mig:1/2", 2), slots_on("a30-24gb", "mig:4g", 1)), ("2×2g.12gb".into(), "4g.24gb".into()));
+    insta::assert_snapshot!(
+        slots_on("a30-24gb", "mig:1/7", 1),
+        @"a30-24gb has no instance of `1/7`: it has 4 compute slices · its instances are `1/4`, `2/4` and `4/4`"
+    );
+    insta::assert_snapshot!(
+        slots("mig:5g", 1),
+        @"a100-40gb has no instance of `5g`: it has 7 compute slices · its instances are `1g`, `2g`, `3g`, `4g` and `7g`"
+    );
+    let slices = [("small", "1/7"), ("medium", "2g"), ("large", "4g.20gb")];
+    assert_eq!(mixed(&slices, &["large", "medium", "small"]).expect("fits").to_string(), "1g.5gb + 2g.10gb + 4g.20gb");
+}
+
+#[test]
+fn a_label_with_a_share_is_resolved_and_others_are_left_as_they_are() {
+    let facts = facts("h100-80gb");
+    let h100 = facts.gpus[0].card.as_ref().expect("it has MIG");
+    let pairs = [
+        ("mig:1/7", "mig:1g.10gb"),
+        ("mig:2x3g+mps", "mig:2×3g.40gb+mps"),
+        ("mig:2×3c.7g", "mig:2×3c.7g.80gb"),
+        ("small×7 mig:1g b32", "small×7 mig:1g.10gb b32"),
+    ];
+    for (label, with_profile) in pairs {
+        assert_eq!(crate::sharing::resolve_shares(label, h100), with_profile);
+    }
+    for other in ["mig", "mig+mps", "mig:sevenths", "mig:5g", "mig:1g.5gb", "naive", "mps:50%", "mig-net mig:9/9x b32"] {
+        assert_eq!(crate::sharing::resolve_shares(other, h100), other);
+    }
 }
 
 #[test]
@@ -140,5 +182,35 @@ fn a_card_for_one_process_at_a_time_refuses_naive_groups_and_not_mps() {
 fn a_card_without_known_places_refuses_every_cut() {
     let refusal =
         parse("mig:1g.18gb").expect("a mode").seat(&facts("gh200"), &members(&["small"]), &Each::default()).expect_err("unknown");
-    assert!(refusal.reason.contains("not known") || refusal.reason.contains("unknown"), "{}", refusal.reason);
+    assert_eq!(
+        (refusal.reason.as_str(), refusal.hint.is_some()),
+        (
+            "whether `1g.18gb` can be placed on gh200 is not known: mig-profiles/gh200.toml has no places of instances, which the driver reports once MIG is on",
+            true
+        )
+    );
+    for label in ["mig", "mig+mps", "mig:1g", "mig:4/7"] {
+        let said = slots_on("gb200", label, 1);
+        assert!(said.starts_with("whether ") && said.contains(" can be placed on gb200 is not known: "), "{label}: {said}");
+        assert!(
+            said.contains("`sudo collo mig apply on`") && said.contains("`memory_units`, `starts` and `units`"),
+            "{label}: {said}"
+        );
+    }
+    // What no placement would help is impossible.
+    assert!(
+        slots_on("gb200", "mig:1g", 8).starts_with("`8×1g.23gb` does not fit gb200: `1g.23gb` can be created at most 7 times")
+    );
+    assert!(slots_on("gb200", "mig", 8).starts_with("gb200 cannot be partitioned into 8 equal instances"));
+}
+
+#[test]
+fn a_gpu_without_mig_refuses_instances_and_nothing_else() {
+    let seat = |label: &str| parse(label).expect("a mode").seat(&facts("l40s"), &members(&["small"; 2]), &Each::default());
+    let refusal = seat("mig:1g.5gb").expect_err("no MIG");
+    assert_eq!(
+        (refusal.reason.as_str(), refusal.hint.as_deref()),
+        ("NVIDIA L40S cannot be partitioned: it has no MIG", Some("`naive` and `mps` share it"))
+    );
+    assert!(["naive", "mps", "mps:50%", "threads"].iter().all(|label| seat(label).is_ok_and(|seats| seats.partition.is_none())));
 }

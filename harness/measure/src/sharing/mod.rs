@@ -41,6 +41,7 @@ use collo_store::text::quoted;
 use collo_store::{Diagnostic, MemberSpec};
 
 use crate::device::DeviceFacts;
+use crate::device::mig::GpuModel;
 use crate::nearest::nearest;
 
 /// A way of sharing one device between the members of a group.
@@ -49,6 +50,11 @@ pub trait SharingMode: fmt::Debug + Send + Sync {
     fn label(&self) -> String;
     /// The first word of the label, the same for all variants.
     fn family(&self) -> &'static str;
+    /// The same mode with the profile of this GPU model for a share of it, `mig:3g.20gb` for `mig:3/7`; `None` if it names no share, or
+    /// one that the model does not have.
+    fn on(&self, _gpu: &GpuModel) -> Option<Arc<dyn SharingMode>> {
+        None
+    }
     /// The seats of these members on this device, and its required state; or why they cannot run in this mode. Pure.
     fn seat(&self, facts: &DeviceFacts, members: &[MemberSpec], each: &Each) -> Result<Seating, Refusal>;
 }
@@ -56,7 +62,7 @@ pub trait SharingMode: fmt::Debug + Send + Sync {
 /// An experiment's settings for individual workloads in mixed groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Each {
-    /// MIG profiles.
+    /// MIG profiles, or shares.
     pub slices: BTreeMap<String, String>,
     /// Limits under `mps:each`.
     pub limits: BTreeMap<String, Limits>,
@@ -96,6 +102,16 @@ pub fn parse(label: &str) -> Result<Arc<dyn SharingMode>, Diagnostic> {
         Some(near) => unknown(label).note(format!("did you mean `{near}`? All: `collo list modes`")),
         None => unknown(label).note("all: `collo list modes`"),
     })
+}
+
+/// A mode's label, or that of a cell, with the profiles of this GPU model for shares.
+pub fn resolve_shares(label: &str, gpu: &GpuModel) -> String {
+    let resolved = |word: &str| parse(word).ok()?.on(gpu).map(|mode| mode.label());
+    let words = label.split(' ').map(|word| match word.starts_with(mig::MIG.name) {
+        true => resolved(word).unwrap_or_else(|| word.into()),
+        false => word.into(),
+    });
+    words.collect::<Vec<String>>().join(" ")
 }
 
 fn unknown(label: &str) -> Diagnostic {

@@ -10,7 +10,7 @@ fn any_mode() -> impl Strategy<Value = Arc<dyn SharingMode>> {
             Arc::new(Mps::Alike(Limits { active_thread_percent, memory_bytes })) as Arc<dyn SharingMode>
         },
     );
-    let profile = "([1-7]c\\.)?[1-7]g\\.[1-9][0-9]{0,2}gb(\\+me|-me|\\+me\\.all)?";
+    let profile = "([1-7]c\\.)?([1-7]g|[1-3]/[4-7]|[1-7]g\\.[1-9][0-9]{0,2}gb(\\+me|-me|\\+me\\.all)?)";
     let cut = prop_oneof![
         Just(Cut::Equal),
         (proptest::option::of(1u32..=64), profile).prop_map(|(count, profile)| Cut::Profile { count, profile }),
@@ -62,9 +62,9 @@ fn a_mistyped_mode_gets_its_neighbour_and_a_wrong_limit_its_rule() {
     error: unknown sharing mode `mps:150%`
     hint: the share of threads is between `1%` and `100%`, as in `mps:50%`
     ");
-    insta::assert_snapshot!(said("mig:3g"), @r"
-    error: unknown sharing mode `mig:3g`
-    hint: a profile such as `3g.20gb` or `2×3g.20gb`, or the name of a layout
+    insta::assert_snapshot!(said("mig:8/7"), @r"
+    error: unknown sharing mode `mig:8/7`
+    hint: a share such as `3g`, `3/7` or `2×3g`, a profile such as `3g.20gb`, or the name of a layout
     ");
     insta::assert_snapshot!(said("timeslice"), @r"
     error: unknown sharing mode `timeslice`

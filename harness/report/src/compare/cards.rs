@@ -24,7 +24,7 @@ pub fn card(name: &str, memory_bytes: Option<u64>) -> Option<GpuModel> {
     Some(GpuModel {
         model,
         memory_gb,
-        compute_slices: model.map_or(7, |model| model.compute_slices),
+        compute_slices: model.and_then(|model| model.compute_slices).unwrap_or(7),
         memory_units: model.and_then(|model| model.memory_units).unwrap_or(8),
     })
 }
@@ -34,10 +34,11 @@ impl GpuModel {
     /// with an eighth of the memory. The texts of two GPU models are equal if their slices have the same share.
     pub fn by_share(&self, text: &str) -> String {
         each_slice(text, &|name, size| {
+            let inside = size.compute.map_or(String::new(), |compute| format!("{}c.", part(compute, self.compute_slices)));
             let known = self.model.and_then(|model| model.profile(name)).and_then(|profile| profile.units());
             let guess = || (f64::from(size.memory_gb) / self.memory_gb * f64::from(self.memory_units)).round() as u32;
             let units = known.unwrap_or_else(guess);
-            Some(format!("{}+{}{}", part(size.slices, self.compute_slices), part(units, self.memory_units), size.extras))
+            Some(format!("{inside}{}+{}{}", part(size.slices, self.compute_slices), part(units, self.memory_units), size.extras))
         })
     }
 
@@ -62,7 +63,7 @@ fn part(of: u32, all: u32) -> String {
     format!("{}/{}", of / a, all / a)
 }
 
-/// Replace every word that looks like a slice, `3g.20gb`, by the result of `say`.
+/// Replace every word that looks like a slice, `3g.20gb` or `1c.3g.20gb`, by the result of `say` for the profile and the size.
 fn each_slice(text: &str, say: &dyn Fn(&str, Size<'_>) -> Option<String>) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '+';
     let mut out = String::with_capacity(text.len());
@@ -71,9 +72,12 @@ fn each_slice(text: &str, say: &dyn Fn(&str, Size<'_>) -> Option<String>) -> Str
         let (before, from) = rest.split_at(at);
         let end = from.find(|c| !is_part(c)).unwrap_or(from.len());
         let word = &from[..end];
-        let slice = Size::parse(word).filter(|size| size.compute.is_none());
+        let slice = Size::parse(word).and_then(|size| {
+            let profile = size.compute.map_or(Some(word), |_| word.split_once("c.").map(|(_, profile)| profile));
+            say(profile?, size)
+        });
         out.push_str(before);
-        out.push_str(&slice.and_then(|size| say(word, size)).unwrap_or_else(|| word.to_string()));
+        out.push_str(&slice.unwrap_or_else(|| word.to_string()));
         rest = &from[end..];
     }
     out + rest
@@ -105,6 +109,12 @@ mod tests {
         assert_eq!(h100.by_share("mig:1g.10gb"), a100.by_share("mig:1g.5gb"));
         assert_eq!(unknown.by_share("mig:1g.10gb"), a100.by_share("mig:1g.5gb"));
         assert_eq!(h200.by_share("7×1g.18gb"), a100.by_share("7×1g.5gb"));
+        let gb200 = card("NVIDIA GB200", None).unwrap();
+        for (ours, theirs) in [("mig:1g.23gb", "mig:1g.5gb"), ("mig:4g.93gb", "mig:4g.20gb"), ("7×1g.23gb", "7×1g.5gb")] {
+            assert_eq!(gb200.by_share(ours), a100.by_share(theirs), "by its memory, where no file has its units");
+        }
+        assert_eq!(a100.by_share("mig:2×3c.7g.40gb"), "mig:2×3/7c.1/1+1/1");
+        assert_eq!(h100.by_share("mig:2×3c.7g.80gb"), a100.by_share("mig:2×3c.7g.40gb"), "compute instances of the whole GPU");
         assert_ne!(h100.by_share("mig:1g.20gb"), h100.by_share("mig:1g.10gb"), "twice the memory is another share");
         let a30 = card("NVIDIA A30", Some(24 * GIB)).unwrap();
         assert_eq!(a30.by_share("2g.12gb+me"), "1/2+1/2+me", "an A30 has four slices");

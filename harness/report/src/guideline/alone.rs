@@ -25,7 +25,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     }
     let single = |c: &&Cell| c.record.degree == 1 && !c.is_solo() && c.is_valid() && c.get(Key::Slowdown).is_some();
     // A card that no file describes is taken to be cut like most.
-    let whole = collo_gpus::of_product(&analysis.campaign.device.name).map_or(7, |model| model.compute_slices);
+    let whole = collo_gpus::of_product(&analysis.campaign.device.name).and_then(|model| model.compute_slices).unwrap_or(7);
     let mps = |c: &Cell| c.record.mode.mps && !c.record.mode.limited && !c.record.mode.partitioned;
     let is_whole = |c: &&Cell| mps(c) || slices(c) == Some(whole);
     let cells: Vec<&Cell> = analysis.groups().filter(single).filter(is_whole).collect();

@@ -141,7 +141,7 @@ pub fn mig(driver: &Driver, right: bool) -> Check {
     if able.is_empty() {
         return Check::new(Mark::Absent, "mig", none_responds(driver).unwrap_or("no GPU here has MIG"));
     }
-    let known = indices(driver.gpus.iter().filter(|g| g.card.is_some()));
+    let known = indices(driver.gpus.iter().filter(|g| g.has_known_instances()));
     if known.is_empty() {
         let first = driver.gpus.iter().find(|g| g.has_mig);
         let why = first.map(Gpu::why_no_profiles).unwrap_or_default();

@@ -11,7 +11,7 @@ pub fn can(driver: &Driver, mps: bool, right: bool) -> String {
     let indices = |gpus: &mut dyn Iterator<Item = &&Gpu>| gpus.filter_map(|g| Some(g.at.as_ref()?.index)).collect::<Vec<_>>();
     // Without the right to turn MIG off, a card that has it on is never whole.
     let whole = indices(&mut free.iter().filter(|gpu| right || !is_cut(gpu)));
-    let cuttable = indices(&mut free.iter().filter(|gpu| gpu.card.is_some() && right));
+    let cuttable = indices(&mut free.iter().filter(|gpu| gpu.has_known_instances() && right));
     let as_found = indices(&mut free.iter().filter(|gpu| is_cut(gpu) && !right));
     let modes = if mps { "naive, mps" } else { "naive" };
     let mut parts = Vec::new();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use collo_measure::units::gib;
 use collo_measure::{Describer, Driver, Event, Gpu, Member, Project, Workloads, basis_of};
 use collo_predict::utilisation::SevenFeatures;
-use collo_predict::{Basis, Description, Peer, Prediction, Target, Width, WidthFrom, published::MIB};
+use collo_predict::{Basis, Description, Peer, Prediction, Target, Width, WidthFrom};
 use collo_report::document::{Align, Table};
 use collo_report::number;
 use collo_store::{Diagnostic, Diagnostics};
@@ -120,22 +120,12 @@ fn room(project: &Project, asked: Option<&str>) -> Result<Option<Room>, Diagnost
     let cards = project.cards();
     if let Some(name) = asked {
         let card = cards.find(name)?;
-        // What is advertised is a little more than there is; the largest instance has what can be had for certain.
-        let instances = card.profiles.iter().filter_map(|p| p.memory_gib).reduce(f64::max);
-        let advertised = card.memory_gb.map(f64::from);
-        let least = [instances, advertised].into_iter().flatten().reduce(f64::min);
-        let bytes = least.ok_or_else(|| {
-            Diagnostic::new(format!("the memory of `{name}` is not known"))
-                .hint(format!("`memory_gb` in mig-profiles/{name}.toml"))
-        })?;
         let gpu = Gpu::planned(card);
-        return Ok(Some(Room {
-            name: name.into(),
-            gpu: gpu.name,
-            architecture: gpu.architecture,
-            bytes: (bytes * 1024.0 * MIB) as u64,
-            simulated: false,
-        }));
+        let bytes = gpu.memory_bytes.ok_or_else(|| {
+            Diagnostic::new(format!("the memory of `{name}` is not known"))
+                .hint(format!("`memory_mib` or `memory_gb` in mig-profiles/{name}.toml"))
+        })?;
+        return Ok(Some(Room { name: name.into(), gpu: gpu.name, architecture: gpu.architecture, bytes, simulated: false }));
     }
     let gpus = Driver::ask(&cards).map(|driver| driver.gpus).unwrap_or_default();
     let gpu = gpus.into_iter().find(|gpu| gpu.computes());

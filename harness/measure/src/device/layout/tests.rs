@@ -121,6 +121,17 @@ fn a_layout_is_a_name_a_cut_or_off() {
 }
 
 #[test]
+fn a_share_is_the_profile_of_the_gpu_at_hand() {
+    let of = |text: &str| of_words(text).map(|wanted| wanted.partition.to_string());
+    for (share, profile) in
+        [("7×1g", "7×1g.5gb"), ("3/7 + 2×2g", "3g.20gb+2×2g.10gb"), ("2×1c.3g", "2×1c.3g.20gb"), ("3g@4", "3g.20gb@4")]
+    {
+        assert_eq!(of(share).expect("read"), of(profile).expect("read"), "{share}");
+    }
+    assert!(of("5g").expect_err("none has five slices").to_string().contains("a100-40gb has no instance of `5g`"));
+}
+
+#[test]
 fn places_count_only_where_they_were_asked_for() {
     let found = Partition::on(vec![slice("3g.20gb", 4, &[3])]);
     assert!(of_words("3g.20gb").expect("read").is_met_by(&found));

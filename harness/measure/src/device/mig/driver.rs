@@ -27,6 +27,7 @@ impl GpuModel {
                 id: Some(p.id),
                 most: Some(p.most),
                 memory_gib: Some(p.memory_mib as f64 / 1024.0),
+                memory_gib_also: Vec::new(),
                 sms: Some(p.sms),
                 engines: Engines { copy, decode, encode, jpeg, ofa },
                 // A normal user is not told where instances may lie: then what is written down has to do.
@@ -36,16 +37,18 @@ impl GpuModel {
             })
         };
         let units = profiles.iter().flat_map(|p| p.starts.iter().map(|s| s + p.units)).max();
-        let mut card = GpuModel {
+        let mut card = GpuModel::from(Model {
+            name,
             product_names: vec![product.into()],
             sms,
             memory_units: units.or_else(|| known?.memory_units),
             description: known.and_then(|k| k.description.clone()),
             pci_devices: known.map(|k| k.pci_devices.clone()).unwrap_or_default(),
             memory_gb: known.and_then(|k| k.memory_gb),
+            memory_mib: known.and_then(|k| k.memory_mib),
+            compute_slices: profiles.iter().map(|p| p.slices).max(),
             profiles: profiles.iter().map(profile).collect(),
-            ..GpuModel::bare(&name, profiles.iter().map(|p| p.slices).max().unwrap_or(0))
-        };
+        });
         for layout in known.map(|k| k.layouts.as_slice()).unwrap_or_default() {
             let wanted: Option<Vec<Arc<Profile>>> =
                 layout.instances.iter().map(|i| card.profile(&i.profile.name).ok().cloned()).collect();
@@ -56,36 +59,9 @@ impl GpuModel {
         card
     }
 
-    /// As its file describes it, still without layouts: these have to be placed first.
-    pub(super) fn of_model(model: Model) -> GpuModel {
-        GpuModel {
-            name: model.name,
-            description: model.description,
-            product_names: model.product_names,
-            pci_devices: model.pci_devices,
-            memory_gb: model.memory_gb,
-            sms: model.sms,
-            compute_slices: model.compute_slices,
-            memory_units: model.memory_units,
-            profiles: model.profiles.into_iter().map(Arc::new).collect(),
-            layouts: Vec::new(),
-        }
-    }
-
     /// A GPU model of which only its name and its slices are known.
     pub fn bare(name: &str, compute_slices: u32) -> GpuModel {
-        GpuModel {
-            name: name.into(),
-            description: None,
-            product_names: Vec::new(),
-            pci_devices: Vec::new(),
-            memory_gb: None,
-            sms: None,
-            compute_slices,
-            memory_units: None,
-            profiles: Vec::new(),
-            layouts: Vec::new(),
-        }
+        Model { name: name.into(), compute_slices: Some(compute_slices), ..Model::default() }.into()
     }
 
     /// The differences between the driver and this file: one line each. What the file does not give is not a difference.
@@ -109,9 +85,8 @@ impl GpuModel {
                     all.push(format!("`{}`: {what} {a} in the file, {b} by the driver", own.name));
                 }
             }
-            // Drivers round differently by a quarter of a GiB.
             if let (Some(a), Some(b)) = (own.memory_gib, told.memory_gib)
-                && (a - b).abs() > 0.3
+                && !own.may_have(b)
             {
                 all.push(format!("`{}`: {a:.2} GiB in the file, {b:.2} by the driver", own.name));
             }

@@ -12,16 +12,16 @@ impl GpuModel {
         let wanted = self.largest_first(wanted);
         let there: Vec<String> = beside.iter().map(|i| format!("`{i}`")).collect();
         let there = if there.is_empty() { String::new() } else { format!(" next to {}", there.join(" and ")) };
+        let limit = self.limit(&wanted, beside);
+        if limit == Some(Limit::Unplaced) {
+            return self.unplaced(&format!("`{}`", summed(&wanted)));
+        }
         let (kept, left_out) = self.kept(&wanted, beside);
-        let cause = match self.limit(&wanted, beside) {
+        let cause = match limit {
             Some(limit) => self.to_text(&limit),
             None => left_out.first().map(no_place).unwrap_or_default(),
         };
         let mistake = Diagnostic::new(format!("`{}` does not fit {}{there}", summed(&wanted), self.name)).caused_by(cause);
-        if let Some(Limit::Unplaced(_)) = self.limit(&wanted, beside) {
-            let file = format!("mig-profiles/{}.toml", self.name);
-            return mistake.hint(format!("add to {file} what `nvidia-smi mig -lgipp` prints, as `starts` and `units`"));
-        }
         if !beside.is_empty() && self.room(&wanted, &[]).is_some() {
             return mistake.hint(format!("{} has room for it if nothing else is there", self.name));
         }
@@ -29,10 +29,21 @@ impl GpuModel {
         if would.is_empty() { mistake } else { mistake.hint(format!("{} would fit", would.join(" or "))) }
     }
 
+    /// Whether they fit is unknown, and so not an impossibility.
+    pub fn unplaced(&self, what: &str) -> Diagnostic {
+        let file = format!("mig-profiles/{}.toml", self.name);
+        Diagnostic::new(format!("whether {what} can be placed on {} is not known", self.name))
+            .caused_by(format!("{file} has no places of instances, which the driver reports once MIG is on"))
+            .hint(format!(
+                "`sudo collo mig apply on`, then plan again; or add `memory_units`, `starts` and `units`, as `nvidia-smi mig -lgipp` \
+                 prints them, to {file}"
+            ))
+    }
+
     fn to_text(&self, limit: &Limit) -> String {
         let card = &self.name;
         match limit {
-            Limit::Unplaced(profile) => format!("the possible places of `{}` on {card} are unknown", profile.name),
+            Limit::Unplaced => format!("where instances of {card} may lie is not known"),
             Limit::Most { profile, most } => {
                 let times = if *most == 1 { "once".to_string() } else { format!("{most} times") };
                 format!("`{}` can be created at most {times} on {card}", profile.name)

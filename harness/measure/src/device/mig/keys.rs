@@ -12,6 +12,7 @@ const fn key(name: &'static str, kind: ValueKind, about: &'static str) -> Key {
 pub const MOST_UNITS: u64 = 64;
 
 const COUNT: ValueKind = ValueKind::Whole { from: 1, to: 10_000 };
+const MEMORY: ValueKind = ValueKind::Number { from: 0.0, to: f64::INFINITY };
 const SOME: ValueKind = ValueKind::Whole { from: 0, to: 10_000 };
 
 pub static CARD: Shape = Shape {
@@ -22,8 +23,13 @@ pub static CARD: Shape = Shape {
         key("product_names", ValueKind::List(&ValueKind::Text), "the driver's name of the GPU"),
         key("pci_devices", ValueKind::List(&ValueKind::Text), "PCI device ids, four hexadecimal digits each"),
         key("memory_gb", COUNT, "memory as advertised"),
+        key("memory_mib", ValueKind::Whole { from: 1, to: 100_000_000 }, "memory without MIG, as `nvidia-smi` prints it"),
         key("sms", COUNT, "streaming multiprocessors of the whole GPU, without MIG"),
-        key("compute_slices", ValueKind::Whole { from: 1, to: 64 }, "how many compute slices the GPU has"),
+        key(
+            "compute_slices",
+            ValueKind::Whole { from: 1, to: 64 },
+            "how many compute slices the GPU has; without it, the GPU has no MIG",
+        ),
         key("memory_units", ValueKind::Whole { from: 1, to: MOST_UNITS }, "length of the grid on which instances are placed"),
         key("profiles", ValueKind::Tables(&PROFILE), "the instance sizes that can be created"),
         key("layouts", ValueKind::Table(&LAYOUTS), "named layouts, each a list of profiles"),
@@ -37,7 +43,8 @@ pub static PROFILE: Shape = Shape {
         key("name", ValueKind::Text, "as `nvidia-smi` prints it, `3g.20gb`; the number before `g` is its compute slices"),
         key("id", SOME, "the profile id that `nvidia-smi mig -lgip` prints; not NVML's profile index"),
         key("most", COUNT, "how many such instances can exist at once"),
-        key("memory_gib", ValueKind::Number { from: 0.0, to: f64::INFINITY }, "memory of one instance"),
+        key("memory_gib", MEMORY, "memory of one instance"),
+        key("memory_gib_also", ValueKind::List(&MEMORY), "the same under other drivers, or on other boards"),
         key("sms", COUNT, "streaming multiprocessors of one instance"),
         key("starts", ValueKind::List(&SOME), "the memory units at which an instance may start"),
         key("units", COUNT, "how many memory units an instance occupies"),

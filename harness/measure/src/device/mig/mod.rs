@@ -1,4 +1,4 @@
-//! GPU models with MIG: their profiles, the places of instances, and layouts by name.
+//! GPU models: their profiles, the places of instances, and layouts by name.
 //!
 //! In: `mig-profiles/NAME.toml`. Out: explicit placements, or why there are none. It touches no device, and a real GPU's driver
 //! may know better than the file.
@@ -17,33 +17,37 @@ mod tests;
 pub use cards::Cards;
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
-use collo_gpus::notation::Size;
-pub use collo_gpus::{Engines, Places, Profile};
+use collo_gpus::notation::{Share, Size};
+pub use collo_gpus::{Engines, Model, Places, Profile};
 use collo_store::Diagnostic;
 use collo_store::text::quoted;
 
+use crate::fields::listed_all;
 use crate::nearest::nearest;
 
-/// A GPU model. What its file does not give is absent.
+/// A GPU model of a project, or as its driver describes it, with layouts that can be placed on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GpuModel {
-    /// The name of its file, as in `--gpu a100-40gb`.
-    pub name: String,
-    pub description: Option<String>,
-    /// The driver's names for it, as far as known.
-    pub product_names: Vec<String>,
-    /// PCI device ids, four hexadecimal digits each.
-    pub pci_devices: Vec<String>,
-    /// The marketed size; the real memory of instances is in their profiles.
-    pub memory_gb: Option<u32>,
-    pub sms: Option<u32>,
-    pub compute_slices: u32,
-    /// Length of the grid on which instances are placed.
-    pub memory_units: Option<u32>,
-    pub profiles: Vec<Arc<Profile>>,
+    model: Model,
     pub layouts: Vec<Layout>,
+}
+
+/// Everything but its layouts.
+impl Deref for GpuModel {
+    type Target = Model;
+
+    fn deref(&self) -> &Model {
+        &self.model
+    }
+}
+
+impl From<Model> for GpuModel {
+    fn from(model: Model) -> GpuModel {
+        GpuModel { model, layouts: Vec::new() }
+    }
 }
 
 /// One instance at its place.
@@ -70,8 +74,7 @@ pub struct Layout {
 impl GpuModel {
     pub fn profile(&self, name: &str) -> Result<&Arc<Profile>, Diagnostic> {
         let names = self.profiles.iter().map(|p| p.name.as_str());
-        let found = self.profiles.iter().find(|p| p.name == name);
-        found.ok_or_else(|| match self.alike(name) {
+        self.model.profile(name).ok_or_else(|| match self.alike(name) {
             Some(alike) => Diagnostic::new(format!("unknown profile {}", quoted(name)))
                 .note(format!("on {} it is `{}`", self.name, alike.name)),
             None => self.unknown("profile", name, names),
@@ -86,10 +89,33 @@ impl GpuModel {
     /// The equivalent of another model's profile here: as many slices, with the same extras, and the least memory of these.
     fn alike(&self, name: &str) -> Option<&Arc<Profile>> {
         let asked = Size::parse(name).filter(|asked| asked.compute.is_none())?;
-        let is_alike = |size: Size<'_>| (size.slices, size.extras) == (asked.slices, asked.extras);
-        let mut all: Vec<_> = self.profiles.iter().filter(|p| Size::parse(&p.name).is_some_and(is_alike)).collect();
-        all.sort_by_key(|p| p.units());
-        all.first().copied()
+        self.least(asked.slices, asked.extras)
+    }
+
+    /// Of the profiles with so many slices and these extras the one with the least memory: `1g.5gb`, and not `1g.10gb` with the double.
+    fn least(&self, slices: u32, extras: &str) -> Option<&Arc<Profile>> {
+        let memory = |profile: &Arc<Profile>| {
+            let size = Size::parse(&profile.name).filter(|size| (size.slices, size.extras) == (slices, extras));
+            size.map(|size| size.memory_gb)
+        };
+        self.profiles.iter().filter_map(|profile| Some((memory(profile)?, profile))).min_by_key(|(gb, _)| *gb).map(|(_, p)| p)
+    }
+
+    /// The profile that an experiment asks for: by its name, or by a share of the compute, `3g` or `3/7`. Of several profiles with
+    /// this share that with the least memory.
+    pub fn sized(&self, text: &str) -> Result<&Arc<Profile>, Diagnostic> {
+        let Some(share) = Share::parse(text) else { return self.profile(text) };
+        let all = self.compute_slices.unwrap_or(0);
+        let found = share.slices_on(all).and_then(|slices| self.least(slices, ""));
+        found.ok_or_else(|| {
+            let mut there: Vec<u32> = self.profiles.iter().map(|profile| profile.slices).collect();
+            there.sort_unstable();
+            there.dedup();
+            let there: Vec<String> = there.into_iter().map(|slices| share.alike(slices, all)).collect();
+            Diagnostic::new(format!("{} has no instance of {}", self.name, quoted(text)))
+                .caused_by(format!("it has {all} compute slices"))
+                .hint(format!("its instances are {}", listed_all(&there)))
+        })
     }
 
     fn unknown<'a>(&self, what: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> Diagnostic {
@@ -100,19 +126,21 @@ impl GpuModel {
         Diagnostic::new(format!("unknown {what} {}", quoted(name))).note(note)
     }
 
+    /// Whether anything is known of where instances may lie.
+    pub fn has_places(&self) -> bool {
+        self.profiles.iter().any(|profile| profile.places.is_some())
+    }
+
     /// The largest profile that fits this many times: what `mig` alone gives each member.
     ///
     /// Of profiles with the same slices the one with the least memory counts, so that `mig` at 4 and at 5 members means the same
     /// instance; the 1g of double memory has to be requested by its name.
     pub fn equal(&self, members: u32) -> Option<&Arc<Profile>> {
-        let plain = |p: &&Arc<Profile>| p.is_plain() && p.places.is_some();
-        let least = |p: &Arc<Profile>| {
-            self.profiles.iter().filter(plain).filter(|o| o.slices == p.slices).all(|other| other.units() >= p.units())
-        };
-        let mut all: Vec<&Arc<Profile>> = self.profiles.iter().filter(plain).filter(|p| least(p)).collect();
+        let is_least = |p: &&Arc<Profile>| self.least(p.slices, "").is_some_and(|least| least.name == p.name);
+        let mut all: Vec<&Arc<Profile>> = self.profiles.iter().filter(is_least).collect();
         all.sort_by_key(|p| std::cmp::Reverse(p.slices));
         // More members than slices cannot be; it also keeps the list below short.
-        let members = usize::try_from(members).ok().filter(|n| (1..=self.compute_slices as usize).contains(n))?;
-        all.into_iter().find(|p| self.room(&vec![Arc::clone(p); members], &[]).is_some())
+        (1..=self.compute_slices?).contains(&members).then_some(())?;
+        all.into_iter().find(|p| self.room(&vec![Arc::clone(p); members as usize], &[]).is_some())
     }
 }

@@ -13,8 +13,8 @@ use super::{GpuModel, Instance, Profile};
 /// A limit that the sum of all instances exceeds, wherever they are placed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Limit {
-    /// The possible places of this one are unknown.
-    Unplaced(Arc<Profile>),
+    /// Where instances may lie is unknown.
+    Unplaced,
     Most {
         profile: Arc<Profile>,
         most: u32,
@@ -64,9 +64,6 @@ impl GpuModel {
 
     /// The first limit exceeded, checked before any placement.
     pub(super) fn limit(&self, wanted: &[Arc<Profile>], beside: &[Instance]) -> Option<Limit> {
-        if let Some(profile) = wanted.iter().find(|p| p.places.is_none()) {
-            return Some(Limit::Unplaced(Arc::clone(profile)));
-        }
         let all: Vec<&Arc<Profile>> = beside.iter().map(|i| &i.profile).chain(wanted).collect();
         for profile in wanted {
             let count = all.iter().filter(|p| p.name == profile.name).count();
@@ -75,16 +72,18 @@ impl GpuModel {
             }
         }
         let slices = all.iter().map(|p| p.slices).sum();
-        if slices > self.compute_slices {
-            return Some(Limit::Slices { wanted: slices, there: self.compute_slices });
+        if let Some(there) = self.compute_slices.filter(|there| slices > *there) {
+            return Some(Limit::Slices { wanted: slices, there });
         }
         // The whole card has every engine that there is, which is why there is one `+me` and no second.
-        let whole = self.profiles.iter().find(|p| p.slices == self.compute_slices && p.is_plain());
-        for (kind, (name, there)) in whole.map(|w| w.engines.each()).into_iter().flatten().enumerate() {
+        for (kind, (name, there)) in self.whole().map(|w| w.engines.each()).into_iter().flatten().enumerate() {
             let wanted = all.iter().filter_map(|p| p.engines.each()[kind].1).sum();
             if let Some(there) = there.filter(|there| wanted > *there) {
                 return Some(Limit::Engines { name, wanted, there });
             }
+        }
+        if wanted.iter().any(|p| p.places.is_none()) {
+            return Some(Limit::Unplaced);
         }
         let there = self.memory_units.unwrap_or(0);
         let units = all.iter().filter_map(|p| p.units()).sum();

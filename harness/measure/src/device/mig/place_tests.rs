@@ -29,12 +29,12 @@ fn can_exist(card: &GpuModel, set: &Set) -> bool {
         p.most.is_some_and(|most| all.iter().filter(|(other, _)| other.name == p.name).count() > most as usize)
     };
     let engine = |of: fn(&Engines) -> Option<u32>| {
-        let whole = card.profiles.iter().find(|p| p.slices == card.compute_slices).and_then(|p| of(&p.engines));
+        let whole = card.profiles.iter().find(|p| Some(p.slices) == card.compute_slices).and_then(|p| of(&p.engines));
         whole.is_none_or(|there| all.iter().filter_map(|(p, _)| of(&p.engines)).sum::<u32>() <= there)
     };
     units.len() == count
         && units.iter().all(|unit| *unit < card.memory_units.expect("a grid"))
-        && all.iter().map(|(p, _)| p.slices).sum::<u32>() <= card.compute_slices
+        && all.iter().map(|(p, _)| p.slices).sum::<u32>() <= card.compute_slices.unwrap_or(0)
         && !all.iter().any(|(p, _)| too_many(p))
         && [engine(|e| e.copy), engine(|e| e.decode), engine(|e| e.encode), engine(|e| e.jpeg), engine(|e| e.ofa)] == [true; 5]
 }
@@ -83,11 +83,11 @@ fn set_of(instances: &[Instance]) -> Set {
 
 /// The GPU model with only the plain profiles of least memory, the classes 7g, 4g, 3g, 2g, 1g.
 fn classes(name: &str) -> GpuModel {
-    let mut card = card(name);
+    let mut model: Model = (*card(name)).clone();
     let plain =
         ["1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb", "1g.6gb", "2g.12gb", "4g.24gb", "1g.24gb", "2g.48gb", "4g.96gb"];
-    card.profiles.retain(|p| plain.contains(&p.name.as_str()));
-    card
+    model.profiles.retain(|p| plain.contains(&p.name.as_str()));
+    model.into()
 }
 
 /// All combinations of profiles that can exist, with the place of each, the largest last.
@@ -101,7 +101,7 @@ fn combinations(card: &GpuModel) -> BTreeMap<Vec<String>, Vec<Instance>> {
         if let Ok(placed) = card.place(&wanted, &[]) {
             found.insert(names(&set_of(&placed)), placed);
         }
-        let Some(at) = counts.iter().position(|n| *n < card.compute_slices) else { break };
+        let Some(at) = counts.iter().position(|n| *n < card.compute_slices.unwrap_or(0)) else { break };
         counts[..at].fill(0);
         counts[at] += 1;
     }

@@ -15,14 +15,9 @@ use crate::fields::{self, Fields, Located, Value};
 pub fn parse(name: &str, source: &Arc<Source>) -> Result<GpuModel, Diagnostics> {
     let (fields, mistakes) = fields::read(source, &keys::CARD);
     let mut reader = ModelReader { source, mistakes };
-    for needed in ["compute_slices", "profiles"] {
-        // A value that was wrong is no longer there, and was said.
-        if fields.found(needed).is_none() && reader.mistakes.is_empty() {
-            reader.mistakes.push(
-                Diagnostic::new(format!("`{needed}` is missing in {}", source.name()))
-                    .hint(format!("all keys: `{}`", keys::CARD.help)),
-            );
-        }
+    // A GPU without MIG has neither; a value that was wrong is no longer there, and was said.
+    if reader.mistakes.is_empty() {
+        reader.completeness(&fields);
     }
     let mut names = Vec::new();
     for table in fields.tables("profiles") {
@@ -30,7 +25,7 @@ pub fn parse(name: &str, source: &Arc<Source>) -> Result<GpuModel, Diagnostics> 
     }
     reader.mistakes.clone().into_result(())?;
     let model = Model::read(name, source.text()).map_err(|what| Diagnostic::new(format!("{}: {what}", source.name())))?;
-    let mut card = GpuModel::of_model(model);
+    let mut card = GpuModel::from(model);
     for (name, span, found) in fields.table("layouts").map(Fields::in_order).unwrap_or_default() {
         if let Some(layout) = reader.layout(&card, name, span, found) {
             card.layouts.push(layout);
@@ -47,6 +42,21 @@ struct ModelReader<'a> {
 impl ModelReader<'_> {
     fn wrong(&mut self, mistake: Diagnostic, span: Range<usize>) {
         self.mistakes.push(mistake.at(self.source, span));
+    }
+
+    /// What of MIG is there requires the rest.
+    fn completeness(&mut self, fields: &Fields) {
+        let there = ["compute_slices", "profiles", "memory_units", "layouts"].into_iter().find_map(|key| fields.key_span(key));
+        let Some(span) = there else { return };
+        for needed in ["compute_slices", "profiles"] {
+            if fields.found(needed).is_none() {
+                let hint = format!(
+                    "a GPU without MIG has none of the two, no `memory_units` and no layout; all keys: `{}`",
+                    keys::CARD.help
+                );
+                self.wrong(Diagnostic::new(format!("`{needed}` is missing")).hint(hint), span.clone());
+            }
+        }
     }
 
     fn profile<'f>(&mut self, card: &Fields, table: &'f Fields, names: &mut Vec<&'f str>) {

@@ -159,9 +159,9 @@ fn what_is_there_already_may_be_what_is_in_the_way() {
 #[test]
 fn a_card_whose_placements_nobody_wrote_down_says_where_they_go() {
     insta::assert_snapshot!(why("gb200", "1g.23gb", ""), @"
-    error: `1g.23gb` does not fit gb200
-      caused by: the possible places of `1g.23gb` on gb200 are unknown
-    hint: add to mig-profiles/gb200.toml what `nvidia-smi mig -lgipp` prints, as `starts` and `units`
+    error: whether `1g.23gb` can be placed on gb200 is not known
+      caused by: mig-profiles/gb200.toml has no places of instances, which the driver reports once MIG is on
+    hint: `sudo collo mig apply on`, then plan again; or add `memory_units`, `starts` and `units`, as `nvidia-smi mig -lgipp` prints them, to mig-profiles/gb200.toml
     ");
 }
 
@@ -264,10 +264,23 @@ profiles = [
      2 | profiles = [{ name = "1g.1gb", starts = [0], units = 1 }]
        |                                ^^^^^^ add its length: `memory_units = 8`
     "#);
-    insta::assert_snapshot!(wrong("memory_units = 8"), @"
-    error: `compute_slices` is missing in mig-profiles/mine.toml
-    hint: all keys: `collo schema gpu`
+    insta::assert_snapshot!(wrong("compute_slices = 7\nmemory_units = 8"), @"
+    error: `profiles` is missing at mig-profiles/mine.toml:1:1
+     1 | compute_slices = 7
+       | ^^^^^^^^^^^^^^
+    hint: a GPU without MIG has none of the two, no `memory_units` and no layout; all keys: `collo schema gpu`
     ");
+}
+
+#[test]
+fn a_gpu_without_mig_has_neither_slices_nor_profiles_and_its_memory_is_known() {
+    let l40s = card("l40s");
+    assert!(!l40s.has_mig() && l40s.layouts.is_empty());
+    let planned = crate::device::Gpu::planned(&l40s);
+    assert_eq!((planned.has_mig, planned.card, planned.model.as_deref()), (false, None, Some("l40s")));
+    assert_eq!(planned.memory_bytes.map(|bytes| bytes >> 20), Some(46068));
+    let b200 = crate::device::Gpu::planned(&card("b200"));
+    assert_eq!((b200.has_mig, b200.memory_bytes), (true, card("b200").memory_bytes()));
 }
 
 #[test]
@@ -304,7 +317,7 @@ fn a_project_without_the_folder_says_how_it_gets_one() {
 #[test]
 fn a_project_s_folder_says_what_is_built_in_where_nobody_has_changed_it() {
     let read: Vec<GpuModel> = cards().iter().map(|card| GpuModel { layouts: Vec::new(), ..card.clone() }).collect();
-    let built_in: Vec<GpuModel> = collo_gpus::known().iter().cloned().map(GpuModel::of_model).collect();
+    let built_in: Vec<GpuModel> = collo_gpus::known().iter().cloned().map(GpuModel::from).collect();
     assert_eq!(read, built_in);
 }
 

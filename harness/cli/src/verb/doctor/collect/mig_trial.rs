@@ -43,11 +43,12 @@ impl Quiet {
 /// The most informative layouts: equal small ones; larger beside smaller (DCGM #151: shares under-reported before Hopper); all
 /// sizes.
 fn layouts(card: &SelectedGpu) -> Vec<(String, Partition)> {
-    let Some(model) = &card.gpu.card else { return Vec::new() };
+    let Some((model, most)) = card.gpu.card.as_ref().and_then(|model| Some((model, model.compute_slices?))) else {
+        return Vec::new();
+    };
     let plain =
         |slices: u32| model.profiles.iter().find(|p| p.slices == slices && !p.name.contains(['+', '-'])).map(|p| p.name.clone());
     let (one, two, four) = (plain(1), plain(2), plain(4));
-    let most = model.compute_slices;
     let mut texts: Vec<(&str, String)> = Vec::new();
     texts.extend(one.as_ref().map(|one| ("equal", format!("{most}×{one}"))));
     texts.extend(one.as_ref().zip(two.as_ref()).map(|(one, two)| ("unequal", format!("{}×{two}+{one}", (most - 1) / 2))));
