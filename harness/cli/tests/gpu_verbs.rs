@@ -313,8 +313,7 @@ fn the_doctor_says_what_simulated_cards_can_measure_and_that_they_are_simulated(
     let bench = sim::bench("a100-40gb,gpus=2");
     let answer = bench.collo(&["doctor", "--require", "gpu,mps,mig,smact,energy"]).exits(0);
     assert!(answer.stdout.starts_with("! simulated: every number here comes from a model\n"), "{}", answer.stdout);
-    let answer =
-        answer.answers("gpus        0 and 1 NVIDIA A100-SXM4-40GB; MIG off").answers("a private daemon responds in");
+    let answer = answer.answers("gpus        0 and 1 NVIDIA A100-SXM4-40GB; MIG off").answers("a private daemon responds in");
     let answer = answer.answers("agree on 7 of 7 profiles");
     assert!(answer.stdout.ends_with("can measure: naive, mps, mig on GPUs 0 and 1\n"), "{}", answer.stdout);
     assert!(bench.left().is_empty(), "{:?}", bench.left());

@@ -383,7 +383,13 @@ fn a_normal_user_has_a_daemon_of_its_own_and_starts_servers_for_itself_alone() {
 
 #[test]
 fn nvidias_programs_leave_no_device_file_behind() {
-    let device_files = || std::fs::read_dir("/dev").expect("readable").flatten().filter(|e| e.file_name().to_string_lossy().starts_with("nvidia")).count();
+    let device_files = || {
+        std::fs::read_dir("/dev")
+            .expect("readable")
+            .flatten()
+            .filter(|e| e.file_name().to_string_lossy().starts_with("nvidia"))
+            .count()
+    };
     let before = device_files();
     for vendor in Vendor::all(skip::skip) {
         let control = Control::of_vendor(&vendor);

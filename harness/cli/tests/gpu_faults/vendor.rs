@@ -4,12 +4,13 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use collo_store::Outcome;
+use collo_store::{ObserverOutcome, Outcome};
 
 use super::MPS;
 use crate::sim::Machine;
+use crate::support::checkout;
 use crate::support::skip::skip;
-use crate::vendor::Vendor;
+use crate::vendor::{self, Vendor};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 const NO_DEVICE: &str = "no MPS server can start; it logged `Failed to start : no CUDA-capable device is detected`";
@@ -61,4 +62,27 @@ fn a_sites_wrapper_that_runs_a_program_before_nvidias_own_does_not_break_it() {
         // With SIGCHLD blocked the daemon of such a wrapper was killed by signal 11.
         machine.collo(&["doctor"]).answers(NO_DEVICE);
     }
+}
+
+#[test]
+fn nvidias_own_nsys_watches_a_member_and_its_report_is_measured_and_removed() {
+    let Some(nsys) = vendor::nsys() else {
+        return skip("nsys", "Nsight Systems is not in target/vendor: run `.ci/vendor-programs`");
+    };
+    vendor::without_device_files();
+    let toml = "epochs = 1\n[axes]\nworkload = \"small\"\nsharing = \"naive\"\ndegree = 1\nobserve = [\"none\", \"nsys\"]\n";
+    let machine = Machine::new("a100-40gb", toml);
+    let simulated = crate::sim::program("nvidia-smi");
+    let folders = [&nsys, &simulated].map(|program| program.parent().expect("its folder").display().to_string());
+    let path = format!("{}:{}", folders.join(":"), std::env::var("PATH").unwrap_or_default());
+    let machine = machine.env("PATH", &path);
+    machine.bench.write("observers/nsys.toml", &fs_err::read_to_string(checkout().join("observers/nsys.toml")).expect("there"));
+    machine.run(&[]).exits(0);
+    let runs = machine.bench.runs();
+    let run = runs.values().find(|run| run.record.cell.observe.as_deref() == Some("nsys")).expect("it is stored");
+    let observer = run.record.observer.clone().expect("it was observed");
+    assert_eq!(observer.outcome, ObserverOutcome::Watched);
+    let written = observer.bytes_written.expect("a report");
+    assert!((10_000..100_000_000).contains(&written), "{written} bytes: without samples of CPUs a report is small");
+    machine.bench.nothing_is_left(TIMEOUT);
 }
