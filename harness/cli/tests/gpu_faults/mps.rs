@@ -230,6 +230,25 @@ fn gathering_evidence_holds_nothing_up_and_its_moment_is_inside_the_window() {
     ]);
 }
 
+#[test]
+fn no_program_of_mps_gets_the_protocol_version_of_the_surroundings() {
+    let machine = Machine::new("a100-40gb", &format!("epochs = 1\n{MPS}"));
+    let real = crate::sim::program("nvidia-cuda-mps-control");
+    let noted = "echo \"$# ${CUDA_MPS_PROTOCOL_VERSION-none}\" >> \"$NOTED\"";
+    machine.bench.write("wrapped/nvidia-cuda-mps-control", &format!("#!/bin/sh\n{noted}\nexec {} \"$@\"\n", real.display()));
+    let wrapper = machine.bench.at("wrapped/nvidia-cuda-mps-control");
+    fs_err::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+    let folders = [&wrapper, &real].map(|program| program.parent().expect("its folder").display().to_string());
+    let path = format!("{}:{}", folders.join(":"), std::env::var("PATH").unwrap_or_default());
+    let file = machine.bench.at("noted").display().to_string();
+    let machine = machine.env("PATH", &path).env("NOTED", &file).env("CUDA_MPS_PROTOCOL_VERSION", "3");
+    machine.run(&[]).exits(0);
+    let noted = fs_err::read_to_string(&file).expect("it ran");
+    let of = |arguments: &str| noted.lines().filter(|line| line.starts_with(arguments)).count();
+    assert!(of("1 none") >= 1 && of("0 none") >= 2, "the daemon, with one argument, and the front end, without: {noted}");
+    assert_eq!(of("1 none") + of("0 none"), noted.lines().count(), "{noted}");
+}
+
 const APART: &str = "limits = { small = \"20%,mem=4GB\", medium = \"50%\" }\n[[group]]\n\
     members = [{ workload = \"small\" }, { workload = \"medium\" }]\nsharing = [\"mps:each\"]";
 

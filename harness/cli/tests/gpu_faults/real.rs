@@ -253,7 +253,7 @@ fn a_card_whose_numbers_can_be_believed_passes_and_each_fault_is_named() {
                 "members listed from *go* to the first `done`",
             ],
         ),
-        deep("a limit that is only logged", "a100-40gb,mps-no-readback", 0, &["✓ limits", "found 3814 MiB, its server logged"]),
+        deep("a limit that is only logged", "a100-40gb,mps=535", 0, &["✓ limits", "found 3814 MiB, its server logged"]),
         deep("SMs that are not as asked", "a100-40gb,wrong-sm=1", 1, &["✗ limits", "members see 54 and 56", "mode lost"]),
         deep("lists of a container", "a100-40gb,hidden-pids", 0, &["! lists", "--pid=host"]),
         deep("healthy, with GPM", "h100-80gb", 0, &["✓ full load", "✓ dmon"]),

@@ -110,7 +110,11 @@ impl Control {
     /// Shut it down: its clients first, each by the server's own method, then itself, within the time limit.
     pub fn end(&self, patience: Duration) -> Result<(), MpsUnanswered> {
         let deadline = Instant::now() + patience;
-        let servers = self.servers()?;
+        let servers = match self.servers() {
+            // It answers, in whatever form: it can be asked to end.
+            Err(MpsUnanswered::Refused { .. }) => Vec::new(),
+            servers => servers?,
+        };
         for server in servers {
             for client in self.clients(server).unwrap_or_default() {
                 // A client that is gone meanwhile is what we want.

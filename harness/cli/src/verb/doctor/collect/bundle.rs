@@ -97,11 +97,11 @@ impl Bundle {
         }
     }
 
-    /// The number of steps, and those that failed.
+    /// The number of steps, and those that failed or whose reply differs from what is known.
     pub fn troubles(&self) -> (usize, Vec<String>) {
         let wrong = |step: &Value| {
             let name = step["step"].as_str().unwrap_or_default();
-            for word in ["absent", "refused", "not_written", "without"] {
+            for word in ["absent", "refused", "not_written", "without", "differs"] {
                 if let Some(why) = step[word].as_str() {
                     return Some(format!("{name}: {why}"));
                 }

@@ -78,7 +78,11 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     let (steps, troubles) = bundle.troubles();
     troubles.iter().for_each(|line| output::note(format!("  – {line}")));
     bundle.pack(&to)?;
-    output::result(format!("{}: {steps} steps, {} of them without a reply", shown(&to), troubles.len()));
+    output::result(format!(
+        "{}: {steps} steps, {} of them without a reply or with an unexpected one",
+        shown(&to),
+        troubles.len()
+    ));
     if !whole {
         return Err(Diagnostic::new(format!("{} is not as it was found", card.gpu.label()))
             .of(ExitClass::Failed)

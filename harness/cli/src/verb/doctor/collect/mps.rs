@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use collo_measure::mps::{self, Control};
+use collo_measure::mps::{self, Control, Logged};
 use collo_measure::sharing::{DaemonProcess, Limits};
 use serde_json::{Value, json};
 
@@ -45,14 +45,42 @@ pub fn collect(bundle: &mut Bundle, card: &SelectedGpu, busy: Option<&Busy>) {
     before(&control, &mut replies);
     let begun = Instant::now();
     let server = process.start_server(READY_WITHIN);
-    replies.push(json!({"asked": "start_server", "served_after_s": begun.elapsed().as_secs_f64(), "failed": server.err()}));
+    let failed = server.as_ref().err();
+    replies.push(json!({"asked": "start_server", "served_after_s": begun.elapsed().as_secs_f64(), "failed": failed}));
+    if let Some(differs) = server.map_or_else(Some, |logged| unlike(&logged)) {
+        bundle.note("mps/limits", json!({ "differs": differs }));
+    }
     if let Some(busy) = busy {
         with_clients(bundle, card, busy, &control, folder.path(), &mut replies);
     }
     ask(&control, "quit", &mut replies);
     process.stop(ENDS_WITHIN);
+    for words in unread(&replies) {
+        bundle.note(REPLIES, json!({"differs": format!("the answer to `{words}` is in an unknown form")}));
+    }
     bundle.json(REPLIES, &json!(replies));
     bundle.take(LOG, &folder.path().join(mps::LOG));
+}
+
+/// What [`before`] sets.
+const LIMITS: Limits = Limits { active_thread_percent: Some(100), memory_bytes: Some(3 << 30) };
+
+/// How the server's log differs from the limits that were set, or what it leaves out; `None` if it has them.
+fn unlike(logged: &Logged) -> Option<String> {
+    let absent =
+        |what: &str| format!("the MPS server logged no {what} in a known form: cells with such a limit are indicative here");
+    match LIMITS.contradicted_by(logged, 1) {
+        Some(what) => Some(format!("the limits of MPS are not in force: {what}")),
+        None if logged.active_thread_percent.is_none() => Some(absent("percentage of active threads")),
+        None if logged.memory_limit_bytes.is_empty() => Some(absent("memory limit")),
+        None => None,
+    }
+}
+
+/// The commands whose answers are in a form that is not known.
+fn unread(replies: &[Value]) -> Vec<String> {
+    let asked = replies.iter().filter_map(|reply| Some((reply["asked"].as_str()?, reply["answer"].as_str()?)));
+    asked.filter(|(words, answer)| !mps::understood(words, answer)).map(|(words, _)| words.to_string()).collect()
 }
 
 fn ask(control: &Control, words: &str, replies: &mut Vec<Value>) -> Option<String> {
@@ -111,5 +139,31 @@ fn with_clients(bundle: &mut Bundle, card: &SelectedGpu, busy: &Busy, control: &
         if let Some(load) = busy.start(bundle, card, &format!("load/sms-{percent}.txt"), &card.uuid, &client(percent)) {
             load.stop(bundle);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_that_the_server_does_not_log_or_logs_otherwise_are_reported() {
+        let logged = |percent, bytes: &[u64]| Logged {
+            active_thread_percent: percent,
+            memory_limit_bytes: bytes.iter().map(|bytes| (0, *bytes)).collect(),
+            ..Logged::default()
+        };
+        assert_eq!(unlike(&logged(Some(100.0), &[3 << 30])), None);
+        let other = unlike(&logged(Some(100.0), &[1 << 30])).expect("another limit");
+        assert_eq!(other, "the limits of MPS are not in force: memory limit on device 0 asked 3072 MiB, logged 1024 MiB");
+        assert!(unlike(&logged(Some(100.0), &[])).is_some_and(|text| text.contains("logged no memory limit")));
+        assert!(unlike(&logged(None, &[3 << 30])).is_some_and(|text| text.contains("logged no percentage")));
+    }
+
+    #[test]
+    fn answers_in_an_unknown_form_are_named_by_their_command() {
+        let reply = |asked: &str, answer: &str| json!({"asked": asked, "answer": answer});
+        let replies = [reply("get_server_list", "4711\n"), reply("get_server_status 4711", "READY\n"), json!({"asked": "ps"})];
+        assert_eq!(unread(&replies), ["get_server_status 4711"]);
     }
 }
