@@ -32,7 +32,10 @@ fn each_benchmark_tells_its_figures() {
 #[test]
 fn on_simulated_cards_it_tells_its_figures_or_what_to_build() {
     for (name, figures) in [
-        ("staging", &["MIG off → 7×1g.5gb ", "7×1g.5gb → MIG off ", "MPS daemon, until it answers ", "MPS daemon, its end "][..]),
+        (
+            "staging",
+            &["MIG off → 7×1g.5gb ", "7×1g.5gb → MIG off ", "MPS daemon, until its server serves ", "MPS daemon, its end "][..],
+        ),
         ("gpu-sampler", &["GPU sampling threads, 8 GPUs × 7 ", "gpm, 5 Hz "]),
         ("orchestration", &["a run's cost outside its members ", "from one run's members to the next "]),
     ] {

@@ -81,6 +81,38 @@ fn limits_of_threads_and_memory_hold() {
 }
 
 #[test]
+fn memory_is_limited_on_each_device_that_the_list_names_and_on_no_other() {
+    let test = "memory_is_limited_on_each_device_that_the_list_names_and_on_no_other";
+    on("a100-40gb,noise=0,gpus=2", test, |machine| {
+        let nvml = machine.nvml();
+        let cards = [0, 1].map(|card| nvml.device_by_index(card).unwrap().uuid().unwrap()).join(",");
+        let words = ["--model=xlnet-base", "--dataset=wikitext-2", "--packing=lines", "--batch-size=8", "--data-parallel=auto"];
+        for (limits, refused) in [("0=30G,1=30G", None), ("0=1G", Some("GPU 0")), ("1=1G", Some("GPU 1"))] {
+            let mut command = std::process::Command::new(CONTROL);
+            command.arg("-f").env("CUDA_VISIBLE_DEVICES", &cards).env("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", limits);
+            let mut daemon = command.spawn().unwrap();
+            until("the daemon", || tell(&machine, "get_server_list").0 == 0);
+            let mut member = machine::Member::start("language", &words, &[("CUDA_VISIBLE_DEVICES", cards.as_str())]);
+            let Some(refused) = refused else {
+                member.warm_up();
+                member.stop();
+                tell(&machine, "quit");
+                daemon.wait().unwrap();
+                continue;
+            };
+            member.hear("hello");
+            member.say(serde_json::json!({ "command": "warm_up" }));
+            let error = member.hear("error");
+            assert_eq!(error["kind"], "out_of_memory", "{limits}");
+            assert!(error["message"].as_str().unwrap().contains(refused), "{limits}: {error}");
+            member.child.wait().unwrap();
+            tell(&machine, "quit");
+            daemon.wait().unwrap();
+        }
+    });
+}
+
+#[test]
 fn a_fault_kills_every_client_and_is_over_when_they_are_gone() {
     on("a100-40gb,mps-fault@300ms", "a_fault_kills_every_client_and_is_over_when_they_are_gone", |machine| {
         start(&machine);

@@ -87,7 +87,7 @@ fn figures(m: &StagingTimes) -> Vec<Figure> {
             &m.daemon.there_s,
             hand,
             &m.by_hand.there_s,
-            Some("both are asked until they answer; staged, its place is written down first".into()),
+            Some("both wait until their server serves; staged, its place is noted first".into()),
         ),
         figure("MPS daemon, its end".into(), &m.daemon.back_s, hand, &m.by_hand.back_s, None),
     ]

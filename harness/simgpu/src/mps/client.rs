@@ -16,9 +16,10 @@ pub struct Client {
     pub server: u32,
     /// The devices that the daemon has, by UUID.
     pub devices: Vec<String>,
-    /// Percent of the threads, and bytes of pinned device memory, that the server leaves to its clients.
+    /// Percent of the threads that the server leaves to its clients.
     pub percent: f64,
-    pub limit_bytes: Option<u64>,
+    /// By device: bytes of pinned device memory that it leaves to them.
+    pub limits_bytes: Vec<Option<u64>>,
     fate: Arc<AtomicU8>,
 }
 
@@ -58,14 +59,14 @@ pub fn attach() -> Answer {
     }
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
-        ["server", pid, percent, limit, devices] => {
+        ["server", pid, percent, limits, devices] => {
             let fate = Arc::new(AtomicU8::new(0));
             watch(reader, stream, fate.clone());
             Answer::Served(Client {
                 server: pid.parse().unwrap_or(0),
                 devices: devices.split(',').map(str::to_string).collect(),
                 percent: percent.parse().unwrap_or(100.0),
-                limit_bytes: limit.parse().ok(),
+                limits_bytes: limits.split(',').map(|limit| limit.parse().ok()).collect(),
                 fate,
             })
         }
@@ -94,6 +95,12 @@ fn watch(mut reader: BufReader<UnixStream>, stream: UnixStream, fate: Arc<Atomic
 }
 
 impl Client {
+    /// The limit of memory on the device with this UUID.
+    pub fn limit_bytes(&self, uuid: &str) -> Option<u64> {
+        let device = self.devices.iter().position(|device| device == uuid)?;
+        self.limits_bytes.get(device).copied().flatten()
+    }
+
     /// What ended this client, if anything did.
     pub fn fate(&self) -> Option<Fate> {
         match self.fate.load(Ordering::Acquire) {

@@ -307,8 +307,10 @@ impl Daemon {
         }
         let copy = stream.try_clone().map_err(|_| 805_u32)?;
         server.meet(&journal, dialect, pid, copy);
-        let limit = server.limits.first().map_or("none".to_string(), |(_, bytes)| bytes.to_string());
-        Ok(format!("server {} {} {limit} {}\n", server.pid(), server.percent, devices.join(",")))
+        let limit =
+            |device| server.limits.iter().find(|(at, _)| *at == device).map_or("none".into(), |(_, bytes)| bytes.to_string());
+        let limits: Vec<String> = (0..devices.len()).map(limit).collect();
+        Ok(format!("server {} {} {} {}\n", server.pid(), server.percent, limits.join(","), devices.join(",")))
     }
 }
 

@@ -78,7 +78,8 @@ pub struct Member {
     pub(super) client: Option<Client>,
     /// The share of threads that MPS leaves it.
     pub(super) cap: Option<f64>,
-    pub(super) limit_bytes: Option<u64>,
+    /// By place: the memory that MPS leaves it there.
+    pub(super) limits_bytes: Vec<Option<u64>>,
     pub(super) workload: Workload,
     /// Beyond what the workload takes.
     pub(super) grown_mib: u64,
@@ -170,8 +171,12 @@ impl Member {
         let percent = |name: &str| std::env::var(name).ok().and_then(|p| p.parse::<f64>().ok());
         let own = percent("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE").unwrap_or(100.0);
         let cap = client.as_ref().map(|c| c.percent.min(own)).filter(|p| *p < 100.0).map(|p| p / 100.0);
-        let own_limit = || crate::mps::limit_of(&std::env::var("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT").ok()?, 0);
-        let limit_bytes = client.as_ref().and_then(|c| [c.limit_bytes, own_limit()].into_iter().flatten().min());
+        let own_limits = std::env::var("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT").unwrap_or_default();
+        let limit = |(nth, place): (usize, &Place)| {
+            let client = client.as_ref()?;
+            [client.limit_bytes(&place.uuid), crate::mps::limit_of(&own_limits, nth)].into_iter().flatten().min()
+        };
+        let limits_bytes = places.iter().enumerate().map(limit).collect();
         let own_pace =
             noise::pace(&sim, who.member) / places.iter().map(|place| sim.scenario.slower(place.card)).fold(1.0, f64::max);
         let actor = hosted.as_ref().map_or(std::process::id().into(), Hosted::actor);
@@ -185,7 +190,7 @@ impl Member {
             places,
             client,
             cap,
-            limit_bytes,
+            limits_bytes,
             workload,
             grown_mib: 0,
             trains_since: None,

@@ -55,7 +55,7 @@ impl Member {
     /// Hold so many bytes on each card, all told, if there is room for them on all.
     fn hold(&mut self, held: Vec<(u64, Event)>, begins: bool) -> Result<(), End> {
         let (me, hosted) = (self.actor, self.hosted.is_some());
-        let (places, limit, client) = (self.places.clone(), self.limit_bytes, self.client.is_some());
+        let (places, limits, client) = (self.places.clone(), self.limits_bytes.clone(), self.client.is_some());
         let foreign_bytes = crate::nvml::foreign(&self.sim).map_or(0, |_| crate::nvml::foreign_bytes(&self.sim));
         let refused = self.sim.append_if(|sim| {
             // Looked at under the lock: of two that come at the same moment one is the second.
@@ -82,7 +82,7 @@ impl Member {
                 let is_beside = |g: &&Guest| g.here.card == place.card && g.here.gi == gi && g.actor != me;
                 let others: u64 = sim.history().guests.iter().filter(is_beside).map(|g| g.bytes).sum();
                 let foreign = if place.card == sim.first_card() && place.mig.is_none() { foreign_bytes } else { 0 };
-                let free = place.memory_bytes.saturating_sub(others + foreign).min(limit.unwrap_or(u64::MAX));
+                let free = place.memory_bytes.saturating_sub(others + foreign).min(limits[nth].unwrap_or(u64::MAX));
                 if asked > free {
                     return Err(NoRoom::Bytes { nth, asked, free });
                 }
