@@ -42,6 +42,7 @@ pub const WORDS: &[(&str, &str)] = &[
     ("mps-no-attach", "that member runs without MPS and says nothing"),
     ("mps-hang", "`quit` never returns and the daemon ignores SIGTERM"),
     ("mps", "the driver in whose words MPS answers, as in `mps=535`; 535, 550, 555 or 580, by default that of the machine"),
+    ("mps-server-slow", "the servers of MPS serve only so long after they were asked to start"),
     ("mps-no-server", "the MPS daemon starts, and its servers find no device"),
     ("mps-no-credentials", "the MPS daemon complains of every command, as it does in a container"),
     ("mps-list-only", "MPS clients are only in the MPS list of their MIG device, and the lists of the parent are closed"),

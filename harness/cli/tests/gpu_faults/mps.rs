@@ -95,6 +95,15 @@ fn no_harmless_word(machine: &Machine, answer: &Answer) -> Result<(), String> {
     hold(logs.iter().any(|l| l.contains("valid credentials")), || "the daemon's log is too friendly".into())
 }
 
+/// The server served before its first client came, in every run under MPS.
+fn serves_first(machine: &Machine, _: &Answer) -> Result<(), String> {
+    every(machine, "mps", |run| {
+        let log = std::fs::read_to_string(run.path.join("mps/daemon.log")).map_err(|e| e.to_string())?;
+        let (served, came) = (log.find("Server has started"), log.find("NEW CLIENT"));
+        hold(served.is_some() && came.is_some() && served < came, || format!("a client came before its server served: {log}"))
+    })
+}
+
 /// The drivers in whose words MPS answers.
 const DRIVERS: [&str; 4] = ["535", "550", "555", "580"];
 
@@ -114,6 +123,7 @@ fn what_a_daemon_logs_is_blamed_only_where_it_is_to_blame() {
     all(vec![
         at("the daemon dies", ",mps-dies@200ms".into()).ends("mps", "mode_lost").says("the MPS daemon ended while members ran"),
         row_under("a healthy daemon", String::new()),
+        row("a server that takes its time", "a100-40gb,mps-server-slow=700ms", MPS).looks(serves_first),
         row("no server can start, and its log gives the reason", "a100-40gb,mps-no-server", MPS)
             .exits(1)
             .ends("mps", "not_staged")

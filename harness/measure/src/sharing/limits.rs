@@ -49,13 +49,13 @@ impl Limits {
         if let (Some(asked), Some(found)) = (self.active_thread_percent.map(f64::from), logged.active_thread_percent)
             && (found - asked).abs() >= 1.0
         {
-            return Some(format!("active threads asked {asked} %, logged {found} %"));
+            return Some(format!("active threads: asked for {asked} %, logged {found} %"));
         }
         let (asked, limits) = (self.memory_bytes?, &logged.memory_limit_bytes);
         let differs = |device: &u32| !limits.is_empty() && limits.get(device).is_none_or(|found| found >> 20 != asked >> 20);
         let device = (0..devices).find(differs)?;
         let found = limits.get(&device).map_or("none".into(), |bytes| format!("{} MiB", bytes >> 20));
-        Some(format!("memory limit on device {device} asked {} MiB, logged {found}", asked >> 20))
+        Some(format!("memory limit on device {device}: asked for {} MiB, logged {found}", asked >> 20))
     }
 }
 
@@ -91,10 +91,10 @@ mod tests {
         assert_eq!(found(&logged(50.0, &[(0, 3814)]), 1), None);
         assert_eq!(found(&logged(50.0, &[]), 1), None, "a server that logs no limit of memory decides nothing");
         assert_eq!(found(&Logged::default(), 2), None);
-        assert_eq!(found(&logged(100.0, &[(0, 3814)]), 1).as_deref(), Some("active threads asked 50 %, logged 100 %"));
+        assert_eq!(found(&logged(100.0, &[(0, 3814)]), 1).as_deref(), Some("active threads: asked for 50 %, logged 100 %"));
         let one = found(&logged(50.0, &[(0, 3814)]), 2);
-        assert_eq!(one.as_deref(), Some("memory limit on device 1 asked 3814 MiB, logged none"));
+        assert_eq!(one.as_deref(), Some("memory limit on device 1: asked for 3814 MiB, logged none"));
         let other = found(&logged(50.0, &[(0, 3072)]), 1);
-        assert_eq!(other.as_deref(), Some("memory limit on device 0 asked 3814 MiB, logged 3072 MiB"));
+        assert_eq!(other.as_deref(), Some("memory limit on device 0: asked for 3814 MiB, logged 3072 MiB"));
     }
 }

@@ -114,7 +114,15 @@ fn start(shared: &Shared, rest: &[&str]) -> Reply {
     if !own.is_root() && own.as_raw() != uid {
         return line(daemon.dialect.insufficient_privileges(own.as_raw()));
     }
-    let _ = daemon.server_for(uid);
+    let Some(seconds) = daemon.sim.scenario.duration_s("mps-server-slow") else {
+        let _ = daemon.server_for(uid);
+        return said("");
+    };
+    let shared = shared.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs_f64(seconds));
+        let _ = locked(&shared).server_for(uid);
+    });
     said("")
 }
 

@@ -155,7 +155,7 @@ mod tests {
         };
         assert_eq!(unlike(&logged(Some(100.0), &[3 << 30])), None);
         let other = unlike(&logged(Some(100.0), &[1 << 30])).expect("another limit");
-        assert_eq!(other, "the limits of MPS are not in force: memory limit on device 0 asked 3072 MiB, logged 1024 MiB");
+        assert_eq!(other, "the limits of MPS are not in force: memory limit on device 0: asked for 3072 MiB, logged 1024 MiB");
         assert!(unlike(&logged(Some(100.0), &[])).is_some_and(|text| text.contains("logged no memory limit")));
         assert!(unlike(&logged(None, &[3 << 30])).is_some_and(|text| text.contains("logged no percentage")));
     }
