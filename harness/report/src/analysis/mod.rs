@@ -4,7 +4,7 @@
 mod absent;
 mod build;
 mod cell_verdict;
-mod check;
+pub mod check;
 mod data;
 mod devices;
 pub mod environment;
@@ -20,7 +20,7 @@ mod repetition;
 mod samples;
 mod server;
 mod steady;
-mod suspect;
+pub mod suspect;
 mod timeline;
 pub mod trace;
 mod trust;
@@ -34,6 +34,7 @@ use collo_store::{Campaign, CellRecord, Comment, Devices, Features, MemberSpec, 
 use serde_json::{Map, Value};
 
 use crate::quantity::Key;
+use crate::stats::seats::Seats;
 use crate::stats::{Quantity, RatioTest};
 
 pub use absent::NOBODY_SERVES;
@@ -44,7 +45,7 @@ pub use devices::DeviceDifference;
 pub use latency::Latency;
 pub use launches::LaunchPoint;
 pub use predicted::{Claim, MemoryWarnings, PredictedPoint, PredictedQuantity, PredictionScore, Uncompared};
-pub use quantities::GainBy;
+pub use quantities::{GainBy, capped};
 pub use reference::{ReferenceCheck, ReferenceVerdict};
 pub use repetition::{MemberNumbers, Repetition};
 pub use server::Server;
@@ -229,6 +230,12 @@ impl Cell {
     /// Runs that its numbers come from.
     pub fn counted(&self) -> impl Iterator<Item = &Repetition> {
         self.counted.iter().map(|&i| &self.repetitions[i])
+    }
+
+    /// The progress of each member in each counted run, if all trained measured epochs: equal members are compared by it.
+    pub fn seats(&self) -> Option<Seats> {
+        let progress = |r: &Repetition| r.members.iter().map(|m| Some(1.0 / m.epoch_s?)).collect::<Option<Vec<f64>>>();
+        Seats::of(&self.counted().map(progress).collect::<Option<Vec<_>>>()?)
     }
 
     /// SM activity of a member's own instance: the mean over its runs, and their number.

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use crate::analysis::trace::OrdersNeeded;
 use crate::quantity::Better;
-use crate::stats::{self, Quantity, holm, t_p};
+use crate::stats::{self, Quantity, holm};
 
 /// The verdict on one cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,12 +154,7 @@ impl Ratio {
 
     /// Two-sided p-value of no difference.
     fn p(&self) -> Option<f64> {
-        let df = self.value.df?;
-        Some(match self.se {
-            se if se > 0.0 => t_p(self.value.estimate.ln() / se, df),
-            _ if self.value.estimate == 1.0 => 1.0,
-            _ => 0.0,
-        })
+        Some(stats::p_beyond(self.value.estimate.ln(), self.se, self.value.df?, 0.0))
     }
 }
 
@@ -171,14 +166,14 @@ pub struct JudgedRatio {
     pub finding: Finding,
 }
 
-/// Judge ratios together: Holm over all that have an interval. The rules are those of `stats::compare`.
+/// Judge ratios together: Holm over all that have an interval. The rules are those of `stats::compare_changes`.
 pub fn judge(ratios: &[(&Ratio, Better)], threshold: f64, ends: &Quantiles) -> Vec<JudgedRatio> {
+    let limit = threshold.ln_1p();
     let raw: Vec<Option<f64>> = ratios.iter().map(|(r, _)| r.p()).collect();
     let known: Vec<f64> = raw.iter().flatten().copied().collect();
     let family = known.len();
     let strictest = Quantiles::at(1.0 - 0.025 / family.max(1) as f64);
     let mut adjusted = holm(&known).into_iter();
-    let limit = threshold.ln_1p();
     let mut one = |(ratio, better): &(&Ratio, Better), p: Option<f64>| {
         let Some(p_adjusted) = p.and_then(|_| adjusted.next()) else {
             return JudgedRatio { p: None, p_adjusted: None, finding: Finding::CannotTell(More::OneRun) };
@@ -297,7 +292,7 @@ mod tests {
             })
             .collect();
         let mine = judge(&ratios.iter().map(|r| (r, Better::Larger)).collect::<Vec<_>>(), 0.02, &ends);
-        let shared = stats::compare(&ratios.iter().map(|r| Some(r.value.clone())).collect::<Vec<_>>(), 0.02);
+        let shared = stats::compare_changes(&ratios.iter().map(|r| Some(r.value.clone())).collect::<Vec<_>>(), 0.02);
         let mut kinds = std::collections::BTreeSet::new();
         for (mine, shared) in mine.iter().zip(shared.iter().flatten()) {
             assert_eq!(mine.finding.as_str(), shared.verdict.as_str());

@@ -7,6 +7,7 @@
 pub mod devices;
 pub mod orders;
 mod pool;
+pub mod seats;
 mod verdict;
 
 use schemars::JsonSchema;
@@ -15,7 +16,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 pub use pool::{Pool, Variance};
-pub use verdict::{RatioTest, RatioVerdict, compare, holm};
+pub use verdict::{RatioTest, RatioVerdict, compare, compare_changes, holm, p_beyond, repetitions_to_decide};
 
 /// A measured quantity: a geometric mean over repetitions with its 95 % interval.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -72,6 +73,16 @@ impl Quantity {
         let (log, half) = ((self.estimate / other.estimate).ln(), t_quantile(0.975, df) * se);
         let (low, high) = (Some((log - half).exp()), Some((log + half).exp()));
         Some(Quantity { estimate: log.exp(), low, high, n: self.n.min(other.n), df: Some(df) })
+    }
+
+    /// The interval that covers whichever of `n` quantities is picked for its value: each has an error of 5 % ÷ n (Bonferroni), because
+    /// the largest of many estimates is too large on average.
+    pub fn picked_from(&self, n: usize) -> Quantity {
+        let Some(((low, high), df)) = self.low.zip(self.high).zip(self.df) else { return self.clone() };
+        // A bound that was cut, as of a share at 1, must not make the number more certain: the wider side counts.
+        let log = self.estimate.ln();
+        let half = (log - low.ln()).max(high.ln() - log) * t_quantile(1.0 - 0.025 / n.max(1) as f64, df) / t_quantile(0.975, df);
+        Quantity { low: Some((log - half).exp()), high: Some((log + half).exp()), ..self.clone() }
     }
 
     /// Standard error of the logarithm.
