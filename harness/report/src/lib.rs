@@ -20,14 +20,16 @@ mod render;
 pub mod report_json;
 mod section;
 pub mod stats;
+mod verdict;
 
 pub use analysis::{Analysis, Cell, CellVerdict, Member, ReferenceCheck, ReferenceVerdict, WidthVerdict};
 pub use document::Written;
 pub use error::{Error, Result};
 pub use format::number;
-pub use guideline::{Agreement, Evidence, Guideline, Holds};
+pub use guideline::{Evidence, Guideline};
 pub use report_json::{ReportJson, schema as json_schema};
 pub use section::EnergyModel;
+pub use verdict::{Agreement, Holds, Scope};
 
 /// The contents of a report, before wording: what was measured, and what follows from it.
 #[derive(Debug)]

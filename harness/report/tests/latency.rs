@@ -329,8 +329,8 @@ fn the_guideline_says_under_which_mode_training_may_run_beside() {
 
     let once = analysed(&beside(start(), 110.0, 10.0, "mps").repetitions(1));
     let g = serving(&once);
-    assert_eq!((g.holds, g.command.as_deref()), (Holds::Open, Some("collo run serving --more 3")));
-    assert_eq!(g.finding, "One repetition carries no interval: raise `repetitions` first.");
+    assert_eq!((g.holds, g.command.as_deref()), (Holds::Open, Some("collo run serving --more 2")));
+    assert_eq!(g.finding, "No group can be judged by its requests: 1 with one run.");
 }
 
 #[test]

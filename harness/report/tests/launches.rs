@@ -77,8 +77,8 @@ fn utilisation_is_full_from_one_thread_on_and_the_sms_are_not() {
     assert_eq!(guideline.statement, "Read SMACT and SMOCC to see what is free: GPU utilisation and GRACT are full long before.");
     assert_eq!(
         guideline.finding,
-        "At 1 × 1 (blocks × threads of a launch) GPU utilisation reads 96 % and 0.16 % of the SMs are active. 90 % is first passed \
-         by GPU utilisation at 1 × 1, by GRACT at 1 × 1, by SMACT at 8192 × 1024, by SMOCC nowhere."
+        "At 1 × 1 (blocks × threads of a launch) GPU utilisation reads 96 % and 0.16 % of the SMs are active. 90 % is certainly \
+         passed, by the whole interval, first by GPU utilisation at 1 × 1, by GRACT at 1 × 1, by SMACT at 8192 × 1024, by SMOCC nowhere."
     );
     let key = guideline.key.as_ref().unwrap();
     assert_eq!((key.quantity, key.cell.as_str()), (Key::SmActive, "square-cuda solo blocks=1 threads=1"));

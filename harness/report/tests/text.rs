@@ -15,7 +15,7 @@ fn analysed(fixture: &Fixture) -> Report {
 
 #[test]
 fn the_end_of_a_run_is_one_table_with_its_notes() {
-    insta::assert_snapshot!(terminal(&analysed(&Fixture::quickstart()), 100), @"
+    insta::assert_snapshot!(terminal(&analysed(&Fixture::quickstart()), 100), @r"
     quickstart on cpu: 12 of 12 runs completed in 1 min 27 s
 
     cell              epoch s       slowdown      gain        fairness    memory    cpu  overlap
@@ -25,7 +25,7 @@ fn the_end_of_a_run_is_one_table_with_its_notes() {
 
     ± 95 % interval, pooled t, 3 repetitions, 6 solo; gain is work per second against running in turn
     energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
-    2 together have 1.97× the throughput of running in turn; a third changes that by less than 5 %
+    2 together have 1.97× the throughput of running in turn; a third adds less than 5 %
     ");
 }
 
@@ -51,8 +51,8 @@ fn failed_cells_keep_their_row_and_say_how_they_ended() {
     (not shown at this width: overlap)
 
     No group is decided, because each run measured only 1.6 s of training and groups have 1 repetition.
-      To decide: set `measure_for = "10s"` in the experiment, or more `epochs`; or three more
-      repetitions, `collo run quickstart --more 3`.
+      To decide: set `measure_for = "10s"` in the experiment, or more `epochs`; or more repetitions,
+      `collo run quickstart --more 2`.
 
     ± 95 % interval, pooled t, 1 repetition, 2 solo; gain is work per second against running in turn
     energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
@@ -76,14 +76,17 @@ fn narrow_terminals_lose_columns_from_the_right_and_labels_never() {
 fn nothing_to_say_is_said_shortly() {
     let mut fixture = Fixture::quickstart();
     fixture.stop_after = 0;
-    insta::assert_snapshot!(terminal(&analysed(&fixture), 100), @r#"
+    insta::assert_snapshot!(terminal(&analysed(&fixture), 100), @r"
     quickstart on cpu: 0 of 12 runs completed, 12 not run
 
     cell              epoch s
     tiny solo b32     not run
     tiny×2 naive b32  not run
     tiny×3 naive b32  not run
-    "#);
+
+    unfinished: 12 of 12 runs are missing; nothing was measured under naive; `collo run quickstart`
+      continues
+    ");
 }
 
 #[test]
@@ -160,10 +163,10 @@ fn markdown_begins_with_what_to_do() {
 
     | holds here? | agrees with the study? | guideline | here, 95 % interval | published |
     |---|---|---|---|---|
-    | yes | not comparable | **Stop at two members of `tiny b32` under naive sharing.** Two together have 1.97× the throughput of running in turn; a third changes that by less than 5 %. | 1.97× [1.95, 2.00] (`tiny×2 naive b32`) | two small ones in about the time of one |
-    | no | not comparable | **Do memory footprints add up?** No: plan for less than the sum. `tiny×3 naive b32` needs 0.800 ±0 times the sum of its solo footprints; shared pages count once. | 0.800× [0.800, 0.800] (`tiny×3 naive b32`) | = sum of footprints |
-    | yes | not comparable | **Naive sharing costs no throughput, and gains up to 1.97×.** Lowest of 2 groups: `tiny×3 naive b32` has 1.92 ±0.02× the throughput of running in turn. | 1.92× [1.90, 1.94] (`tiny×3 naive b32`) | large: about 1.0×; small: up to 1.98× |
-    | yes | not studied | **Expect equal members to progress equally.** The slowest member of `tiny×3 naive b32` makes 0.994 ±0.005 of the fastest's progress. | 0.994× [0.989, 1.000] (`tiny×3 naive b32`) |  |
+    | yes | not comparable | **Stop at two members of `tiny b32` under naive sharing.** 2 together have 1.97× the throughput of running in turn; a third adds less than 5 %. 2 of 2 groups gain. Based on 2 groups: 1 workload, ×2 and ×3, 1 machine, 3 repetitions. | 1.97× [1.95, 2.00] (`tiny×2 naive b32`) | two small ones in about the time of one |
+    | no | not comparable | **Do memory footprints add up?** No: plan for less than the sum. `tiny×3 naive b32` needs 0.800 ±0 times the sum of its solo footprints; shared pages count once. Based on 2 groups: 1 workload, ×2 and ×3, 1 machine, 3 repetitions. | 0.800× [0.800, 0.800] (`tiny×3 naive b32`) | = sum of footprints |
+    | yes | not comparable | **For `tiny b32`: naive sharing costs no throughput, and gains up to 1.97×.** 2 of 2 groups gain; lowest `tiny×3 naive b32`, 1.92 ±0.02×. Based on 2 groups: 1 workload, ×2 and ×3, 1 machine, 3 repetitions. | 1.92× [1.89, 1.95] (`tiny×3 naive b32`) | large: about 1.0×; small: up to 1.98× |
+    | yes | not studied | **For `tiny b32`: expect equal members to progress equally.** In a run of `tiny×3 naive b32` the slowest member makes 0.994 ±0.005 of the fastest's progress; members that differ by their scatter alone would show 0.994. Based on 2 groups: 1 workload, ×2 and ×3, 1 machine, 3 repetitions. | 0.994× [0.988, 1.000] (`tiny×3 naive b32`) |  |
 
     What to run (synthetic data)
 

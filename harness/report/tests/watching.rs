@@ -137,7 +137,7 @@ fn of_an_observer_whose_kind_is_not_known_nothing_is_concluded_for_monitors() {
 fn what_is_open_is_measured_further_under_its_own_name() {
     let report = analysed(&tools().repetitions(1));
     let found = guideline(&report);
-    assert_eq!((found.holds, found.command.as_deref()), (Holds::Open, Some("collo run profiling-tools --more 3")));
+    assert_eq!((found.holds, found.command.as_deref()), (Holds::Open, Some("collo run profiling-tools --more 2")));
     assert!(row(&report, "py-spy")["verdict"].is_null() && row(&report, "py-spy")["epoch_time_of_none"]["low"].is_null());
     let unfinished = analysed(&Fixture { stop_after: 3, ..tools() });
     assert_eq!(guideline(&unfinished).command.as_deref(), Some("collo run profiling-tools"));

@@ -68,15 +68,19 @@ impl Limitation {
         }
     }
 
-    /// What to do about it.
-    pub fn remedy(&self, experiment: &str) -> String {
+    /// What to do about it; `more` repetitions would decide the groups that are undecided.
+    pub fn remedy(&self, experiment: &str, more: Option<usize>) -> String {
+        let repeat = |more: usize| format!("`collo run {experiment} --more {more}`");
         match self {
             Limitation::Lowered { .. } => format!("remove that cause, then `collo run {experiment} --new`"),
             Limitation::Busy { .. } => format!("stop what else runs, then `collo run {experiment} --new`"),
-            Limitation::Drift { .. } => format!("`collo run {experiment} --more 3`, which narrows the intervals all the same"),
+            Limitation::Drift { .. } => match more {
+                Some(more) => format!("{}, which narrows the intervals all the same", repeat(more)),
+                None => "a steadier machine; fewer than a hundred repetitions would not do".into(),
+            },
             Limitation::ShortRuns { .. } => "set `measure_for = \"10s\"` in the experiment, or more `epochs`".into(),
             Limitation::FewRepetitions { most: 0 } => format!("`collo show {experiment}` has the reasons"),
-            Limitation::FewRepetitions { .. } => format!("three more repetitions, `collo run {experiment} --more 3`"),
+            Limitation::FewRepetitions { .. } => format!("more repetitions, {}", repeat(more.unwrap_or(FEW - 1))),
         }
     }
 }
@@ -112,9 +116,10 @@ pub fn sentence(analysis: &Analysis) -> Option<String> {
     if open.is_empty() || limitations.is_empty() {
         return None;
     }
-    let open = open.len();
     let found: Vec<String> = limitations.iter().map(Limitation::finding).collect();
-    let remedies: Vec<String> = limitations.iter().map(|l| l.remedy(&analysis.campaign.experiment)).collect();
+    let more = stats::repetitions_to_decide(open.iter().filter_map(|c| c.gain_verdict.as_ref()));
+    let remedies: Vec<String> = limitations.iter().map(|l| l.remedy(&analysis.campaign.experiment, more)).collect();
+    let open = open.len();
     let groups =
         if open == groups.len() { "No group is".to_string() } else { format!("{open} of {} groups are not", groups.len()) };
     let why = format!("{groups} decided, because {}.", joined(&found));

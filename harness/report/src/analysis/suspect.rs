@@ -56,7 +56,7 @@ const ENERGY_STEPS: u32 = 20;
 const ENERGY_WINDOW_S: f64 = 1.0;
 
 /// Energies from so few steps of the counter, or so short a window, that they say little.
-fn short_of_energy(cell: &Cell) -> Option<String> {
+pub fn short_of_energy(cell: &Cell) -> Option<String> {
     let found = cell.counted().filter_map(|r| Some((r.energy?.steps, r.measured?.seconds())));
     let (steps, window_s) = found.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1)))?;
     (steps < ENERGY_STEPS || window_s < ENERGY_WINDOW_S).then(|| {

@@ -7,9 +7,9 @@ use super::brief::more;
 use super::compared_report::{CellJson, ComparedReport};
 use super::{Head, cards, matching, quantity};
 use crate::document::{Badge, Block, Document, Fact, FactLine, Present, Row, Section, Table, TableCell, TableLayout};
-use crate::guideline::Holds;
 use crate::number;
 use crate::stats::Quantity;
+use crate::verdict::Holds;
 use crate::{Error, Result};
 
 /// Maximum rows in a terminal, and on a page.

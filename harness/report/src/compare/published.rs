@@ -145,6 +145,11 @@ impl PublishedFigure {
         found
     }
 
+    /// True if it is about several equal members.
+    pub fn is_uniform(&self) -> bool {
+        self.members.len() == 1 && self.members[0].count > 1
+    }
+
     /// True if the figure is meaningless on another GPU model.
     pub fn is_absolute(&self) -> bool {
         quantity::is_absolute(&self.quantity)

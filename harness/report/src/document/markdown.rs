@@ -88,9 +88,11 @@ fn advice(advice: &[Advice]) -> String {
             .as_ref()
             .map_or_else(|| "–".to_string(), |[value, bounds, cell]| format!("{value} {bounds} (`{}`)", code(cell)));
         let command = a.command.as_ref().map_or_else(String::new, |c| format!(" Next: `{}`", code(c)));
-        let [holds, agrees, statement, finding, published] =
-            [&a.holds.text, &a.agrees.text, &a.statement, &a.finding, &a.published].map(|t| escape(t));
-        let _ = writeln!(out, "| {holds} | {agrees} | **{statement}** {finding}{command} | {key} | {published} |");
+        let [holds, agrees, statement, finding, scope, published] =
+            [&a.holds.text, &a.agrees.text, &a.statement, &a.finding, &a.scope, &a.published].map(|t| escape(t));
+        let texts =
+            [format!("**{statement}**"), finding, scope].into_iter().filter(|t| !t.is_empty()).collect::<Vec<_>>().join(" ");
+        let _ = writeln!(out, "| {holds} | {agrees} | {texts}{command} | {key} | {published} |");
     }
     out
 }

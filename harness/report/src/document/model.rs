@@ -149,6 +149,8 @@ pub struct Advice {
     /// The key number, its interval, and its cell.
     pub key: Option<[String; 3]>,
     pub published: String,
+    /// What it is based on; empty for rules that are not about groups.
+    pub scope: String,
     pub command: Option<String>,
     /// Shown when it is opened.
     pub evidence: Vec<Block>,

@@ -37,7 +37,7 @@ fn block(block: &Block, width: usize) -> String {
         Block::Command(what, command) => format!("{}: {}\n", what.to_lowercase(), line(command)),
         Block::Advice(advice) => {
             let of = |a: &super::Advice| {
-                format!("{} here, study {}: {} {}", a.holds.to_text(), a.agrees.to_text(), a.statement, a.finding)
+                format!("{} here, study {}: {} {} {}", a.holds.to_text(), a.agrees.to_text(), a.statement, a.finding, a.scope)
             };
             list(&advice.iter().map(of).collect::<Vec<_>>())
         }

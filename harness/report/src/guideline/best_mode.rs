@@ -1,13 +1,12 @@
 //! Which sharing mode gives most throughput? Compares groups of the same members under two modes.
 
-use super::{
-    Agreement, Evidence, Guideline, Held, Holds, Published, STUDY, advantage, agreement, command, held, how_many, matched,
-    never_below, on_a_card, study, worded,
-};
+use super::pairs::Pairs;
+use super::{Claim, Guideline, Published, STUDY, decide, nothing, on_a_card};
 use crate::analysis::Analysis;
 use crate::number;
 use crate::quantity::Key;
-use crate::stats::RatioVerdict as VariableContent;
+use crate::stats::RatioVerdict;
+use crate::verdict::{self, Holds};
 
 const PUBLISHED: Published = Published {
     statement: "MPS performs best across the board; MIG is sub-optimal compared with it. Seven small models gain 5.35× under MPS, 2.9× under MIG, \
@@ -16,81 +15,87 @@ const PUBLISHED: Published = Published {
     source: STUDY,
 };
 
-pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
-    if !on_a_card(analysis) {
-        return None;
-    }
-    let against = |other: &str| held(analysis, matched(analysis, "mps", other), advantage);
-    let (naive, mig, threads) = (against("naive"), against("mig"), against("threads"));
-    let all = || naive.iter().chain(&mig).chain(&threads);
-    let studied = |said: VariableContent| how_many(&naive, said) + how_many(&mig, said);
-    let of_all = |said: VariableContent| studied(said) + how_many(&threads, said);
-    let (ahead, behind) = (of_all(VariableContent::Better), of_all(VariableContent::Worse));
-    let holds = match (ahead, behind) {
-        (_, 1..) => Holds::No,
-        (1.., 0) if never_below(analysis, all()) => Holds::Yes,
-        _ => Holds::Open,
-    };
-    let key = if behind > 0 {
-        all().filter(|h| h.said == VariableContent::Worse).min_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate))
-    } else {
-        all().max_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate))
-    };
-    let finding = match key {
-        None => "No group was measured under MPS and in another mode with the same members.".to_string(),
-        Some(h) => {
-            let what = format!("`{}` against `{}`", h.left.name(), h.right.name());
-            let sides = [side(&naive, "naive"), side(&mig, "MIG"), side(&threads, "threads of one process")]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join(" and ");
-            if behind > 0 {
-                format!("It is {sides}: furthest behind {what}.")
-            } else {
-                format!("It is {sides}; furthest {what}.")
-            }
-        }
-    };
-    let missing = if all().next().is_none() { Some(study("workload == \"small\"")) } else { None };
-    let (statement, finding) = worded(
-        holds,
-        "Does MPS give the most throughput?",
-        "Choose MPS for throughput.",
-        "choose the mode per workload.",
-        finding,
-    );
-    Some(Guideline {
-        id: "best-mode",
-        statement,
-        finding,
-        agrees: match (studied(VariableContent::Better), studied(VariableContent::Worse)) {
-            (1.., 1..) => Agreement::Partly,
-            (_, 1..) => agreement(analysis, Holds::No),
-            (1.., 0) => agreement(analysis, Holds::Yes),
-            (0, 0) => agreement(analysis, Holds::Open),
-        },
-        key: key.map(|h| Evidence::between(h.left, h.right, Key::ThroughputGain, h.ratio.clone())),
-        tested: format!(
-            "work per second under MPS ÷ under the other mode, same members: never below 1 by more than {}, and above it somewhere; Holm-corrected \
-             over the groups of each mode",
-            number::percent(analysis.campaign.thresholds.relevant_ratio)
-        ),
-        holds,
-        evidence: all().map(|h| Evidence::between(h.left, h.right, Key::ThroughputGain, h.ratio.clone())).collect(),
-        published: Some(PUBLISHED),
-        command: (holds == Holds::Open).then(|| missing.or_else(|| command(analysis))).flatten(),
-        summary: false,
-    })
+/// MPS against one other mode.
+struct Rival<'a> {
+    name: &'static str,
+    pairs: Pairs<'a>,
 }
 
-/// `ahead of naive in 5 of 6 groups`.
-fn side(pairs: &[Held], other: &str) -> Option<String> {
-    let (ahead, behind) = (how_many(pairs, VariableContent::Better), how_many(pairs, VariableContent::Worse));
-    let groups = number::count(pairs.len(), "group");
-    match (pairs.len(), behind) {
-        (0, _) => None,
-        (_, 0) => Some(format!("ahead of {other} in {ahead} of {groups}")),
-        _ => Some(format!("ahead of {other} in {ahead} and behind in {behind} of {groups}")),
+impl Rival<'_> {
+    fn ahead(&self) -> usize {
+        self.pairs.how_many(RatioVerdict::Better) + self.pairs.right_out_of_memory.len()
     }
+
+    fn behind(&self) -> usize {
+        self.pairs.how_many(RatioVerdict::Worse) + self.pairs.left_out_of_memory.len()
+    }
+
+    fn all(&self) -> usize {
+        self.pairs.judged.len()
+            + self.pairs.unjudged.len()
+            + self.pairs.left_out_of_memory.len()
+            + self.pairs.right_out_of_memory.len()
+    }
+
+    /// True if MPS is ahead in most groups.
+    fn is_beaten(&self) -> bool {
+        2 * self.ahead() > self.all()
+    }
+}
+
+pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
+    if !on_a_card(analysis) || super::training(analysis).next().is_none() && analysis.groups().any(|c| c.serves()) {
+        return None;
+    }
+    let threshold = analysis.campaign.thresholds.relevant_ratio;
+    let against = |other: &str, name| Rival { name, pairs: Pairs::of_work(analysis, "mps", other) };
+    let rivals = [against("naive", "naive"), against("mig", "MIG"), against("threads", "threads of one process")];
+    let measured: Vec<&Rival> = rivals.iter().filter(|r| !r.pairs.is_empty()).collect();
+    let behind: usize = measured.iter().map(|r| r.behind()).sum();
+    let open: usize = measured.iter().map(|r| r.pairs.may_be_below(threshold) + r.pairs.unjudged.len()).sum();
+    let undecided = measured.iter().flat_map(|r| r.pairs.tests()).filter(|test| super::is_undecided(test)).count();
+    let ties: Vec<&str> = measured.iter().filter(|r| !r.is_beaten()).map(|r| r.name).collect();
+    let holds = match () {
+        () if behind > 0 => Holds::No,
+        () if measured.is_empty() || open > 0 => Holds::Open,
+        () if ties.is_empty() => Holds::Yes,
+        () if undecided > 0 => Holds::Open,
+        () => Holds::No,
+    };
+    let otherwise =
+        if behind > 0 { "choose the mode per workload.".to_string() } else { format!("a tie with {}.", ties.join(" and ")) };
+    let sides: Vec<String> = measured.iter().filter_map(|r| r.pairs.text(r.name)).collect();
+    let all = rivals.iter().fold(Pairs::default(), |all, r| all.with(r.pairs.clone()));
+    let key = all.extreme(behind == 0);
+    let finding = match (key, sides.is_empty()) {
+        (_, true) => "No group is planned under MPS and in another mode with the same members.".to_string(),
+        (None, _) => nothing(&all.groups(), "the work per second", super::NO_GROUP),
+        (Some(pair), _) => {
+            let furthest = if behind > 0 { "furthest behind" } else { "furthest" };
+            format!("MPS is {}; {furthest}: `{}` against `{}`.", sides.join("; "), pair.left.name(), pair.right.name())
+        }
+    };
+    let groups = all.groups();
+    Some(
+        Claim {
+            id: "best-mode",
+            question: "Does MPS give the most throughput?",
+            advice: "Choose MPS for throughput.".into(),
+            otherwise,
+            finding,
+            holds,
+            agrees: verdict::of_figures(analysis, |f| f.id.starts_with("gain-small-7")),
+            key: key.map(|pair| pair.evidence(Key::ThroughputGain).picked_from(all.judged.len())),
+            tested: format!(
+                "work per second under MPS ÷ under each other mode, same members: never below 1 by more than {0}, and above it by more than {0} in \
+                 most groups; Holm-corrected over the groups of each mode. A mode whose group does not fit into memory is behind",
+                number::percent(threshold)
+            ),
+            evidence: all.evidence(Key::ThroughputGain),
+            published: Some(PUBLISHED),
+            next: decide(analysis, &groups, all.tests(), "workload == \"small\""),
+            scope: Some(groups.scope(analysis)),
+        }
+        .conclude(),
+    )
 }

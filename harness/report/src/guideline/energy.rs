@@ -1,13 +1,15 @@
 //! Which sharing mode needs least energy for the same work?
 
+use std::collections::BTreeMap;
+
 use super::collocate::mode_name;
-use super::{
-    Agreement, Evidence, Guideline, Holds, Published, STUDY, command, held, how_many, matched, on_a_card, study, worded,
-};
+use super::pairs::{Pairs, family, matched, members};
+use super::{Claim, Evidence, Guideline, NO_GROUP, Published, STUDY, compared, decide, nothing, on_a_card};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
-use crate::stats::{self, RatioVerdict as VariableContent};
+use crate::stats::RatioVerdict;
+use crate::verdict::{self, Agreement, Groups, Ranking, rank};
 
 const PUBLISHED: Published = Published {
     statement: "MPS draws more power and uses less energy than naive sharing; MIG uses the least energy, at lower power, when the instances \
@@ -16,83 +18,94 @@ const PUBLISHED: Published = Published {
     source: STUDY,
 };
 
+/// Groups of the same members, ranked by their energy for the same work.
+pub(crate) fn rank_by_energy<'a>(cells: &[&'a Cell], threshold: f64) -> Option<Ranking<'a>> {
+    rank(cells, threshold, |a, b| b.get(Key::EnergyOfSolo)?.over(a.get(Key::EnergyOfSolo)?))
+}
+
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
-    if !on_a_card(analysis) {
+    if !on_a_card(analysis) || super::training(analysis).next().is_none() && analysis.groups().any(Cell::serves) {
         return None;
     }
     let threshold = analysis.campaign.thresholds.relevant_ratio;
-    // The work is the same on both sides, so the joules of it are compared, not the watts.
-    let joules = |a: &Cell, b: &Cell| b.get(Key::EnergyOfSolo)?.over(a.get(Key::EnergyOfSolo)?);
-    let mut pairs = held(analysis, matched(analysis, "mig", "mps"), joules);
-    pairs.extend(held(analysis, matched(analysis, "mps", "naive"), joules));
-    let (less, more) = (how_many(&pairs, VariableContent::Better), how_many(&pairs, VariableContent::Worse));
-    let agrees = match (less, more) {
-        (1.., 1..) => Agreement::Partly,
-        (_, 1..) => Agreement::No,
-        (1.., 0) => Agreement::Yes,
-        _ => Agreement::Open,
-    };
-    // What saves most against running in turn, whatever the order of the modes.
-    let groups: Vec<&Cell> = analysis.groups().filter(|c| c.is_valid() && c.record.degree > 1).collect();
-    let ratios: Vec<_> = groups.iter().map(|c| c.get(Key::EnergyOfSolo).cloned()).collect();
-    let saves = stats::compare(&ratios, threshold);
-    let saving = groups
-        .iter()
-        .zip(&saves)
-        .filter(|(_, v)| v.as_ref().is_some_and(|v| v.verdict == VariableContent::Worse))
-        .map(|(c, _)| *c);
-    let best = saving.min_by(|a, b| estimate(a).total_cmp(&estimate(b)));
-    let undecided =
-        |v: &Option<stats::RatioTest>| v.as_ref().is_none_or(|v| matches!(v.verdict, VariableContent::CannotTell { .. }));
-    let holds = match best {
-        Some(_) => Holds::Yes,
-        None if saves.is_empty() || saves.iter().any(undecided) => Holds::Open,
-        None => Holds::No,
-    };
-    let advice = match best {
-        Some(c) if matches!(agrees, Agreement::No | Agreement::Partly) => {
-            format!("For energy, choose the mode per workload; `{}` saves most.", c.name())
-        }
-        Some(c) => format!("Share under {} to save energy.", mode_name(super::family(c))),
-        None => String::new(),
-    };
+    let groups = Groups::of(analysis, super::training(analysis), Key::EnergyOfSolo);
+    let tests = compared(analysis, &groups.judged, Key::EnergyOfSolo);
+    let is = |wanted: RatioVerdict| tests.iter().filter(move |(_, test)| test.verdict == wanted);
+    let saving: Vec<&Cell> = is(RatioVerdict::Worse).map(|(cell, _)| *cell).collect();
+    let not = is(RatioVerdict::Better).count() + is(RatioVerdict::Same).count();
+    let undecided = tests.len() - saving.len() - not;
+    let holds = verdict::of_some(saving.len(), not, undecided + groups.missing());
+    let best = super::extreme(&saving, Key::EnergyOfSolo, false);
     let finding = match best.and_then(|c| Some((c, c.get(Key::EnergyOfSolo)?))) {
-        Some((c, q)) => {
-            let order = match (pairs.len(), more) {
-                (0, _) => String::new(),
-                (all, n) => {
-                    format!("; the published order is contradicted in {n} of {}", number::count(all, "mode pair"))
-                }
-            };
-            format!("`{}` needs {} of the energy of the same work in turn{order}.", c.name(), number::percent(q.estimate))
-        }
-        None if super::measured_once(analysis) => super::ONCE.into(),
-        None if ratios.iter().all(Option::is_none) => "No group and its baselines have a readable energy counter.".into(),
-        None => "No group needs less energy than the same work in turn, beyond the threshold.".into(),
-    };
-    let (statement, finding) = worded(holds, "Does sharing save energy?", advice, "do not share for that.", finding);
-    Some(Guideline {
-        id: "least-energy",
-        statement,
-        finding,
-        agrees,
-        key: best.and_then(|c| Evidence::of(c, Key::EnergyOfSolo)),
-        tested: format!(
-            "joules ÷ those of the same work in turn, the board's counter: below 1 by more than {0} in some group, Holm-corrected over the \
-             groups. Agreement: MIG not above MPS, and MPS not above naive, by more than {0}, and below somewhere; Holm-corrected over \
-             the pairs",
-            number::percent(threshold)
+        Some((c, q)) => format!(
+            "{}; `{}` needs {}.",
+            super::tally(
+                &number::count(tests.len(), "group"),
+                &[(saving.len(), "need less energy than the same work in turn"), (not, "do not"), (undecided, "undecided")]
+            ),
+            c.name(),
+            number::percent(q.estimate)
         ),
-        holds,
-        evidence: groups.iter().filter_map(|c| Evidence::of(c, Key::EnergyOfSolo)).collect(),
-        published: Some(PUBLISHED),
-        command: (holds == Holds::Open)
-            .then(|| if pairs.is_empty() { Some(study("workload == \"small\"")) } else { command(analysis) })
-            .flatten(),
-        summary: false,
-    })
+        None if tests.is_empty() => nothing(&groups, "its energy", NO_GROUP),
+        None => "No group is shown to need less energy than the same work in turn, beyond the threshold.".into(),
+    };
+    Some(
+        Claim {
+            id: "least-energy",
+            question: "Does sharing save energy?",
+            advice: advise(&saving, threshold),
+            otherwise: "do not share for that.".into(),
+            finding,
+            holds,
+            agrees: agreement(analysis, threshold),
+            key: best.and_then(|c| Evidence::of(c, Key::EnergyOfSolo)).map(|e| e.picked_from(tests.len())),
+            tested: format!(
+                "joules ÷ those of the same work in turn, the board's counter: below 1 by more than {0} in some group, Holm-corrected over the \
+                 groups; modes by comparison with the best (Hsu) among the same members. Agreement: MIG not above MPS, and MPS not above \
+                 naive, by more than {0}, and below somewhere; Holm-corrected over the pairs",
+                number::percent(threshold)
+            ),
+            evidence: groups.judged.iter().filter_map(|c| Evidence::of(c, Key::EnergyOfSolo)).collect(),
+            published: Some(PUBLISHED),
+            next: decide(analysis, &groups, tests.iter().map(|(_, test)| test), "workload == \"small\""),
+            scope: Some(groups.scope(analysis)),
+        }
+        .conclude(),
+    )
 }
 
-fn estimate(cell: &Cell) -> f64 {
-    cell.get(Key::EnergyOfSolo).map_or(f64::INFINITY, |q| q.estimate)
+/// The instruction: one mode only if it is the best of each set of members, by the test.
+fn advise(saving: &[&Cell], threshold: f64) -> String {
+    let mut subjects = BTreeMap::<Vec<&str>, Vec<&Cell>>::new();
+    for cell in saving {
+        subjects.entry(members(cell)).or_default().push(cell);
+    }
+    let rankings: Vec<Ranking> = subjects.values().filter_map(|cells| rank_by_energy(cells, threshold)).collect();
+    let leaders: Vec<Vec<&str>> = rankings.iter().map(|r| r.leaders().into_iter().map(family).collect()).collect();
+    let Some(first) = leaders.first() else { return String::new() };
+    if leaders.iter().any(|other| other != first) {
+        return "Share to save energy, and choose the mode per workload.".into();
+    }
+    let names: Vec<String> = first.iter().map(|mode| mode_name(mode)).collect();
+    match rankings.iter().filter_map(|r| r.tie(threshold)).max() {
+        Some(tie) => format!("Share under {} to save energy ({tie}).", names.join(" or ")),
+        None => format!("Share under {} to save energy.", names.join(" or ")),
+    }
+}
+
+/// Whether the published order of the modes was found.
+fn agreement(analysis: &Analysis, threshold: f64) -> Agreement {
+    // The work is the same on both sides, so the joules of it are compared, not the watts; more joules on the right are better.
+    let joules = |a: &Cell, b: &Cell| b.get(Key::EnergyOfSolo)?.over(a.get(Key::EnergyOfSolo)?);
+    let of = |left, right| Pairs::of(analysis, matched(analysis, left, right), |_| Key::EnergyOfSolo, joules);
+    let pairs = of("mig", "mps").with(of("mps", "naive"));
+    let (less, more) = (pairs.how_many(RatioVerdict::Better), pairs.how_many(RatioVerdict::Worse));
+    let found = match (less, more) {
+        (0, 0) if pairs.judged.is_empty() => Agreement::NotMeasured,
+        (1.., 1..) => Agreement::Partly,
+        (_, 1..) => Agreement::No,
+        (1.., 0) if pairs.may_be_below(threshold) == 0 => Agreement::Yes,
+        _ => Agreement::Open,
+    };
+    verdict::where_possible(analysis, found)
 }

@@ -28,6 +28,11 @@ impl Evidence {
         Evidence { cell: cell.name().to_string(), against: Some(against.name().to_string()), quantity, value }
     }
 
+    /// The same number as one that was picked from `n` for its value.
+    pub fn picked_from(self, n: usize) -> Evidence {
+        Evidence { value: crate::analysis::capped(self.quantity, self.value.picked_from(n)), ..self }
+    }
+
     /// The cell, or both of a ratio.
     pub fn name(&self) -> String {
         self.against.as_ref().map_or_else(|| self.cell.clone(), |other| format!("{} ÷ {other}", self.cell))

@@ -1,9 +1,14 @@
 //! Do equal members progress equally?
+//!
+//! The least ÷ the largest progress of a run is below 1 by noise alone, and the more so the more members there are. So the rule is judged by
+//! each member's mean over the repetitions, and the value that equal members would show by their scatter stands beside the measured one.
 
-use super::{Agreement, Evidence, Guideline, Holds, command, without, worded};
-use crate::analysis::{Analysis, Cell};
+use super::{Claim, Evidence, Guideline, decide_by_interval, nothing};
+use crate::analysis::Analysis;
 use crate::number;
 use crate::quantity::Key;
+use crate::stats::seats::Seats;
+use crate::verdict::{self, Agreement, Groups};
 
 /// Equal members count as treated equally if the slowest makes at least nine tenths of the fastest's progress.
 const FAIR: f64 = 0.9;
@@ -12,43 +17,44 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if super::only_mixed(analysis) {
         return None;
     }
-    let has_interval = |c: &&Cell| c.record.is_uniform() && c.get(Key::Fairness).is_some_and(|q| q.low.is_some());
-    let cells: Vec<&Cell> = analysis.groups().filter(|c| c.is_valid()).filter(has_interval).collect();
-    let fairness = |c: &&Cell| c.get(Key::Fairness).map_or(f64::INFINITY, |q| q.estimate);
-    let worst = cells.iter().min_by(|a, b| fairness(a).total_cmp(&fairness(b)));
-    let bound = |c: &&Cell, high: bool| c.get(Key::Fairness).and_then(|q| if high { q.high } else { q.low });
-    let holds = if cells.iter().any(|c| bound(c, true).is_some_and(|h| h < FAIR)) {
-        Holds::No
-    } else if !cells.is_empty() && cells.iter().all(|c| bound(c, false).is_some_and(|l| l >= FAIR)) {
-        Holds::Yes
-    } else {
-        Holds::Open
-    };
+    let groups = Groups::of(analysis, super::training(analysis).filter(|c| c.record.is_uniform()), Key::Fairness);
+    let seats: Vec<Option<Seats>> = groups.judged.iter().map(|c| c.seats()).collect();
+    // All pairs of members of all groups are compared together.
+    let pairs = seats.iter().flatten().map(Seats::pairs).sum::<usize>();
+    let spread: Vec<Option<(f64, f64)>> = seats.iter().map(|s| s.as_ref().map(|s| s.least_ratio(pairs))).collect();
+    let count = |is: &dyn Fn(&(f64, f64)) -> bool| spread.iter().flatten().filter(|ends| is(ends)).count();
+    let (fair, unfair) = (count(&|(low, _)| *low >= FAIR), count(&|(_, high)| *high < FAIR));
+    let holds = verdict::of_all(fair, unfair, groups.judged.len() - fair - unfair + groups.missing());
+    let worst = super::extreme(&groups.judged, Key::Fairness, false);
     let finding = match worst {
-        None => without(analysis, "a fairness"),
+        None => nothing(&groups, "the progress of all members", super::NO_GROUP),
         Some(c) => {
             let value = c.get(Key::Fairness).map_or_else(String::new, number::with_interval);
-            format!("The slowest member of `{}` makes {value} of the fastest's progress.", c.name())
+            let alone = c.seats().map_or_else(String::new, |s| {
+                format!("; members that differ by their scatter alone would show {}", number::three(s.by_chance()))
+            });
+            format!("In a run of `{}` the slowest member makes {value} of the fastest's progress{alone}.", c.name())
         }
     };
-    let (statement, finding) = worded(
-        holds,
-        "Do equal members progress equally?",
-        "Expect equal members to progress equally.",
-        "plan for the slowest.",
-        finding,
-    );
-    Some(Guideline {
-        id: "fairness",
-        statement,
-        finding,
-        agrees: Agreement::NotStudied,
-        key: worst.and_then(|c| Evidence::of(c, Key::Fairness)),
-        tested: format!("least ÷ largest progress of every uniform group at least {FAIR}, by the whole interval"),
-        holds,
-        evidence: cells.iter().filter_map(|c| Evidence::of(c, Key::Fairness)).collect(),
-        published: None,
-        command: (holds == Holds::Open).then(|| command(analysis)).flatten(),
-        summary: false,
-    })
+    Some(
+        Claim {
+            id: "fairness",
+            question: "Do equal members progress equally?",
+            advice: "Expect equal members to progress equally.".into(),
+            otherwise: "plan for the slowest.".into(),
+            finding,
+            holds,
+            agrees: Agreement::NotStudied,
+            key: worst.and_then(|c| Evidence::of(c, Key::Fairness)).map(|e| e.picked_from(groups.judged.len())),
+            tested: format!(
+                "mean progress of each member over the repetitions, least ÷ largest of every uniform group at least {FAIR}, by the whole interval \
+                 over all pairs of members (Bonferroni)"
+            ),
+            evidence: groups.judged.iter().filter_map(|c| Evidence::of(c, Key::Fairness)).collect(),
+            published: None,
+            next: decide_by_interval(analysis, &groups, "sharing == \"mps\""),
+            scope: Some(groups.scope(analysis)),
+        }
+        .conclude(),
+    )
 }

@@ -1,9 +1,10 @@
 //! How many fit: does the sum of the solo footprints predict what runs out of memory?
 
-use super::{Evidence, Guideline, Holds, Published, STUDY, agreement, worded};
+use super::{Claim, Evidence, Guideline, Published, STUDY};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
+use crate::verdict::{self, Holds, Next};
 
 const PUBLISHED: Published = Published {
     statement: "Aggregate memory must not exceed the device's: seven large models run out of 40 GB.",
@@ -38,27 +39,26 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         number::gib(room),
         what(smallest)
     );
-    let (statement, finding) = worded(
-        holds,
-        "Does the sum of the solo footprints decide how many fit?",
-        "Use the sum of the solo footprints to decide how many fit.",
-        "do not rely on it alone.",
-        finding,
-    );
-    Some(Guideline {
-        id: "frontier",
-        statement,
-        finding,
-        agrees: agreement(analysis, holds),
-        key: largest.and_then(|a| Evidence::of(a.cell, Key::Memory)),
-        tested: "on the undivided GPU, exactly the groups of processes ran out of memory whose solo footprints add up to more than it has"
-            .into(),
-        holds,
-        evidence: asked.iter().filter_map(|a| Evidence::of(a.cell, Key::Memory)).collect(),
-        published: Some(PUBLISHED),
-        command: None,
-        summary: false,
-    })
+    Some(
+        Claim {
+            id: "frontier",
+            question: "Does the sum of the solo footprints decide how many fit?",
+            advice: "Use the sum of the solo footprints to decide how many fit.".into(),
+            otherwise: "do not rely on it alone.".into(),
+            finding,
+            holds,
+            agrees: verdict::of_figures(analysis, |f| f.quantity == "outcome"),
+            key: largest.and_then(|a| Evidence::of(a.cell, Key::Memory)),
+            tested:
+                "on the undivided GPU, exactly the groups of processes ran out of memory whose solo footprints add up to more than it has"
+                    .into(),
+            evidence: asked.iter().filter_map(|a| Evidence::of(a.cell, Key::Memory)).collect(),
+            published: Some(PUBLISHED),
+            next: Next::default(),
+            scope: None,
+        }
+        .conclude(),
+    )
 }
 
 fn ask<'a>(analysis: &Analysis, cell: &'a Cell) -> Option<FootprintSum<'a>> {

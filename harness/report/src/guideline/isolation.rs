@@ -1,10 +1,11 @@
 //! Do instances isolate? The slowdown of a member on a slice is the cost of the smaller slice times the cost of its neighbours;
 //! the second factor alone is the interference.
 
-use super::{Evidence, Guideline, Holds, Published, STUDY, agreement, all_one, command, on_a_card, separated, study, worded};
-use crate::analysis::{Analysis, Cell};
+use super::{Claim, Evidence, Guideline, Published, STUDY, all_one, compared, decide, nothing, on_a_card, separated};
+use crate::analysis::Analysis;
 use crate::number;
 use crate::quantity::Key;
+use crate::verdict::{self, Groups};
 
 const PUBLISHED: Published = Published {
     statement: "Use MIG when strict separation is required; its throughput is sub-optimal compared with MPS.",
@@ -13,50 +14,43 @@ const PUBLISHED: Published = Published {
 };
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
-    if !on_a_card(analysis) {
+    let on_slices = || super::training(analysis).filter(|c| separated(c));
+    // Where all groups on slices serve, their latency is the subject of another rule.
+    if !on_a_card(analysis) || on_slices().next().is_none() && analysis.groups().any(|c| c.serves()) {
         return None;
     }
-    let usable = |c: &&Cell| {
-        c.is_valid() && c.record.degree > 1 && separated(c) && c.get(Key::SlowdownOnSlice).is_some_and(|q| q.low.is_some())
-    };
-    let cells: Vec<&Cell> = analysis.groups().filter(usable).collect();
-    let holds = all_one(analysis, &cells, Key::SlowdownOnSlice);
-    let slowdown = |c: &&&Cell| c.get(Key::SlowdownOnSlice).map_or(0.0, |q| q.estimate);
-    let most = cells.iter().max_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
+    let groups = Groups::of(analysis, on_slices(), Key::SlowdownOnSlice);
+    let tests = compared(analysis, &groups.judged, Key::SlowdownOnSlice);
+    let holds = all_one(&tests, groups.missing());
+    let most = super::extreme(&groups.judged, Key::SlowdownOnSlice, true);
     let finding = match most {
-        None => "No group on slices has a baseline alone on the same slice.".into(),
+        None => nothing(&groups, "the slowdown on its slice", "No group has a GPU instance for each of its training members."),
         Some(c) => format!(
             "Most disturbed of {}: `{}`, relative to itself alone on the same slice.",
-            number::count(cells.len(), "group"),
+            number::count(groups.judged.len(), "group"),
             c.name()
         ),
     };
-    let evidence = cells.iter().flat_map(|c| [Evidence::of(c, Key::SlowdownOnSlice), Evidence::of(c, Key::Slowdown)]);
-    let (statement, finding) = worded(
-        holds,
-        "Do MIG instances isolate members?",
-        "Use MIG where members must not disturb each other.",
-        "do not rely on MIG for that.",
-        finding,
-    );
-    Some(Guideline {
-        id: "isolation",
-        statement,
-        finding,
-        agrees: agreement(analysis, holds),
-        key: most.and_then(|c| Evidence::of(c, Key::SlowdownOnSlice)),
-        tested: format!(
-            "epoch time in the group ÷ epoch time alone on the same slice, within {} of 1 by the whole interval, in every group",
-            number::percent(analysis.campaign.thresholds.relevant_ratio)
-        ),
-        holds,
-        evidence: evidence.flatten().collect(),
-        published: Some(PUBLISHED),
-        command: (holds == Holds::Open)
-            .then(
-                || if cells.is_empty() { Some(study("workload == \"small\" && sharing =~ \"mig\"")) } else { command(analysis) },
-            )
-            .flatten(),
-        summary: false,
-    })
+    let evidence = groups.judged.iter().flat_map(|c| [Evidence::of(c, Key::SlowdownOnSlice), Evidence::of(c, Key::Slowdown)]);
+    Some(
+        Claim {
+            id: "isolation",
+            question: "Do MIG instances isolate members?",
+            advice: "Use MIG where members must not disturb each other.".into(),
+            otherwise: "do not rely on MIG for that.".into(),
+            finding,
+            holds,
+            agrees: verdict::of_statement(analysis, holds),
+            key: most.and_then(|c| Evidence::of(c, Key::SlowdownOnSlice)).map(|e| e.picked_from(groups.judged.len())),
+            tested: format!(
+                "epoch time in the group ÷ epoch time alone on the same slice, within {} of 1 by the whole interval, in every group",
+                number::percent(analysis.campaign.thresholds.relevant_ratio)
+            ),
+            evidence: evidence.flatten().collect(),
+            published: Some(PUBLISHED),
+            next: decide(analysis, &groups, tests.iter().map(|(_, test)| test), "workload == \"small\" && sharing =~ \"mig\""),
+            scope: Some(groups.scope(analysis)),
+        }
+        .conclude(),
+    )
 }

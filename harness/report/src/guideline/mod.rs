@@ -10,11 +10,11 @@ mod energy;
 mod evidence;
 mod fairness;
 mod frontier;
-mod holds;
 mod isolation;
 mod memory;
 mod mixing;
 mod naive;
+mod pairs;
 mod pcie;
 pub(crate) mod prediction;
 mod saturation;
@@ -27,30 +27,64 @@ mod threshold;
 mod trace;
 mod watching;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-use crate::analysis::{Analysis, Cell, GainBy};
+use crate::analysis::{Analysis, Cell};
 use crate::quantity::Key;
-use crate::stats::{self, Quantity, RatioVerdict as VariableContent};
+use crate::stats::{self, RatioTest, RatioVerdict};
+use crate::verdict::{Agreement, Groups, Holds, Next, Scope, next};
 
 pub(crate) use collocate::capital;
-pub use collocate::{Knee, knees};
+pub(crate) use collocate::rank_by_gain;
+pub use collocate::{Knee, knees, rank};
+pub(crate) use energy::rank_by_energy;
 pub use evidence::Evidence;
-pub use holds::{Agreement, Holds};
+pub(crate) use pairs::{advantage, family, separated};
 pub(crate) use saturation::METRICS;
 pub use threshold::{HingeFit, PUBLISHED_RATIO, fit};
 
-/// The agreement with a published statement that is the guideline itself; all of them are about GPUs.
-fn agreement(analysis: &Analysis, holds: Holds) -> Agreement {
-    match holds {
-        _ if !on_a_card(analysis) => Agreement::NotComparable,
-        Holds::Yes => Agreement::Yes,
-        Holds::No => Agreement::No,
-        Holds::Open => Agreement::Open,
+/// A rule with its answer, before wording.
+struct Claim {
+    id: &'static str,
+    question: &'static str,
+    /// The instruction, if the rule holds here.
+    advice: String,
+    /// What follows, if it does not.
+    otherwise: String,
+    finding: String,
+    holds: Holds,
+    agrees: Agreement,
+    key: Option<Evidence>,
+    tested: String,
+    evidence: Vec<Evidence>,
+    published: Option<Published>,
+    scope: Option<Scope>,
+    next: Next,
+}
+
+impl Claim {
+    /// Put it into words: an instruction only if the rule holds here, else the question; what follows from a no is in the finding.
+    fn conclude(self) -> Guideline {
+        let advice = self.scope.as_ref().map_or_else(|| self.advice.clone(), |scope| scope.limit(&self.advice));
+        let (statement, finding) = worded(self.holds, self.question, advice, &self.otherwise, self.finding);
+        let open = self.holds == Holds::Open;
+        let before = self.next.before.filter(|_| open).map_or_else(String::new, |before| format!(" {before}"));
+        Guideline {
+            id: self.id,
+            statement,
+            finding: format!("{finding}{before}"),
+            key: self.key,
+            tested: self.tested,
+            holds: self.holds,
+            agrees: self.agrees,
+            evidence: self.evidence,
+            published: self.published,
+            scope: self.scope,
+            command: self.next.command.filter(|_| open),
+            summary: false,
+        }
     }
 }
 
-/// The sentence in bold, and the finding: advice only if it holds here, else the question; what follows from a no is in the finding.
+/// The sentence in bold, and the finding.
 fn worded(holds: Holds, question: &str, advice: impl Into<String>, otherwise: &str, finding: String) -> (String, String) {
     match holds {
         Holds::Yes => (advice.into(), finding),
@@ -90,6 +124,8 @@ pub struct Guideline {
     pub agrees: Agreement,
     pub evidence: Vec<Evidence>,
     pub published: Option<Published>,
+    /// What it is based on; absent for rules that are not about groups.
+    pub scope: Option<Scope>,
     /// The command that would produce the missing evidence.
     pub command: Option<String>,
     /// Shown on the first screen; the others are one click away.
@@ -142,7 +178,8 @@ pub fn all(analysis: &Analysis) -> Vec<Guideline> {
         (settings::guideline, false),
         (frontier::guideline, true),
     ];
-    let only_serving = analysis.groups().next().is_some() && analysis.groups().all(Cell::serves);
+    let several = || analysis.groups().filter(|c| c.record.degree > 1);
+    let only_serving = several().next().is_some() && several().all(Cell::serves);
     // A trace without groups was measured for its policies, a sweep for the metrics, observers for what they cost: questions about groups
     // would be open for ever.
     let for_others = !analysis.traces.is_empty() || !analysis.watching.is_empty() || analysis.only_sweeps();
@@ -166,121 +203,43 @@ pub fn all(analysis: &Analysis) -> Vec<Guideline> {
     found
 }
 
-/// Groups of the same members under two modes.
-pub(crate) struct Match<'a> {
-    pub left: &'a Cell,
-    pub right: &'a Cell,
+/// Groups of several members in which all train.
+fn training(analysis: &Analysis) -> impl Iterator<Item = &Cell> {
+    analysis.groups().filter(|c| c.record.degree > 1 && !c.serves())
 }
 
-/// Valid groups in which all train and that differ only in the sharing mode, `left` under one that begins with the first word,
-/// `right` with the second.
-pub(crate) fn matched<'a>(analysis: &'a Analysis, left: &str, right: &str) -> Vec<Match<'a>> {
-    let of = |mode: &str| {
-        let mode = mode.to_string();
-        analysis.cells.iter().filter(move |c| family(c) == mode && c.is_valid() && c.record.degree > 1 && !c.serves())
-    };
-    let mut others = HashMap::<Vec<&str>, Vec<&Cell>>::new();
-    for b in of(right) {
-        others.entry(who(b)).or_default().push(b);
-    }
-    let mut found = Vec::new();
-    for a in of(left) {
-        let alike = others.get(&who(a)).into_iter().flatten().filter(|b| b.record.after_measured == a.record.after_measured);
-        found.extend(alike.map(|b| Match { left: a, right: b }));
-    }
-    found
+/// The verdict of each of these cells' quantity compared with 1, corrected for all of them.
+fn compared<'a>(analysis: &Analysis, cells: &[&'a Cell], key: Key) -> Vec<(&'a Cell, RatioTest)> {
+    let ratios: Vec<_> = cells.iter().map(|c| c.get(key).cloned()).collect();
+    let tests = stats::compare(&ratios, analysis.campaign.thresholds.relevant_ratio);
+    cells.iter().copied().zip(tests).filter_map(|(cell, test)| Some((cell, test?))).collect()
 }
 
-/// Members by the labels of their solo cells, which name workload and settings.
-fn who(cell: &Cell) -> Vec<&str> {
-    cell.record.members.iter().map(|m| m.solo.as_str()).collect()
+/// How many of these tests have a verdict.
+fn how_many<'t>(tests: impl IntoIterator<Item = &'t RatioTest>, wanted: RatioVerdict) -> usize {
+    tests.into_iter().filter(|test| test.verdict == wanted).count()
 }
 
-/// A mode without its settings, except where a limit makes it another mode: `mps:50%` is not `mps`.
-pub(crate) fn family(cell: &Cell) -> &str {
-    if separated(cell) { &cell.record.mode.family } else { &cell.record.sharing }
+fn is_undecided(test: &RatioTest) -> bool {
+    matches!(test.verdict, RatioVerdict::CannotTell { .. })
 }
 
-/// True if every member has a GPU instance to itself: MPS inside instances, and compute instances of one GPU instance, share
-/// memory.
-pub(crate) fn separated(cell: &Cell) -> bool {
-    cell.record.mode.isolated
+/// Are all of these ratios within the threshold of 1? One that is certainly above contradicts it.
+fn all_one(tests: &[(&Cell, RatioTest)], missing: usize) -> Holds {
+    let of = |wanted| how_many(tests.iter().map(|(_, test)| test), wanted);
+    let (same, above) = (of(RatioVerdict::Same), of(RatioVerdict::Better));
+    crate::verdict::of_all(same, above, tests.len() - same - above + missing)
 }
 
-/// True if the numbers of both come from the same devices, so that their own values may be compared. Means over several devices are
-/// alike only if each has as many runs in both.
-pub(crate) fn together(a: &Cell, b: &Cell) -> bool {
-    let devices = |c: &Cell| {
-        let mut runs = BTreeMap::<usize, usize>::new();
-        c.counted().for_each(|r| *runs.entry(r.device).or_default() += 1);
-        runs
-    };
-    let (a, b) = (devices(a), devices(b));
-    a == b || a.len() == 1 && a.keys().eq(b.keys())
-}
-
-/// How much more work per second `cell` does than `other` of the same members: from their times, which share no baseline. Of cells
-/// that were not measured together, or on several devices, from their gains, each over its own baseline.
-pub(crate) fn advantage(cell: &Cell, other: &Cell) -> Option<Quantity> {
-    let several = cell.counted().map(|r| r.device).collect::<BTreeSet<_>>().len() > 1;
-    if several || !together(cell, other) {
-        return cell.get(Key::ThroughputGain)?.over(other.get(Key::ThroughputGain)?);
-    }
-    match GainBy::of(&cell.record) {
-        GainBy::EpochTime => other.get(Key::EpochTime)?.over(cell.get(Key::EpochTime)?),
-        GainBy::Makespan => other.get(Key::Makespan)?.over(cell.get(Key::Makespan)?),
-        GainBy::Progress => cell.get(Key::ThroughputGain)?.over(other.get(Key::ThroughputGain)?),
-    }
-}
-
-/// Pairs with their ratio, each compared with 1, corrected for all of them.
-pub(crate) struct Held<'a> {
-    pub left: &'a Cell,
-    pub right: &'a Cell,
-    pub ratio: Quantity,
-    pub said: VariableContent,
-}
-
-/// Compare the ratio of every pair with 1.
-pub(crate) fn held<'a>(
-    analysis: &Analysis,
-    pairs: Vec<Match<'a>>,
-    ratio: impl Fn(&Cell, &Cell) -> Option<Quantity>,
-) -> Vec<Held<'a>> {
-    let ratios: Vec<Option<Quantity>> = pairs.iter().map(|m| ratio(m.left, m.right)).collect();
-    let compared = stats::compare(&ratios, analysis.campaign.thresholds.relevant_ratio);
-    let all = pairs.into_iter().zip(ratios).zip(compared);
-    all.filter_map(|((m, ratio), c)| Some(Held { left: m.left, right: m.right, ratio: ratio?, said: c?.verdict })).collect()
-}
-
-/// True if the interval of every ratio excludes that it is below 1 by more than the threshold: advice for all of them harms none.
-fn never_below<'a>(analysis: &Analysis, mut pairs: impl Iterator<Item = &'a Held<'a>>) -> bool {
-    let least = 1.0 / (1.0 + analysis.campaign.thresholds.relevant_ratio);
-    pairs.all(|held| held.ratio.low.is_some_and(|low| low >= least))
-}
-
-/// Are all of these slowdowns within the threshold of 1? One that is certainly not contradicts it.
-fn all_one(analysis: &Analysis, cells: &[&Cell], quantity: Key) -> Holds {
-    let ratios: Vec<_> = cells.iter().map(|c| c.get(quantity).cloned()).collect();
-    let compared = stats::compare(&ratios, analysis.campaign.thresholds.relevant_ratio);
-    let said: Vec<VariableContent> = compared.into_iter().flatten().map(|c| c.verdict).collect();
-    if said.contains(&VariableContent::Better) {
-        Holds::No
-    } else if !said.is_empty() && said.iter().all(|v| *v == VariableContent::Same) {
-        Holds::Yes
-    } else {
-        Holds::Open
-    }
-}
-
-/// The number of pairs with a verdict.
-pub(crate) fn how_many(pairs: &[Held], said: VariableContent) -> usize {
-    pairs.iter().filter(|h| h.said == said).count()
+/// The cell with the largest value of a quantity, or with the smallest.
+fn extreme<'a>(cells: &[&'a Cell], key: Key, largest: bool) -> Option<&'a Cell> {
+    let value = |c: &Cell| c.get(key).map_or(f64::NAN, |q| if largest { q.estimate } else { -q.estimate });
+    cells.iter().copied().max_by(|a, b| value(a).total_cmp(&value(b)))
 }
 
 /// True if there are groups and none of them has equal members.
 fn only_mixed(analysis: &Analysis) -> bool {
-    let mut groups = analysis.groups().filter(|c| c.record.degree > 1 && !c.serves()).peekable();
+    let mut groups = training(analysis).peekable();
     groups.peek().is_some() && groups.all(|c| !c.record.is_uniform())
 }
 
@@ -289,45 +248,37 @@ fn on_a_card(analysis: &Analysis) -> bool {
     analysis.campaign.device.kind == "gpu"
 }
 
-/// The command that measures what this experiment does not have: the study's matrix of its smallest workload.
-fn study(condition: &str) -> String {
-    format!("collo run study-uniform --where '{condition}'")
+/// The command that measures what this experiment does not have: the study's matrix of its smallest workload on a GPU, else the quick one.
+fn study(analysis: &Analysis, condition: &str) -> String {
+    if on_a_card(analysis) { format!("collo run study-uniform --where '{condition}'") } else { "collo run quickstart".into() }
 }
 
-/// The command that measures what is missing: failed runs again, more repetitions, or groups if there are none.
-fn command(analysis: &Analysis) -> Option<String> {
-    let name = &analysis.campaign.experiment;
-    // What the experiment is for: groups, or members that are watched.
-    let subjects = || analysis.groups().chain(&analysis.watching.cells);
-    if analysis.campaign.is_merged() {
-        // No campaign goes on from it.
-        None
-    } else if analysis.count("missing") + analysis.count("interrupted") > 0 {
-        Some(format!("collo run {name}"))
-    } else if subjects().any(|c| !c.counted.is_empty()) {
-        Some(format!("collo run {name} --more 3"))
-    } else if analysis.planned > 0 && subjects().next().is_some() {
-        Some(format!("collo run {name} --only failed"))
-    } else {
-        Some("collo run quickstart".into())
-    }
+/// What would decide a rule over these groups, of which the tests are undecided; `condition` selects such groups of the study.
+fn decide<'t>(analysis: &Analysis, groups: &Groups, tests: impl Iterator<Item = &'t RatioTest>, condition: &str) -> Next {
+    next(analysis, groups, stats::repetitions_to_decide(tests), || study(analysis, condition))
 }
 
-/// The clause that says why it is open.
-fn without(analysis: &Analysis, what: &str) -> String {
-    if analysis.groups().next().is_none() {
-        "This experiment has no group of two or more members.".into()
-    } else if measured_once(analysis) {
-        ONCE.into()
-    } else {
-        format!("No valid group has {what} with an interval.")
-    }
+/// What would decide a rule that looks at intervals: where nothing else is missing, as many repetitions again.
+fn decide_by_interval(analysis: &Analysis, groups: &Groups, condition: &str) -> Next {
+    let again = groups.judged.iter().map(|c| c.counted.len()).max();
+    next(analysis, groups, again, || study(analysis, condition))
 }
 
-/// The remark on an experiment that was measured once, whatever it has readings of.
-const ONCE: &str = "One repetition carries no interval: raise `repetitions` first.";
-
-/// Whether no group was measured more than once.
-fn measured_once(analysis: &Analysis) -> bool {
-    analysis.groups().any(|c| c.counted.len() == 1) && analysis.groups().all(|c| c.counted.len() < 2)
+/// How many groups have each verdict: `1 of 10 groups gain, 9 lose`. Counts of 0 are left out, the first one excepted if all are.
+fn tally(all: &str, parts: &[(usize, &str)]) -> String {
+    let counted: Vec<&(usize, &str)> = parts.iter().filter(|(n, _)| *n > 0).collect();
+    let shown = if counted.is_empty() { parts.iter().take(1).collect() } else { counted };
+    let texts = shown.iter().enumerate();
+    texts
+        .map(|(i, (n, verb))| if i == 0 { format!("{n} of {all} {verb}") } else { format!("{n} {verb}") })
+        .collect::<Vec<_>>()
+        .join(", ")
 }
+
+/// The sentence of a rule about which nothing can be concluded.
+fn nothing(groups: &Groups, what: &str, none: &str) -> String {
+    groups.why_none(what).unwrap_or_else(|| none.to_string())
+}
+
+/// Where no group of the campaign has two or more members.
+const NO_GROUP: &str = "This experiment has no group of two or more training members.";

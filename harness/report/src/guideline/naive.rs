@@ -1,10 +1,11 @@
 //! Naive sharing compared with running in turn: is any workload worse off?
 
-use super::{Evidence, Guideline, Holds, Published, STUDY, agreement, command, without, worded};
+use super::{Claim, Evidence, Guideline, Published, STUDY, decide, nothing};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
-use crate::stats::RatioVerdict as VariableContent;
+use crate::stats::RatioVerdict;
+use crate::verdict::{self, Groups};
 
 const PUBLISHED: Published = Published {
     statement: "Naive sharing of a large model is about as fast as running in turn; seven small ones gain up to 1.98×.",
@@ -14,56 +15,61 @@ const PUBLISHED: Published = Published {
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let threshold = analysis.campaign.thresholds.relevant_ratio;
-    // Groups that serve have no gain, and more repetitions would bring none.
-    let naive = |c: &Cell| c.record.sharing == "naive" && !c.serves();
-    if analysis.groups().any(Cell::serves) && !analysis.groups().any(naive) {
+    let naive = || super::training(analysis).filter(|c| c.record.sharing == "naive");
+    if naive().next().is_none() && analysis.groups().any(Cell::serves) {
         return None;
     }
-    let usable = |c: &&Cell| c.record.sharing == "naive" && c.is_valid() && c.gain_verdict.is_some();
-    let cells: Vec<&Cell> = analysis.groups().filter(usable).collect();
-    let gain = |c: &&Cell| c.get(Key::ThroughputGain).map_or(f64::INFINITY, |q| q.estimate);
-    let worst = cells.iter().min_by(|a, b| gain(a).total_cmp(&gain(b)));
-    let is = |c: &Cell, said: VariableContent| c.gain_verdict.as_ref().is_some_and(|g| g.verdict == said);
-    let safe = |c: &&Cell| c.get(Key::ThroughputGain).and_then(|q| q.low).is_some_and(|low| low >= 1.0 / (1.0 + threshold));
-    let losers = cells.iter().filter(|c| is(c, VariableContent::Worse)).count();
-    let holds = if losers > 0 {
-        Holds::No
-    } else if !cells.is_empty() && cells.iter().all(safe) {
-        Holds::Yes
-    } else {
-        Holds::Open
-    };
+    let groups = Groups::of(analysis, naive(), Key::ThroughputGain);
+    let tests = || groups.judged.iter().filter_map(|c| c.gain_verdict.as_ref());
+    let of = |wanted| super::how_many(tests(), wanted);
+    let is_safe = |c: &&&Cell| c.get(Key::ThroughputGain).and_then(|q| q.low).is_some_and(|low| low >= 1.0 / (1.0 + threshold));
+    let (safe, lose, gain) = (groups.judged.iter().filter(is_safe).count(), of(RatioVerdict::Worse), of(RatioVerdict::Better));
+    let holds = verdict::of_all(safe, lose, groups.judged.len() - safe - lose + groups.missing());
+    let worst = super::extreme(&groups.judged, Key::ThroughputGain, false);
     // A larger estimate that is undecided hides no gain that is certain.
-    let most = cells.iter().filter(|c| is(c, VariableContent::Better)).max_by(|a, b| gain(a).total_cmp(&gain(b)));
+    let better = |c: &&Cell| c.gain_verdict.as_ref().is_some_and(|v| v.verdict == RatioVerdict::Better);
+    let gaining: Vec<&Cell> = groups.judged.iter().copied().filter(better).collect();
+    let most = super::extreme(&gaining, Key::ThroughputGain, true);
     let advice = match most.and_then(|c| c.get(Key::ThroughputGain)) {
         Some(q) => format!("Naive sharing costs no throughput, and gains up to {}×.", number::estimate(q)),
-        None if cells.iter().all(|c| is(c, VariableContent::Same)) => "Naive sharing costs no throughput, and gains none.".into(),
+        None if of(RatioVerdict::Same) == groups.judged.len() => "Naive sharing costs no throughput, and gains none.".into(),
         None => "Naive sharing costs no throughput.".into(),
     };
     let finding = match worst {
-        None => without(analysis, "a throughput gain under naive sharing"),
+        None => {
+            nothing(&groups, "the throughput gain", "This experiment has no group of two or more members under naive sharing.")
+        }
         Some(c) => {
-            let gain = c.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
-            let groups = number::count(cells.len(), "group");
-            match losers {
-                0 => format!("Lowest of {groups}: `{}` has {gain}× the throughput of running in turn.", c.name()),
-                n => format!("{n} of {groups} lost, most `{}`: {gain}× the throughput of running in turn.", c.name()),
-            }
+            let value = c.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
+            let (all, same) = (groups.judged.len(), of(RatioVerdict::Same));
+            let parts = [
+                (gain, "gain"),
+                (same, "have the throughput of running in turn"),
+                (lose, "lose"),
+                (all - gain - lose - same, "undecided"),
+            ];
+            format!("{}; lowest `{}`, {value}×.", super::tally(&number::count(all, "group"), &parts), c.name())
         }
     };
-    let question = "Is naive sharing without cost?";
-    let (statement, finding) = worded(holds, question, advice, "do not share naively without measuring.", finding);
-    Some(Guideline {
-        id: "naive-in-turn",
-        statement,
-        finding,
-        agrees: agreement(analysis, holds),
-        key: worst.and_then(|c| Evidence::of(c, Key::ThroughputGain)),
-        tested: format!("throughput gain of every naive group not below 1 by more than {}", number::percent(threshold)),
-        holds,
-        evidence: cells.iter().filter_map(|c| Evidence::of(c, Key::ThroughputGain)).collect(),
-        published: Some(PUBLISHED),
-        command: (holds == Holds::Open).then(|| command(analysis)).flatten(),
-        summary: false,
-    })
+    Some(
+        Claim {
+            id: "naive-in-turn",
+            question: "Is naive sharing without cost?",
+            advice,
+            otherwise: "do not share naively without measuring.".into(),
+            finding,
+            holds,
+            agrees: verdict::of_figures(analysis, |f| ["gain-small-7-naive", "gain-large-2-naive"].contains(&f.id.as_str())),
+            key: worst.and_then(|c| Evidence::of(c, Key::ThroughputGain)).map(|e| e.picked_from(groups.judged.len())),
+            tested: format!(
+                "throughput gain of every naive group not below 1 by more than {}, by the whole interval; a loss is Holm-corrected over all groups",
+                number::percent(threshold)
+            ),
+            evidence: groups.judged.iter().filter_map(|c| Evidence::of(c, Key::ThroughputGain)).collect(),
+            published: Some(PUBLISHED),
+            next: decide(analysis, &groups, tests(), "sharing == \"naive\""),
+            scope: Some(groups.scope(analysis)),
+        }
+        .conclude(),
+    )
 }

@@ -1,13 +1,12 @@
 //! The cost of MPS in PCIe traffic.
 
-use super::{
-    Agreement, Evidence, Guideline, Holds, Published, STUDY, agreement, command, held, how_many, matched, on_a_card, together,
-    worded,
-};
+use super::pairs::{Pairs, matched, together};
+use super::{Claim, Guideline, Published, STUDY, decide, on_a_card};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
-use crate::stats::RatioVerdict as VariableContent;
+use crate::stats::RatioVerdict;
+use crate::verdict::{self, Agreement, Holds};
 
 const METRIC: Key = Key::PcieRx;
 
@@ -23,51 +22,58 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         return None;
     }
     let rate = |a: &Cell, b: &Cell| a.metric(METRIC)?.over(b.metric(METRIC)?).filter(|_| together(a, b));
-    let pairs = held(analysis, matched(analysis, "mps", "naive"), rate);
-    if pairs.is_empty() {
+    let pairs = Pairs::of(analysis, matched(analysis, "mps", "naive"), |_| METRIC, rate);
+    if pairs.judged.is_empty() {
         return None;
     }
-    let (more, less) = (how_many(&pairs, VariableContent::Better), how_many(&pairs, VariableContent::Worse));
-    let holds = match (more, less) {
-        (1.., 0) => Holds::Yes,
-        (_, 1..) => Holds::No,
-        _ if pairs.iter().all(|h| h.said == VariableContent::Same) => Holds::No,
-        _ => Holds::Open,
+    let of = |wanted| pairs.how_many(wanted);
+    let (more, less, same) = (of(RatioVerdict::Better), of(RatioVerdict::Worse), of(RatioVerdict::Same));
+    let open = pairs.judged.len() - more - less - same + pairs.unjudged.len();
+    // A rule for MPS in general needs most pairs to move more, and none less.
+    let holds = match () {
+        () if less > 0 => Holds::No,
+        () if open == 0 && more > same => Holds::Yes,
+        () if open == 0 => Holds::No,
+        () => Holds::Open,
     };
-    let most = pairs.iter().max_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate));
-    let fewer = if less > 0 { format!(", less in {less}") } else { String::new() };
-    let finding = most.map_or_else(String::new, |h| {
-        let gibs = h.left.metric(METRIC).map_or_else(String::new, |q| format!(", {} GiB/s", number::gib_number(q.estimate)));
+    let most = pairs.extreme(true);
+    let finding = most.map_or_else(String::new, |pair| {
+        let gibs = pair.left.metric(METRIC).map_or_else(String::new, |q| format!(", {} GiB/s", number::gib_number(q.estimate)));
         format!(
-            "MPS moves up to {}× the bytes per second of naive sharing into the GPU (`{}` against `{}`{gibs}); more in {more} of {}{fewer}.",
-            number::estimate(&h.ratio),
-            h.left.name(),
-            h.right.name(),
-            number::count(pairs.len(), "pair")
+            "MPS moves up to {}× the bytes per second of naive sharing into the GPU (`{}` against `{}`{gibs}); more in {more}, the same in {same}, less \
+             in {less} of {}.",
+            number::estimate(&pair.ratio),
+            pair.left.name(),
+            pair.right.name(),
+            number::count(pairs.judged.len(), "pair")
         )
     });
-    let (statement, finding) = worded(
-        holds,
-        "Does MPS need more PCIe bandwidth?",
-        "Leave PCIe headroom for MPS.",
-        if more > 0 { "not every group does." } else { "it needs none beyond that of naive sharing." },
-        finding,
-    );
-    Some(Guideline {
-        id: "mps-pcie",
-        statement,
-        finding,
-        agrees: if more > 0 && less > 0 { Agreement::Partly } else { agreement(analysis, holds) },
-        key: most.map(|h| Evidence::between(h.left, h.right, METRIC, h.ratio.clone())),
-        tested: format!(
-            "bytes per second into the GPU under MPS ÷ naive, same members, differ from 1 by more than {}; Holm-corrected over the pairs. Faster members \
-             read more per second: bytes per item are in the PCIe section",
-            number::percent(analysis.campaign.thresholds.relevant_ratio)
-        ),
-        holds,
-        evidence: pairs.iter().map(|h| Evidence::between(h.left, h.right, METRIC, h.ratio.clone())).collect(),
-        published: Some(PUBLISHED),
-        command: (holds == Holds::Open).then(|| command(analysis)).flatten(),
-        summary: false,
-    })
+    let agrees = if more > 0 && less > 0 {
+        verdict::where_possible(analysis, Agreement::Partly)
+    } else {
+        verdict::of_statement(analysis, holds)
+    };
+    let groups = pairs.groups();
+    Some(
+        Claim {
+            id: "mps-pcie",
+            question: "Does MPS need more PCIe bandwidth?",
+            advice: "Leave PCIe headroom for MPS.".into(),
+            otherwise: if more > 0 { "not every group does." } else { "it needs none beyond that of naive sharing." }.into(),
+            finding,
+            holds,
+            agrees,
+            key: most.map(|pair| pair.evidence(METRIC).picked_from(pairs.judged.len())),
+            tested: format!(
+                "bytes per second into the GPU under MPS ÷ naive, same members, above 1 by more than {} in most pairs and below it in none; \
+                 Holm-corrected over the pairs. Faster members read more per second: bytes per item are in the PCIe section",
+                number::percent(analysis.campaign.thresholds.relevant_ratio)
+            ),
+            evidence: pairs.evidence(METRIC),
+            published: Some(PUBLISHED),
+            next: decide(analysis, &groups, pairs.tests(), "workload == \"small\""),
+            scope: Some(groups.scope(analysis)),
+        }
+        .conclude(),
+    )
 }

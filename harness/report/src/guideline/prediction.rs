@@ -3,11 +3,12 @@
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-use super::{Agreement, Evidence, Guideline, Holds, ONCE, PREDICTED, capital, command, measured_once, worded};
+use super::{Claim, Evidence, Guideline, PREDICTED, capital};
 use crate::analysis::{Analysis, MemoryWarnings, PredictedPoint, PredictionScore};
 use crate::number;
 use crate::quantity::Key;
 use crate::stats::Quantity;
+use crate::verdict::{Agreement, Groups, Holds, next};
 
 /// The share of measurements that an interval is meant to hold.
 const NOMINAL: f64 = 0.95;
@@ -71,30 +72,35 @@ fn guideline(analysis: &Analysis, wording: &Wording, warned: &str) -> Option<Gui
             let ratio = number::three(furthest.ratio());
             format!("{}; `{}` is furthest, {ratio} times its prediction.{warned}{few}", capital(&sentence), furthest.name())
         }
-        _ if measured_once(analysis) => format!("{ONCE}{warned}"),
         _ => format!("Of no valid cell {label} was both predicted and read.{warned}"),
     };
     let more = furthest.is_some_and(|point| point.ratio() > 1.0);
-    let (statement, finding) =
-        worded(holds, wording.question, wording.advice, if more { wording.more } else { wording.less }, finding);
     let evidence = |point: &PredictedPoint| evidence(wording.key, point);
-    Some(Guideline {
-        id: wording.id,
-        statement,
-        finding,
-        agrees: Agreement::NotStudied,
-        key: furthest.map(evidence),
-        tested: format!(
-            "no more intervals missed than chance leaves to {} ones (binomial, at 5 %), of at least {FEWEST}; cells of one workload err alike, \
-             which this ignores",
-            number::percent(NOMINAL)
-        ),
-        holds,
-        evidence: points.iter().map(evidence).collect(),
-        published: None,
-        command: score.is_none().then(|| command(analysis)).flatten(),
-        summary: false,
-    })
+    let groups = Groups::of(analysis, analysis.groups(), wording.key);
+    let name = &analysis.campaign.experiment;
+    let next = if score.is_none() { next(analysis, &groups, None, || format!("collo run {name}")) } else { Default::default() };
+    Some(
+        Claim {
+            id: wording.id,
+            question: wording.question,
+            advice: wording.advice.into(),
+            otherwise: if more { wording.more } else { wording.less }.into(),
+            finding,
+            agrees: Agreement::NotStudied,
+            key: furthest.map(evidence),
+            tested: format!(
+                "no more intervals missed than chance leaves to {} ones (binomial, at 5 %), of at least {FEWEST}; cells of one workload err alike, \
+                 which this ignores",
+                number::percent(NOMINAL)
+            ),
+            holds,
+            evidence: points.iter().map(evidence).collect(),
+            published: None,
+            scope: None,
+            next,
+        }
+        .conclude(),
+    )
 }
 
 /// `memory was within 5 % of its prediction in 41 of 44 cells, 2 intervals missed`; `None` for no points.

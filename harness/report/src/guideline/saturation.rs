@@ -1,11 +1,12 @@
 //! Which metric tells how full a GPU is? Points of a sweep over launches, from one thread to all: from where on each metric is near its
 //! end, and how many SMs are active where GPU utilisation is.
 
-use super::{Evidence, Guideline, Holds, agreement, on_a_card, worded};
+use super::{Claim, Evidence, Guideline, on_a_card};
 use crate::analysis::{Analysis, LaunchPoint};
 use crate::number;
 use crate::quantity::Key;
 use crate::stats::Quantity;
+use crate::verdict::{self, Holds, Next};
 
 /// The metrics, from the coarsest to the finest.
 pub const METRICS: [Key; 4] = [Key::GpuUtilization, Key::GraphicsActive, Key::SmActive, Key::SmOccupancy];
@@ -56,7 +57,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         Some(p) => {
             let text = |key: Key| p.cell.metric(key).map_or_else(|| number::ABSENT.into(), |q| number::share(q.estimate));
             format!(
-                "At {} (blocks × threads of a launch) GPU utilisation reads {} and {} of the SMs are active. {} is first passed {}.",
+                "At {} (blocks × threads of a launch) GPU utilisation reads {} and {} of the SMs are active. {} is certainly passed, by the whole interval, first {}.",
                 p.name(),
                 text(Key::GpuUtilization),
                 text(Key::SmActive),
@@ -65,37 +66,36 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             )
         }
     };
-    let (statement, finding) = worded(
-        holds,
-        "Does GPU utilisation tell how full a GPU is?",
-        "Read SMACT and SMOCC to see what is free: GPU utilisation and GRACT are full long before.",
-        "wherever GPU utilisation is full here, most SMs are active, too.",
-        finding,
-    );
     let of = |p: Option<&LaunchPoint>, key: Key| p.and_then(|p| Evidence::of(p.cell, key));
     let beside = METRICS.iter().filter_map(|key| of(least, *key));
     let first = METRICS.iter().filter_map(|key| of(saturated(&points, *key), *key));
     let name = &analysis.campaign.experiment;
     let more = if analysis.count("missing") + analysis.count("interrupted") > 0 { "" } else { " --more 2" };
-    Some(Guideline {
-        id: "saturation",
-        statement,
-        finding,
-        agrees: agreement(analysis, holds),
-        key: of(least, Key::SmActive),
-        tested: format!(
-            "of {} of the sweep, those with a GPU utilisation of certainly {} or more: the least SMACT is certainly at most {}; no, if it \
-             is certainly more and other points have less",
-            number::count(all.len(), "point"),
-            number::percent(FULL),
-            number::percent(FREE)
-        ),
-        holds,
-        evidence: beside.chain(first).collect(),
-        published: crate::compare::square::square().claim("saturation"),
-        command: (holds == Holds::Open && !analysis.campaign.is_merged()).then(|| format!("collo run {name}{more}")),
-        summary: false,
-    })
+    let command = (!analysis.campaign.is_merged()).then(|| format!("collo run {name}{more}"));
+    Some(
+        Claim {
+            id: "saturation",
+            question: "Does GPU utilisation tell how full a GPU is?",
+            advice: "Read SMACT and SMOCC to see what is free: GPU utilisation and GRACT are full long before.".into(),
+            otherwise: "wherever GPU utilisation is full here, most SMs are active, too.".into(),
+            finding,
+            holds,
+            agrees: verdict::of_statement(analysis, holds),
+            key: of(least, Key::SmActive),
+            tested: format!(
+                "of {} of the sweep, those with a GPU utilisation of certainly {} or more: the least SMACT is certainly at most {}; no, if it \
+                 is certainly more and other points have less",
+                number::count(all.len(), "point"),
+                number::percent(FULL),
+                number::percent(FREE)
+            ),
+            evidence: beside.chain(first).collect(),
+            published: crate::compare::square::square().claim("saturation"),
+            next: Next { command, before: None },
+            scope: None,
+        }
+        .conclude(),
+    )
 }
 
 /// `by GPU utilisation at 1 × 1`: blocks and threads of the smallest launch.

@@ -4,10 +4,11 @@
 //! not be more than twice the solo p99. The operator chooses by the modes that satisfy this, and by the training speed in each.
 
 use super::collocate::mode_name;
-use super::{Agreement, Evidence, Guideline, Holds, Published, command, on_a_card, worded};
+use super::{Claim, Evidence, Guideline, Published, nothing, on_a_card};
 use crate::analysis::{Analysis, Cell, Member, Server};
 use crate::number;
 use crate::quantity::Key;
+use crate::verdict::{self, Agreement, Groups, Holds};
 
 /// The share of the requests that must be answered within the limit.
 pub const IN_TIME_RATIO: f64 = 0.99;
@@ -122,15 +123,19 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         return None;
     }
     let beside = |c: &&Cell| c.serves() && c.trainers().count() > 0;
-    let groups: Vec<&Cell> = analysis.groups().filter(beside).filter(|c| c.is_valid()).collect();
+    let all = || analysis.groups().filter(beside);
+    let groups: Vec<&Cell> = all().filter(|c| c.is_valid()).collect();
+    let unjudged = all().filter(|c| !c.is_valid());
+    let unjudged = unjudged.filter_map(|c| Some((c, verdict::Cause::of(analysis, c, criterion(c.servers().first()?))?)));
+    let scope = Groups { judged: groups.clone(), unjudged: unjudged.collect(), out_of_memory: Vec::new() };
     let of = |wanted: Promise| groups.iter().copied().filter(move |c| all_kept(c) == wanted);
     let best = of(Promise::Kept).max_by(|a, b| progress(a).unwrap_or(0.0).total_cmp(&progress(b).unwrap_or(0.0)));
     let alone = missed_alone(analysis);
     let missed = of(Promise::Missed).count();
     let holds = match best {
         Some(_) => Holds::Yes,
-        None if alone.is_some() || !groups.is_empty() && missed == groups.len() => Holds::No,
-        None => Holds::Open,
+        None if alone.is_some() => Holds::No,
+        None => verdict::of_some(0, missed, groups.len() - missed + scope.missing()),
     };
     // Of those that miss it, the one that comes nearest.
     let share = |c: &Cell| {
@@ -143,9 +148,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         .map_or_else(String::new, |c| format!("Train beside serving under {}: `{}`.", mode_name(&c.record.sharing), c.name()));
     let otherwise = if alone.is_some() { "reduce the serving load first." } else { "do not train beside serving here." };
     let finding = match (shown, holds) {
-        (None, _) if analysis.groups().any(|c| beside(&c) && c.counted.len() == 1) => super::ONCE.into(),
-        (None, _) if analysis.groups().any(|c| beside(&c)) => "No valid group both serves and trains.".into(),
-        (None, _) => "No member trains beside a serving one in this experiment.".into(),
+        (None, _) => nothing(&scope, "its requests", "No member trains beside a serving one in this experiment."),
         (Some(cell), _) => {
             let server = weakest(cell);
             let first = server.map_or_else(String::new, |s| format!("`{}` {}", cell.name(), said(&s)));
@@ -162,25 +165,29 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     };
     let quantities =
         groups.iter().flat_map(|c| c.servers()).flat_map(|s| [evidence(&s, criterion(&s)), evidence(&s, Key::LatencyP99)]);
-    let (statement, finding) = worded(holds, "May training run beside serving?", advice, otherwise, finding);
-    Some(Guideline {
-        id: "serving",
-        statement,
-        finding,
-        // It is about a scheduler of kernels, which no mode here is.
-        agrees: Agreement::NotComparable,
-        key: shown.and_then(weakest).and_then(|s| evidence(&s, criterion(&s))),
-        tested: format!(
-            "some group that trains beside serving answers {} of the requests within the limit (`slo`), by the whole interval; without a limit its p99 \
-             is at most {LATER} times that alone",
-            number::percent(IN_TIME_RATIO)
-        ),
-        holds,
-        evidence: quantities.flatten().collect(),
-        published: Some(PUBLISHED),
-        command: (holds == Holds::Open)
-            .then(|| if analysis.groups().any(|c| beside(&c)) { command(analysis) } else { Some(measured_by(analysis)) })
-            .flatten(),
-        summary: false,
-    })
+    let again = groups.iter().map(|c| c.counted.len()).max();
+    let next = verdict::next(analysis, &scope, again, || measured_by(analysis));
+    Some(
+        Claim {
+            id: "serving",
+            question: "May training run beside serving?",
+            advice,
+            otherwise: otherwise.into(),
+            finding,
+            holds,
+            // It is about a scheduler of kernels, which no mode here is.
+            agrees: Agreement::NotComparable,
+            key: shown.and_then(weakest).and_then(|s| evidence(&s, criterion(&s))),
+            tested: format!(
+                "some group that trains beside serving answers {} of the requests within the limit (`slo`), by the whole interval; without a limit its p99 \
+                 is at most {LATER} times that alone",
+                number::percent(IN_TIME_RATIO)
+            ),
+            evidence: quantities.flatten().collect(),
+            published: Some(PUBLISHED),
+            scope: Some(scope.scope(analysis)),
+            next,
+        }
+        .conclude(),
+    )
 }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{Evidence, Guideline, Holds, Match, Published, STUDY, agreement, command, held, worded};
+use super::pairs::{Match, Pairs};
+use super::{Claim, Guideline, Published, STUDY, decide};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
-use crate::stats::RatioVerdict as VariableContent;
+use crate::stats::RatioVerdict;
+use crate::verdict;
 
 const PUBLISHED: Published = Published {
     statement: "Seven small models take 2 to 2.5 times the epoch time of one at batch size 128 (a gain of 2.8 to 3.5×); at batch size 32 the \
@@ -16,65 +18,94 @@ const PUBLISHED: Published = Published {
 };
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
-    let pairs = held(analysis, differing(analysis), |a, b| a.get(Key::ThroughputGain)?.over(b.get(Key::ThroughputGain)?));
-    if pairs.is_empty() {
+    let (matches, varied) = differing(analysis);
+    let pairs = Pairs::of(
+        analysis,
+        matches,
+        |_| Key::ThroughputGain,
+        |a, b| a.get(Key::ThroughputGain)?.over(b.get(Key::ThroughputGain)?),
+    );
+    if pairs.judged.is_empty() {
         return None;
     }
-    let changed = pairs.iter().filter(|h| matches!(h.said, VariableContent::Better | VariableContent::Worse)).count();
-    let holds = if changed > 0 {
-        Holds::Yes
-    } else if pairs.iter().all(|h| h.said == VariableContent::Same) {
-        Holds::No
-    } else {
-        Holds::Open
+    let (same, all) = (pairs.how_many(RatioVerdict::Same), pairs.judged.len());
+    let changed = pairs.how_many(RatioVerdict::Better) + pairs.how_many(RatioVerdict::Worse);
+    let holds = verdict::of_some(changed, same, all - changed - same + pairs.unjudged.len());
+    let decided = |p: &&super::pairs::Pair| {
+        holds != verdict::Holds::Yes || !super::is_undecided(&p.test) && p.test.verdict != RatioVerdict::Same
     };
-    let away = |h: &&super::Held| h.ratio.estimate.ln().abs();
-    let most = pairs.iter().max_by(|a, b| away(a).total_cmp(&away(b)))?;
+    let away = |p: &super::pairs::Pair| p.ratio.estimate.ln().abs();
+    let most = pairs.judged.iter().filter(decided).max_by(|a, b| away(a).total_cmp(&away(b)))?;
     let gain = |c: &Cell| c.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
     let finding = format!(
-        "`{}` gains {}, `{}` {}; a difference in {changed} of {}.",
+        "`{}` gains {}, `{}` {}; a difference in {changed} of {}, none in {same}.",
         most.right.name(),
         gain(most.right),
         most.left.name(),
         gain(most.left),
-        number::count(pairs.len(), "pair")
+        number::count(all, "pair")
     );
-    let (statement, finding) = worded(
-        holds,
-        "Does the batch size or the precision change the gain?",
-        "Decide at the batch size and precision you train with.",
-        "one represents the other here.",
-        finding,
-    );
-    Some(Guideline {
-        id: "settings",
-        statement,
-        finding,
-        agrees: agreement(analysis, holds),
-        key: Some(Evidence::between(most.left, most.right, Key::ThroughputGain, most.ratio.clone())),
-        tested: format!(
-            "throughput gains of groups that differ only in batch size or precision differ by more than {}; Holm-corrected over the pairs",
-            number::percent(analysis.campaign.thresholds.relevant_ratio)
-        ),
-        holds,
-        evidence: pairs.iter().map(|h| Evidence::between(h.left, h.right, Key::ThroughputGain, h.ratio.clone())).collect(),
-        published: Some(PUBLISHED),
-        command: (holds == Holds::Open).then(|| command(analysis)).flatten(),
-        summary: false,
-    })
+    let groups = pairs.groups();
+    Some(
+        Claim {
+            id: "settings",
+            question: varied.question(),
+            advice: format!("Decide at the {} you train with.", varied.text()),
+            otherwise: "one represents the other here.".into(),
+            finding,
+            holds,
+            agrees: verdict::of_figures(analysis, |f| ["gain-small-7-mps", "slowdown-small-7-mps-b128"].contains(&f.id.as_str())),
+            key: Some(most.evidence(Key::ThroughputGain).picked_from(all)),
+            tested: format!(
+                "throughput gains of groups that differ only in {} differ by more than {}; Holm-corrected over the pairs",
+                varied.text().replace(" and ", " or "),
+                number::percent(analysis.campaign.thresholds.relevant_ratio)
+            ),
+            evidence: pairs.evidence(Key::ThroughputGain),
+            published: Some(PUBLISHED),
+            next: decide(analysis, &groups, pairs.tests(), "workload == \"small\""),
+            scope: Some(groups.scope(analysis)),
+        }
+        .conclude(),
+    )
 }
 
-/// Valid uniform groups of one workload, mode and degree that differ in exactly one of the two settings; the larger batch, or the other
+/// The settings in which pairs differ.
+#[derive(Default)]
+struct Varied {
+    batch_size: bool,
+    precision: bool,
+}
+
+impl Varied {
+    fn text(&self) -> &'static str {
+        match (self.batch_size, self.precision) {
+            (true, true) => "batch size and precision",
+            (false, true) => "precision",
+            _ => "batch size",
+        }
+    }
+
+    fn question(&self) -> &'static str {
+        match (self.batch_size, self.precision) {
+            (true, true) => "Does the batch size or the precision change the gain?",
+            (false, true) => "Does the precision change the gain?",
+            _ => "Does the batch size change the gain?",
+        }
+    }
+}
+
+/// Uniform groups of one workload, mode and degree that differ in exactly one of the two settings; the larger batch, or the other
 /// precision, on the left.
-fn differing(analysis: &Analysis) -> Vec<Match<'_>> {
-    let groups: Vec<&Cell> = analysis.groups().filter(|c| c.is_valid() && c.record.is_uniform() && c.record.degree > 1).collect();
+fn differing(analysis: &Analysis) -> (Vec<Match<'_>>, Varied) {
+    let groups: Vec<&Cell> = super::training(analysis).filter(|c| c.record.is_uniform()).collect();
     let mut alike = BTreeMap::<(&str, &str, u32, &str), Vec<&Cell>>::new();
     for cell in groups {
         let Some(member) = cell.record.members.first() else { continue };
         let r = &cell.record;
         alike.entry((member.workload.as_str(), r.sharing.as_str(), r.degree, r.after_measured.as_str())).or_default().push(cell);
     }
-    let mut found = Vec::new();
+    let (mut found, mut varied) = (Vec::new(), Varied::default());
     for groups in alike.values() {
         for (a, b) in groups.iter().enumerate().flat_map(|(i, a)| groups[i + 1..].iter().map(move |b| (a, b))) {
             let (Some(x), Some(y)) = (a.record.members.first(), b.record.members.first()) else { continue };
@@ -86,11 +117,15 @@ fn differing(analysis: &Analysis) -> Vec<Match<'_>> {
                 (false, []) => {
                     let (left, right) = if x.batch_size > y.batch_size { (a, b) } else { (b, a) };
                     found.push(Match { left, right });
+                    varied.batch_size = true;
                 }
-                (true, [only]) if only.as_str() == "precision" => found.push(Match { left: b, right: a }),
+                (true, [only]) if only.as_str() == "precision" => {
+                    found.push(Match { left: b, right: a });
+                    varied.precision = true;
+                }
                 _ => {}
             }
         }
     }
-    found
+    (found, varied)
 }

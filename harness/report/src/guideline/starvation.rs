@@ -1,30 +1,27 @@
 //! Starvation: in a mixed group, which workload makes least progress, and beside which others?
 
-use super::{Agreement, Evidence, Guideline, Holds, command, worded};
+use super::{Claim, Evidence, Guideline, decide_by_interval, nothing};
 use crate::analysis::{Analysis, Cell, Member};
 use crate::number;
 use crate::quantity::Key;
+use crate::verdict::{self, Agreement, Groups};
 
 /// Different members count as treated alike if the slowest makes at least four fifths of the fastest's progress.
 const ALIKE: f64 = 0.8;
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
-    let mixed = |c: &&Cell| !c.record.is_uniform() && c.record.degree > 1 && !c.serves();
-    analysis.groups().find(mixed)?;
-    let usable = |c: &&Cell| c.is_valid() && c.get(Key::Fairness).is_some_and(|q| q.low.is_some());
-    let cells: Vec<&Cell> = analysis.groups().filter(mixed).filter(usable).collect();
-    let starved = cells.iter().filter(|c| c.get(Key::Fairness).and_then(|q| q.high).is_some_and(|h| h < ALIKE)).count();
-    let alike = cells.iter().all(|c| c.get(Key::Fairness).and_then(|q| q.low).is_some_and(|l| l >= ALIKE));
-    let holds = if starved > 0 {
-        Holds::No
-    } else if !cells.is_empty() && alike {
-        Holds::Yes
-    } else {
-        Holds::Open
-    };
-    let fairness = |c: &Cell| c.get(Key::Fairness).map_or(f64::INFINITY, |q| q.estimate);
-    let worst = cells.iter().min_by(|a, b| fairness(a).total_cmp(&fairness(b)));
-    let who = worst.and_then(|c| ends(c));
+    let mixed = || super::training(analysis).filter(|c| !c.record.is_uniform());
+    mixed().next()?;
+    // Groups in which only members that finish together have a slowdown cannot be judged, and these are the equal ones: they must not
+    // stand for the others.
+    let groups = Groups::of(analysis, mixed(), Key::Fairness);
+    let bound = |c: &Cell, high: bool| c.get(Key::Fairness).and_then(|q| if high { q.high } else { q.low });
+    let starved = groups.judged.iter().filter(|c| bound(c, true).is_some_and(|high| high < ALIKE)).count();
+    let alike = groups.judged.iter().filter(|c| bound(c, false).is_some_and(|low| low >= ALIKE)).count();
+    let undecided = groups.judged.len() - starved - alike;
+    let holds = verdict::of_all(alike, starved, undecided + groups.missing());
+    let worst = super::extreme(&groups.judged, Key::Fairness, false);
+    let who = worst.and_then(ends);
     let otherwise = who
         .as_ref()
         .map_or_else(String::new, |(slow, fast)| format!("`{}` starves beside `{}`.", slow.spec.workload, fast.spec.workload));
@@ -33,35 +30,40 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             let slowdown = |m: &Member| m.get(Key::Slowdown).map_or_else(String::new, number::with_interval);
             let (s, f) = (slowdown(slow), slowdown(fast));
             let (slow, fast) = (&slow.spec.workload, &fast.spec.workload);
-            let pays = if starved == 0 { "none".to_string() } else { starved.to_string() };
-            let groups = number::count(cells.len(), "mixed group");
+            let all = groups.judged.len() + groups.missing();
+            let judged = if groups.missing() > 0 {
+                format!(" {} of {} could be judged.", groups.judged.len(), number::count(all, "mixed group"))
+            } else {
+                String::new()
+            };
             format!(
-                "In `{}` `{slow}` takes {s} times as long as alone, `{fast}` {f}; one starves in {pays} of {groups}.",
-                c.name()
+                "In `{}` `{slow}` takes {s} times as long as alone, `{fast}` {f}; one member starves in {starved} of {}.{judged}",
+                c.name(),
+                number::count(groups.judged.len(), "judged group")
             )
         }
-        _ => "No valid mixed group has a fairness with an interval.".into(),
+        _ => nothing(&groups, "the progress of all members", super::NO_GROUP),
     };
-    let (statement, finding) = worded(
-        holds,
-        "Do the members of a mixed group slow down about equally?",
-        "In a mixed group all members slow down about equally.",
-        &otherwise,
-        finding,
-    );
-    Some(Guideline {
-        id: "starvation",
-        statement,
-        finding,
-        agrees: Agreement::NotStudied,
-        key: worst.and_then(|c| Evidence::of(c, Key::Fairness)),
-        tested: format!("least ÷ largest progress of every mixed group at least {ALIKE}, by the whole interval"),
-        holds,
-        evidence: cells.iter().filter_map(|c| Evidence::of(c, Key::Fairness)).collect(),
-        published: None,
-        command: (holds == Holds::Open).then(|| command(analysis)).flatten(),
-        summary: false,
-    })
+    Some(
+        Claim {
+            id: "starvation",
+            question: "Do the members of a mixed group slow down about equally?",
+            advice: "In a mixed group all members slow down about equally.".into(),
+            otherwise,
+            finding,
+            holds,
+            agrees: Agreement::NotStudied,
+            key: worst.and_then(|c| Evidence::of(c, Key::Fairness)).map(|e| e.picked_from(groups.judged.len())),
+            tested: format!(
+                "least ÷ largest progress of every mixed group at least {ALIKE}, by the whole interval; open while a group cannot be judged"
+            ),
+            evidence: groups.judged.iter().filter_map(|c| Evidence::of(c, Key::Fairness)).collect(),
+            published: None,
+            next: decide_by_interval(analysis, &groups, "sharing == \"mps\""),
+            scope: Some(groups.scope(analysis)),
+        }
+        .conclude(),
+    )
 }
 
 /// The most and the least slowed-down member.

@@ -1,14 +1,13 @@
 //! One process instead of several: compares groups whose members are threads of one process with the same members in processes of
 //! their own.
 
-use super::{
-    Agreement, Evidence, Guideline, Held, Holds, advantage, command, held, how_many, matched, never_below, on_a_card, together,
-    worded,
-};
+use super::pairs::{Pair, Pairs, matched, together};
+use super::{Claim, Guideline, decide, nothing, on_a_card};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
 use crate::stats::{Quantity, RatioVerdict};
+use crate::verdict::{Agreement, Holds};
 
 /// The mode in which threads take turns with Python's lock; its variant has none.
 const WITH_LOCK: &str = "threads";
@@ -19,67 +18,64 @@ const CAVEATS: &str = "A crash ends all members at once; they share one random n
                        told for the group only.";
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
-    let hosted = analysis.groups().filter(|c| c.record.mode.one_process && c.record.degree > 1 && !c.serves());
+    let hosted = super::training(analysis).filter(|c| c.record.mode.one_process);
     let mut modes: Vec<&str> = hosted.map(|c| c.record.sharing.as_str()).collect();
     modes.sort_unstable();
     modes.dedup();
     if modes.is_empty() {
         return None;
     }
-    let against = |other: &str| -> Vec<Held> {
-        let pairs = modes.iter().flat_map(|mode| matched(analysis, mode, other)).collect();
-        held(analysis, pairs, advantage)
+    let against = |other: &str| {
+        let of_mode = modes.iter().map(|mode| Pairs::of_work(analysis, mode, other));
+        of_mode.fold(Pairs::default(), Pairs::with)
     };
-    let (naive, mps) = (against("naive"), against("mps"));
-    let all = || naive.iter().chain(&mps);
-    let number_of = |said: RatioVerdict| how_many(&naive, said) + how_many(&mps, said);
-    let (ahead, behind) = (number_of(RatioVerdict::Better), number_of(RatioVerdict::Worse));
-    let pairs = naive.len() + mps.len();
-    let holds = match (ahead, behind) {
-        (_, 1..) => Holds::No,
-        (1.., 0) if never_below(analysis, all()) => Holds::Yes,
-        _ if pairs > 0 && number_of(RatioVerdict::Same) == pairs => Holds::No,
-        _ => Holds::Open,
+    let naive = against("naive");
+    let pairs = naive.clone().with(against("mps"));
+    let (ahead, behind, same) =
+        (pairs.how_many(RatioVerdict::Better), pairs.how_many(RatioVerdict::Worse), pairs.how_many(RatioVerdict::Same));
+    let open = pairs.may_be_below(analysis.campaign.thresholds.relevant_ratio) + pairs.unjudged.len();
+    let all = pairs.judged.len();
+    let holds = match () {
+        () if behind > 0 => Holds::No,
+        () if all == 0 || open > 0 => Holds::Open,
+        () if 2 * ahead > all => Holds::Yes,
+        () if ahead + same == all => Holds::No,
+        () => Holds::Open,
     };
-    let by_ratio = |a: &&Held, b: &&Held| a.ratio.estimate.total_cmp(&b.ratio.estimate);
-    let key = match behind {
-        0 => all().max_by(by_ratio),
-        _ => all().filter(|h| h.said == RatioVerdict::Worse).min_by(by_ratio),
-    };
+    let key = pairs.extreme(behind == 0);
+    let groups = pairs.groups();
     let finding = match key {
-        None => "No valid group was measured both as threads of one process and as processes, with an interval.".to_string(),
-        Some(h) => {
-            let ratio = number::with_interval(&h.ratio);
-            let mut said = format!("`{}` does {ratio} times the work of `{}` per second", h.left.name(), h.right.name());
-            said += &memory(h.left, h.right)
+        None => nothing(&groups, "the work per second", "No group is planned both as threads of one process and as processes."),
+        Some(pair) => {
+            let ratio = number::with_interval(&pair.ratio);
+            let mut said = format!("`{}` does {ratio} times the work of `{}` per second", pair.left.name(), pair.right.name());
+            said += &memory(pair.left, pair.right)
                 .map_or_else(String::new, |q| format!(", in {} times the memory", number::with_interval(&q)));
-            format!("{said}.{}", lock(analysis, &naive).unwrap_or_default())
+            format!("{said}.{}", lock(analysis, &naive.judged).unwrap_or_default())
         }
     };
-    let (statement, finding) = worded(
-        holds,
-        "Is one process better than several?",
-        "Run members as threads of one process.",
-        "keep a process for each member.",
-        finding,
-    );
-    Some(Guideline {
-        id: "one-process",
-        statement,
-        finding: format!("{finding} {CAVEATS}"),
-        agrees: Agreement::NotStudied,
-        key: key.map(|h| Evidence::between(h.left, h.right, Key::ThroughputGain, h.ratio.clone())),
-        tested: format!(
-            "work per second as threads of one process ÷ as processes, naive or under MPS, same members: never below 1 by more than \
-             {}, and above it somewhere; Holm-corrected over the groups of each mode",
-            number::percent(analysis.campaign.thresholds.relevant_ratio)
-        ),
-        holds,
-        evidence: all().map(|h| Evidence::between(h.left, h.right, Key::ThroughputGain, h.ratio.clone())).collect(),
-        published: None,
-        command: (holds == Holds::Open && pairs > 0).then(|| command(analysis)).flatten(),
-        summary: false,
-    })
+    Some(
+        Claim {
+            id: "one-process",
+            question: "Is one process better than several?",
+            advice: "Run members as threads of one process.".into(),
+            otherwise: if behind > 0 { "keep a process for each member." } else { "it is no better than processes in most groups." }.into(),
+            finding: format!("{finding} {CAVEATS}"),
+            holds,
+            agrees: Agreement::NotStudied,
+            key: key.map(|pair| pair.evidence(Key::ThroughputGain).picked_from(all)),
+            tested: format!(
+                "work per second as threads of one process ÷ as processes, naive or under MPS, same members: never below 1 by more than \
+                 {0}, and above it by more than {0} in most groups; Holm-corrected over the groups of each mode",
+                number::percent(analysis.campaign.thresholds.relevant_ratio)
+            ),
+            evidence: pairs.evidence(Key::ThroughputGain),
+            published: None,
+            next: decide(analysis, &groups, pairs.tests(), "workload == \"small\""),
+            scope: Some(groups.scope(analysis)),
+        }
+        .conclude(),
+    )
 }
 
 /// The memory of one process ÷ that of several, if both were read in one way.
@@ -90,12 +86,12 @@ fn memory(threads: &Cell, processes: &Cell) -> Option<Quantity> {
 
 /// On a CPU, where members compute instead of waiting for a card: how many times as long an epoch takes with Python's lock, against
 /// processes, each with a lock of its own, and against threads without one.
-fn lock(analysis: &Analysis, naive: &[Held]) -> Option<String> {
+fn lock(analysis: &Analysis, naive: &[Pair]) -> Option<String> {
     if on_a_card(analysis) {
         return None;
     }
     let with_lock = naive.iter().filter(|h| h.left.record.sharing == WITH_LOCK);
-    let longest = with_lock.filter_map(|h| Some((h, epochs(h.left, h.right)?)));
+    let longest = with_lock.filter_map(|pair| Some((pair, epochs(pair.left, pair.right)?)));
     let (h, q) = longest.max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate))?;
     let unlocked = matched(analysis, WITH_LOCK, WITHOUT_LOCK).into_iter().find(|m| m.left.name() == h.left.name());
     let alone = unlocked.and_then(|m| epochs(m.left, m.right)).map_or_else(

@@ -5,12 +5,19 @@
 //! threshold is the sum at which the hinge reaches the slowdown that the experiment accepts; its interval contains every
 //! threshold whose best fit is not worse than the best of all by an F test at 5 % (profile likelihood). Groups count alike; those
 //! of one workload are not independent, which the interval does not account for.
+//!
+//! A hinge can be put through any points. The rule holds only if the hinge also describes them: their distances from it must not be larger
+//! than the noise of the slowdowns and the relevant difference explain (lack of fit, F test at 5 %), and the threshold must be known within
+//! a factor.
 
-use super::{Agreement, Evidence, Guideline, Holds, Published, STUDY, command, on_a_card, study};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor};
+
+use super::{Claim, Evidence, Guideline, Published, STUDY, decide_by_interval, on_a_card};
 use crate::analysis::{Analysis, Cell};
 use crate::number;
 use crate::quantity::Key;
 use crate::stats::{Quantity, t_quantile};
+use crate::verdict::{self, Agreement, Groups, Holds};
 
 /// The study's threshold.
 pub const PUBLISHED_RATIO: f64 = 0.80;
@@ -23,6 +30,10 @@ const PUBLISHED: Published = Published {
 
 /// Minimum number of groups for a fit.
 const GROUPS: usize = 6;
+/// The ends of a threshold's interval may differ by this factor: beyond it the threshold is not known.
+const WIDEST: f64 = 1.5;
+/// The published threshold and ours agree if our whole interval lies within this ratio of it.
+const MARGIN_RATIO: f64 = 0.25;
 
 /// The data of a group for the fit.
 pub struct DegreeData<'a> {
@@ -30,6 +41,8 @@ pub struct DegreeData<'a> {
     /// Sum of the members' solo SM activity, as a share of the GPU.
     pub sum_ratio: f64,
     pub slowdown: f64,
+    /// Standard error of the slowdown's logarithm with its degrees of freedom; absent without an interval.
+    noise: Option<(f64, f64)>,
 }
 
 /// The hinge of one mode.
@@ -48,14 +61,34 @@ impl HingeFit<'_> {
     pub fn at(&self, sum_ratio: f64) -> f64 {
         (self.exponent * (sum_ratio / self.knee_ratio).ln().max(0.0)).exp()
     }
+
+    /// p-value of the hypothesis that the groups lie as near to the hinge as their noise and a relevant difference of each explain.
+    fn p_of_fit(&self, relevant_ratio: f64) -> Option<f64> {
+        let tolerance = relevant_ratio.ln_1p().powi(2);
+        let known: Vec<(f64, f64, f64)> = self
+            .groups
+            .iter()
+            .filter_map(|g| g.noise.map(|(se, df)| ((g.slowdown / self.at(g.sum_ratio)).ln().powi(2), se.powi(2), df)))
+            .collect();
+        let free = known.len().checked_sub(2).filter(|free| *free > 0)? as f64;
+        let f = known.iter().map(|(square, noise, _)| square / (noise + tolerance)).sum::<f64>() / free;
+        let df = known.iter().map(|(.., df)| *df).fold(f64::INFINITY, f64::min);
+        Some(FisherSnedecor::new(free, df.min(1e4)).ok()?.sf(f))
+    }
+
+    /// True if the threshold is known well enough to plan with it.
+    fn is_narrow(&self) -> bool {
+        self.threshold.low.zip(self.threshold.high).is_some_and(|(low, high)| high / low <= WIDEST)
+    }
 }
 
 /// Groups of one mode that can be fitted.
 fn groups<'a>(analysis: &'a Analysis, sharing: &str) -> Vec<DegreeData<'a>> {
     let of = |c: &'a Cell| {
         let sum_ratio = c.get(Key::SoloSmActiveSum)?.estimate;
-        let slowdown = c.get(Key::Slowdown)?.estimate;
-        (sum_ratio > 0.0 && slowdown > 0.0).then_some(DegreeData { cell: c, sum_ratio, slowdown })
+        let q = c.get(Key::Slowdown)?;
+        let (slowdown, noise) = (q.estimate, q.log_se().zip(q.df));
+        (sum_ratio > 0.0 && slowdown > 0.0).then_some(DegreeData { cell: c, sum_ratio, slowdown, noise })
     };
     let usable = |c: &&Cell| c.record.sharing == sharing && c.record.degree > 1 && c.is_valid();
     analysis.groups().filter(usable).filter_map(of).collect()
@@ -119,62 +152,96 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if !on_a_card(analysis) {
         return None;
     }
-    // MPS lets kernels run beside each other; the threshold is about that. Where there is no MPS, naive sharing tells its own.
-    let fitted = fit(analysis, "mps").or_else(|| fit(analysis, "naive"));
-    let limit = number::percent(analysis.campaign.thresholds.slowdown - 1.0);
-    let (holds, agrees) = match &fitted {
-        None => (Holds::Open, Agreement::Open),
-        Some(f) => match (f.threshold.low, f.threshold.high) {
-            (Some(low), Some(high)) if low <= PUBLISHED_RATIO && PUBLISHED_RATIO <= high => (Holds::Yes, Agreement::Yes),
-            _ => (Holds::Yes, Agreement::No),
-        },
+    // MPS lets kernels run beside each other; the threshold is about that. Where there is no MPS, naive sharing has one of its own.
+    let mode = if fit(analysis, "mps").is_some() || !groups(analysis, "mps").is_empty() { "mps" } else { "naive" };
+    let fitted = fit(analysis, mode).or_else(|| fit(analysis, "naive"));
+    let thresholds = &analysis.campaign.thresholds;
+    let limit = number::percent(thresholds.slowdown - 1.0);
+    let p = fitted.as_ref().and_then(|f| f.p_of_fit(thresholds.relevant_ratio));
+    let holds = match (&fitted, p) {
+        (Some(_), Some(p)) if p < 0.05 => Holds::No,
+        (Some(f), Some(_)) if f.is_narrow() => Holds::Yes,
+        _ => Holds::Open,
     };
-    let all = groups(analysis, "mps").len().max(groups(analysis, "naive").len());
-    let (statement, finding) = match &fitted {
+    let agrees = match (&fitted, holds) {
+        (None, _) => Agreement::NotMeasured,
+        // A threshold that does not describe the groups is no threshold to compare.
+        (Some(_), Holds::No) => Agreement::No,
+        (Some(f), _) => verdict::equivalence(&f.threshold, (PUBLISHED_RATIO, PUBLISHED_RATIO), MARGIN_RATIO),
+    };
+    let sharing = fitted.as_ref().map_or(mode, |f| f.sharing);
+    let concerned = super::training(analysis).filter(|c| c.record.sharing == sharing);
+    let all = Groups::of(analysis, concerned, Key::Slowdown);
+    let finding = match &fitted {
         Some(f) => {
-            let percent = number::percent(f.threshold.estimate);
-            (
-                format!("Add up solo SM activity and stop at {percent}."),
-                format!("Beyond it members lose more than {limit} under {}.", super::collocate::mode_name(f.sharing),),
-            )
+            let under = super::collocate::mode_name(f.sharing);
+            let beyond = format!(
+                "Beyond {} {} members lose more than {limit} under {under}",
+                number::percent(f.threshold.estimate),
+                bounds(&f.threshold)
+            );
+            match (holds, p) {
+                (Holds::No, _) => format!(
+                    "The slowdowns lie further from any threshold than their noise explains (p {}).",
+                    crate::format::words::p(p.unwrap_or(0.0))
+                ),
+                (Holds::Open, _) => format!("{beyond}, but the interval spans more than a factor of {WIDEST}."),
+                (Holds::Yes, _) => format!("{beyond}."),
+            }
         }
-        None => (
-            "Up to which summed SM activity does collocation pay off?".into(),
-            match all {
-                _ if super::measured_once(analysis) => super::ONCE.into(),
-                0 => "No group under MPS or naive sharing has baselines with SM activity.".into(),
-                n if n < GROUPS => format!("{} with SM activity; a fit needs {GROUPS}.", number::count(n, "group")),
-                _ => format!("All groups, or all but one, are on the same side of a slowdown of {limit}."),
-            },
-        ),
+        None => match groups(analysis, sharing).len() {
+            0 => super::nothing(&all, "the slowdown", "No group under MPS or naive sharing has baselines with SM activity."),
+            n if n < GROUPS => format!("{} with SM activity; a fit needs {GROUPS}.", number::count(n, "group")),
+            _ => format!("All groups, or all but one, are on the same side of a slowdown of {limit}."),
+        },
     };
     let evidence = fitted.iter().flat_map(|f| &f.groups);
     let evidence =
         evidence.flat_map(|g| [Evidence::of(g.cell, Key::SoloSmActiveSum), Evidence::of(g.cell, Key::Slowdown)]).flatten();
-    Some(Guideline {
-        id: "sm-threshold",
-        statement,
-        finding,
-        agrees,
-        key: fitted.as_ref().map(|f| Evidence {
-            // It is of no single cell.
-            cell: format!("fit of {}", number::count(f.groups.len(), "group")),
-            against: None,
-            quantity: Key::SoloSmActiveSum,
-            value: f.threshold.clone(),
-        }),
-        tested: format!(
-            "the sum of solo SMACT at which a hinge through the slowdowns of all groups reaches {limit}; {GROUPS} groups or more, two on \
-             each side. Agreement: the published 80 % lies in its interval"
-        ),
-        holds,
-        evidence: evidence.collect(),
-        published: Some(PUBLISHED),
-        command: (holds == Holds::Open)
-            .then(|| if all < GROUPS { Some(study("sharing == \"mps\"")) } else { command(analysis) })
-            .flatten(),
-        summary: false,
-    })
+    let advice = fitted
+        .as_ref()
+        .map_or_else(String::new, |f| format!("Add up solo SM activity and stop at {}.", number::percent(f.threshold.estimate)));
+    let few = groups(analysis, sharing).len() < GROUPS;
+    let next = if few && all.missing() == 0 {
+        verdict::Next { command: Some(super::study(analysis, "sharing == \"mps\"")), before: None }
+    } else {
+        decide_by_interval(analysis, &all, "sharing == \"mps\"")
+    };
+    Some(
+        Claim {
+            id: "sm-threshold",
+            question: "Up to which summed SM activity does collocation pay off?",
+            advice,
+            otherwise: "summed SM activity alone does not decide here.".into(),
+            finding,
+            holds,
+            agrees: verdict::where_possible(analysis, agrees),
+            key: fitted.as_ref().map(|f| Evidence {
+                // It is of no single cell.
+                cell: format!("fit of {}", number::count(f.groups.len(), "group")),
+                against: None,
+                quantity: Key::SoloSmActiveSum,
+                value: f.threshold.clone(),
+            }),
+            tested: format!(
+                "the sum of solo SMACT at which a hinge through the slowdowns of all groups reaches {limit}; {GROUPS} groups or more, two on \
+                 each side; no lack of fit beyond noise and {} (F test, 5 %), interval within a factor of {WIDEST}. Agreement: the whole interval lies \
+                 within {} of the published 80 %",
+                number::percent(thresholds.relevant_ratio),
+                number::percent(MARGIN_RATIO)
+            ),
+            evidence: evidence.collect(),
+            published: Some(PUBLISHED),
+            next,
+            scope: Some(all.scope(analysis)),
+        }
+        .conclude(),
+    )
+}
+
+/// `[62 %, 71 %]`.
+fn bounds(q: &Quantity) -> String {
+    q.low.zip(q.high).map_or_else(String::new, |(low, high)| format!("[{}, {}]", number::percent(low), number::percent(high)))
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Does watching change what is measured?
 
-use super::{Agreement, Evidence, Guideline, Holds, Published, on_a_card};
+use super::{Claim, Evidence, Guideline, Published, is_undecided};
 use crate::analysis::Analysis;
 use crate::analysis::watching::WatchedCost;
 use crate::number;
 use crate::quantity::Key;
 use crate::stats::RatioVerdict;
+use crate::verdict::{self, Holds, Next};
 
 const PUBLISHED: Published = Published {
     statement: "Monitoring with top, nvidia-smi or dcgm changes the epoch time by at most 1 %; nsys by 3 to 6 %, the PyTorch profiler by 42 % \
@@ -60,33 +61,33 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             )
         }
     };
-    let (statement, finding) = super::worded(
-        holds,
-        "Can members be monitored without slowing them?",
-        "Monitor while you measure: it does not change the times.",
-        "measure times without what slows the members, and watch them in runs of their own.",
-        finding,
-    );
-    let agrees = match holds {
-        // What was published is of GPUs.
-        _ if !on_a_card(analysis) => Agreement::NotComparable,
-        Holds::Yes => Agreement::Yes,
-        Holds::No => Agreement::No,
-        Holds::Open => Agreement::Open,
+    let tests = monitors.iter().filter_map(|(_, row)| row.test.as_ref()).filter(|test| is_undecided(test));
+    // One repetition decides nothing, and says nothing of how many would.
+    let more = if evidence.is_empty() { Some(2) } else { crate::stats::repetitions_to_decide(tests) };
+    let name = &analysis.campaign.experiment;
+    let command = match (analysis.count("missing") + analysis.count("interrupted") > 0, more) {
+        _ if analysis.campaign.is_merged() => None,
+        (true, _) => Some(format!("collo run {name}")),
+        (false, more) => more.map(|more| format!("collo run {name} --more {more}")),
     };
-    Some(Guideline {
-        id: "watching",
-        statement,
-        finding,
-        key,
-        tested: format!(
-            "epoch time under each monitor ÷ that under nobody within the same block, within {within} of 1 by the whole interval"
-        ),
-        holds,
-        agrees,
-        evidence,
-        published: Some(PUBLISHED),
-        command: (holds == Holds::Open).then(|| super::command(analysis)).flatten(),
-        summary: false,
-    })
+    Some(
+        Claim {
+            id: "watching",
+            question: "Can members be monitored without slowing them?",
+            advice: "Monitor while you measure: it does not change the times.".into(),
+            otherwise: "measure times without what slows the members, and watch them in runs of their own.".into(),
+            finding,
+            key,
+            tested: format!(
+                "epoch time under each monitor ÷ that without an observer within the same block, within {within} of 1 by the whole interval"
+            ),
+            holds,
+            agrees: verdict::of_statement(analysis, holds),
+            evidence,
+            published: Some(PUBLISHED),
+            scope: None,
+            next: Next { command, before: None },
+        }
+        .conclude(),
+    )
 }

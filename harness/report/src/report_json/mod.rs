@@ -28,8 +28,8 @@ pub use trace::{OrderJson, PolicyJson, PolicyRatioJson, TraceJson};
 pub use watching::{WatchedCostJson, WatchedJson};
 
 use crate::analysis::ReferenceVerdict;
-use crate::guideline::{Agreement, Holds};
 use crate::stats::Quantity;
+use crate::verdict::{Agreement, Holds};
 
 /// The version of `report.json`.
 pub const SCHEMA: u32 = 2;
@@ -186,8 +186,31 @@ pub struct AdviceJson {
     pub tested: String,
     pub evidence: Vec<EvidenceJson>,
     pub published: Option<PublishedJson>,
+    /// What it is based on; null for rules that are not about groups.
+    pub scope: Option<ScopeJson>,
     pub command: Option<String>,
     pub summary: bool,
+}
+
+/// What a guideline is based on.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct ScopeJson {
+    /// Groups that were judged.
+    pub judged: usize,
+    /// Groups that could not be judged, by cause.
+    pub unjudged: BTreeMap<String, usize>,
+    pub out_of_memory: usize,
+    pub workloads: Vec<String>,
+    pub degrees: Vec<u32>,
+    /// GPUs or machines.
+    pub devices: usize,
+    /// Fewest and most repetitions of a judged group.
+    pub repetitions_min: Option<usize>,
+    pub repetitions_max: Option<usize>,
+    /// The same as a sentence.
+    pub text: Option<String>,
 }
 
 /// A number behind a guideline: a quantity of a cell, or its ratio to that of another one, or to what was `predicted`.

@@ -2,7 +2,8 @@
 
 use super::{
     AdviceJson, CellJson, CommentJson, Device, DeviceDifferenceJson, EvidenceJson, MemberJson, PredictedBy, PredictedJson,
-    PublishedJson, ReferenceJson, Refusal, ReportJson, SCHEMA, Shortened, SurroundingsJson, Thresholds, TraceJson, WatchedJson,
+    PublishedJson, ReferenceJson, Refusal, ReportJson, SCHEMA, ScopeJson, Shortened, SurroundingsJson, Thresholds, TraceJson,
+    WatchedJson,
 };
 use collo_store::Predicted;
 use serde_json::Value;
@@ -14,6 +15,7 @@ use crate::guideline::{self, Guideline};
 use crate::quantity::{self, Trait};
 use crate::report_json::cell::GainVerdict;
 use crate::stats::RatioTest;
+use crate::verdict::Scope;
 
 fn finite(x: f64) -> Option<f64> {
     Some(x).filter(|x| x.is_finite())
@@ -177,8 +179,25 @@ impl From<&Guideline> for AdviceJson {
             tested: g.tested.clone(),
             evidence: g.evidence.iter().map(EvidenceJson::from).collect(),
             published: g.published.map(|p| PublishedJson { statement: p.statement.into(), source: p.source.into() }),
+            scope: g.scope.as_ref().map(ScopeJson::from),
             command: g.command.clone(),
             summary: g.summary,
+        }
+    }
+}
+
+impl From<&Scope> for ScopeJson {
+    fn from(s: &Scope) -> Self {
+        ScopeJson {
+            judged: s.judged,
+            unjudged: s.unjudged.iter().cloned().collect(),
+            out_of_memory: s.out_of_memory,
+            workloads: s.workloads.clone(),
+            degrees: s.degrees.clone(),
+            devices: s.devices,
+            repetitions_min: s.repetitions.map(|r| r.0),
+            repetitions_max: s.repetitions.map(|r| r.1),
+            text: s.text(),
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::analysis::Analysis;
 use crate::document::{Advice, Block, Table, TableCell};
 use crate::guideline::{Evidence, Guideline};
 use crate::number;
+use crate::verdict::Scope;
 
 /// Rows of evidence on the page; all of them are in the JSON.
 const SHOWN: usize = 40;
@@ -43,6 +44,7 @@ fn advice(analysis: &Analysis, g: &Guideline) -> Advice {
         finding: g.finding.clone(),
         key: g.key.as_ref().map(|k| [k.to_text(), k.bounds(), k.name()]),
         published: g.published.map_or("", |p| p.short).into(),
+        scope: g.scope.as_ref().and_then(Scope::text).unwrap_or_default(),
         command: g.command.clone(),
         evidence,
     }

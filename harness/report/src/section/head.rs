@@ -5,6 +5,7 @@ use crate::analysis::{Analysis, ReferenceVerdict};
 use crate::document::{Document, Fact, FactLine};
 use crate::format::words;
 use crate::number;
+use crate::verdict;
 
 /// Deviations from references that are listed at the top; all are under Measurement quality.
 const OUTSIDE: usize = 5;
@@ -36,12 +37,12 @@ pub fn document(report: &Report, plots: Option<String>) -> Document {
         files: vec![("Markdown", "report.md"), ("JSON", "report.json"), ("CSV", "report.csv")],
         plots,
         runs: None,
-        warnings: analysis
+        warnings: verdict::unfinished(analysis).into_iter().chain(analysis
             .references()
             .iter()
             .filter(|r| r.verdict == ReferenceVerdict::Outside)
             .take(OUTSIDE)
-            .map(|r| format!("not as the reference: {}", r.text()))
+            .map(|r| format!("not as the reference: {}", r.text())))
             .collect(),
         sections,
         left_out,

@@ -10,6 +10,7 @@ use crate::format::words;
 use crate::number;
 use crate::quantity::Key;
 use crate::stats::Quantity;
+use crate::verdict;
 
 /// `quickstart on cpu: 12 of 12 runs completed in 2 min 4 s`.
 pub fn title(analysis: &Analysis) -> String {
@@ -54,7 +55,7 @@ pub fn method(analysis: &Analysis) -> Option<String> {
 
 /// The lines below the table: the method, what is absent and why, caveats about the numbers.
 pub fn notes(analysis: &Analysis) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut lines = verdict::unfinished(analysis);
     let gain = analysis.groups().any(|c| c.get(Key::ThroughputGain).is_some());
     let meaning = "gain is work per second against running in turn";
     match (method(analysis), gain) {

@@ -7,17 +7,19 @@ use super::figure::tags;
 use crate::Report;
 use crate::analysis::{Analysis, Cell, limitation};
 use crate::document::{Block, Section, Table, TableCell};
-use crate::guideline::{advantage, knees, separated};
+use crate::guideline::{knees, rank_by_energy, rank_by_gain, separated};
 use crate::number;
 use crate::plot::{mode_label, mode_order};
 use crate::quantity::Key;
-use crate::stats::{Quantity, RatioVerdict};
+use crate::stats::RatioVerdict;
+use crate::verdict::{self, Cause, Groups, Ranking};
 
 /// Maximum rows of the decision table: more would not fit the first screen.
 const ROWS: usize = 14;
 
 /// The caveat of a verdict on a simulated GPU.
-const CIRCULAR: &str = "The simulated GPU is calibrated on the published study: where a verdict agrees with the study, that is circular; where it does not, the model is simpler than a GPU.";
+const CIRCULAR: &str =
+    "The simulated GPU is calibrated on the published study, so that agreement with it would be circular and is not judged.";
 
 pub fn section(report: &Report) -> Section {
     let analysis = &report.analysis;
@@ -37,7 +39,7 @@ pub fn section(report: &Report) -> Section {
     Section { id: "summary", title: what, finding, blocks, ..Section::default() }
 }
 
-/// Nothing beats running in turn: shown with the runner-up.
+/// No group beats running in turn: shown with the runner-up.
 fn in_turn(note: String) -> TableCell {
     TableCell { mode: "solo".into(), ..TableCell::with_note("in turn", note) }
 }
@@ -82,8 +84,8 @@ fn subjects(analysis: &Analysis) -> Vec<DecisionSubject<'_>> {
     found
 }
 
-/// Workload against aim. A mode is named only if it beats the simpler ones by more than the threshold; if none beats running in
-/// turn, that is named.
+/// Workload against aim. A mode is named only if it is shown to be better than running in turn; modes that tie are all named, the simplest
+/// first. *In turn* is named only if every group was shown not to be better; else the aim is open.
 fn decisions(analysis: &Analysis) -> Table {
     let within = number::percent(analysis.campaign.thresholds.slowdown - 1.0);
     let gentle_head = format!("slowest member within {within}");
@@ -116,106 +118,123 @@ fn decisions(analysis: &Analysis) -> Table {
 
 fn named(cell: &Cell, quantity: Key, what: &str) -> TableCell {
     let number = cell.get(quantity).map_or_else(String::new, |q| format!("{what} {}", number::with_interval(q)));
-    let text = format!("{} ×{}", mode_label(&cell.record.sharing), cell.record.degree);
-    TableCell { mode: cell.record.sharing.clone(), ..TableCell::with_note(text, number) }
+    TableCell { mode: cell.record.sharing.clone(), ..TableCell::with_note(place(cell), number) }
 }
 
-/// Of these cells the one of the simplest mode that no other beats: `beats(a, b)` says that `a` is better than `b`, beyond the
-/// threshold and its interval.
-fn simplest(mut cells: Vec<&Cell>, beats: impl Fn(&Cell, &Cell) -> bool) -> Option<&Cell> {
-    cells.sort_by_key(|c| (mode_order(&c.record.sharing).0, c.record.sharing.as_str(), c.record.degree));
-    cells.iter().copied().find(|c| !cells.iter().any(|other| beats(other, c)))
+/// What is known is not enough: the group that comes nearest, and why it decides nothing.
+fn open(nearest: Option<String>, cause: Option<&Cause>) -> TableCell {
+    let nearest = nearest.map(|text| format!("nearest: {text}"));
+    let cause = cause.map(|cause| cause.reason().map_or_else(|| cause.text(), |why| format!("{}: {why}", cause.text())));
+    let note: Vec<String> = nearest.into_iter().chain(cause).collect();
+    TableCell::with_note("open", note.join("; "))
 }
 
-/// True if a ratio is above 1 by more than the threshold, by the whole interval.
-fn clearly(ratio: Option<Quantity>, analysis: &Analysis) -> bool {
-    let relevant = 1.0 + analysis.campaign.thresholds.relevant_ratio;
-    ratio.is_some_and(|q| q.estimate > relevant && q.low.is_some_and(|low| low > 1.0))
+/// The leaders of a ranking, the simplest mode first.
+fn ranked(analysis: &Analysis, ranking: &Ranking, quantity: Key, what: &str) -> TableCell {
+    let leaders = ranking.leaders();
+    let Some(tie) = ranking.tie(analysis.campaign.thresholds.relevant_ratio) else {
+        return named(ranking.first, quantity, what);
+    };
+    let names: Vec<String> = leaders.iter().map(|c| place(c)).collect();
+    let numbers: Vec<String> = leaders.iter().filter_map(|c| c.get(quantity)).map(number::with_interval).collect();
+    let note = format!("{what} {}; {tie}", numbers.join(", "));
+    TableCell { mode: leaders[0].record.sharing.clone(), ..TableCell::with_note(names.join(" or "), note) }
+}
+
+/// `MPS ×7`.
+fn place(cell: &Cell) -> String {
+    format!("{} ×{}", mode_label(&cell.record.sharing), cell.record.degree)
 }
 
 fn throughput(analysis: &Analysis, subject: &DecisionSubject) -> TableCell {
-    let gain = |c: &Cell| c.get(Key::ThroughputGain).map_or(f64::NEG_INFINITY, |q| q.estimate);
+    let threshold = analysis.campaign.thresholds.relevant_ratio;
     let here: Vec<&Cell> = subject.for_throughput.iter().copied().filter(|c| c.gain_verdict.is_some()).collect();
-    let better = |c: &&Cell| c.is_valid() && c.gain_verdict.as_ref().is_some_and(|v| v.verdict == RatioVerdict::Better);
-    let ahead: Vec<&Cell> = here.iter().copied().filter(better).collect();
-    // Of one degree the times are compared, else the gains.
-    let beats = |a: &Cell, b: &Cell| {
-        let same = a.record.degree == b.record.degree;
-        let ratio = if same {
-            advantage(a, b)
-        } else {
-            a.get(Key::ThroughputGain).zip(b.get(Key::ThroughputGain)).and_then(|(a, b)| a.over(b))
-        };
-        clearly(ratio, analysis)
-    };
-    if let Some(best) = simplest(ahead, beats) {
-        return named(best, Key::ThroughputGain, Key::ThroughputGain.head());
+    let is_better = |c: &&Cell| c.is_valid() && c.gain_verdict.as_ref().is_some_and(|v| v.verdict == RatioVerdict::Better);
+    let better: Vec<&Cell> = here.iter().copied().filter(is_better).collect();
+    if let Some(ranking) = rank_by_gain(&better, threshold) {
+        return ranked(analysis, &ranking, Key::ThroughputGain, Key::ThroughputGain.head());
     }
-    match here.iter().max_by(|a, b| gain(a).total_cmp(&gain(b))) {
-        Some(next) => {
-            let q = next.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
-            in_turn(format!("next: {} ×{}, gain {q}", mode_label(&next.record.sharing), next.record.degree))
-        }
-        None => TableCell::with_note("–", "no group with an interval"),
+    let groups = Groups::of(analysis, subject.groups.iter().copied(), Key::ThroughputGain);
+    let gain = |c: &Cell| c.get(Key::ThroughputGain).map_or(f64::NEG_INFINITY, |q| q.estimate);
+    let next = here.iter().max_by(|a, b| gain(a).total_cmp(&gain(b)));
+    let next = next.and_then(|c| Some(format!("{}, gain {}", place(c), number::with_interval(c.get(Key::ThroughputGain)?))));
+    let is_not =
+        |c: &&&Cell| c.gain_verdict.as_ref().is_some_and(|v| matches!(v.verdict, RatioVerdict::Same | RatioVerdict::Worse));
+    let refused = groups.judged.iter().filter(is_not).count();
+    answer(&groups, refused, next)
+}
+
+/// *In turn*, if every group was shown not to be better; else open.
+fn answer(groups: &Groups, refused: usize, next: Option<String>) -> TableCell {
+    match verdict::of_some(0, refused, groups.judged.len() - refused + groups.missing()) {
+        verdict::Holds::No => in_turn(next.map_or_else(String::new, |next| format!("next: {next}"))),
+        _ => open(next, groups.cause()),
     }
 }
 
 /// The largest group whose slowest member is certainly within the experiment's threshold.
 fn gentle(analysis: &Analysis, subject: &DecisionSubject) -> TableCell {
     let limit = analysis.campaign.thresholds.slowdown;
-    let slowest = |c: &Cell| {
-        let bounds: Option<Vec<f64>> = c.members.iter().map(|m| m.get(Key::Slowdown)?.high).collect();
+    let slowest = |c: &Cell, high: bool| {
+        let bound = |m: &crate::analysis::Member| m.get(Key::Slowdown).and_then(|q| if high { q.high } else { q.low });
+        let bounds: Option<Vec<f64>> = c.members.iter().map(bound).collect();
         bounds.and_then(|b| b.into_iter().reduce(f64::max))
     };
-    let groups: Vec<&Cell> = subject.groups.iter().copied().filter(|c| slowest(c).is_some()).collect();
-    let fits = |c: &&&Cell| c.is_valid() && slowest(c).is_some_and(|s| s <= limit);
+    let groups = Groups::of(analysis, subject.groups.iter().copied(), Key::Slowdown);
+    let fits = |c: &&&Cell| slowest(c, true).is_some_and(|s| s <= limit);
     let simple = |c: &Cell| std::cmp::Reverse(mode_order(&c.record.sharing).0);
-    if let Some(cell) = groups.iter().filter(fits).max_by_key(|c| (c.record.degree, simple(c))) {
+    if let Some(cell) = groups.judged.iter().filter(fits).max_by_key(|c| (c.record.degree, simple(c))) {
         return named(cell, Key::Slowdown, Key::Slowdown.head());
     }
     let slowdown = |c: &Cell| c.get(Key::Slowdown).map_or(f64::INFINITY, |q| q.estimate);
-    match groups.iter().min_by(|a, b| slowdown(a).total_cmp(&slowdown(b))) {
-        Some(next) => {
-            let q = next.get(Key::Slowdown).map_or_else(String::new, number::with_interval);
-            in_turn(format!("next: {} ×{}, slowdown {q}", mode_label(&next.record.sharing), next.record.degree))
-        }
-        None => TableCell::with_note("–", "no group with an interval"),
-    }
+    let with = subject.groups.iter().filter(|c| c.get(Key::Slowdown).is_some());
+    let next = with.min_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
+    let next = next.and_then(|c| Some(format!("{}, slowdown {}", place(c), number::with_interval(c.get(Key::Slowdown)?))));
+    let refused = groups.judged.iter().filter(|c| slowest(c, false).is_some_and(|s| s > limit)).count();
+    answer(&groups, refused, next)
 }
 
 fn energy(analysis: &Analysis, subject: &DecisionSubject) -> TableCell {
-    let joules = |c: &Cell| c.get(Key::EnergyOfSolo).cloned();
-    let groups: Vec<&Cell> = subject.groups.iter().copied().filter(|c| joules(c).is_some()).collect();
-    let relevant = 1.0 + analysis.campaign.thresholds.relevant_ratio;
-    let saves = |q: &Quantity| q.estimate * relevant < 1.0 && q.high.is_some_and(|high| high < 1.0);
-    let saving: Vec<&Cell> = groups.iter().copied().filter(|c| c.is_valid() && joules(c).is_some_and(|q| saves(&q))).collect();
-    let beats = |a: &Cell, b: &Cell| clearly(joules(b).zip(joules(a)).and_then(|(b, a)| b.over(&a)), analysis);
-    if let Some(best) = simplest(saving, beats) {
-        return named(best, Key::EnergyOfSolo, "÷ in turn");
+    let threshold = analysis.campaign.thresholds.relevant_ratio;
+    let groups = Groups::of(analysis, subject.groups.iter().copied(), Key::EnergyOfSolo);
+    let least = 1.0 / (1.0 + threshold);
+    let bounds = |c: &Cell| c.get(Key::EnergyOfSolo).and_then(|q| q.low.zip(q.high));
+    let saving: Vec<&Cell> = groups.judged.iter().copied().filter(|c| bounds(c).is_some_and(|(_, high)| high < least)).collect();
+    if let Some(ranking) = rank_by_energy(&saving, threshold) {
+        return ranked(analysis, &ranking, Key::EnergyOfSolo, "÷ in turn");
     }
-    let least = |c: &Cell| joules(c).map_or(f64::INFINITY, |q| q.estimate);
-    match groups.iter().min_by(|a, b| least(a).total_cmp(&least(b))) {
-        Some(next) => {
-            let q = joules(next).as_ref().map_or_else(String::new, number::with_interval);
-            in_turn(format!("next: {} ×{}, {q} of its joules", mode_label(&next.record.sharing), next.record.degree))
-        }
-        None => {
-            let why = subject.groups.iter().find_map(|c| c.absent.get(&Key::EnergyPerEpoch));
-            TableCell::with_note("–", why.map_or(Key::EnergyOfSolo.absent, String::as_str))
-        }
+    let joules = |c: &Cell| c.get(Key::EnergyOfSolo).map_or(f64::INFINITY, |q| q.estimate);
+    let with: Vec<&&Cell> = subject.groups.iter().filter(|c| c.get(Key::EnergyOfSolo).is_some()).collect();
+    if with.is_empty() {
+        let why = subject.groups.iter().find_map(|c| c.absent.get(&Key::EnergyPerEpoch));
+        return TableCell::with_note("–", why.map_or(Key::EnergyOfSolo.absent, String::as_str));
     }
+    let next = with.into_iter().min_by(|a, b| joules(a).total_cmp(&joules(b)));
+    let next =
+        next.and_then(|c| Some(format!("{}, {} of its joules", place(c), number::with_interval(c.get(Key::EnergyOfSolo)?))));
+    let refused = groups.judged.iter().filter(|c| bounds(c).is_some_and(|(low, _)| low >= least)).count();
+    answer(&groups, refused, next)
 }
 
 /// The group on instances with most throughput whose members certainly do not disturb each other.
 fn isolation(analysis: &Analysis, subject: &DecisionSubject) -> TableCell {
-    let of_slices = |c: &&Cell| separated(c) && c.get(Key::SlowdownOnSlice).is_some_and(|q| q.high.is_some());
-    let groups: Vec<&Cell> = subject.groups.iter().copied().filter(of_slices).collect();
+    let on_slices: Vec<&Cell> = subject.groups.iter().copied().filter(|c| separated(c)).collect();
+    if on_slices.is_empty() {
+        return TableCell::with_note("–", "no group on slices");
+    }
+    let groups = Groups::of(analysis, on_slices.iter().copied(), Key::SlowdownOnSlice);
     let limit = 1.0 + analysis.campaign.thresholds.relevant_ratio;
-    let apart = |c: &&&Cell| c.is_valid() && c.get(Key::SlowdownOnSlice).and_then(|q| q.high).is_some_and(|high| high <= limit);
+    let bounds = |c: &Cell| c.get(Key::SlowdownOnSlice).and_then(|q| q.low.zip(q.high));
+    let apart = |c: &&&Cell| bounds(c).is_some_and(|(_, high)| high <= limit);
     let gain = |c: &Cell| c.get(Key::ThroughputGain).map_or(f64::NEG_INFINITY, |q| q.estimate);
-    match groups.iter().filter(apart).max_by(|a, b| gain(a).total_cmp(&gain(b))) {
+    match groups.judged.iter().filter(apart).max_by(|a, b| gain(a).total_cmp(&gain(b))) {
         Some(cell) => named(cell, Key::SlowdownOnSlice, "÷ alone there"),
-        None if groups.is_empty() => TableCell::with_note("–", "no group on slices"),
-        None => in_turn("no group on slices is certainly undisturbed".into()),
+        None => {
+            let disturbed = groups.judged.iter().filter(|c| bounds(c).is_some_and(|(low, _)| low > limit)).count();
+            let with = on_slices.iter().filter_map(|c| Some((c, c.get(Key::SlowdownOnSlice)?)));
+            let least = with.min_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
+            let next = least.map(|(cell, q)| format!("{}, {} ÷ alone there", place(cell), number::with_interval(q)));
+            answer(&groups, disturbed, next)
+        }
     }
 }

@@ -13,7 +13,7 @@ pub(super) use memory::{cap, conditions, estimates};
 pub(super) use packing::packing;
 pub(super) use total::{mps_total, naive_waits};
 
-use super::{Evidence, Guideline, Holds, agreement, worded};
+use super::{Evidence, Guideline};
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, TraceMatrix};
 use crate::compare::manager::manager;
@@ -21,6 +21,7 @@ use crate::number;
 use crate::quantity::Key;
 use crate::stats::orders::Difference;
 use crate::stats::{self, Quantity, RatioVerdict};
+use crate::verdict::{self, Holds, Next};
 
 /// The words of a claim.
 struct Wording {
@@ -33,20 +34,22 @@ struct Wording {
 
 /// A claim with its answer.
 fn claim(analysis: &Analysis, words: Wording, holds: Holds, finding: String, evidence: Vec<Evidence>) -> Option<Guideline> {
-    let (statement, finding) = worded(holds, words.question, words.advice, words.otherwise, finding);
-    Some(Guideline {
+    let claim = super::Claim {
         id: words.id,
-        statement,
+        question: words.question,
+        advice: words.advice.into(),
+        otherwise: words.otherwise.into(),
         finding,
         key: evidence.first().cloned(),
         tested: words.tested,
         holds,
-        agrees: agreement(analysis, holds),
+        agrees: verdict::of_statement(analysis, holds),
         evidence,
         published: manager().claim(words.id),
-        command: None,
-        summary: false,
-    })
+        scope: None,
+        next: Next::default(),
+    };
+    Some(claim.conclude())
 }
 
 /// The matrices of a campaign with traces; `None` if it has none, so that nothing is asked.
@@ -116,18 +119,12 @@ fn beside_exclusive(matrices: &[TraceMatrix], is: impl Fn(&Arm) -> bool) -> Vec<
     found
 }
 
-/// Whether all are smaller: no as soon as one is certainly not; yes if most are decided.
+/// Whether all are smaller: no as soon as one certainly is not, open while one could still turn out not to be.
 fn all_smaller(judged: &[Judged]) -> Holds {
     let how_many = |said: fn(&RatioVerdict) -> bool| judged.iter().filter(|j| said(&j.said)).count();
     let smaller = how_many(|v| *v == RatioVerdict::Better);
     let open = how_many(|v| matches!(v, RatioVerdict::CannotTell { .. }));
-    if smaller + open < judged.len() {
-        Holds::No
-    } else if smaller > open {
-        Holds::Yes
-    } else {
-        Holds::Open
-    }
+    verdict::of_all(smaller, judged.len() - smaller - open, open)
 }
 
 /// `5 of 6 policies: from … to …; 1 can't be told apart`.
@@ -137,7 +134,7 @@ fn ratios_text(judged: &[Judged], of: &str) -> String {
     let by = |a: &&Judged, b: &&Judged| a.ratio.estimate.total_cmp(&b.ratio.estimate);
     let Some((least, most)) = judged.iter().min_by(by).zip(judged.iter().max_by(by)) else { return String::new() };
     let range = if judged.len() == 1 { least.text() } else { format!("from {} to {}", least.text(), most.text()) };
-    let open = if open > 0 { format!("; of {open} nobody can tell") } else { String::new() };
+    let open = if open > 0 { format!("; {open} undecided") } else { String::new() };
     format!(
         "{of} is shorter under {smaller} of {}: {range}{open}.",
         number::count(judged.len(), "policy").replace("policys", "policies")
@@ -192,13 +189,7 @@ fn all_fewer(counted: &[Counted]) -> Holds {
     let arisen: Vec<&Counted> = counted.iter().filter(arose).collect();
     let fewer = arisen.iter().filter(|c| c.difference.is_less()).count();
     let not = arisen.iter().filter(|c| !c.difference.is_less() && c.difference.is_not_less()).count();
-    if not > 0 {
-        Holds::No
-    } else if fewer > 0 && 2 * fewer > arisen.len() {
-        Holds::Yes
-    } else {
-        Holds::Open
-    }
+    verdict::of_all(fewer, not, arisen.len() - fewer - not)
 }
 
 /// The texts of at most three.

@@ -1,0 +1,193 @@
+//! Sentences on campaigns whose truth is known and which invite a wrong one: a tie, one gain of ten, a noisy group, slowdowns that SM activity
+//! does not explain, groups that could not be judged.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+mod support;
+
+use collo_report::{Agreement, Guideline, Holds, Report};
+use collo_store::Outcome;
+use simgpu::card::Card;
+use support::Fixture;
+use support::card::CardTruth;
+use support::study::{analysed, on};
+
+fn named<'a>(report: &'a Report, id: &str) -> &'a Guideline {
+    report.guideline(id).unwrap_or_else(|| panic!("no guideline `{id}`"))
+}
+
+/// An A100 that draws this power with this activity.
+fn gpu(power_w: f64, sm_active_ratio: f64) -> CardTruth {
+    CardTruth {
+        sm_active_ratio,
+        idle_w: 50.0,
+        power_w,
+        instances: Vec::new(),
+        sources: vec![("dcgm", 1.0)],
+        pcie_rx_bytes_per_s: None,
+        counter_resets: false,
+        counters_of_instances: false,
+    }
+}
+
+fn on_a100(name: &str) -> Fixture {
+    let mut fixture = on(&Card::find("a100-40gb").unwrap(), name);
+    (fixture.shared_noise, fixture.member_noise, fixture.samples_hz) = (0.004, 0.002, 4.0);
+    fixture
+}
+
+/// A workload alone for 8 s an epoch, and twice under each mode with a gain and a power.
+fn pairs(mut fixture: Fixture, workload: &str, modes: &[(&str, f64, f64)]) -> Fixture {
+    fixture = fixture.on_card("solo", &[(workload, 8.0)], gpu(200.0, 0.3), 0.004);
+    for (mode, gain, power_w) in modes {
+        fixture = fixture.on_card(mode, &[(workload, 16.0 / gain), (workload, 16.0 / gain)], gpu(*power_w, 0.5), 0.004);
+    }
+    fixture
+}
+
+#[test]
+fn a_noisy_group_with_a_large_estimate_is_not_what_is_recommended() {
+    let mut recommended = 0;
+    for seed in 0..6 {
+        let mut fixture = Fixture::named("noisy").seed(seed);
+        (fixture.shared_noise, fixture.member_noise) = (0.004, 0.002);
+        for w in 0..8 {
+            fixture = fixture.solo(&format!("calm{w}"), 32, 1.0).group(&format!("calm{w}"), 32, 3, "naive", 3.0 / 1.12);
+        }
+        fixture = fixture.solo("noisy", 32, 1.0).group("noisy", 32, 3, "naive", 3.0 / 1.25);
+        fixture.cells.last_mut().unwrap().noise = Some(0.4);
+        let report = analysed(&fixture);
+        let g = named(&report, "collocate");
+        assert_eq!(g.holds, Holds::Yes, "eight groups gain: {}", g.finding);
+        assert!(!g.statement.contains("noisy"), "{}", g.statement);
+        assert!(g.finding.contains("8 of 9 groups gain"), "{}", g.finding);
+        recommended += 1;
+    }
+    assert_eq!(recommended, 6);
+}
+
+#[test]
+fn mps_and_mig_that_are_equal_are_a_tie_and_not_a_choice() {
+    let mut fixture = on_a100("tie");
+    for w in 0..5 {
+        let naive = if w == 0 { 1.2 } else { 1.4 };
+        fixture = pairs(fixture, &format!("w{w}"), &[("naive", naive, 250.0), ("mps", 1.4, 250.0), ("mig", 1.4, 250.0)]);
+    }
+    let report = analysed(&fixture);
+    let g = named(&report, "best-mode");
+    assert_ne!(g.holds, Holds::Yes, "{} {}", g.statement, g.finding);
+    assert!(g.holds == Holds::Open || g.finding.contains("a tie with naive and MIG"), "{}", g.finding);
+    assert!(g.finding.contains("ahead of naive in 1"), "{}", g.finding);
+}
+
+#[test]
+fn equal_energy_names_all_modes_that_tie() {
+    for seed in 0..6 {
+        let modes = [("naive", 1.8, 220.0), ("mps", 1.8, 220.0), ("mig", 1.8, 220.0)];
+        let mut fixture = pairs(on_a100("energy").seed(seed), "w", &modes);
+        fixture.epochs = 3;
+        let report = analysed(&fixture);
+        let g = named(&report, "least-energy");
+        assert_eq!(g.holds, Holds::Yes, "{}", g.finding);
+        let all = "For `w b32`: share under naive sharing or MPS or MIG to save energy";
+        assert!(g.statement.starts_with(all), "seed {seed}: {}", g.statement);
+    }
+}
+
+#[test]
+fn one_mixed_group_of_ten_makes_no_rule() {
+    let mut fixture = Fixture::named("mixes");
+    (fixture.shared_noise, fixture.member_noise) = (0.004, 0.002);
+    for w in 0..20 {
+        fixture = fixture.solo(&format!("w{w}"), 32, 1.0);
+    }
+    for pair in 0..10 {
+        let gain = if pair == 0 { 1.34 } else { 1.0 };
+        let (a, b) = (format!("w{}", 2 * pair), format!("w{}", 2 * pair + 1));
+        fixture = fixture.mixed((&a, 2.0 / gain), (&b, 2.0 / gain), "naive", "keep-running");
+    }
+    let report = analysed(&fixture);
+    let g = named(&report, "mixing");
+    assert_eq!(g.holds, Holds::No, "{}", g.finding);
+    assert!(g.finding.contains("mix only those measured to gain, starting with `w0+w1 naive b32`"), "{}", g.finding);
+    assert!(g.finding.contains("1 of 10 mixed groups gain, 9 have the throughput of running in turn"), "{}", g.finding);
+}
+
+#[test]
+fn slowdowns_that_sm_activity_does_not_explain_give_no_threshold() {
+    for seed in 0..6u64 {
+        let mut fixture = on_a100("independent").seed(seed);
+        for w in 0..10u32 {
+            let name = format!("w{w}");
+            let activity = 0.08 + 0.05 * f64::from(w);
+            // About half of them are slowed down, whatever their activity.
+            let slowed = (u64::from(w) * 7 + seed * 3) % 5 < 2;
+            let epoch_s = if slowed { 4.0 * 1.3 } else { 4.0 };
+            fixture = fixture.on_card("solo", &[(&name, 4.0)], gpu(200.0, activity), 0.004);
+            fixture = fixture.on_card("mps", &[(&name, epoch_s), (&name, epoch_s)], gpu(250.0, 2.0 * activity), 0.004);
+        }
+        let report = analysed(&fixture);
+        let g = named(&report, "sm-threshold");
+        assert_ne!(g.holds, Holds::Yes, "seed {seed}: {} {}", g.statement, g.finding);
+        assert_ne!(g.agrees, Agreement::Yes, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_rule_is_open_while_groups_that_were_not_run_could_overturn_it() {
+    let mut fixture = on_a100("unfinished");
+    for w in 0..3 {
+        fixture = pairs(fixture, &format!("w{w}"), &[("naive", 1.2, 250.0), ("mps", 1.6, 250.0), ("mig", 1.7, 220.0)]);
+    }
+    let all = analysed(&fixture);
+    let g = named(&all, "best-mode");
+    assert_eq!(g.holds, Holds::No, "MIG is ahead: {}", g.finding);
+    // The first block without its last groups: three solos, and two groups of the first workload.
+    fixture.repetitions = 2;
+    fixture.cells.sort_by_key(|c| c.record.sharing == "mig");
+    let cells = fixture.cells.len();
+    fixture.stop_after = cells - 3;
+    let part = analysed(&fixture);
+    for id in ["best-mode", "least-energy", "memory-adds-up", "naive-in-turn"] {
+        let g = named(&part, id);
+        assert_eq!(g.holds, Holds::Open, "{id}: {}", g.finding);
+    }
+    let g = named(&part, "best-mode");
+    assert_eq!(g.command.as_deref(), Some("collo run unfinished"), "the missing runs come first");
+    let text = collo_report::terminal(&part, 100);
+    assert!(text.contains("unfinished: ") && text.contains("nothing was measured under MIG"), "{text}");
+}
+
+#[test]
+fn a_failed_group_asks_for_its_reason_and_not_for_repetitions() {
+    let crash = Outcome::Crashed { member: 0, status: "exited with 1".into(), message: "boom".into(), place_alone: false };
+    let fixture = Fixture::quickstart().ends(crash);
+    let report = analysed(&fixture);
+    let g = named(&report, "naive-in-turn");
+    assert_eq!(g.holds, Holds::Open);
+    assert_eq!(g.command.as_deref(), Some("collo show quickstart \"tiny×3 naive b32\""));
+    let scope = g.scope.as_ref().unwrap();
+    assert_eq!((scope.judged, scope.missing()), (1, 1));
+    assert!(scope.text().unwrap().ends_with("not judged: 1 crashed."), "{:?}", scope.text());
+}
+
+#[test]
+fn advice_from_one_workload_names_it() {
+    let report = analysed(&Fixture::quickstart());
+    let g = named(&report, "naive-in-turn");
+    assert!(g.statement.starts_with("For `tiny b32`: naive sharing costs no throughput"), "{}", g.statement);
+    let scope = g.scope.as_ref().unwrap().text().unwrap();
+    assert_eq!(scope, "Based on 2 groups: 1 workload, ×2 and ×3, 1 machine, 3 repetitions.");
+}
+
+#[test]
+fn agreement_on_a_simulated_gpu_is_circular_and_without_a_published_cell_not_measured() {
+    let simulated = analysed(&pairs(on_a100("sim"), "w", &[("naive", 1.2, 250.0), ("mps", 1.6, 250.0)]));
+    assert!(simulated.guidelines.iter().all(|g| matches!(g.agrees, Agreement::Circular | Agreement::NotStudied)));
+    let mut real = pairs(on_a100("real"), "w", &[("naive", 1.2, 250.0), ("mps", 1.6, 250.0)]);
+    (real.device.simulated, real.device.name) = (false, "NVIDIA A100-SXM4-40GB".into());
+    let real = analysed(&real);
+    for id in ["collocate", "best-mode", "naive-in-turn"] {
+        assert_eq!(named(&real, id).agrees, Agreement::NotMeasured, "{id}");
+    }
+}
