@@ -78,6 +78,9 @@ fn accounted(analysis: &Analysis) -> Fact {
 /// `How to share two cores`.
 fn title(analysis: &Analysis) -> String {
     let device = &analysis.campaign.device;
+    if analysis.groups().next().is_none() && !analysis.watching.is_empty() {
+        return format!("What watching costs on the {}", device.name_said());
+    }
     match (device.kind.as_str(), device.cores) {
         ("cpu", Some(1)) => "How to share one core".into(),
         ("cpu", Some(n)) => format!("How to share {} cores", number::word(n)),

@@ -17,6 +17,10 @@ use crate::verdict::{self, Cause, Groups, Ranking};
 /// Maximum rows of the decision table: more would not fit the first screen.
 const ROWS: usize = 14;
 
+/// The scope of every sentence.
+const NO_FURTHER: &str = "Everything here is about what was measured: nothing follows for other models, batch sizes, devices or drivers. Each interval contains \
+                          its truth in 95 of 100 cases, by itself; of many intervals some miss.";
+
 /// The caveat of a verdict on a simulated GPU.
 const CIRCULAR: &str =
     "The simulated GPU is calibrated on the published study, so that agreement with it would be circular and is not judged.";
@@ -27,6 +31,9 @@ pub fn section(report: &Report) -> Section {
     blocks.extend(super::advice::blocks(analysis, &report.guidelines));
     if nothing(analysis).is_none() && analysis.groups().any(|c| c.record.degree > 1 && !c.serves()) {
         blocks.push(Block::Table(decisions(analysis)));
+    }
+    if nothing(analysis).is_none() {
+        blocks.push(Block::Remark(NO_FURTHER.into()));
     }
     let circular = analysis.campaign.device.simulated && analysis.campaign.device.kind == "gpu";
     let notes: Vec<String> =
