@@ -237,7 +237,7 @@ fn baselines_by_device(cells: &[Cell], devices: usize) -> Vec<Cell> {
 fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option<&'static str>, Differing) {
     // The runs that count are chosen for each device: those of one say nothing about the usable ones of another.
     let alone: Vec<&Cell> = if cells.len() > measured { cells[measured..].iter().collect() } else { baselines(cells).collect() };
-    let baselines = Baselines::of(alone.into_iter().map(|c| (&c.record, c.counted().collect())));
+    let baselines = Baselines::of(alone.into_iter().map(|c| (&c.record, c.counted().collect()))).paced(&cells[..measured]);
     let solo_kinds: BTreeMap<String, MemoryKind> =
         cells[..measured].iter().filter(|c| c.is_solo()).filter_map(|c| Some((c.record.cell.clone(), c.memory_kind?))).collect();
     let of_cells: Vec<Vec<Values>> =

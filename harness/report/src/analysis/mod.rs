@@ -12,6 +12,7 @@ mod idle;
 mod latency;
 mod launches;
 pub mod limitation;
+mod pace;
 mod pools;
 mod predicted;
 mod quantities;
