@@ -369,6 +369,16 @@ impl Plan {
         }
     }
 
+    /// How often the MIG mode of a card changes from one run to the next, without the change that restores it.
+    pub fn mode_changes(&self) -> usize {
+        let mut modes: HashMap<Option<u32>, bool> = HashMap::new();
+        let changes = |run: &&PlannedRun| -> bool {
+            let Some(partition) = &self.cells[run.cell].seating.partition else { return false };
+            modes.insert(run.card, partition.mig).is_some_and(|before| before != partition.mig)
+        };
+        self.order.iter().filter(changes).count()
+    }
+
     /// Keep only these runs of the order, by index and cell; each cell then has as many repetitions as are left.
     pub fn keep(&mut self, keep: impl Fn(usize, &PlannedCell) -> bool) {
         let mut place = 0..;

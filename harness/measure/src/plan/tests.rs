@@ -223,6 +223,9 @@ fn the_mode_is_switched_once_and_back_and_what_is_there_comes_first_and_last() {
     // With the change that restores the mode, as many as with one half after the other.
     assert_eq!((switches(&off), switches(&on)), (2, 2));
     assert!(!off[0] && !off[off.len() - 1] && on[0] && on[on.len() - 1] && off.len() == on.len());
+    assert_eq!(planned_on(ALL_MODES, &on_an_a100(Partition::off())).mode_changes(), 2);
+    let once = ALL_MODES.replace("repetitions = 3", "repetitions = 1");
+    assert_eq!(planned_on(&once, &on_an_a100(Partition::off())).mode_changes(), 1);
 }
 
 #[test]
