@@ -8,6 +8,7 @@ mod check;
 mod data;
 mod devices;
 pub mod environment;
+mod headroom;
 mod idle;
 mod latency;
 mod launches;

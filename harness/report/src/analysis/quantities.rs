@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use collo_store::{AfterMeasured, CellRecord};
 
 use super::Cell;
+use super::headroom;
 use super::latency::Latency;
 use super::pace::Paces;
 use super::repetition::Repetition;
@@ -187,8 +188,7 @@ fn absolute(r: &Repetition) -> Values {
     put(Key::Items, sum(|m| m.items_per_s));
     put(Key::SmActive, r.metrics.get(Key::SmActive.name).copied());
     put(Key::Throttled, r.throttled_ratio);
-    let device = &r.record().device;
-    put(Key::MemoryHeadroom, device.memory_bytes.zip(held).map(|(all, held)| all as f64 - held).filter(|free| *free > 0.0));
+    put(Key::MemoryHeadroom, held.and_then(|held| headroom::left_bytes(r, held)));
     let items_per_s = sum(|m| m.items_per_s).filter(|i| *i > 0.0);
     for (name, metric) in [(Key::PcieRxPerItem, Key::PcieRx), (Key::PcieTxPerItem, Key::PcieTx)] {
         put(name, r.metrics.get(metric.name).zip(items_per_s).map(|(bytes, items)| bytes / items));
