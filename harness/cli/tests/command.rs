@@ -16,6 +16,7 @@ mod gpu_verbs;
 mod hostile;
 mod hosting;
 mod importing;
+mod memory_peaks;
 mod names;
 mod nightly;
 mod observing;

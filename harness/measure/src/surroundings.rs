@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use collo_store::Surroundings;
+use collo_store::{Scheduling, Surroundings};
 
 use crate::interpreters::Interpreters;
 use crate::launch::Errand;
@@ -47,7 +47,26 @@ pub fn describe<'a>(
         pythons.entry(name).or_insert_with(|| (path, interpreters.search_path(project, workload)));
     }
     let packages = pythons.into_iter().filter_map(|(name, (path, search))| Some((name, packages(path, &search)?)));
-    Surroundings { command: command(), variables: variables(all), packages: packages.collect() }
+    Surroundings {
+        command: command(),
+        variables: variables(all),
+        scheduling: Some(scheduling(Path::new("/proc"))),
+        packages: packages.collect(),
+    }
+}
+
+/// How this kernel shares the CPU among sessions, and where collo is in it. What cannot be read is absent.
+fn scheduling(proc: &Path) -> Scheduling {
+    let read = |name: &str| fs_err::read_to_string(proc.join(name)).ok();
+    let autogroup = read("sys/kernel/sched_autogroup_enabled").and_then(|text| text.trim().parse::<u32>().ok());
+    // Field 19 of `stat`, the seventeenth after the name, which stands in parentheses and may contain anything.
+    let nice = read("self/stat").and_then(|text| text.rsplit_once(')')?.1.split_whitespace().nth(16)?.parse().ok());
+    // A line for each hierarchy; that of version 2 begins with `0::`.
+    let cgroup = read("self/cgroup").and_then(|text| {
+        let of = |prefix: &str| text.lines().find_map(|line| line.strip_prefix(prefix).map(String::from));
+        of("0::").or_else(|| text.lines().next().map(String::from))
+    });
+    Scheduling { autogroup: autogroup.map(|enabled| enabled > 0), nice, cgroup: cgroup.filter(|path| !path.is_empty()) }
 }
 
 fn command() -> Vec<String> {
@@ -98,6 +117,24 @@ mod tests {
             kept,
             ["CUDA_VISIBLE_DEVICES=1", "HF_HOME=/data/hf", "HF_TOKEN=(set)", "OMP_NUM_THREADS=4", "SLURM_JWT=(set)"]
         );
+    }
+
+    #[test]
+    fn scheduling_is_read_as_the_kernel_gives_it_and_is_otherwise_absent() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(scheduling(folder.path()), Scheduling::default());
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs_err::create_dir_all(path.parent().expect("below")).expect("made");
+            fs_err::write(path, text).expect("written");
+        };
+        write("sys/kernel/sched_autogroup_enabled", "1\n");
+        write("self/stat", "42 (a) b) S 1 42 42 0 -1 4194304 100 0 0 0 70 30 5 6 25 5 3 0 1000 1000000 250\n");
+        write("self/cgroup", "1:name=systemd:/x\n0::/user.slice/session-3.scope\n");
+        let expected = Scheduling { autogroup: Some(true), nice: Some(5), cgroup: Some("/user.slice/session-3.scope".into()) };
+        assert_eq!(scheduling(folder.path()), expected);
+        let own = scheduling(Path::new("/proc"));
+        assert!(own.nice.is_some_and(|nice| (-20..=19).contains(&nice)), "{own:?}");
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn what_the_process_used_is_told_of_the_group_once_and_of_no_member() {
     let (threads, naive) = (cell(&report, THREADS), cell(&report, "tiny×2 naive b32"));
     near(&threads["memory_bytes"], 0.8 * GIB, 1e-6);
     near(&threads["memory_of_solo"], 0.8 / 1.5, 1e-6);
-    assert_eq!(threads["memory_kind"], "pss");
+    assert_eq!(threads["memory_kind"], "pss_peak");
     near(&threads["cpu_ratio"], 2.0 * 0.99, 0.02);
     near(&threads["energy_j_per_epoch"], 30.0 * 2.40 / 2.0, 0.05);
     // The host's own number, of which that of the process is a part.
@@ -83,7 +83,7 @@ fn the_data_set_has_the_group_and_leaves_members_empty() {
     let number = |row: &csv::StringRecord, name: &str| at(row, name).parse::<f64>().unwrap_or_else(|_| panic!("{name}"));
     let group = number(threads, "group_memory_bytes") / GIB;
     assert!((group - 0.8).abs() < 1e-3, "{group}");
-    assert_eq!(at(threads, "group_memory_kind"), "pss");
+    assert_eq!(at(threads, "group_memory_kind"), "pss_peak");
     assert!((number(threads, "group_cpu_ratio") - 1.98).abs() < 0.05);
     let naive = of("naive");
     assert!((number(naive, "group_cpu_ratio") - 2.0 * number(naive, "cpu_ratio")).abs() < 0.05);

@@ -52,7 +52,7 @@ fn the_truth_is_found_again() {
     near(estimate(two, "memory_of_solo"), 1.2 / 1.5, 1e-6);
     near(estimate(two, "cpu_ratio"), 2.0 * 0.99, 0.02);
     near(estimate(two, "items_per_s"), 2.0 * 1024.0 / 1.60, 1e-3);
-    assert!(two["memory_kind"] == "pss" && two["members"].as_array().unwrap().len() == 2);
+    assert!(two["memory_kind"] == "pss_peak" && two["members"].as_array().unwrap().len() == 2);
     near(two["members"][1]["loss"].as_f64().unwrap(), 2.1, 1e-9);
     near(estimate(&two["metrics"], "cpu_pressure_some_ratio"), 0.05, 1e-6);
     let solo = cell(&report, "tiny solo b32");
@@ -144,6 +144,9 @@ fn under_release_the_makespan_counts_and_slowdowns_need_company() {
     assert!(mix["slowdown"].is_null() && mix["epoch_time_s"].is_null());
     near(estimate(&mix["members"][0], "slowdown"), 1.2, 1e-3);
     assert!(mix["members"][1]["slowdown"].is_null(), "it trained its measured epoch alone");
+    let why = "none of its epochs had all members training";
+    assert!(mix["members"][1]["absent"]["slowdown"] == why && mix["members"][1]["absent"]["epoch_time_s"] == why);
+    assert!(mix["members"][0]["absent"].as_object().unwrap().is_empty(), "{:#}", mix["members"][0]);
     assert_eq!(mix["absent"]["slowdown"], "no epoch had all members training");
 }
 
@@ -274,7 +277,19 @@ fn members_faster_than_alone_make_a_cell_indicative() {
     let report = json(&analysed(&fixture));
     let two = cell(&report, "tiny×2 naive b32");
     assert_eq!(two["validity"], "indicative");
-    assert!(two["reasons"][0].as_str().unwrap().contains("faster than alone"), "{two:#}");
+    let why = two["reasons"][0].as_str().unwrap();
+    assert!(why.starts_with("implausible: its members were faster than alone"), "{two:#}");
+    // Where there is no slowdown, the gain says it: both in half of the time of one.
+    let mut fixture =
+        Fixture::named("odd").solo("tiny", 32, 1.0).solo("big", 32, 3.0).mixed(("tiny", 0.5), ("big", 1.0), "mps", "exit");
+    (fixture.shared_noise, fixture.member_noise) = (1e-3, 1e-4);
+    let whole = analysed(&fixture);
+    let report = json(&whole);
+    let mix = cell(&report, "tiny+big mps b32");
+    assert_eq!(mix["validity"], "indicative");
+    let why = mix["reasons"][0].as_str().unwrap();
+    assert!(why.starts_with("implausible: its gain of 4") && why.contains("more than 2 members can have"), "{why}");
+    assert!(collo_report::terminal(&whole, 200).contains("implausible"), "the terminal, too");
 }
 
 #[test]
@@ -319,7 +334,7 @@ fn files_that_cannot_be_read_lower_their_run_and_nothing_else() {
                     `tinyx3_naive_b32~0000-2`)";
     assert_eq!(report["problems"][1], left_out);
     let three = cell(&report, "tiny×3 naive b32");
-    assert_eq!((three["repetitions"].as_u64(), three["memory_kind"].as_str()), (Some(1), Some("pss")));
+    assert_eq!((three["repetitions"].as_u64(), three["memory_kind"].as_str()), (Some(1), Some("pss_peak")));
 }
 
 #[test]

@@ -102,7 +102,7 @@ pub use scope::{PROCESS_SCOPE, is_scope_of_a_part, member_of_scope, member_scope
 pub use shard::{Origin, Shard};
 pub use sharing::Sharing;
 pub use shuffle::Shuffle;
-pub use surroundings::Surroundings;
+pub use surroundings::{Scheduling, Surroundings};
 pub use tables::{
     EpochRecord, Readings, RequestRecord, Sample, SampleSeries, SampleWriter, read_epochs, read_requests, read_samples,
     read_series, write_epochs, write_requests,

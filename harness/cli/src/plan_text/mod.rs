@@ -119,7 +119,12 @@ fn runs_line(plan: &Plan) -> String {
         (false, true) => "finished members exit",
         _ => "finished members keep running",
     };
-    format!("{} × {epochs}; {finished}; baselines open and close a block", plan.order.len())
+    let changes = match plan.mode_changes() {
+        0 => "",
+        1 => "; the MIG mode changes once",
+        _ => "; the MIG mode changes in between, so that cells on instances stand between runs of their baselines",
+    };
+    format!("{} × {epochs}; {finished}; baselines open and close a block{changes}", plan.order.len())
 }
 
 /// The cells that cannot run, and why.

@@ -44,7 +44,7 @@ fn mig_is_refused(machine: &Machine, _: &Answer) -> Result<(), String> {
     hold(shown["refusals"].as_array().is_some_and(|r| !r.is_empty()), || "the report does not say it".into())
 }
 
-/// Every run with MIG off came before every run with MIG on, and the mode was turned there and back.
+/// Of one repetition, every run with MIG off came before every run with MIG on, and the mode was turned there and back.
 fn turned_once(machine: &Machine, _: &Answer) -> Result<(), String> {
     let campaign = machine.bench.campaign();
     let plan = &campaign.manifest().plan;
@@ -309,4 +309,31 @@ fn an_administrator_cuts_a_card_beside_services_by_one_command() {
         scenario("a user may not", Box::new(apply("a100-40gb,services,user", STOP, 3, "cannot be stopped"))),
         scenario("a Hopper", Box::new(apply("h100-80gb,services,application-clocks=1095", &[], 0, ""))),
     ]);
+}
+
+#[test]
+fn cells_on_instances_are_measured_between_runs_of_their_baseline_and_the_mode_is_put_back() {
+    let machine = Machine::new("a100-40gb", &format!("repetitions = 2\n{MIXED}"));
+    let found = machine.cards();
+    machine.run(&[]).exits(0);
+    let campaign = machine.bench.campaign();
+    let plan = &campaign.manifest().plan;
+    let is_on = |run: &collo_store::PlannedRun| plan.cells[run.cell].sharing.starts_with("mig");
+    let on: Vec<bool> = plan.order.iter().map(is_on).collect();
+    assert_eq!(on.windows(2).filter(|w| w[0] != w[1]).count(), 2, "{on:?}");
+    let started = |wanted: &dyn Fn(&StoredRun) -> bool| {
+        let mut at: Vec<u64> =
+            machine.bench.runs().values().filter(|r| wanted(r)).map(|r| r.record.timeline.launched_ns).collect();
+        at.sort_unstable();
+        at
+    };
+    let (instances, baselines) = (started(&|r| r.record.cell.mode.partitioned), started(&|r| r.record.cell.baseline));
+    assert_eq!(baselines.len(), 4);
+    assert!(baselines[1] < instances[0] && instances[instances.len() - 1] < baselines[2]);
+    assert_eq!(machine.turns(), 2, "the second change is the one that would restore the mode");
+    assert_eq!((machine.cards(), machine.journals().len()), (found, 0), "as found");
+    let report = machine.collo(&["report", "--json"]).exits(0).json();
+    let cells = report["cells"].as_array().expect("cells");
+    let mig = cells.iter().find(|c| c["degree"] == 2 && c["sharing"] == "mig:2×2g.10gb").expect("measured");
+    assert!(mig["throughput_gain"]["low"].is_number() && mig["throughput_gain"]["repetitions"] == 2, "{mig:#}");
 }

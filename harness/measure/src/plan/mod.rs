@@ -7,8 +7,9 @@
 //! Each repetition is one pass over all cells. Cells of one device state make a block: on a CPU there is one, on a GPU one for
 //! each partition. If the whole device is available, each workload's groups stand between two runs of its solo baseline, so that
 //! drift shows, and changes little between them; the groups, the workloads, and the order of the blocks are shuffled by the
-//! recorded seed. Blocks with MIG off and blocks with MIG on are
-//! not mixed: MIG off comes first, unless MIG is found on, so that a campaign switches the mode once.
+//! recorded seed. Blocks with MIG off and blocks with MIG on are not mixed: half of those in the mode as found come first and half
+//! last, with all others between them, so that a campaign switches the mode once and back, and MIG cells stand between runs of
+//! their baselines.
 
 mod company;
 mod forecast;
@@ -366,6 +367,16 @@ impl Plan {
             order: self.order.clone(),
             refusals: self.refusals.iter().map(|r| r.record.clone()).collect(),
         }
+    }
+
+    /// How often the MIG mode of a card changes from one run to the next, without the change that restores it.
+    pub fn mode_changes(&self) -> usize {
+        let mut modes: HashMap<Option<u32>, bool> = HashMap::new();
+        let changes = |run: &&PlannedRun| -> bool {
+            let Some(partition) = &self.cells[run.cell].seating.partition else { return false };
+            modes.insert(run.card, partition.mig).is_some_and(|before| before != partition.mig)
+        };
+        self.order.iter().filter(changes).count()
     }
 
     /// Keep only these runs of the order, by index and cell; each cell then has as many repetitions as are left.

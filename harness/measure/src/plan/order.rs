@@ -6,6 +6,8 @@
 //! cards: the card is a factor that is crossed with the cells. With fewer repetitions than cards the cells are divided into parts, each
 //! with its own cards and baselines, because no cell could be on all of them.
 
+use std::ops::Range;
+
 use collo_store::{BlockEdge, PlannedRun, Shuffle};
 
 use super::{PlannedCell, shards};
@@ -21,12 +23,10 @@ pub(super) fn order(cells: &[PlannedCell], experiment: &Experiment, found_on: bo
     let mut done = vec![0u32; cells.len()];
     let mut order = Vec::new();
     let mut block = 0;
-    // A change of the mode is the dearest step: it may reset the card, and services must let go of it. As found comes first, so that
-    // what is measured before the change needs none.
     let is_on = |state: &Option<&Partition>| state.is_some_and(|p| p.mig);
     let parts = parts(cells, experiment.repetitions as usize, cards);
-    for as_found in [true, false] {
-        for repetition in 0..experiment.repetitions as usize {
+    for (as_found, repetitions) in sections(experiment.repetitions as usize) {
+        for repetition in repetitions {
             for part in &parts {
                 let states = states(cells, &part.cells);
                 let mut these: Vec<_> = states.iter().copied().filter(|state| (is_on(state) == found_on) == as_found).collect();
@@ -48,6 +48,14 @@ pub(super) fn order(cells: &[PlannedCell], experiment: &Experiment, found_on: bo
         }
     }
     order
+}
+
+/// Repetitions in the MIG mode as found, and in the other. A change of the mode is the dearest step: it may reset the card, and services
+/// must let go of it. As found comes first, so that what is measured before the change needs none, and again last: what has no baseline
+/// in its own blocks is measured between runs of it, and the second change is the one that would restore the mode anyway.
+fn sections(repetitions: usize) -> [(bool, Range<usize>); 3] {
+    let before = repetitions.div_ceil(2);
+    [(true, 0..before), (false, 0..repetitions), (true, before..repetitions)]
 }
 
 /// Each repetition is a block: every member alone, then each order of the trace under all policies, shuffled. Policies are compared within an order, so that what changes meanwhile changes little between them.

@@ -216,12 +216,38 @@ fn modes(plan: &Plan) -> Vec<bool> {
 }
 
 #[test]
-fn the_mode_is_turned_once_and_what_is_there_comes_first() {
+fn the_mode_is_switched_once_and_back_and_what_is_there_comes_first_and_last() {
     let planned = |found: Partition| modes(&planned_on(ALL_MODES, &on_an_a100(found)));
-    let turns = |modes: &[bool]| modes.windows(2).filter(|w| w[0] != w[1]).count();
+    let switches = |modes: &[bool]| modes.windows(2).filter(|w| w[0] != w[1]).count();
     let (off, on) = (planned(Partition::off()), planned(Partition::on(Vec::new())));
-    assert_eq!((turns(&off), turns(&on)), (1, 1));
-    assert!(!off[0] && on[0] && off.len() == on.len());
+    // With the change that restores the mode, as many as with one half after the other.
+    assert_eq!((switches(&off), switches(&on)), (2, 2));
+    assert!(!off[0] && !off[off.len() - 1] && on[0] && on[on.len() - 1] && off.len() == on.len());
+    assert_eq!(planned_on(ALL_MODES, &on_an_a100(Partition::off())).mode_changes(), 2);
+    let once = ALL_MODES.replace("repetitions = 3", "repetitions = 1");
+    assert_eq!(planned_on(&once, &on_an_a100(Partition::off())).mode_changes(), 1);
+}
+
+#[test]
+fn cells_on_instances_stand_between_runs_of_their_baseline_and_no_run_is_added() {
+    let plan = planned_on(ALL_MODES, &on_an_a100(Partition::off()));
+    let places = |wanted: &dyn Fn(&PlannedCell) -> bool| -> Vec<usize> {
+        (0..plan.order.len()).filter(|place| wanted(&plan.cells[plan.order[*place].cell])).collect()
+    };
+    let on_instances = places(&|cell| cell.seating.partition.as_ref().is_some_and(|p| p.mig));
+    let baselines = places(&|cell| cell.record.baseline);
+    assert!(baselines.iter().filter(|place| **place < on_instances[0]).count() >= 2);
+    assert!(baselines.iter().filter(|place| **place > on_instances[on_instances.len() - 1]).count() >= 2);
+    assert_eq!(baselines.len(), 6, "two around each of three repetitions");
+    let repetitions: Vec<u32> = baselines.iter().map(|place| plan.order[*place].repetition).collect();
+    assert_eq!(repetitions, [1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn what_is_used_as_found_is_never_switched() {
+    let mut facts = on_an_a100(Partition::off());
+    facts.as_found = true;
+    assert!(modes(&planned_on(ALL_MODES, &facts)).iter().all(|on| !on));
 }
 
 #[test]

@@ -22,6 +22,9 @@ pub struct Host {
     cores: Option<Vec<u32>>,
 }
 
+/// Over fewer clock ticks a load is mostly rounding: the next reading covers them.
+const LEAST_TICKS: f64 = 10.0;
+
 /// One file of `/proc/pressure`: its total of stalled microseconds, read at two times, is a share of the time between.
 struct Pressure {
     metric: &'static str,
@@ -70,14 +73,19 @@ impl Sampler for Host {
         // In cores, as a member's: what is above the sum of the members is somebody else's.
         let now =
             busy_ticks(&std::fs::read_to_string("/proc/stat").unwrap_or_default(), self.cores.as_deref()).map(|t| (at_ns, t));
-        if let (Some((then_ns, then)), Some((_, ticks))) = (self.busy, now)
-            && at_ns > then_ns
+        let elapsed_ns = |(then_ns, _): (u64, u64)| at_ns.saturating_sub(then_ns);
+        if let (Some(then), Some((_, ticks))) = (self.busy, now)
+            && elapsed_ns(then) as f64 >= LEAST_TICKS / self.ticks_per_s * 1e9
         {
-            let window_ns = at_ns - then_ns;
-            let busy_s = ticks.saturating_sub(then) as f64 / self.ticks_per_s;
-            push("cpu_ratio", window_ns, Some(busy_s / (window_ns as f64 / 1e9)));
+            let window_ns = elapsed_ns(then);
+            let busy_s = ticks.saturating_sub(then.1) as f64 / self.ticks_per_s;
+            // Ticks of a core that was idle may be made up for later.
+            let most = self.cores.as_ref().map_or(f64::INFINITY, |cores| cores.len() as f64);
+            push("cpu_ratio", window_ns, Some((busy_s / (window_ns as f64 / 1e9)).min(most)));
+            self.busy = now;
+        } else if self.busy.is_none() || now.is_none() {
+            self.busy = now;
         }
-        self.busy = now;
         let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
         push("memory_available_bytes", 0, field(&meminfo, "MemAvailable:").map(|kib| kib as f64 * 1024.0));
         if let Some(mhz) = clock_mhz() {
@@ -291,6 +299,20 @@ mod tests {
         assert_eq!(busy_ticks(stat, Some(&[0, 1])), Some(167));
         assert_eq!(busy_ticks(stat, Some(&[1, 7])), None, "a core that is not told of is no idle core");
         assert_eq!(busy_ticks("intr 5", None), None);
+    }
+
+    #[test]
+    fn a_load_is_over_ten_ticks_at_least_and_no_more_than_the_cores() {
+        let mut host = Host { scope: "host".into(), pressure: Vec::new(), busy: None, ticks_per_s: 100.0, cores: Some(vec![0]) };
+        let mut windows = |times_ms: &[u64]| {
+            let mut samples = Vec::new();
+            times_ms.iter().for_each(|ms| host.sample(ms * 1_000_000, &mut samples));
+            samples.retain(|s| s.metric == "cpu_ratio");
+            assert!(samples.iter().all(|s| s.value.is_some_and(|load| load <= 1.0)), "{samples:?}");
+            samples.iter().map(|s| s.window_ns / 1_000_000).collect::<Vec<_>>()
+        };
+        assert_eq!(windows(&[1000, 2000, 2007, 3000, 3099]), [1000, 1000], "7 ms are part of the next second");
+        assert_eq!(windows(&[3100]), [100]);
     }
 
     #[test]

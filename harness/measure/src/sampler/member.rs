@@ -20,7 +20,19 @@ struct Tree {
     processes: BTreeMap<u32, ProcessFiles>,
     /// What the supervisor had reaped when first read; orphans that it reaps later count.
     last: Option<Before>,
+    /// The latest RSS, and the largest at a reading of PSS.
+    rss_bytes: f64,
+    rss_with_pss: f64,
 }
+
+impl Tree {
+    fn new(scope: Arc<str>, supervisor: u32) -> Self {
+        Tree { scope, supervisor, processes: BTreeMap::new(), last: None, rss_bytes: 0.0, rss_with_pss: 0.0 }
+    }
+}
+
+/// PSS is read again when a member's RSS is so many times what it was at any reading of PSS: a peak is seldom further from one.
+const GROWN: f64 = 1.25;
 
 #[derive(Clone, Copy)]
 struct Before {
@@ -31,24 +43,18 @@ struct Before {
 impl Trees {
     /// Members by index; each is the tree below one supervisor.
     pub fn below(supervisors: &[u32]) -> Self {
-        let tree = |(index, &supervisor): (usize, &u32)| Tree {
-            scope: member_scope(index),
-            supervisor,
-            processes: BTreeMap::new(),
-            last: None,
-        };
+        let tree = |(index, &supervisor): (usize, &u32)| Tree::new(member_scope(index), supervisor);
         Trees(Arc::new(Mutex::new(supervisors.iter().enumerate().map(tree).collect())))
     }
 
     /// The tree below the supervisor of one process, which hosts all members.
     pub fn of_one_process(supervisor: u32) -> Self {
-        let scope = super::PROCESS_SCOPE.into();
-        Trees(Arc::new(Mutex::new(vec![Tree { scope, supervisor, processes: BTreeMap::new(), last: None }])))
+        Trees(Arc::new(Mutex::new(vec![Tree::new(super::PROCESS_SCOPE.into(), supervisor)])))
     }
 
     /// A further member, below this supervisor.
     pub fn add(&self, index: usize, supervisor: u32) {
-        self.lock().push(Tree { scope: member_scope(index), supervisor, processes: BTreeMap::new(), last: None });
+        self.lock().push(Tree::new(member_scope(index), supervisor));
     }
 
     /// A member has ended: it is read no more.
@@ -74,6 +80,16 @@ impl Trees {
                 }
             }
         }
+    }
+
+    /// Whether the memory of a member has grown far beyond what it was when its PSS was read.
+    pub fn have_grown(&self) -> bool {
+        self.lock().iter().any(|tree| tree.rss_bytes > GROWN * tree.rss_with_pss)
+    }
+
+    /// PSS has been read.
+    fn pss_is_read(&self) {
+        self.lock().iter_mut().for_each(|tree| tree.rss_with_pss = tree.rss_with_pss.max(tree.rss_bytes));
     }
 
     /// The pids of each member.
@@ -184,9 +200,11 @@ impl Sampler for Members {
                 let ratio = ticks.map(|t| t as f64 / self.ticks_per_s / (window_ns as f64 / 1e9));
                 push("cpu_ratio", window_ns, ratio);
             }
-            push("rss_bytes", 0, Some(sum.rss_pages as f64 * self.page_bytes));
+            let rss_bytes = sum.rss_pages as f64 * self.page_bytes;
+            push("rss_bytes", 0, Some(rss_bytes));
             push("threads", 0, Some(sum.threads as f64));
             push("processes", 0, Some(sum.processes as f64));
+            tree.rss_bytes = rss_bytes;
             if !counts {
                 continue;
             }
@@ -224,6 +242,7 @@ impl Sampler for Proportional {
                 samples.push(Sample { at_ns, window_ns: 0, source: "proc-slow", scope, metric: "pss_bytes", value });
             }
         }
+        self.0.pss_is_read();
     }
 }
 
@@ -247,6 +266,21 @@ mod tests {
         let mut rows = BTreeMap::new();
         samples.iter().for_each(|s| *rows.entry(s.metric).or_default() += 1);
         rows
+    }
+
+    #[test]
+    fn pss_is_due_when_memory_has_grown_by_a_quarter_since_any_reading() {
+        let trees = Trees::below(&[std::process::id(), std::process::id()]);
+        let grown = |rss_bytes: f64| {
+            trees.lock()[1].rss_bytes = rss_bytes;
+            trees.have_grown()
+        };
+        assert!(!trees.have_grown(), "nothing has been read");
+        assert!(grown(100.0));
+        trees.pss_is_read();
+        assert_eq!([120.0, 130.0, 50.0].map(grown), [false, true, false]);
+        trees.pss_is_read();
+        assert_eq!([100.0, 124.0, 126.0].map(grown), [false, false, true], "of the largest at a reading");
     }
 
     #[test]

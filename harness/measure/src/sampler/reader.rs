@@ -18,6 +18,10 @@ pub struct SamplerThread {
     outlet: Outlet,
 }
 
+/// After a reading of proportional memory no growth of memory asks for another for so many times as long as it took: a process waits
+/// for the kernel meanwhile.
+const PSS_RESTS: u64 = 50;
+
 /// The duties of the slow thread beside its samplers.
 pub struct Rare {
     pub trees: Trees,
@@ -37,6 +41,7 @@ impl SamplerThread {
         let mut ticker = Ticker::begin(rate_hz, first_after);
         let mut movement = Movement::default();
         let mut pss_due_ns = None;
+        let mut pss_rests_until_ns = 0;
         let mut samples = Vec::new();
         let mut handed_ns = 0;
         while !self.stop.load(Ordering::Relaxed) {
@@ -50,8 +55,11 @@ impl SamplerThread {
             if let Some(rare) = &rare {
                 rare.trees.refresh();
                 let due = *pss_due_ns.get_or_insert(at_ns + rare.every_ns);
-                if asked || at_ns >= due {
+                let has_grown = at_ns >= pss_rests_until_ns && rare.trees.have_grown();
+                if asked || at_ns >= due || has_grown {
                     Proportional(rare.trees.clone()).sample(at_ns, &mut samples);
+                    let end_ns = collo_store::monotonic_ns();
+                    pss_rests_until_ns = end_ns + PSS_RESTS * end_ns.saturating_sub(at_ns);
                     rare.readings.fetch_add(1, Ordering::Relaxed);
                     pss_due_ns = Some(at_ns + rare.every_ns);
                 }

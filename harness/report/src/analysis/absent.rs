@@ -84,6 +84,25 @@ pub fn of_thread(cell: &Cell) -> BTreeMap<Key, String> {
     of_process.into_iter().map(|key| (key, why(key))).collect()
 }
 
+/// Why a member that trains lacks an epoch time or a slowdown.
+pub fn of_epochs(
+    cell: &Cell,
+    member: usize,
+    solo: &str,
+    known: &BTreeMap<Key, Quantity>,
+    baselines: &Baselines,
+) -> BTreeMap<Key, String> {
+    let serves = cell.repetitions.iter().any(|r| r.record().members.get(member).is_some_and(|m| m.serving.is_some()));
+    let why = |key: Key| match key {
+        _ if cell.counted.is_empty() => cell.validity.reasons.first().cloned().unwrap_or_else(|| "no run".into()),
+        _ if serves => "it serves".into(),
+        _ if !known.contains_key(&Key::EpochTime) => "none of its epochs had all members training".into(),
+        _ if !baselines.is_measured(cell.repetitions.iter(), solo) => format!("its baseline `{solo}` has no usable run"),
+        _ => format!("its baseline `{solo}` has no epoch time"),
+    };
+    [Key::EpochTime, Key::Slowdown].into_iter().filter(|key| !known.contains_key(key)).map(|key| (key, why(key))).collect()
+}
+
 /// Why a cell lacks quantities of requests.
 fn of_servers(cell: &Cell, baselines: &Baselines) -> BTreeMap<Key, String> {
     let all = |why: &str| quantity::of_requests().map(|key| (key, why.to_string())).collect();

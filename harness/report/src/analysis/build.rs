@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, Serving, Validity, Verdict};
+use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, Serving, StoredRun, Validity, Verdict};
 
 use super::devices::{self, Differing};
 use super::pools::Pools;
@@ -54,7 +54,7 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
 
     let devices = campaign.devices();
     let (cell_of, mut read): (Vec<usize>, Vec<Repetition>) =
-        repetitions.into_iter().map(|(cell, run)| (cell, Repetition::read(run, &campaign.thresholds))).unzip();
+        repetitions.into_iter().map(|(cell, run)| (cell, read_run(run, &campaign))).unzip();
     let (trace_cell_of, mut played): (Vec<usize>, Vec<Repetition>) =
         of_traces.into_iter().map(|(cell, run)| (cell, Repetition::unread(run))).unzip();
     for r in read.iter_mut().chain(&mut played) {
@@ -140,6 +140,11 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
         problems,
         campaign,
     })
+}
+
+fn read_run(run: StoredRun, campaign: &Campaign) -> Repetition {
+    let cores = campaign.machine_of(run.record.block).cpu_cores;
+    Repetition::read(run, &campaign.thresholds, cores)
 }
 
 /// The sentence about runs that differ from what was recorded.
@@ -237,7 +242,7 @@ fn baselines_by_device(cells: &[Cell], devices: usize) -> Vec<Cell> {
 fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option<&'static str>, Differing) {
     // The runs that count are chosen for each device: those of one say nothing about the usable ones of another.
     let alone: Vec<&Cell> = if cells.len() > measured { cells[measured..].iter().collect() } else { baselines(cells).collect() };
-    let baselines = Baselines::of(alone.into_iter().map(|c| (&c.record, c.counted().collect())));
+    let baselines = Baselines::of(alone.into_iter().map(|c| (&c.record, c.counted().collect()))).paced(&cells[..measured]);
     let solo_kinds: BTreeMap<String, MemoryKind> =
         cells[..measured].iter().filter(|c| c.is_solo()).filter_map(|c| Some((c.record.cell.clone(), c.memory_kind?))).collect();
     let of_cells: Vec<Vec<Values>> =
@@ -281,6 +286,7 @@ fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option
                     None => BTreeMap::new(),
                 };
                 absent.extend(absent::of_thread(cell));
+                absent.extend(absent::of_epochs(cell, i, &spec.solo, &quantities, &baselines));
                 Member { spec, serving, quantities, absent, loss, features }
             })
             .collect();
@@ -328,9 +334,9 @@ fn metrics(cell: &Cell, differing: &BTreeSet<&str>) -> BTreeMap<String, Quantity
         };
         (metric, quantity)
     });
-    let capped = |(metric, q): (String, Quantity)| match quantity::find(&metric) {
-        Some(key) => (metric, quantities::capped(key, q)),
-        None => (metric, q),
+    let capped = |(metric, q): (String, Quantity)| {
+        let is_share = quantity::is_share(&metric);
+        (metric, if is_share { q.capped_at_one() } else { q })
     };
     summed.map(capped).collect()
 }
@@ -343,16 +349,24 @@ fn judge(cell: &mut Cell, campaign: &Campaign) {
     if cell.counted.len() == 1 {
         cell.validity.lower(Verdict::Indicative, ONE_REPETITION);
     }
-    // Beside a member that serves each one that trains is judged by itself.
-    let of_members = cell.members.iter().filter_map(|m| m.get(Key::Slowdown)).filter(|_| cell.serves());
+    // Beside a member that serves, and beside different ones, each that trains is judged by itself.
+    let of_members =
+        cell.members.iter().filter_map(|m| m.get(Key::Slowdown)).filter(|_| cell.serves() || !cell.record.is_uniform());
     let too_fast = cell
         .get(Key::Slowdown)
         .into_iter()
         .chain(of_members)
         .find(|q| !cell.is_solo() && q.high.is_some_and(|h| h < 1.0 / (1.0 + campaign.thresholds.relevant_ratio)));
-    if let Some(q) = too_fast.map(number::with_interval) {
-        let why = format!("its members were faster than alone (slowdown {q}): the baseline cannot be right");
-        cell.validity.lower(Verdict::Indicative, why);
+    let too_fast = too_fast.map(|q| format!("its members were faster than alone (slowdown {})", number::with_interval(q)));
+    // N members without slowdown have a gain of N.
+    let most = cell.record.members.len() as f64 * (1.0 + campaign.thresholds.relevant_ratio);
+    let gain = cell.get(Key::ThroughputGain).filter(|q| !cell.is_solo() && q.low.is_some_and(|low| low > most));
+    let too_much = gain.map(|q| {
+        let (q, n) = (number::with_interval(q), number::count(cell.record.members.len(), "member"));
+        format!("its gain of {q} is more than {n} can have")
+    });
+    if let Some(why) = too_fast.or(too_much) {
+        cell.validity.lower(Verdict::Indicative, format!("implausible: {why}; the baseline cannot be right"));
     }
 }
 

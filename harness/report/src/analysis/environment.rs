@@ -46,6 +46,10 @@ fn on(analysis: &Analysis, machine: &Machine) -> Vec<(String, String)> {
     put("memory", Some(crate::number::gib(machine.memory_bytes as f64)));
     put("governor", machine.governor.clone());
     put("virtualization", machine.virtualization.clone());
+    let scheduling = campaign.surroundings.as_ref().and_then(|s| s.scheduling.as_ref());
+    put("autogroup", scheduling.and_then(|s| s.autogroup).map(on_off));
+    put("nice", scheduling.and_then(|s| s.nice).map(|nice| nice.to_string()));
+    put("cgroup", scheduling.and_then(|s| s.cgroup.clone()));
     put("host", machine.hostname.clone());
     put("os", machine.os.clone());
     put("kernel", machine.kernel.clone());

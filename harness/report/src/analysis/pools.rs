@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::quantities::{BaselineQuantity, Baselines, RepetitionValue, Values};
+use super::quantities::{BaselineQuantity, Baselines, Lean, RepetitionValue, Values};
 use crate::quantity::{Key, Trait};
 use crate::stats::devices::{DeviceValue, log_moments_by_device};
 use crate::stats::{self, Pool, Quantity, Term, Variance};
@@ -63,11 +63,20 @@ impl Pools {
         variance.s2 = variance.s2.max(values.iter().map(|v| v.resolution.powi(2)).sum::<f64>() / n as f64);
         let mean = of_devices.map_or(mean, |m| m.log_mean);
         let mut terms = of_devices.map_or_else(|| vec![Term { weight: 1.0, variance, n }], |m| m.terms(variance, n));
-        let mut leans = BTreeMap::<&BaselineQuantity, f64>::new();
+        let mut leans = BTreeMap::<&Lean, f64>::new();
         for (source, weight) in values.iter().flat_map(|v| &v.leans_on) {
             *leans.entry(source).or_default() += weight / n as f64;
         }
+        // At one pace all baselines of a device deviate together.
+        let mut paced = BTreeMap::<(usize, &str), Vec<(&BaselineQuantity, f64)>>::new();
         for (source, weight) in leans {
+            let source = match source {
+                Lean::Mean(source) => source,
+                Lean::Pace(cell, source) => {
+                    paced.entry((source.0, cell)).or_default().push((source, weight));
+                    continue;
+                }
+            };
             let (_, variance, n) = baselines.known.get(source)?;
             let variance = match (variance, baseline_pools.known.get(&source.2)) {
                 (Some(v), Some(pool)) => pool.shrink(*v),
@@ -76,6 +85,11 @@ impl Pools {
                 (None, _) => Variance { s2: 0.0, df: f64::INFINITY },
             };
             terms.push(Term { weight, variance, n: *n });
+        }
+        for ((_, cell), weights) in paced {
+            let Variance { s2, df } = baselines.paces.variance(cell, &weights)?;
+            // It is of the mean already.
+            terms.push(Term { weight: 1.0, variance: Variance { s2: s2 * n as f64, df }, n });
         }
         Some(stats::quantity(mean, n, &terms))
     }

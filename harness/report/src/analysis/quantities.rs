@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 
 use collo_store::{AfterMeasured, CellRecord};
 
+use super::Cell;
+use super::headroom;
 use super::latency::Latency;
+use super::pace::Paces;
 use super::repetition::Repetition;
 use crate::quantity::{self, Key, Trait};
 use crate::stats::devices::DeviceValue;
@@ -21,7 +24,7 @@ pub fn capped(key: Key, found: Quantity) -> Quantity {
 #[derive(Debug, Clone)]
 pub struct RepetitionValue {
     pub value: f64,
-    pub leans_on: Vec<(BaselineQuantity, f64)>,
+    pub leans_on: Vec<(Lean, f64)>,
     /// Relative standard deviation that the instrument's own resolution adds.
     pub resolution: f64,
     /// Where it was measured.
@@ -39,6 +42,15 @@ impl RepetitionValue {
 /// of another.
 pub type BaselineQuantity = (usize, String, Key);
 
+/// What a value leans on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lean {
+    /// A baseline's mean over all its runs.
+    Mean(BaselineQuantity),
+    /// A baseline's time at the pace of the runs of a cell, by its label.
+    Pace(String, BaselineQuantity),
+}
+
 /// The quantities of one repetition.
 pub type Values = BTreeMap<Key, RepetitionValue>;
 
@@ -46,19 +58,21 @@ pub type Values = BTreeMap<Key, RepetitionValue>;
 ///
 /// A time is compared with that of the baseline's runs in the same block, before and after it: what makes a machine slower for
 /// hours cancels, and what changes inside a block is in the spread of the ratios over the blocks. Where a block has no such run
-/// (those of MIG instances have none) it is the mean over all of them, with its own uncertainty.
+/// (those of MIG instances have none) it is what the baseline would have taken at the pace of that run, by all runs before and after it;
+/// where there are too few of them, and for what is no time, the mean over all runs of the baseline. Both have their own uncertainty.
 #[derive(Debug, Clone, Default)]
 pub struct Baselines {
     /// Mean logarithm, variance and number of repetitions, by cell and quantity.
     pub(super) known: BTreeMap<BaselineQuantity, (f64, Option<Variance>, usize)>,
     /// Mean logarithm of a time in one block.
     of_blocks: BTreeMap<(BaselineQuantity, u32), f64>,
+    pub(super) paces: Paces,
     /// Repetitions of each cell that give its speed, by device.
     repetitions: BTreeMap<(usize, String), usize>,
 }
 
 /// What a slow hour makes longer for a baseline and for its groups alike.
-const TIMES: [Key; 2] = [Key::EpochTime, Key::Makespan];
+pub(super) const TIMES: [Key; 2] = [Key::EpochTime, Key::Makespan];
 
 impl Baselines {
     /// From the counted repetitions of each solo cell.
@@ -74,6 +88,16 @@ impl Baselines {
             }
         }
         found
+    }
+
+    /// Find the pace of each device, for the groups whose block has no run of their baseline.
+    pub fn paced(mut self, cells: &[Cell]) -> Self {
+        let lacks = |r: &Repetition, cell: &str, key: Key| {
+            let source = (r.device, cell.to_string(), key);
+            self.known.contains_key(&source) && !self.of_blocks.contains_key(&(source, r.record().block))
+        };
+        self.paces = Paces::of(cells, lacks);
+        self
     }
 
     /// Keep what the runs of a baseline on one device are, each with its block.
@@ -98,13 +122,21 @@ impl Baselines {
     fn get(&self, beside: &Repetition, cell: &str, name: Key) -> Option<f64> {
         let source = (beside.device, cell.to_string(), name);
         let of_block = self.of_blocks.get(&(source.clone(), beside.record().block)).copied();
-        of_block.or_else(|| self.known.get(&source).map(|k| k.0)).map(f64::exp)
+        let at_its_pace = || self.paces.log_at(beside, cell, name);
+        of_block.or_else(at_its_pace).or_else(|| self.known.get(&source).map(|k| k.0)).map(f64::exp)
     }
 
     /// What a value computed from [`Baselines::get`] leans on; nothing where the baseline is of the same block.
-    fn lean(&self, beside: &Repetition, cell: &str, name: Key, weight: f64) -> Option<(BaselineQuantity, f64)> {
+    fn lean(&self, beside: &Repetition, cell: &str, name: Key, weight: f64) -> Option<(Lean, f64)> {
         let key = ((beside.device, cell.to_string(), name), beside.record().block);
-        (!self.of_blocks.contains_key(&key)).then_some((key.0, weight))
+        if self.of_blocks.contains_key(&key) {
+            return None;
+        }
+        let lean = match self.paces.log_at(beside, cell, name) {
+            Some(_) => Lean::Pace(beside.record().cell.cell.clone(), key.0),
+            None => Lean::Mean(key.0),
+        };
+        Some((lean, weight))
     }
 
     /// Whether a baseline has this quantity, where one of these runs was measured.
@@ -156,8 +188,7 @@ fn absolute(r: &Repetition) -> Values {
     put(Key::Items, sum(|m| m.items_per_s));
     put(Key::SmActive, r.metrics.get(Key::SmActive.name).copied());
     put(Key::Throttled, r.throttled_ratio);
-    let device = &r.record().device;
-    put(Key::MemoryHeadroom, device.memory_bytes.zip(held).map(|(all, held)| all as f64 - held).filter(|free| *free > 0.0));
+    put(Key::MemoryHeadroom, held.and_then(|held| headroom::left_bytes(r, held)));
     let items_per_s = sum(|m| m.items_per_s).filter(|i| *i > 0.0);
     for (name, metric) in [(Key::PcieRxPerItem, Key::PcieRx), (Key::PcieTxPerItem, Key::PcieTx)] {
         put(name, r.metrics.get(metric.name).zip(items_per_s).map(|(bytes, items)| bytes / items));
@@ -250,7 +281,7 @@ fn of_work_in_turn(
     r: &Repetition,
     epochs: &Option<Vec<f64>>,
     solos: Solos,
-    lean: Lean,
+    lean: LeanOf,
     values: &Values,
 ) -> Option<RepetitionValue> {
     let (e, alone_j) = (epochs.as_ref()?, solos(Key::EnergyPerEpoch)?);
@@ -278,7 +309,7 @@ fn on_slice(r: &Repetition, epochs: &Option<Vec<f64>>, baselines: &Baselines) ->
 }
 
 type Solos<'a> = &'a dyn Fn(Key) -> Option<Vec<f64>>;
-type Lean<'a> = &'a dyn Fn(&[f64], Key, f64) -> Vec<(BaselineQuantity, f64)>;
+type LeanOf<'a> = &'a dyn Fn(&[f64], Key, f64) -> Vec<(Lean, f64)>;
 
 /// How the throughput gain of a cell is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -315,7 +346,7 @@ fn gain(
     r: &Repetition,
     epochs: &Option<Vec<f64>>,
     solos: Solos,
-    lean: Lean,
+    lean: LeanOf,
     values: &Values,
 ) -> Option<(RepetitionValue, GainBy)> {
     let by = GainBy::of(&r.record().cell);
@@ -341,7 +372,7 @@ fn fairness(
     cell: &CellRecord,
     epochs: &Option<Vec<f64>>,
     solos: Option<Vec<f64>>,
-    lean: impl Fn(&str, f64) -> Option<(BaselineQuantity, f64)>,
+    lean: impl Fn(&str, f64) -> Option<(Lean, f64)>,
 ) -> Option<RepetitionValue> {
     let epochs = epochs.as_ref().filter(|e| e.len() > 1)?;
     let alone = if cell.is_uniform() { vec![1.0; epochs.len()] } else { solos? };

@@ -49,6 +49,8 @@ pub struct Repetition {
     pub idle_w: Option<f64>,
     /// Share of the readings in which the GPU's clocks were throttled.
     pub throttled_ratio: Option<f64>,
+    /// Largest reading of the memory in use on the whole GPU while members trained, by whomever, bytes.
+    pub card_memory_bytes: Option<f64>,
     /// Samples left out of all numbers.
     pub trust: Trust,
     /// Means over the measured window of metrics that are not a member's: `cpu_frequency_mhz`, `sm_active_ratio`, `power_w` …; of
@@ -100,8 +102,9 @@ impl Energy {
 }
 
 impl Repetition {
-    /// Read a run. It is discarded if it cannot be read, with the reason; it never fails the report.
-    pub fn read(run: StoredRun, thresholds: &Thresholds) -> Self {
+    /// Read a run of a machine with so many usable cores. It is discarded if it cannot be read, with the reason; it never fails the
+    /// report.
+    pub fn read(run: StoredRun, thresholds: &Thresholds, cores: u32) -> Self {
         let mut found = Repetition::unread(run);
         match found.run.table("epochs.parquet") {
             _ if found.damaged => {}
@@ -114,7 +117,7 @@ impl Repetition {
         }
         if found.completed() && !found.damaged {
             found.take_times(thresholds);
-            found.take_samples();
+            found.take_samples(Some(f64::from(cores)).filter(|cores| *cores > 0.0));
         }
         found
     }
@@ -140,6 +143,7 @@ impl Repetition {
             no_energy: None,
             idle_w: None,
             throttled_ratio: None,
+            card_memory_bytes: None,
             trust: Trust::default(),
             metrics: BTreeMap::new(),
             damaged: !damage.is_empty(),
@@ -268,7 +272,7 @@ impl Repetition {
         }
     }
 
-    fn take_samples(&mut self) {
+    fn take_samples(&mut self, cores: Option<f64>) {
         let path = self.run.table("samples.parquet");
         let summaries = match (self.any_training(), &path) {
             (Some(training), Some(path)) => {
@@ -276,7 +280,7 @@ impl Repetition {
                 let measured = self.measured.unwrap_or(Window { start_ns: training.end_ns, end_ns: training.end_ns });
                 // What cannot be read to be judged cannot be summed up either, which says so.
                 self.trust = Trust::of(&self.run.record, path, training).unwrap_or_default();
-                samples::summarise(path, measured, training, &self.trust).unwrap_or_else(|e| {
+                samples::summarise(path, measured, training, &self.trust, cores).unwrap_or_else(|e| {
                     self.validity.lower(Verdict::Indicative, format!("its samples cannot be read: {e}"));
                     Summaries::new()
                 })
@@ -287,7 +291,15 @@ impl Repetition {
             member.instance_sm_active_ratio = own_instance(&self.run.record, index)
                 .and_then(|uuid| summaries.get(&(format!("mig:{uuid}"), "sm_active_ratio".to_string()))?.mean);
         }
-        self.take_usage(&summaries);
+        let on_a_card = self.run.record.device.kind == "gpu";
+        // Samples that cannot be read have been reported.
+        let peaks = self.any_training().zip(path.as_deref()).filter(|_| !on_a_card);
+        let peaks = peaks.and_then(|(training, path)| samples::proportional_peaks(path, training).ok()).unwrap_or_default();
+        self.take_usage(&summaries, &peaks);
+        let whole_card = |((scope, metric), summary): (&(String, String), &samples::Summary)| {
+            summary.peak.filter(|_| scope.starts_with("gpu:") && metric == "memory_used_bytes")
+        };
+        self.card_memory_bytes = summaries.iter().filter_map(whole_card).reduce(f64::max);
         match self.counted_energy(&summaries) {
             Ok(energy) => self.energy = Some(energy),
             Err(why) => self.no_energy = Some(why),
@@ -330,16 +342,19 @@ impl Repetition {
     }
 
     /// What each member used, or the process that they share.
-    fn take_usage(&mut self, summaries: &Summaries) {
+    fn take_usage(&mut self, summaries: &Summaries, peaks: &BTreeMap<String, f64>) {
         let record = &self.run.record;
         let on_a_card = record.device.kind == "gpu";
         if record.cell.mode.one_process {
             let kernel_bytes = record.process.as_ref().and_then(|process| process.peak_rss_bytes);
-            self.process = Some(Usage::of(summaries, PROCESS_SCOPE, kernel_bytes, on_a_card));
+            let pss = peaks.get(PROCESS_SCOPE).copied();
+            self.process = Some(Usage::of(summaries, PROCESS_SCOPE, pss, kernel_bytes, on_a_card));
             return;
         }
         for (index, (member, of)) in self.members.iter_mut().zip(&record.members).enumerate() {
-            member.usage = Usage::of(summaries, &member_scope(index), of.peak_rss_bytes, on_a_card);
+            let scope = member_scope(index);
+            let pss = peaks.get(&*scope).copied();
+            member.usage = Usage::of(summaries, &scope, pss, of.peak_rss_bytes, on_a_card);
         }
         Usage::level(self.members.iter_mut().map(|member| &mut member.usage));
     }

@@ -65,12 +65,13 @@ const THROTTLED_FROM: i64 = 4;
 /// Summaries by `(scope, metric)`.
 pub type Summaries = BTreeMap<(String, String), Summary>;
 
-/// Aggregate the trusted readings of every metric of a run. `measured` lies inside `training`.
-pub fn summarise(path: &Path, measured: Window, training: Window, trust: &Trust) -> crate::Result<Summaries> {
+/// Aggregate the trusted readings of every metric of a run. `measured` lies inside `training`; no CPU load is more than `cores`, where
+/// that is known.
+pub fn summarise(path: &Path, measured: Window, training: Window, trust: &Trust, cores: Option<f64>) -> crate::Result<Summaries> {
     let mut found = BTreeMap::<(String, String), (bool, usize, String, Summary)>::new();
     for series in read_series(path, |_, _, _| true)? {
         let (rank, key) = (rank(&series.source), (series.scope.clone(), series.metric.clone()));
-        let believed = Columns::of(&series, training, trust);
+        let believed = Columns::of(&series, training, trust, cores);
         if let Some(mut summary) = believed.summary(measured).map_err(io::Error::other)? {
             // Of two sources read side by side one is reported, of equal ones the first by name: they are not averaged. One that has
             // read in the measured window comes before one that gave up in the warm-up.
@@ -94,18 +95,21 @@ struct Columns {
 
 impl Columns {
     /// The trusted ones while members trained.
-    fn of(series: &SampleSeries, training: Window, trust: &Trust) -> Columns {
+    fn of(series: &SampleSeries, training: Window, trust: &Trust, cores: Option<f64>) -> Columns {
         let believes = trust.believes(series);
+        let is_cpu = &*series.metric == CPU;
+        let is_short = |window: i64| is_cpu && &*series.scope == HOST && (1..LEAST_CPU_WINDOW_NS).contains(&window);
+        let most = cores.filter(|_| is_cpu).unwrap_or(f64::INFINITY);
         let (mut at, mut span, mut value) = (Vec::new(), Vec::new(), Vec::new());
         let (start, end) = (training.start_ns as i64, training.end_ns as i64);
         for (at_ns, window_ns, read) in &series.readings {
             let (until, window) = (*at_ns as i64, *window_ns as i64);
             let in_training = until >= start && until.wrapping_sub(window) <= end;
             // What is not a number is no reading.
-            if let Some(read) = read.filter(|v| !v.is_nan() && in_training && believes(*at_ns, *v)) {
+            if let Some(read) = read.filter(|v| !v.is_nan() && in_training && !is_short(window) && believes(*at_ns, *v)) {
                 at.push(until);
                 span.push(window);
-                value.push(read);
+                value.push(read.min(most));
             }
         }
         Columns {
@@ -161,6 +165,12 @@ impl Columns {
     }
 }
 
+const CPU: &str = "cpu_ratio";
+const HOST: &str = "host";
+/// The machine's CPU time is counted in ticks, of 10 ms on nearly every machine, and those of idle cores are made up for later: over
+/// less than ten of them a load is mostly rounding.
+const LEAST_CPU_WINDOW_NS: i64 = 100_000_000;
+
 /// After Kahan: for nearly equal repetitions, the variance depends on the last bits.
 fn sum(values: impl Iterator<Item = f64>) -> f64 {
     let add = |(sum, error): (f64, f64), value: f64| {
@@ -176,6 +186,38 @@ fn mean(values: &Float64Chunked) -> Option<f64> {
 
 fn ratio(some: usize, all: usize) -> Option<f64> {
     (all > 0).then(|| some as f64 / all as f64)
+}
+
+const PSS: &str = "pss_bytes";
+const RSS: &str = "rss_bytes";
+
+/// The peak of each scope's proportional memory while members trained. PSS is read rarely, RSS often: it is the largest RSS, less what
+/// RSS counted too often at the reading of PSS with the largest RSS. At least the largest PSS, and at most the largest RSS.
+pub fn proportional_peaks(path: &Path, training: Window) -> crate::Result<BTreeMap<String, f64>> {
+    let inside = |at: u64| (training.start_ns..=training.end_ns).contains(&at);
+    let mut read = readings(path, &[PSS, RSS], &Trust::default())?;
+    read.values_mut().for_each(|readings| readings.retain(|r| inside(r.0)));
+    let of = |(scope, metric): &(String, String)| {
+        let rss = read.get(&(scope.clone(), RSS.to_string())).map_or(&[][..], Vec::as_slice);
+        (metric == PSS).then(|| Some((scope.clone(), proportional_peak(&read[&(scope.clone(), PSS.to_string())], rss)?)))?
+    };
+    Ok(read.keys().filter_map(of).collect())
+}
+
+/// The peak from readings of PSS and of RSS, both in order; `None` without one of PSS.
+fn proportional_peak(pss: &[Reading], rss: &[Reading]) -> Option<f64> {
+    // Memory may have come or gone between two readings: the lesser neighbour leaves more of the peak.
+    let beside = |at: u64| {
+        let next = rss.partition_point(|r| r.0 < at);
+        [next.checked_sub(1), Some(next)].into_iter().flatten().filter_map(|i| Some(rss.get(i)?.2)).reduce(f64::min)
+    };
+    let most = pss.iter().map(|r| r.2).reduce(f64::max)?;
+    let with_rss = pss.iter().filter_map(|r| Some((beside(r.0)?, r.2)));
+    let Some((resident, proportional)) = with_rss.max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))) else {
+        return Some(most);
+    };
+    let peak = rss.iter().map(|r| r.2).reduce(f64::max)?;
+    Some((peak - (resident - proportional).max(0.0)).max(most))
 }
 
 const POWER: &str = "power_w";
@@ -255,4 +297,60 @@ pub fn thin(path: &Path, window: Window, bins: u32, metrics: &[&str], trust: &Tr
         found.insert(key, (rank, series.source.clone(), points));
     }
     Ok(found.into_iter().map(|(key, (_, _, points))| (key, points)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Readings a tenth of a second apart, in MB.
+    fn tenths(values: &[f64]) -> Vec<Reading> {
+        values.iter().enumerate().map(|(i, mb)| (i as u64 * 100_000_000, 0, mb * 1e6)).collect()
+    }
+
+    fn peak_mb(pss: &[(u64, f64)], rss: &[f64]) -> Option<f64> {
+        let pss: Vec<Reading> = pss.iter().map(|(ms, mb)| (ms * 1_000_000, 0, mb * 1e6)).collect();
+        proportional_peak(&pss, &tenths(rss)).map(|bytes| (bytes / 1e6).round())
+    }
+
+    #[test]
+    fn memory_that_was_freed_before_pss_was_read_is_in_its_peak() {
+        // 400 MB for most of the time; 12 MB at the end, of which 5 are shared.
+        assert_eq!(peak_mb(&[(510, 7.0)], &[12.0, 412.0, 412.0, 412.0, 12.0, 12.0]), Some(407.0));
+        // A steady member: what it shares is not its own.
+        assert_eq!(peak_mb(&[(510, 300.0)], &[500.0, 500.0, 500.0, 500.0, 500.0, 500.0]), Some(300.0));
+    }
+
+    #[test]
+    fn of_several_readings_the_one_nearest_to_the_largest_rss_tells_what_is_shared() {
+        // Forked loaders share 1500 MB with their parent while they live: 2000 MB of RSS are 600 MB.
+        let rss = [500.0, 500.0, 2000.0, 2040.0, 500.0, 500.0];
+        assert_eq!(peak_mb(&[(210, 600.0), (500, 490.0)], &rss), Some(640.0));
+        // Without the first all is counted that came on top: an upper bound.
+        assert_eq!(peak_mb(&[(500, 490.0)], &rss), Some(2030.0));
+    }
+
+    #[test]
+    fn a_peak_is_no_less_than_the_largest_pss_and_no_more_than_the_largest_rss() {
+        assert_eq!(peak_mb(&[(100, 90.0), (400, 20.0)], &[95.0, 95.0, 30.0, 30.0, 30.0]), Some(90.0));
+        // PSS read just before memory was freed, RSS just after.
+        assert_eq!(peak_mb(&[(150, 400.0)], &[410.0, 410.0, 10.0]), Some(410.0));
+        assert_eq!(peak_mb(&[(150, 400.0)], &[]), Some(400.0));
+        assert_eq!(peak_mb(&[], &[410.0]), None);
+    }
+
+    #[test]
+    fn loads_over_less_than_ten_ticks_count_for_nothing_and_none_is_more_than_the_cores() {
+        let of = |scope: &str, readings: &[(u64, u64, f64)]| {
+            let readings = readings.iter().map(|(at, ms, load)| (at * 1_000_000, ms * 1_000_000, Some(*load))).collect();
+            let series = SampleSeries { source: "host".into(), scope: scope.into(), metric: CPU.into(), readings };
+            let window = Window { start_ns: 0, end_ns: 10_000_000_000 };
+            let columns = Columns::of(&series, window, &Trust::default(), Some(2.0));
+            columns.summary(window).unwrap().and_then(|s| s.mean)
+        };
+        // A stored campaign had 34.28 cores on 2 over 7 ms.
+        assert_eq!(of(HOST, &[(1000, 1000, 1.0), (2000, 1000, 1.0), (2007, 7, 34.28)]), Some(1.0));
+        assert_eq!(of(HOST, &[(2007, 7, 34.28)]), None);
+        assert_eq!(of("member:0", &[(1000, 100, 3.0), (1100, 10, 1.0)]), Some((3.0f64.min(2.0) * 100.0 + 10.0) / 110.0));
+    }
 }

@@ -44,6 +44,13 @@ pub fn change(cell: &Cell) -> Option<String> {
     ))
 }
 
+impl Cell {
+    /// The sentence about it, where its epochs did not keep their length.
+    pub fn unsteady(&self) -> Option<String> {
+        change(self)
+    }
+}
+
 /// The mean change of those that changed in one direction, if they are more than half of all.
 fn most(changes: &[Option<f64>]) -> Option<f64> {
     [true, false].into_iter().find_map(|grew| {

@@ -30,7 +30,7 @@ pub struct Memory {
 pub enum MemoryKind {
     /// Memory of the GPU, by process.
     Gpu,
-    /// Proportional share: shared pages are divided among the members.
+    /// Proportional share: shared pages are divided among the members. At its largest RSS, see [`super::samples::proportional_peak`].
     Pss,
     /// Resident: shared pages count for each member.
     Rss,
@@ -43,7 +43,7 @@ impl MemoryKind {
     pub fn text(self) -> &'static str {
         match self {
             MemoryKind::Gpu => "GPU memory by process",
-            MemoryKind::Pss => "PSS, which counts shared pages once",
+            MemoryKind::Pss => "the peak of PSS, which counts shared pages once",
             MemoryKind::Rss => "RSS, which counts shared pages once per member",
             MemoryKind::PeakRss => "VmHWM of each member's first process; no sample was taken while it trained",
         }
@@ -53,7 +53,7 @@ impl MemoryKind {
     pub fn as_str(self) -> &'static str {
         match self {
             MemoryKind::Gpu => "gpu_memory",
-            MemoryKind::Pss => "pss",
+            MemoryKind::Pss => "pss_peak",
             MemoryKind::Rss => "rss",
             MemoryKind::PeakRss => "peak_rss",
         }
@@ -61,9 +61,9 @@ impl MemoryKind {
 }
 
 impl Usage {
-    /// Of a scope; `kernel_bytes` is the kernel's own peak of its first process. On a card the memory of the host stands for nothing:
-    /// who has no reading of the card's has none.
-    pub fn of(summaries: &Summaries, scope: &str, kernel_bytes: Option<u64>, on_a_card: bool) -> Usage {
+    /// Of a scope, with the peak of its proportional memory; `kernel_bytes` is the kernel's own peak of its first process. On a card
+    /// the memory of the host stands for nothing: who has no reading of the card's has none.
+    pub fn of(summaries: &Summaries, scope: &str, pss: Option<f64>, kernel_bytes: Option<u64>, on_a_card: bool) -> Usage {
         let of = |metric: &str| summaries.get(&(scope.to_string(), metric.to_string()));
         let peak = |metric: &str| of(metric)?.peak;
         let held = |kind: MemoryKind| move |bytes: f64| Memory { bytes, kind };
@@ -71,7 +71,7 @@ impl Usage {
         let memory = if on_a_card {
             peak("gpu_memory_bytes").map(held(MemoryKind::Gpu))
         } else {
-            let sampled = peak("pss_bytes").map(held(MemoryKind::Pss)).or(rss.map(held(MemoryKind::Rss)));
+            let sampled = pss.map(held(MemoryKind::Pss)).or(rss.map(held(MemoryKind::Rss)));
             sampled.or(kernel.map(held(MemoryKind::PeakRss)))
         };
         Usage {

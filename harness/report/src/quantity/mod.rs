@@ -167,7 +167,25 @@ impl Key {
     }
 }
 
+/// True for metrics that are shares of a whole, those without a definition included: `io_pressure_some_ratio`.
+pub fn is_share(metric: &str) -> bool {
+    find(metric).map_or(metric.ends_with("_ratio"), Key::is_at_most_one)
+}
+
 /// The quantity of a name.
 pub fn find(name: &str) -> Option<Key> {
     Key::ALL.iter().copied().find(|key| key.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_a_whole_are_known_with_and_without_a_definition() {
+        let shares = ["io_pressure_some_ratio", "sm_active_ratio", "sm_active_p95_ratio", "fairness", "site_memory_ratio"];
+        assert!(shares.into_iter().all(is_share));
+        let others = ["cpu_ratio", "sm_clock_drift_ratio", "solo_sm_active_sum_ratio", "slowdown", "power_w", "load"];
+        assert!(!others.into_iter().any(is_share));
+    }
 }

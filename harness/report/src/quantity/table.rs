@@ -102,7 +102,7 @@ quantities! {
     Memory: "memory_bytes", "memory", BYTE, Smaller, TRAINING {
         traits: &[Cell, Member, Baseline],
         absent: "no sample was taken",
-        definition: "sum of the members' peaks while they trained: an upper bound of their simultaneous use; of threads of one process the peak of that process",
+        definition: "sum of the members' peaks while they trained, read as described below: an upper bound of their simultaneous use; of threads of one process the peak of that process",
     }
     MemoryOfSolo: "memory_of_solo", "memory ÷ sum of solo", RATIO, Smaller, TRAINING {
         short: "memory ÷ solo",
@@ -112,7 +112,7 @@ quantities! {
     }
     MemoryHeadroom: "memory_headroom_bytes", "free memory", BYTE, Larger, TRAINING {
         traits: &[Cell, Unmissed],
-        definition: "memory of the device − `memory_bytes`; null if none is left",
+        definition: "memory that further members could use: on a whole GPU its memory − the larger of `memory_bytes` and the largest reading of its `memory_used_bytes` while members trained, which contains contexts, the MPS server, the driver and other processes; on instances the memory of those that the members have − `memory_bytes`, without what belongs to no member's instance; on a CPU the machine's memory − `memory_bytes`; null if none is left",
     }
     Cpu: "cpu_ratio", "CPU", CORES, Neither, TRAINING {
         short: "cpu",
@@ -239,7 +239,7 @@ quantities! {
         source: "GPM on Hopper and later; else DCGM field 1002",
     }
     SmActiveP95: "sm_active_p95_ratio", "SMACT p95", SHARE, Neither, CARD {
-        definition: "95th percentile of the readings of `sm_active_ratio` wholly in the window (linear interpolation), mean over repetitions",
+        definition: "95th percentile of the readings of `sm_active_ratio` wholly in the window (linear interpolation)",
     }
     GpuUtilization: "gpu_utilization_ratio", "GPU utilisation", SHARE, Neither, CARD {
         definition: "share of the time in which at least one kernel ran, on however many SMs",
@@ -254,14 +254,14 @@ quantities! {
         source: "GPM; DCGM 1003",
     }
     SmOccupancyP95: "sm_occupancy_p95_ratio", "SMOCC p95", SHARE, Neither, CARD {
-        definition: "95th percentile of the readings of `sm_occupancy_ratio` wholly in the window (linear interpolation), mean over repetitions",
+        definition: "95th percentile of the readings of `sm_occupancy_ratio` wholly in the window (linear interpolation)",
     }
     DramActive: "dram_active_ratio", "DRAMA", SHARE, Neither, CARD {
         definition: "DRAMA: share of cycles in which the memory interface moved data",
         source: "GPM; DCGM 1005",
     }
     DramActiveP95: "dram_active_p95_ratio", "DRAMA p95", SHARE, Neither, CARD {
-        definition: "95th percentile of the readings of `dram_active_ratio` wholly in the window (linear interpolation), mean over repetitions",
+        definition: "95th percentile of the readings of `dram_active_ratio` wholly in the window (linear interpolation)",
     }
     PcieRx: "pcie_rx_bytes_per_s", "PCIe in", BYTE_PER_S, Neither, CARD {
         definition: "traffic into the GPU",
@@ -377,13 +377,13 @@ quantities! {
         short: "energy",
         traits: &[OneCard],
         absent: "the energy counter of a card was not readable over the whole run",
-        definition: "growth of the energy counters of all cards over the total time, idle ones included; null if one card has none. On a CPU those of its packages",
+        definition: "energy of all cards in the total time, idle ones included: growth of each counter from its first to its last reading inside ÷ the time between these two × the total time; null if they are less than 95 % of it apart, a counter fell, or one card has none. On a CPU the counters of its packages",
         source: "NVML; RAPL",
     }
     SiteActive: "site_active_ratio", "activity of the cards", SHARE, Larger, TRACE {
         short: "activity",
         absent: "the activity of a card was not read",
-        definition: "SM activity of each card over the total time, weighted by time, mean over cards; of a set of CPU cores the busy share of its cores",
+        definition: "SM activity of each card over the total time, weighted by time, mean over cards; times without a reading that counts are left out; of a set of CPU cores the busy share of its cores",
         source: "GPM; DCGM 1002; `/proc/stat`",
     }
     SiteMemory: "site_memory_ratio", "memory of the cards", SHARE, Neither, TRACE {

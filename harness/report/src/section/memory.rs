@@ -40,8 +40,13 @@ pub fn section(report: &Report) -> Section {
     kinds.sort_unstable();
     kinds.dedup();
     let caption = format!(
-        "Each member's peak while it trained, warm-up included, added up: an upper bound of their simultaneous use. Read as {}. Whiskers: 95 % interval of the sum.{}{}{}{left_out}",
+        "Each member's peak while it trained, warm-up included, added up: an upper bound of their simultaneous use. Read as {}. Whiskers: 95 % interval of the sum.{}{}{}{}{left_out}",
         kinds.join("; or as "),
+        if analysis.cells.iter().any(|c| c.record.mode.partitioned && headroom(c).is_some()) {
+            " Left on instances: of those that the members have."
+        } else {
+            ""
+        },
         one_process_note(analysis),
         if outlines { " Dotted outlines: solo use of the members of a group that ran out of memory." } else { "" },
         indicative_note(analysis.cells.iter())

@@ -106,10 +106,22 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
             [] => String::new(),
         }));
     }
+    lines.extend(unsteady(analysis));
     lines.extend(expectations(analysis));
     lines.extend(retried(analysis));
     lines.extend(analysis.problems.iter().map(|p| format!("warning: {p}")));
     lines
+}
+
+/// Cells whose mean epoch depends on how long they were measured.
+fn unsteady(analysis: &Analysis) -> Option<String> {
+    let mut found = analysis.cells.iter().filter_map(|cell| Some((cell.name(), cell.unsteady()?)));
+    let (first, why) = found.next()?;
+    let more = match found.count() {
+        0 => String::new(),
+        more => format!("; so it was in {} more", number::count(more, "cell")),
+    };
+    Some(format!("`{first}`: {why}{more}"))
 }
 
 /// `48 cells valid, 0 indicative, 4 out of memory`.

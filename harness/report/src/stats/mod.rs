@@ -6,6 +6,7 @@
 
 pub mod devices;
 pub mod orders;
+pub mod pace;
 mod pool;
 pub mod seats;
 mod verdict;
@@ -196,6 +197,8 @@ pub(crate) mod random {
 mod coverage;
 #[cfg(test)]
 mod drift_coverage;
+#[cfg(test)]
+mod pace_coverage;
 #[cfg(test)]
 mod until_coverage;
 

@@ -89,6 +89,10 @@ pub struct Fixture {
     pub indicative: Vec<String>,
     /// Multiplies every epoch of a closing baseline.
     pub drift: f64,
+    /// From the first run to the last everything becomes so much slower, evenly.
+    pub ramp: f64,
+    /// Cells on instances have blocks of their own, between blocks with baselines.
+    pub instances_apart: bool,
     /// Standard deviation of a change of pace between any two runs of a block.
     pub jitter: f64,
     /// A block in which everything takes so many times as long.
@@ -145,6 +149,8 @@ impl Fixture {
             growth: 1.0,
             indicative: Vec::new(),
             drift: 1.0,
+            ramp: 0.0,
+            instances_apart: false,
             jitter: 0.0,
             slow_block: None,
             stop_after: usize::MAX,
@@ -226,14 +232,21 @@ impl Fixture {
         let kept: Vec<Truth> = self.cells.iter().filter(|c| self.baselines || !solo(c)).cloned().collect();
         let mut order = Vec::new();
         let mut counts = vec![0; kept.len()];
-        for block in 1..=self.repetitions {
+        let before = self.repetitions.div_ceil(2) as usize;
+        let mut states = vec![None; self.repetitions as usize];
+        if self.instances_apart {
+            states.fill(Some(false));
+            states.splice(before..before, vec![Some(true); self.repetitions as usize]);
+        }
+        for (block, state) in (1..).zip(states) {
             let mut push = |cell: usize, edge| {
                 counts[cell] += 1;
                 order.push(PlannedRun { block, cell, repetition: counts[cell], edge, card: None });
             };
-            let solos: Vec<usize> = (0..kept.len()).filter(|&i| solo(&kept[i])).collect();
+            let is_here = |i: &usize| state.is_none_or(|on| on == kept[*i].record.mode.partitioned);
+            let (solos, groups): (Vec<usize>, Vec<usize>) = (0..kept.len()).filter(is_here).partition(|&i| solo(&kept[i]));
             solos.iter().for_each(|&i| push(i, Some(BlockEdge::Opens)));
-            (0..kept.len()).filter(|i| !solos.contains(i)).for_each(|i| push(i, None));
+            groups.into_iter().for_each(|i| push(i, None));
             solos.iter().for_each(|&i| push(i, Some(BlockEdge::Closes)));
         }
         let of_groups = kept.iter().zip(&counts).map(|(c, n)| CellRecord { repetitions: *n, ..c.record.clone() });
@@ -307,6 +320,8 @@ impl Fixture {
         let completed = truth.outcome == Outcome::Completed;
         let drift = if planned.edge == Some(BlockEdge::Closes) { self.drift } else { 1.0 };
         let drift = drift * self.slow_block.filter(|(block, _)| *block == planned.block).map_or(1.0, |(_, times)| times);
+        let place = plan.order.iter().position(|run| run == planned).unwrap_or(0);
+        let drift = drift * (1.0 + self.ramp * place as f64 / plan.order.len() as f64);
         let drift = if self.jitter > 0.0 { drift * random.log_normal(self.jitter) } else { drift };
         let shared = random.log_normal(truth.noise.unwrap_or(self.shared_noise)) * drift;
         let go = launched_ns + ns(3.0);

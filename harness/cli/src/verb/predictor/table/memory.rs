@@ -30,7 +30,7 @@ impl Reading for f64 {
         let (mps, alone) = (Sharing::of_label(row.get("sharing")).mps, row.get("degree") == "1");
         let kind = match row.get("memory_kind") {
             "gpu_memory" => "memory by process",
-            "pss" => "PSS",
+            "pss" | "pss_peak" => "PSS",
             "rss" => "RSS",
             "peak_rss" => "VmHWM",
             other => other,
