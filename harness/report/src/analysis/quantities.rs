@@ -194,7 +194,7 @@ fn absolute(r: &Repetition) -> Values {
         put(name, r.metrics.get(metric.name).zip(items_per_s).map(|(bytes, items)| bytes / items));
     }
     if let (Some(energy), Some(epochs_per_s)) = (r.energy, r.epochs_per_s()) {
-        let counted = |value: f64| RepetitionValue { resolution: r.quantisation().unwrap_or_default(), ..plain(value) };
+        let counted = |value: f64| RepetitionValue { resolution: energy.quantisation(), ..plain(value) };
         values.insert(Key::EnergyPerEpoch, counted(energy.power_w / epochs_per_s));
         if let Some(items) = items_per_s {
             values.insert(Key::EnergyPerItem, counted(energy.power_w / items));

@@ -75,11 +75,6 @@ pub struct MemberNumbers {
     pub instance_sm_active_ratio: Option<f64>,
 }
 
-/// Seconds between two updates of an energy counter, at most: NVML's moves every 20 to 100 ms (<https://arxiv.org/abs/2312.02741>), RAPL's
-/// every millisecond.
-const NVML_UPDATE_S: f64 = 0.1;
-const RAPL_UPDATE_S: f64 = 0.001;
-
 /// Energy by a counter, over the measured window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Energy {
@@ -92,12 +87,10 @@ pub struct Energy {
 
 impl Energy {
     /// Relative standard deviation due to the counter's steps: each end of the window is anywhere within one. If a counter rose
-    /// with every reading its steps are too short to be seen: then one is as long as between two readings at most, and as its
-    /// source takes to update at most.
-    pub fn quantisation(&self, window_s: f64, update_s: f64) -> f64 {
+    /// with every reading its steps are too short to be seen, and are part of the spread of the repetitions.
+    pub fn quantisation(&self) -> f64 {
         let seen = f64::from(self.steps) < 0.9 * (f64::from(self.readings) - 1.0);
-        let of_reading = 1.0 / f64::from(self.steps.max(1));
-        (2.0f64 / 12.0).sqrt() * if seen { of_reading } else { of_reading.min(update_s / window_s) }
+        if seen { (2.0f64 / 12.0).sqrt() / f64::from(self.steps.max(1)) } else { 0.0 }
     }
 }
 
@@ -407,12 +400,6 @@ impl Repetition {
     pub fn training_s(&self) -> Option<f64> {
         let trains = self.members.iter().zip(&self.run.record.members).filter(|(_, record)| record.serving.is_none());
         trains.map(|(member, _)| member.epoch_s).sum::<Option<f64>>().filter(|s| *s > 0.0)
-    }
-
-    /// Relative standard deviation that the steps of the energy counter add; `None` without an energy.
-    pub fn quantisation(&self) -> Option<f64> {
-        let update_s = if self.record().device.kind == "gpu" { NVML_UPDATE_S } else { RAPL_UPDATE_S };
-        Some(self.energy?.quantisation(self.measured?.seconds(), update_s))
     }
 
     /// Epochs that all members together finish per second.
