@@ -103,7 +103,7 @@ fn when(r: &Repetition) -> (&str, u32, u64) {
     (&r.record().started_utc, r.record().block, r.record().timeline.launched_ns)
 }
 
-/// What tells the pace: the epoch times of all members that train together, or the makespan.
+/// What shows the pace: the epoch times of all members that train together, or the makespan.
 fn time_s(r: &Repetition, key: Key) -> Option<f64> {
     if key == Key::Makespan { r.makespan_s } else { r.training_s() }
 }
