@@ -5,8 +5,10 @@
 //! doi 10.2202/1544-6115.1027); below eight variances there is too little to fit a prior, so one pooled variance serves all.
 
 pub mod devices;
+pub mod moves;
 pub mod orders;
 mod pool;
+pub mod robust;
 mod verdict;
 
 use schemars::JsonSchema;
