@@ -18,6 +18,7 @@ mod quantities;
 mod reference;
 mod repetition;
 mod samples;
+mod second_look;
 mod server;
 mod steady;
 mod suspect;
@@ -47,6 +48,7 @@ pub use predicted::{Claim, MemoryWarnings, PredictedPoint, PredictedQuantity, Pr
 pub use quantities::GainBy;
 pub use reference::{ReferenceCheck, ReferenceVerdict};
 pub use repetition::{MemberNumbers, Repetition};
+pub use second_look::{FarRun, SecondLook};
 pub use server::Server;
 pub use timeline::Timeline;
 pub use trace::Traces;
@@ -143,6 +145,8 @@ pub struct Cell {
     pub validity: Validity,
     /// Unusual but not left out: repetitions far from the others, temperature or clocks that drifted.
     pub suspicious: Vec<String>,
+    /// Its main quantities without the runs far from the others; `None` if it has none.
+    pub second_look: Option<SecondLook>,
     /// All stored runs of the cell.
     pub repetitions: Vec<Repetition>,
     /// Of these, the ones its numbers come from.

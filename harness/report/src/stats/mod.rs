@@ -7,6 +7,7 @@
 pub mod devices;
 pub mod moves;
 pub mod orders;
+mod outliers;
 mod pool;
 pub mod robust;
 mod verdict;
@@ -16,6 +17,7 @@ use serde::Deserialize;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
+pub use outliers::outliers;
 pub use pool::{Pool, Variance};
 pub use verdict::{RatioTest, RatioVerdict, compare, holm};
 
