@@ -276,7 +276,7 @@ fn different_cards_are_compared_by_gain_and_their_slices_by_share() {
     decide: collo run 93be --where 'cell == "small×2 mig b32" || cell == "small×7 mps b32"' --more 3
     decide: collo run 11d8 --where 'cell == "small×2 mig b32" || cell == "small×7 mps b32"' --more 3
     "#);
-    let asked = Options { quantity: Some("epoch_time_s".into()), by: None };
+    let asked = Options { quantity: Some("epoch_time_s".into()), by: None, variation: None };
     let why = compare(&side(&left), &side(&right), &asked).unwrap_err().to_string();
     insta::assert_snapshot!(why, @"`epoch_time_s` is not compared between different devices, simulated NVIDIA A100-SXM4-40GB and simulated NVIDIA H100 80GB HBM3");
 }
