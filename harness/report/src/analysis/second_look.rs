@@ -1,5 +1,5 @@
 //! Numbers once more without the runs that are far from the others of their cell. In: cells with their repetitions. Out: which runs
-//! are far, and for each cell that they touch its main quantities without them. The runs stay in all other numbers: nothing says that
+//! are far, and for each cell that they touch its main quantities without them. The runs stay in all other numbers: nothing shows that
 //! they are wrong. Their scatter stays in their own cells, and widens no interval of the others.
 
 use std::collections::BTreeSet;
@@ -90,7 +90,7 @@ impl SecondLook {
         (!left_out.is_empty()).then_some(SecondLook { left_out, quantities })
     }
 
-    /// `repetition 2 deviates +31.0 % from the others: gain 5.5 [3.1, 9.8], without it 5.6 ±0.2`, as said of `cell`.
+    /// `repetition 2 deviates +31.0 % from the others: gain 5.5 [3.1, 9.8], without it 5.6 ±0.2`, for `cell`.
     pub fn to_text(&self, cell: &str) -> String {
         let run = |far: &FarRun| {
             let of = if far.cell == cell { String::new() } else { format!(" of `{}`", far.cell) };

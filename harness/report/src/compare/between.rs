@@ -1,7 +1,7 @@
 //! What two campaigns differ by although nothing changed, and what all their cells have in common. In: ratios of one quantity or of
 //! times. Out: each ratio beside the common move, with the variation between campaigns in its interval.
 //!
-//! The repetitions of a campaign say nothing of another day. A history of nights knows that variation; without one it is learnt
+//! The repetitions of a campaign do not show what another day brings. A history of nights shows that variation; without one it is learnt
 //! from the ratios themselves: what they scatter around their centre by, beyond what the repetitions explain. Most cells of a pair are
 //! unchanged, and the few others are pulled in. A real change of many cells by different amounts is taken for such variation, and
 //! then needs a history.
@@ -12,7 +12,7 @@ use crate::quantity::Better;
 use crate::stats::moves::{CellMove, MovedGroup, centre};
 use crate::stats::{Quantity, robust, t_p, t_quantile};
 
-/// What machines are assumed to move by between campaigns where no history tells: the standard deviation of one campaign, as a ratio.
+/// What machines are assumed to move by between campaigns without a history: the standard deviation of one campaign, as a ratio.
 const ASSUMED_COMMON_SD: f64 = 0.02;
 /// Level of a common move.
 const LEVEL: f64 = 0.05;
@@ -56,7 +56,7 @@ pub struct CommonMove {
     pub agree: usize,
     pub cells: usize,
     /// Beyond the threshold, and more than the cells' own scatter makes of nothing.
-    pub is_told: bool,
+    pub is_reported: bool,
     pub verdict: CommonVerdict,
     /// No history: what machines move by is assumed.
     pub is_assumed: bool,
@@ -81,7 +81,7 @@ pub struct MixedMove {
 }
 
 /// Judge ratios beside each other: the variation, and each ratio as it is to be judged. `is_speed` if a machine's move is in the
-/// quantity; `better` says which way that is good.
+/// quantity; `better` is the good direction.
 pub fn apply(
     all: &[Compared<'_>],
     known: Option<&CampaignVariation>,
@@ -165,8 +165,8 @@ fn common(
     };
     let ratio =
         Quantity { estimate: log.exp(), low: Some((log - half).exp()), high: Some((log + half).exp()), n: cells, df: Some(df) };
-    let is_told = log.abs() > relevant && log.abs() > 3.0 * within.sqrt();
-    CommonMove { ratio, p, agree, cells, is_told, verdict, is_assumed: known.is_none() }
+    let is_reported = log.abs() > relevant && log.abs() > 3.0 * within.sqrt();
+    CommonMove { ratio, p, agree, cells, is_reported, verdict, is_assumed: known.is_none() }
 }
 
 #[cfg(test)]

@@ -193,13 +193,13 @@ fn cells(row: &ComparedCell, own: bool, axis: &Ratios, factor: f64) -> Vec<Table
         Finding::NotJudged(_) => ("– ", Tone::Plain),
     };
     let side = |q: &Option<crate::stats::Quantity>| q.as_ref().map_or_else(String::new, |q| number::scaled(q, factor));
-    let said = |q: Option<&crate::stats::Quantity>| {
+    let text_of = |q: Option<&crate::stats::Quantity>| {
         q.map_or_else(String::new, |r| match r.low {
             Some(_) => format!("{} {}", number::estimate(r), number::bounds(r)),
             None => number::with_interval(r),
         })
     };
-    let (measured, ratio) = (said(row.ratio.as_ref()), said(row.judged_ratio()));
+    let (measured, ratio) = (text_of(row.ratio.as_ref()), text_of(row.judged_ratio()));
     let interval = row.judged_ratio().map(|r| Interval {
         sharing: &row.sharing,
         value: r.estimate,
@@ -219,7 +219,7 @@ fn cells(row: &ComparedCell, own: bool, axis: &Ratios, factor: f64) -> Vec<Table
         TableCell { tone, ..TableCell::text(format!("{sign}{}", row.finding.text())) },
     ];
     if own {
-        cells.insert(4, TableCell::text(said(row.own_ratio.as_ref())));
+        cells.insert(4, TableCell::text(text_of(row.own_ratio.as_ref())));
     }
     cells
 }

@@ -63,7 +63,7 @@ pub fn together(comparison: &Comparison) -> Vec<String> {
     let way = |log: f64| if (log > 0.0) == longer_is_slower { "slower" } else { "faster" };
     let mut lines = Vec::new();
     let log = common.ratio.estimate.ln();
-    if common.is_told {
+    if common.is_reported {
         let cells = match common.cells - common.agree {
             0 => format!("all {}", number::count(common.cells, "cell")),
             _ => format!("{} of {}", common.agree, number::count(common.cells, "cell")),
@@ -80,7 +80,7 @@ pub fn together(comparison: &Comparison) -> Vec<String> {
     }
     if let Some(mixture) = comparison.between.mixture {
         let log = mixture.ratio.ln();
-        let others = if common.is_told { "relative to the others" } else { "the others unchanged" };
+        let others = if common.is_reported { "relative to the others" } else { "the others unchanged" };
         let of = number::count(mixture.of, "cell");
         lines.push(format!("{} of {of} are {} {}, {others}", mixture.cells, ratio(log), way(log)));
     }

@@ -121,7 +121,7 @@ mod tests {
         let of = |ids: [&str; 2], places| between(folder.path(), "x", ids, places).map(|v| v.nights);
         assert_eq!(of(["n06", "n07"], [None, None]), Some(5));
         assert_eq!(of(["a", "b"], [Some("here".into()), None]), Some(7), "of campaigns that are no nights");
-        assert_eq!(of(["a", "b"], [None, None]), None, "nothing tells where they were measured");
+        assert_eq!(of(["a", "b"], [None, None]), None, "where they were measured is unknown");
         assert_eq!(of(["n00", "n07"], [None, None]), None, "of different devices");
     }
 }

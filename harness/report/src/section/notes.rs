@@ -112,7 +112,7 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
     lines
 }
 
-/// Cells with a run far from the others, each with its numbers without that run: those that say most of it first.
+/// Cells with a run far from the others, each with its numbers without that run: groups first.
 fn second_looks(analysis: &Analysis) -> Vec<String> {
     const SHOWN: usize = 3;
     let looks = analysis.cells.iter().filter_map(|c| Some((c, c.second_look.as_ref()?)));

@@ -50,7 +50,7 @@ fn variance(values: &[f64], left: &[bool]) -> Option<Variance> {
     (df > 0.0).then(|| Variance { s2: kept.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / df, df })
 }
 
-/// What the other groups say of one group's scatter, together with its own.
+/// One group's scatter, moderated by the others'.
 fn moderated(all: &[Variance], own: Variance) -> Option<Variance> {
     let df: f64 = all.iter().map(|v| v.df).sum();
     let pooled = all.iter().map(|v| v.s2 * v.df).sum::<f64>() / df;
