@@ -107,7 +107,8 @@ fn a_driver_that_slows_all_cells_makes_the_night_slower_and_an_improvement_does_
     insta::assert_snapshot!(slower.text(160), @"
     nightly on NVIDIA A100-SXM4-40GB (40 GiB): 20 nights, 20 complete; the last is 20261120-0200-0013
     50 of 50 cells could have shown a step of 5 %
-    the machine or the software became slower: all 50 cells +8.0 % relative to earlier nights, removed from each cell; driver 570.124.06 → 580.95.05
+    the machine or the software became slower: all 50 cells +8.0 % relative to earlier nights, removed
+      from each cell; driver 570.124.06 → 580.95.05
     all 50 cells slower, beside that 0 slower, 0 faster, 0 gone, 0 suspicious, of 50 judged
     ");
     let faster = last_night(&|_| 0.92);

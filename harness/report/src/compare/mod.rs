@@ -197,10 +197,11 @@ impl Comparison {
     /// What a difference may explain, if its direction is known and some row changed that way.
     pub fn may_explain(&self, difference: &EnvironmentDifference) -> Option<&'static str> {
         let times = self.rows.iter().any(|r| quantity::has(&r.quantity, Trait::Speed));
+        let common = |verdict| self.between.common.as_ref().is_some_and(|c| c.verdict == verdict);
         match difference.slower? {
             _ if !times => None,
-            true => (self.count("worse") > 0).then_some("worse"),
-            false => (self.count("better") > 0).then_some("better"),
+            true => (self.count("worse") > 0 || common(CommonVerdict::Worse)).then_some("worse"),
+            false => (self.count("better") > 0 || common(CommonVerdict::Better)).then_some("better"),
         }
     }
 }

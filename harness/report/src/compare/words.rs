@@ -3,7 +3,7 @@
 use super::{CommonVerdict, ComparedCell, Comparison, EnvironmentDifference, Head, Only, Source};
 use crate::document::Table;
 use crate::number::{self, ABSENT};
-use crate::quantity::Better;
+use crate::quantity::{Better, Trait};
 
 /// `a simulated A100-SXM4-40GB`, `an H100`, `a CPU`.
 pub fn with_article(device: &str) -> String {
@@ -89,7 +89,7 @@ pub fn together(comparison: &Comparison) -> Vec<String> {
 
 /// What the intervals include of the variation between campaigns.
 pub fn includes(comparison: &Comparison) -> Option<String> {
-    let sd = || format!("{:.1} %", comparison.between.sd.exp_m1() * 100.0);
+    let sd = || format!("standard deviation of a ratio {:.1} %", comparison.between.sd.exp_m1() * 100.0);
     let common = comparison.between.common.is_some();
     match comparison.between.source {
         _ if comparison.family == 0 => None,
@@ -103,11 +103,13 @@ pub fn includes(comparison: &Comparison) -> Option<String> {
             sd(),
             if common { "; without a history, what moves all cells is in none" } else { "" }
         )),
-        Source::Unknown => Some(
-            "intervals are of the repetitions of one sitting each: what campaigns differ by without a change is in none, and eight \
-             cells or a history of nights would show it; `--quantity slowdown` and `throughput_gain` do not see what moves all cells"
-                .into(),
-        ),
+        Source::Unknown => {
+            let times = comparison.rows.iter().any(|r| super::quantity::has(&r.quantity, Trait::Speed));
+            let ratios = if times { "; `--quantity slowdown` and `throughput_gain` do not see what moves all cells" } else { "" };
+            Some(format!(
+                "not in the intervals: what campaigns differ by without a change, which eight cells or five nights would show{ratios}"
+            ))
+        }
     }
 }
 

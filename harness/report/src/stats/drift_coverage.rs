@@ -57,6 +57,16 @@ impl Machine {
     }
 }
 
+/// Noise of a run; its size differs between cells by e^±`uneven`.
+#[derive(Clone, Copy)]
+struct Noise {
+    sd: f64,
+    uneven: f64,
+}
+
+const EVEN: Noise = Noise { sd: 0.01, uneven: 0.0 };
+const UNEVEN: Noise = Noise { sd: 0.02, uneven: 0.4 };
+
 /// One run: cell 0 of a family is its baseline, twice in each block.
 struct SimulatedRun {
     cell: usize,
@@ -65,11 +75,16 @@ struct SimulatedRun {
 }
 
 /// A campaign: families of one baseline and some groups, measured in blocks as plans order them.
-fn campaign(machine: Machine, families: usize, groups: usize, repetitions: usize, random: &mut Random) -> Vec<Vec<SimulatedRun>> {
+fn campaign(
+    (machine, noise): (Machine, Noise),
+    families: usize,
+    groups: usize,
+    repetitions: usize,
+    random: &mut Random,
+) -> Vec<Vec<SimulatedRun>> {
     let runs = families * (groups + 2) * repetitions;
     let paces = machine.paces(runs, random);
-    // The size of the noise differs between cells by e^±0.4.
-    let sigmas: Vec<f64> = (0..families * (groups + 1)).map(|_| 0.02 * (0.4 * random.normal()).exp()).collect();
+    let sigmas: Vec<f64> = (0..families * (groups + 1)).map(|_| noise.sd * (noise.uneven * random.normal()).exp()).collect();
     let mut found: Vec<Vec<SimulatedRun>> = (0..families).map(|_| Vec::new()).collect();
     let mut i = 0;
     for block in 0..repetitions {
@@ -144,11 +159,11 @@ struct Coverage {
     without: Covered,
 }
 
-fn coverage(machine: Machine, families: usize, groups: usize, repetitions: usize) -> Coverage {
+fn coverage(machine: Machine, noise: Noise, families: usize, groups: usize, repetitions: usize) -> Coverage {
     let mut random = Random::seeded(20_261_122 + repetitions as u64);
     let mut found = Coverage::default();
     for _ in 0..2400_usize.div_ceil(families * groups) {
-        let simulated = campaign(machine, families, groups, repetitions, &mut random);
+        let simulated = campaign((machine, noise), families, groups, repetitions, &mut random);
         let far = far_runs(&simulated, groups);
         let cells: Vec<(usize, usize)> = (0..families).flat_map(|f| (1..=groups).map(move |cell| (f, cell))).collect();
         let with: Vec<_> = cells.iter().map(|&(f, cell)| ratios(&simulated[f], cell, &[])).collect();
@@ -179,8 +194,8 @@ fn coverage(machine: Machine, families: usize, groups: usize, repetitions: usize
 fn one_outlier_run_widens_the_intervals_of_no_other_cell_and_is_covered_with_it_and_without() {
     for (families, groups) in [(1, 2), (4, 4), (10, 5)] {
         for repetitions in [3, 5, 10] {
-            let mut calm = coverage(Machine::Steady, families, groups, repetitions);
-            let mut odd = coverage(Machine::OneOutlier, families, groups, repetitions);
+            let mut calm = coverage(Machine::Steady, EVEN, families, groups, repetitions);
+            let mut odd = coverage(Machine::OneOutlier, EVEN, families, groups, repetitions);
             let [usual, all, untouched, without] =
                 [calm.all.width(), odd.all.width(), odd.untouched.width(), odd.without.width()];
             let what = format!("{families} families of {groups}, {repetitions} repetitions");
@@ -209,7 +224,7 @@ fn intervals_cover_the_truth_on_machines_that_drift() {
     for machine in MACHINES {
         for (families, groups) in [(1, 1), (1, 2), (8, 4), (2, 20)] {
             for repetitions in [2, 3, 5, 10] {
-                let mut found = coverage(machine, families, groups, repetitions).all;
+                let mut found = coverage(machine, UNEVEN, families, groups, repetitions).all;
                 let (rate, total, width) = (found.rate(), found.widths.len(), found.width());
                 let what = format!("{machine:?}, {families} families of {groups}, {repetitions} repetitions");
                 println!("{what}: {:.1} % of {total}, width {width:.3}", rate * 100.0);
