@@ -66,6 +66,39 @@ fn worse_fails_only_if_asked_to_and_what_cannot_be_told_never_does() {
 }
 
 #[test]
+fn what_campaigns_differ_by_comes_from_the_nights_of_the_experiment_on_that_device() {
+    let bench = two();
+    slower(&bench, "slow.json", 1.06);
+    let text = fs_err::read_to_string(bench.at("slow.json")).expect("there");
+    bench.write("fast.json", &text.replace("20991231-0000-ffff", "20991230-0000-eeee"));
+    let between =
+        |bench: &Bench| bench.collo(&["--json", "compare", "fast.json", "slow.json"]).exits(0).json()["between"].clone();
+    assert_eq!(between(&bench)["source"], "unknown", "two cells and no history");
+    bench.collo(&["nightly", "x", "--judge-only"]);
+    let nights = bench.at("reports/history/x/nights");
+    let kept = fs_err::read_dir(&nights).expect("kept").filter_map(|e| Some(e.ok()?.path())).next().expect("a night");
+    let night: Value = serde_json::from_str(&fs_err::read_to_string(kept).expect("there")).expect("JSON");
+    for k in 0..8u32 {
+        let mut old = night.clone();
+        let id = match k {
+            0 => "20991231-0000-ffff".to_string(),
+            1 => "20991230-0000-eeee".to_string(),
+            _ => format!("2026010{k}-0200-000{k}"),
+        };
+        (old["id"], old["incomplete"]) = (json!(id), Value::Null);
+        for (i, cell) in old["cells"].as_array_mut().expect("cells").iter_mut().enumerate() {
+            let wobble = f64::from((k * 7 + i as u32 * 3) % 11) / 11.0 - 0.5;
+            (cell["first"], cell["outcome"]) = (json!([0.02 * wobble, 3, 1e-6]), json!("completed"));
+        }
+        fs_err::write(nights.join(format!("{id}.json")), old.to_string()).expect("written");
+    }
+    let found = between(&bench);
+    assert_eq!(found["source"], "nights", "{found}");
+    assert!(found["nights"].as_u64().is_some_and(|n| n >= 6) && found["sd_ratio"].as_f64() > Some(0.003), "{found}");
+    bench.collo(&["compare", "fast.json", "slow.json"]).exits(0).answers("what campaigns differ by without a change, from ");
+}
+
+#[test]
 fn the_page_is_written_where_it_is_asked_for() {
     let bench = two();
     slower(&bench, "slow.json", 1.5);
@@ -77,6 +110,17 @@ fn the_page_is_written_where_it_is_asked_for() {
     );
     assert!(read("out/compare.md").starts_with("# What changed: x "));
     assert_eq!(serde_json::from_str::<Value>(&read("out/compare.json")).expect("JSON")["schema"], 1);
+}
+
+#[test]
+fn last_1_is_of_the_same_experiment_and_the_message_says_so() {
+    let bench = Bench::of(SLEEP);
+    bench.collo(&["run", "x", "--no-report"]).exits(0);
+    bench
+        .collo(&["compare", "last-1", "last"])
+        .exits(2)
+        .says("no campaign `last-1`: it counts back from the newest campaign of the same experiment, and `x` has 1 campaign")
+        .says("hint: another experiment: `NAME/last-1`; all: `collo list`");
 }
 
 #[test]

@@ -96,6 +96,8 @@ fn a_comparison_reads_as_the_manual_has_it() {
     power cap    400 W       350 W      may explain `worse`
     identical: GPU, kernel, torch
     1 better, 1 worse, 1 can't tell, 1 same; relevant from 2 %, 95 % intervals, p by Holm over 4
+    not in the intervals: what campaigns differ by without a change, which eight cells or five nights
+      would show; `--quantity slowdown` and `throughput_gain` do not see what moves all cells
     decide: collo run 93be --where 'degree == 1 && batch_size == 128' --more 9
     decide: collo run 11d8 --where 'degree == 1 && batch_size == 128' --more 9
     ");
@@ -210,6 +212,8 @@ fn discarded_indicative_and_failed_cells_are_shown_and_never_judged() {
     identical: GPU, kernel, torch
     1 worse, 1 no longer runs, 1 can't tell, 1 not judged; relevant from 2 %, 95 % intervals, p by Holm
       over 1
+    not in the intervals: what campaigns differ by without a change, which eight cells or five nights
+      would show; `--quantity slowdown` and `throughput_gain` do not see what moves all cells
     decide: collo run 93be --where 'degree == 1 && batch_size == 128' --more 2
     ");
     assert!(comparison.has_worse(), "a cell that no longer runs is worse than a slower one");
@@ -273,10 +277,12 @@ fn different_cards_are_compared_by_gain_and_their_slices_by_share() {
     `small×7 mig:1g.10gb b32`: 14 of 108 SMs left, 16 of 132 SMs right
     `small×2 mig b32`: 42 of 108 SMs left, 60 of 132 SMs right
     1 better, 2 can't tell; relevant from 2 %, 95 % intervals, p by Holm over 3
+    not in the intervals: what campaigns differ by without a change, which eight cells or five nights
+      would show
     decide: collo run 93be --where 'cell == "small×2 mig b32" || cell == "small×7 mps b32"' --more 3
     decide: collo run 11d8 --where 'cell == "small×2 mig b32" || cell == "small×7 mps b32"' --more 3
     "#);
-    let asked = Options { quantity: Some("epoch_time_s".into()), by: None };
+    let asked = Options { quantity: Some("epoch_time_s".into()), by: None, variation: None };
     let why = compare(&side(&left), &side(&right), &asked).unwrap_err().to_string();
     insta::assert_snapshot!(why, @"`epoch_time_s` is not compared between different devices, simulated NVIDIA A100-SXM4-40GB and simulated NVIDIA H100 80GB HBM3");
 }

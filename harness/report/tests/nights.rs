@@ -88,6 +88,65 @@ fn a_quiet_night_and_no_night_are_said_in_few_words() {
     assert!(page.contains("No night yet"));
 }
 
+/// Fifty cells over twenty nights; on the last one the driver is another, and cells are slower or faster by a factor.
+fn last_night(factor: &dyn Fn(usize) -> f64) -> History {
+    let names: Vec<String> = (0..50).map(|i| format!("w{i}×2 mps")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut nights: Vec<NightlyRun> = (0..20).map(|i| night(i, &names)).collect();
+    nights[19].environment.insert("driver".into(), "580.95.05".into());
+    for (c, cell) in nights[19].cells.iter_mut().enumerate() {
+        cell.first = times(19, c, 0..3, factor(c).ln());
+    }
+    History::of("nightly", NightlySummary { nights, problems: Vec::new() }, Rules::default())
+}
+
+#[test]
+fn a_driver_that_slows_all_cells_makes_the_night_slower_and_an_improvement_does_not() {
+    let slower = last_night(&|_| 1.08);
+    assert!(slower.has_regression());
+    insta::assert_snapshot!(slower.text(160), @"
+    nightly on NVIDIA A100-SXM4-40GB (40 GiB): 20 nights, 20 complete; the last is 20261120-0200-0013
+    50 of 50 cells could have shown a step of 5 %
+    the machine or the software became slower: all 50 cells +8.0 % relative to earlier nights, removed
+      from each cell; driver 570.124.06 → 580.95.05
+    all 50 cells slower, beside that 0 slower, 0 faster, 0 gone, 0 suspicious, of 50 judged
+    ");
+    let faster = last_night(&|_| 0.92);
+    assert!(!faster.has_regression() && faster.text(160).contains("became faster: all 50 cells −"), "{}", faster.text(160));
+}
+
+#[test]
+fn a_driver_that_slows_thirty_of_fifty_cells_is_told_as_that() {
+    let mixed = last_night(&|c| if c < 30 { 1.08 } else { 1.0 });
+    let text = mixed.text(160);
+    assert!(mixed.has_regression() && text.contains("30 of 50 cells +8."), "{text}");
+    assert!(text.contains(" %, the others unchanged; driver 570.124.06 → 580.95.05"), "{text}");
+    assert!(text.contains("30 slower, 0 faster, 0 gone, 0 suspicious, of 50 judged") && !text.contains("all "), "{text}");
+    let json = mixed.json()["nights"][19].clone();
+    assert_eq!((json["mixture"]["cells"].as_u64(), json["machine_moved"].as_bool()), (Some(30), Some(false)), "{json}");
+}
+
+#[test]
+fn where_all_of_a_few_cells_became_slower_that_is_said() {
+    let names = &NAMES[..4];
+    let mut nights: Vec<NightlyRun> = (0..20).map(|i| night(i, names)).collect();
+    for (c, cell) in nights[19].cells.iter_mut().enumerate() {
+        (cell.first, cell.again) = (times(19, c, 0..3, 1.08f64.ln()), times(19, c, 3..12, 1.08f64.ln()));
+    }
+    let text = History::of("nightly", NightlySummary { nights, problems: Vec::new() }, Rules::default()).text(160);
+    assert!(text.contains("all 4 cells became slower, +") && text.contains(": machine or software; no recorded"), "{text}");
+}
+
+#[test]
+fn a_night_before_anything_is_judged_is_neither_quiet_nor_judged() {
+    let nights = (0..4).map(|i| night(i, &NAMES)).collect();
+    let early = History::of("nightly", NightlySummary { nights, problems: Vec::new() }, Rules::default());
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = fs_err::read_to_string(early.write(folder.path()).expect("written").markdown).expect("there");
+    assert!(page.contains("Not judged yet: every cell is learning") && page.contains("4 nights, 4 complete"), "{page}");
+    assert!(!page.contains("uiet night") && !page.contains("No cell is quiet"), "{page}");
+}
+
 #[test]
 fn the_page_draws_every_cell_and_hostile_names_stay_text() {
     let mut names = NAMES;

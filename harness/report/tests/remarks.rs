@@ -5,6 +5,7 @@
 mod support;
 
 use collo_report::export::{Format, export};
+use collo_report::quantity::Key;
 use collo_report::{ReferenceVerdict, Report, WidthVerdict};
 use collo_store::{Reference, WantedWidth};
 use support::Fixture;
@@ -102,6 +103,43 @@ fn epochs_that_grow_within_runs_are_suspicious_and_stay_in_the_numbers() {
     assert!(analysed(&f).analysis.cells.iter().all(|c| c.is_valid() && c.counted.len() == c.repetitions.len()));
     f.growth = 0.8;
     assert_eq!(suspicious(&f).iter().filter(|s| s.contains("steadily shorter")).count(), 3);
+}
+
+#[test]
+fn one_odd_run_is_named_and_kept_and_its_cell_has_numbers_with_it_and_without() {
+    let (two, three) = ("tiny×2 naive b32", "tiny×3 naive b32");
+    let width = |report: &Report, cell: &str| {
+        let gain = report.analysis.cell(cell).unwrap().get(Key::ThroughputGain).unwrap();
+        (gain.high.unwrap() / gain.low.unwrap()).ln()
+    };
+    let calm = analysed(&Fixture::quickstart());
+    assert!(calm.analysis.cells.iter().all(|c| c.second_look.is_none()));
+    let mut f = Fixture::quickstart();
+    f.odd_run = Some((two, 2, 1.31));
+    let odd = analysed(&f);
+    let cell = odd.analysis.cell(two).unwrap();
+    let look = cell.second_look.as_ref().unwrap();
+    assert_eq!((cell.counted.len(), look.left_out.len(), look.left_out[0].repetition), (3, 1, 2), "kept, and named");
+    assert!(odd.analysis.cells.iter().filter(|c| c.name() != two).all(|c| c.second_look.is_none()));
+    assert!(width(&odd, three) < 2.0 * width(&calm, three), "{} {}", width(&odd, three), width(&calm, three));
+    assert!(width(&odd, two) > 5.0 * width(&calm, two), "its own scatter stays in its own interval");
+    let said = &cell.suspicious[0];
+    assert!(said.starts_with("repetition 2 deviates +3"), "{said}");
+    assert!(said.contains("gain ") && said.contains(", without it ") && said.contains("; slowdown "), "{said}");
+    for printed in [text(&odd, Format::Markdown), collo_report::terminal(&odd, 160)] {
+        assert!(printed.contains("deviates +3"), "{printed}");
+    }
+    let json = collo_report::json(&odd);
+    let cells = json["cells"].as_array().unwrap();
+    let without = &cells.iter().find(|c| c["cell"] == two).unwrap()["second_look"];
+    let (with, without) = (cell.get(Key::ThroughputGain).unwrap(), &without["quantities"]["throughput_gain"]);
+    assert!(without["repetitions"] == 2 && without["estimate"].as_f64().unwrap() > 1.05 * with.estimate, "{without}");
+    // Through its baseline a run touches every group.
+    f.odd_run = Some(("tiny solo b32", 1, 1.31));
+    let odd = analysed(&f);
+    let said = &odd.analysis.cell(three).unwrap().suspicious[0];
+    assert!(said.starts_with("repetition 1 of `tiny solo b32` deviates +3"), "{said}");
+    assert!(said.contains("gain ") && !said.contains("epoch time"), "{said}");
 }
 
 #[test]

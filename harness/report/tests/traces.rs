@@ -180,7 +180,7 @@ fn report_json_has_every_policy_by_its_schema_and_an_earlier_one_has_none() {
 
 fn compared(left: &Value, right: &Value, quantity: Option<&str>) -> Comparison {
     let side = |report: &Value| ComparedReport::of(report.clone(), "made up").unwrap();
-    compare(&side(left), &side(right), &Options { quantity: quantity.map(str::to_string), by: None }).unwrap()
+    compare(&side(left), &side(right), &Options { quantity: quantity.map(str::to_string), by: None, variation: None }).unwrap()
 }
 
 /// The reports of two nights: in the second all policies but the exclusive one took 1.08 times as long.

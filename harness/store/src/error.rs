@@ -75,6 +75,9 @@ impl From<Error> for Diagnostic {
     fn from(e: Error) -> Diagnostic {
         let shown = Diagnostic::new(e.to_string());
         match e {
+            Error::NotFound { asked, .. } if asked.contains("last-") => {
+                shown.hint("another experiment: `NAME/last-1`; all: `collo list`")
+            }
             Error::NotFound { .. } => shown.hint("all: `collo list`"),
             Error::Ambiguous { candidates, .. } => {
                 let last = candidates.first().map_or("", |c| last_part(c));

@@ -118,7 +118,7 @@ impl Runs {
         if let Some(found) = relative(&campaigns, asked) {
             // Where the only ones that are stored cannot be read, it is one of them that is meant.
             let damaged = || foreign.iter().filter(|_| campaigns.is_empty()).find_map(why_unreadable);
-            return found.cloned().ok_or_else(|| damaged().unwrap_or_else(|| not_found(asked, &campaigns)));
+            return found.cloned().ok_or_else(|| damaged().unwrap_or_else(|| not_so_many(asked, &campaigns)));
         }
         let known = not_found(asked, &campaigns);
         // `NAME/ID` asks among those of one experiment.
@@ -194,6 +194,18 @@ fn why_unreadable(f: &Foreign) -> Option<Error> {
     let is_campaign =
         f.path.join("campaign.json").symlink_metadata().map_or_else(|e| e.kind() == ErrorKind::PermissionDenied, |_| true);
     CampaignFolder::open_in(&f.path, f.path.parent()?).err().filter(|_| is_campaign)
+}
+
+/// Why there is no campaign so far back: `last-1` is the one before the newest of the same experiment.
+fn not_so_many(asked: &str, campaigns: &[CampaignFolder]) -> Error {
+    let (experiment, word) = asked.rsplit_once('/').unwrap_or((campaigns.first().map_or("", |c| &c.manifest.experiment), asked));
+    let stored = campaigns.iter().filter(|c| c.manifest.experiment == experiment).count();
+    if stored == 0 || !word.contains('-') {
+        return not_found(asked, campaigns);
+    }
+    let stored = if stored == 1 { "1 campaign".to_string() } else { format!("{stored} campaigns") };
+    let known = format!(": it counts back from the newest campaign of the same experiment, and `{experiment}` has {stored}");
+    Error::NotFound { asked: asked.into(), known }
 }
 
 fn not_found(asked: &str, campaigns: &[CampaignFolder]) -> Error {

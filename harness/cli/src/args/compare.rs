@@ -8,16 +8,17 @@ use crate::complete;
 
 #[derive(Debug, Args)]
 pub struct Compare {
-    /// The campaigns to compare: `last-1 last`, `NAME`, a folder, the beginning of an id, a report.json, `published:study`
+    /// The campaigns to compare: `last-1 last` (the newest campaign and the one before it of the same experiment), `NAME`,
+    /// `NAME/last-1`, a folder, the beginning of an id, a report.json, `published:study`
     #[arg(value_name = "SIDE", required = true, num_args = 2.., add = complete::campaigns())]
     pub sides: Vec<String>,
-    /// Compare this quantity of report.json instead of times, as in throughput_gain
+    /// Compare this quantity of report.json instead of times; slowdown and throughput_gain do not see what moves all cells
     #[arg(long, value_name = "NAME")]
     pub quantity: Option<String>,
     /// Count verdicts by mode or by workload, too
     #[arg(long, value_name = "WHAT")]
     pub by: Option<By>,
-    /// Exit with 1 if a matched cell is worse, or no longer runs
+    /// Exit with 1 if a matched cell is worse, or no longer runs, or all cells together are worse
     #[arg(long, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
     /// Write the page, Markdown and JSON into this folder

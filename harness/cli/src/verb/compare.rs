@@ -4,6 +4,7 @@ use std::path::Path;
 
 use collo_report::compare::{self, ComparedReport, Options};
 use collo_report::document::Present;
+use collo_report::history::{self, CampaignVariation};
 use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs};
 
 use super::{Context, Ended};
@@ -31,11 +32,13 @@ pub fn run(context: &Context<'_>, a: &Compare) -> Ended {
                 .hint(format!("`collo compare {STUDY} last`"))
                 .into());
         }
-        (true, false) => return published(context, a, &side(&runs, right)?),
-        (false, true) => return published(context, a, &side(&runs, left)?),
+        (true, false) => return published(context, a, &side(&runs, right)?.report),
+        (false, true) => return published(context, a, &side(&runs, left)?.report),
         (false, false) => {}
     }
     let (l, r) = (side(&runs, left)?, side(&runs, right)?);
+    let variation = variation(&runs, [&l, &r]);
+    let (l, r) = (l.report, r.report);
     if l.campaign == r.campaign && is_stored(&runs, left) && is_stored(&runs, right) {
         return Err(Diagnostic::new(format!("`{left}` and `{right}` are the same campaign, {}", r.campaign))
             .hint("previous and newest: `collo compare last-1 last`")
@@ -45,7 +48,7 @@ pub fn run(context: &Context<'_>, a: &Compare) -> Ended {
         By::Mode => compare::By::Mode,
         By::Workload => compare::By::Workload,
     });
-    let comparison = compare::compare(&l, &r, &Options { quantity: a.quantity.clone(), by })?;
+    let comparison = compare::compare(&l, &r, &Options { quantity: a.quantity.clone(), by, variation })?;
     show(context, a, &comparison)?;
     Ok(if a.fail_on.is_some() && comparison.has_worse() { exit::FAILED } else { exit::DONE })
 }
@@ -63,27 +66,47 @@ fn show(context: &Context<'_>, a: &Compare, found: &impl Present) -> Result<(), 
     Ok(())
 }
 
+/// One side, and where it was measured if that is stored.
+struct Side {
+    report: ComparedReport,
+    place: Option<String>,
+}
+
+impl From<ComparedReport> for Side {
+    fn from(report: ComparedReport) -> Side {
+        Side { report, place: None }
+    }
+}
+
+/// What campaigns of the experiment differ by, from the nights that are kept; `None` for different experiments.
+fn variation(runs: &Runs, [left, right]: [&Side; 2]) -> Option<CampaignVariation> {
+    let (l, r) = (&left.report, &right.report);
+    let reports = runs.path().parent()?.join("reports");
+    let (campaigns, places) = ([l.campaign.as_str(), &r.campaign], [left.place.clone(), right.place.clone()]);
+    if l.experiment == r.experiment { history::between(&reports, &l.experiment, campaigns, places) } else { None }
+}
+
 /// One side of the comparison as typed: a file, a folder with a campaign or a report in it, or a campaign of `runs/`.
-fn side(runs: &Runs, asked: &str) -> Result<ComparedReport, Diagnostics> {
+fn side(runs: &Runs, asked: &str) -> Result<Side, Diagnostics> {
     let path = Path::new(asked);
     if asked.starts_with("published:") {
         return Err(Diagnostic::new(format!("unknown publication `{asked}`")).hint(format!("available: `{STUDY}`")).into());
     }
     if path.is_file() {
-        return Ok(ComparedReport::read(path)?);
+        return Ok(ComparedReport::read(path)?.into());
     }
     if path.extension().is_some_and(|e| e == "json") {
         return Err(Diagnostic::new(format!("no `{asked}` here")).hint("`collo report` writes reports/NAME/report.json").into());
     }
     if path.is_dir() && !path.join("campaign.json").is_file() && path.join("report.json").is_file() {
-        return Ok(ComparedReport::read(&path.join("report.json"))?);
+        return Ok(ComparedReport::read(&path.join("report.json"))?.into());
     }
     let campaign = runs.find(asked)?;
-    let mut side = ComparedReport::of(collo_report::json(&collo_report::Report::of(&campaign)?), asked)?;
+    let mut report = ComparedReport::of(collo_report::json(&collo_report::Report::of(&campaign)?), asked)?;
     if is_newest(runs, &campaign) {
-        side.runs_as = side.experiment.clone();
+        report.runs_as = report.experiment.clone();
     }
-    Ok(side)
+    Ok(Side { report, place: Some(history::place(campaign.manifest())) })
 }
 
 fn is_stored(runs: &Runs, asked: &str) -> bool {
@@ -97,7 +120,7 @@ fn is_newest(runs: &Runs, campaign: &CampaignFolder) -> bool {
 }
 
 fn generations(context: &Context<'_>, a: &Compare, runs: &Runs) -> Ended {
-    let sides = a.sides.iter().map(|asked| side(runs, asked)).collect::<Result<Vec<_>, _>>()?;
+    let sides = a.sides.iter().map(|asked| Ok(side(runs, asked)?.report)).collect::<Result<Vec<_>, Diagnostics>>()?;
     let found = compare::generations(&sides, a.quantity.as_deref())?;
     show(context, a, &found)?;
     Ok(exit::DONE)

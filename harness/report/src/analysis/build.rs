@@ -9,6 +9,7 @@ use super::devices::{self, Differing};
 use super::pools::Pools;
 use super::quantities::{self, Baselines, Values};
 use super::repetition::Repetition;
+use super::second_look::{self, FarRun, SecondLook};
 use super::usage::{MemoryKind, Usage};
 use super::{Analysis, Cell, Index, Member, Traces, Watching, absent, check, data, idle, suspect, timeline, trace};
 use crate::quantity::{self, Key, Trait};
@@ -198,6 +199,7 @@ fn begin(record: CellRecord, mut repetitions: Vec<Repetition>, outcomes: BTreeMa
         outcomes,
         validity,
         suspicious: Vec::new(),
+        second_look: None,
         repetitions,
         counted,
         quantities: BTreeMap::new(),
@@ -237,43 +239,77 @@ fn baselines_by_device(cells: &[Cell], devices: usize) -> Vec<Cell> {
     baselines(cells).flat_map(|baseline| (0..devices).filter_map(move |device| of(baseline, device))).collect()
 }
 
+/// The quantities of every run, with the baselines that they are compared with.
+struct Valued {
+    baselines: Baselines,
+    cells: Vec<Vec<Values>>,
+    members: Vec<Vec<Vec<Values>>>,
+}
+
+impl Valued {
+    /// Of the runs that count, less those that are left out.
+    fn of(cells: &[Cell], measured: usize, left_out: &[FarRun]) -> Valued {
+        fn near<'a>(cell: &'a Cell, left_out: &[FarRun]) -> Vec<&'a Repetition> {
+            cell.counted().filter(|r| !left_out.iter().any(|far| far.is(cell, r))).collect()
+        }
+        // The runs that count are chosen for each device: those of one say nothing about the usable ones of another.
+        let alone: Vec<&Cell> =
+            if cells.len() > measured { cells[measured..].iter().collect() } else { baselines(cells).collect() };
+        let baselines = Baselines::of(alone.into_iter().map(|c| (&c.record, near(c, left_out)))).paced(&cells[..measured]);
+        let of_cell = |c: &Cell| near(c, left_out).iter().map(|r| quantities::of_cell(r, &baselines)).collect();
+        let of_members = |c: &Cell| {
+            let members = 0..c.record.members.len();
+            members.map(|i| near(c, left_out).iter().map(|r| quantities::of_member(r, i, &baselines)).collect()).collect()
+        };
+        let (of_cells, members) = (cells.iter().map(of_cell).collect(), cells.iter().map(of_members).collect());
+        Valued { cells: of_cells, members, baselines }
+    }
+}
+
 /// Fill every cell's quantities. The first `measured` cells are those of the plan, and give the pools; the others repeat runs of
 /// these, by device. Returns how the intervals of epoch times were made, and how devices differ.
 fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option<&'static str>, Differing) {
-    // The runs that count are chosen for each device: those of one say nothing about the usable ones of another.
-    let alone: Vec<&Cell> = if cells.len() > measured { cells[measured..].iter().collect() } else { baselines(cells).collect() };
-    let baselines = Baselines::of(alone.into_iter().map(|c| (&c.record, c.counted().collect()))).paced(&cells[..measured]);
+    let far = second_look::far_runs(&cells[..measured]);
+    let all = Valued::of(cells, measured, &[]);
+    // Without the far runs: what the cells lend each other of their scatter, and the second look.
+    let near = (!far.is_empty()).then(|| Valued::of(cells, measured, &far));
+    let near = near.as_ref().unwrap_or(&all);
     let solo_kinds: BTreeMap<String, MemoryKind> =
         cells[..measured].iter().filter(|c| c.is_solo()).filter_map(|c| Some((c.record.cell.clone(), c.memory_kind?))).collect();
-    let of_cells: Vec<Vec<Values>> =
-        cells.iter().map(|c| c.counted().map(|r| quantities::of_cell(r, &baselines)).collect()).collect();
-    let of_members: Vec<Vec<Vec<Values>>> = cells
-        .iter()
-        .map(|c| {
-            let members = 0..c.record.members.len();
-            members.map(|i| c.counted().map(|r| quantities::of_member(r, i, &baselines)).collect()).collect()
-        })
-        .collect();
     let is_solo: Vec<bool> = cells.iter().map(Cell::is_solo).collect();
-    let differing = devices::compare(&cells[..measured], &of_cells[..measured], campaign);
-    let pools = Pools::fit(of_cells[..measured].iter().map(Vec::as_slice).zip(is_solo.iter().copied()), &differing.keys);
-    let each_member = of_members[..measured].iter().zip(&is_solo).flat_map(|(of, is)| of.iter().map(|m| (m.as_slice(), *is)));
+    let differing = devices::compare(&cells[..measured], &all.cells[..measured], campaign);
+    let mut pools = Pools::fit(near.cells[..measured].iter().map(Vec::as_slice).zip(is_solo.iter().copied()), &differing.keys);
+    pools.far_baselines = far.iter().map(|run| (run.device, run.cell.clone())).collect();
+    let each_member = near.members[..measured].iter().zip(&is_solo).flat_map(|(of, is)| of.iter().map(|m| (m.as_slice(), *is)));
     let member_pools = Pools::fit(each_member, &differing.keys);
     let servers = servers(cells);
-    for ((cell, values), members) in cells.iter_mut().zip(&of_cells).zip(&of_members) {
+    for (index, cell) in cells.iter_mut().enumerate() {
+        let (values, without) = (&all.cells[index], &near.cells[index]);
+        let members = all.members[index].iter().zip(&near.members[index]);
+        let baselines = &all.baselines;
+        let is_far = |key, with: &[Values], without: &[Values]| !far.is_empty() && second_look::differs(key, with, without);
         let solo = cell.is_solo();
         let bounded = |key: Key, q: Quantity| match key {
             // A baseline against itself is 1; what it did not have to share has no company and no fairness.
             _ if solo && key.has(Trait::OneAlone) => Quantity::one(q.n),
             _ => quantities::capped(key, q),
         };
-        let of = |key| Some((key, bounded(key, pools.quantity(key, values, &baselines, &pools)?)));
+        let of = |key| Some((key, bounded(key, pools.quantity(key, values, is_far(key, values, without), (baselines, &pools))?)));
         cell.quantities = quantity::all(Trait::Cell).filter_map(of).collect();
+        let again = |key: Key| {
+            let moved = is_far(key, values, without) && !(solo && key.has(Trait::OneAlone));
+            let with = cell.quantities.get(&key).filter(|_| moved)?.clone();
+            Some((key, with, bounded(key, pools.quantity(key, without, false, (&near.baselines, &pools))?)))
+        };
+        let quantities: Vec<_> = second_look::TWICE.into_iter().filter_map(again).collect();
+        cell.second_look = SecondLook::of(cell, &far, quantities);
         cell.members = members
-            .iter()
             .enumerate()
-            .map(|(i, group)| {
-                let of = |key| Some((key, bounded(key, member_pools.quantity(key, group, &baselines, &pools)?)));
+            .map(|(i, (group, without))| {
+                let of = |key| {
+                    let far = is_far(key, group, without);
+                    Some((key, bounded(key, member_pools.quantity(key, group, far, (baselines, &pools))?)))
+                };
                 let quantities = quantity::all(Trait::Member).filter_map(of).collect();
                 let losses: Vec<f64> = cell.counted().filter_map(|r| r.members.get(i)?.loss).collect();
                 let loss = (!losses.is_empty()).then(|| losses.iter().sum::<f64>() / losses.len() as f64);
@@ -282,7 +318,7 @@ fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option
                 let spec = cell.record.members[i].clone();
                 let serving = servers.get(&spec.solo).cloned();
                 let mut absent = match &serving {
-                    Some(_) => absent::of_requests(cell, Some(i), &spec.solo, &quantities, &baselines),
+                    Some(_) => absent::of_requests(cell, Some(i), &spec.solo, &quantities, baselines),
                     None => BTreeMap::new(),
                 };
                 absent.extend(absent::of_thread(cell));
@@ -300,7 +336,7 @@ fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option
             cell.quantities.remove(&Key::EnergyPerEpochAboveIdle);
         }
         cell.metrics = metrics(cell, &differing.metrics);
-        cell.absent = absent::of_cell(cell, &baselines, campaign.plan.measure_for_s.is_some());
+        cell.absent = absent::of_cell(cell, baselines, campaign.plan.measure_for_s.is_some());
     }
     let own = || cells.iter().any(|c| c.members.iter().any(|m| m.get(Key::LatencyP50).is_some_and(|q| q.low.is_some())));
     let method = pools.method(Key::EpochTime).or_else(|| pools.method(Key::Makespan));

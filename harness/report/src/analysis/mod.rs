@@ -20,6 +20,7 @@ mod quantities;
 mod reference;
 mod repetition;
 mod samples;
+mod second_look;
 mod server;
 mod steady;
 pub mod suspect;
@@ -50,6 +51,7 @@ pub use predicted::{Claim, MemoryWarnings, PredictedPoint, PredictedQuantity, Pr
 pub use quantities::{GainBy, capped};
 pub use reference::{ReferenceCheck, ReferenceVerdict};
 pub use repetition::{MemberNumbers, Repetition};
+pub use second_look::{FarRun, SecondLook};
 pub use server::Server;
 pub use timeline::Timeline;
 pub use trace::Traces;
@@ -146,6 +148,8 @@ pub struct Cell {
     pub validity: Validity,
     /// Unusual but not left out: repetitions far from the others, temperature or clocks that drifted.
     pub suspicious: Vec<String>,
+    /// Its main quantities without the runs far from the others; `None` if it has none.
+    pub second_look: Option<SecondLook>,
     /// All stored runs of the cell.
     pub repetitions: Vec<Repetition>,
     /// Of these, the ones its numbers come from.

@@ -14,6 +14,8 @@ pub struct Pools {
     known: BTreeMap<Key, Pool>,
     /// Quantities that differ between devices.
     differing: BTreeSet<Key>,
+    /// Baselines with a run far from their others, by device and label.
+    pub(super) far_baselines: BTreeSet<(usize, String)>,
 }
 
 impl Pools {
@@ -35,7 +37,7 @@ impl Pools {
             }
         }
         let known = variances.into_iter().filter_map(|(name, v)| Some((name, Pool::fit(&v)?))).collect();
-        Pools { known, differing: differing.clone() }
+        Pools { known, differing: differing.clone(), far_baselines: BTreeSet::new() }
     }
 
     /// The method behind a quantity's interval.
@@ -43,8 +45,20 @@ impl Pools {
         self.known.get(&name).map(Pool::name)
     }
 
-    /// A quantity over repetitions.
-    pub fn quantity(&self, name: Key, group: &[Values], baselines: &Baselines, baseline_pools: &Pools) -> Option<Quantity> {
+    /// A variance after shrinking; one with a far run in it is not made smaller by the others, which have none.
+    fn steadied(&self, name: Key, own: Variance, has_far_run: bool) -> Variance {
+        let shrunk = self.known.get(&name).map_or(own, |pool| pool.shrink(own));
+        if has_far_run && own.s2 > shrunk.s2 { own } else { shrunk }
+    }
+
+    /// A quantity over repetitions; `has_far_run` if one of the values is of a run far from the others, or compared with one.
+    pub fn quantity(
+        &self,
+        name: Key,
+        group: &[Values],
+        has_far_run: bool,
+        (baselines, baseline_pools): (&Baselines, &Pools),
+    ) -> Option<Quantity> {
         let values: Vec<&RepetitionValue> = group.iter().filter_map(|v| v.get(&name)).collect();
         let plain: Vec<f64> = values.iter().map(|v| v.value).collect();
         let Some((mean, own)) = stats::log_moments(&plain) else {
@@ -58,7 +72,7 @@ impl Pools {
         let on_devices: Vec<DeviceValue> = values.iter().map(|v| v.on_device()).collect();
         let of_devices = log_moments_by_device(&on_devices).filter(|_| self.differing.contains(&name));
         let own = of_devices.map_or(own, |m| m.within);
-        let mut variance = self.known.get(&name).map_or(own, |p| p.shrink(own));
+        let mut variance = self.steadied(name, own, has_far_run);
         // The steps of a counter are part of what differs between runs; few runs may happen to show less of it than there is.
         variance.s2 = variance.s2.max(values.iter().map(|v| v.resolution.powi(2)).sum::<f64>() / n as f64);
         let mean = of_devices.map_or(mean, |m| m.log_mean);
@@ -78,12 +92,10 @@ impl Pools {
                 }
             };
             let (_, variance, n) = baselines.known.get(source)?;
-            let variance = match (variance, baseline_pools.known.get(&source.2)) {
-                (Some(v), Some(pool)) => pool.shrink(*v),
-                (Some(v), None) => *v,
-                // One repetition of a baseline: the term's n of 1 already forbids an interval.
-                (None, _) => Variance { s2: 0.0, df: f64::INFINITY },
-            };
+            let far = baseline_pools.far_baselines.contains(&(source.0, source.1.clone()));
+            // One repetition of a baseline: the term's n of 1 already forbids an interval.
+            let none = Variance { s2: 0.0, df: f64::INFINITY };
+            let variance = variance.map_or(none, |own| baseline_pools.steadied(source.2, own, far));
             terms.push(Term { weight, variance, n: *n });
         }
         for ((_, cell), weights) in paced {

@@ -15,6 +15,7 @@ pub fn blocks(c: &Comparison) -> Vec<Block> {
     let mut lines = vec![words::title(&c.left, &c.right)];
     lines.extend(c.warnings.iter().map(|w| format!("warning: {w}")));
     lines.extend(words::across(c));
+    lines.extend(words::together(c));
     let mut blocks = vec![Block::Notes(lines)];
     if !c.rows.is_empty() {
         blocks.push(Block::Table(table(&c.rows[..c.rows.len().min(ROWS)])));
@@ -46,6 +47,7 @@ pub fn blocks(c: &Comparison) -> Vec<Block> {
     }
     if !c.rows.is_empty() {
         lines.push(format!("{}; {}", words::counted(&c.counts()), words::rests_on(c)));
+        lines.extend(words::includes(c));
     }
     lines.extend(trace_page::counted(c));
     blocks.push(Block::Notes(lines));
@@ -62,8 +64,10 @@ fn table(rows: &[ComparedCell]) -> Table {
     let (words, unit, factor) = words::unit(rows);
     let what = format!("{words} {unit}").trim().to_string();
     let column = |name: String, align: Align, rank: usize| Column { name, align, rank, ..Column::default() };
+    // Where a common move is taken out, what is judged stands beside what was measured.
+    let own = rows.iter().any(|r| r.own_ratio.is_some());
     // Labels and verdicts stay; p goes first, then both sides, then the ratio.
-    let columns = vec![
+    let mut columns = vec![
         column("cell".into(), Align::Left, 0),
         column(format!("{what} left"), Align::Interval, 2),
         column(format!("{what} right"), Align::Interval, 2),
@@ -71,18 +75,25 @@ fn table(rows: &[ComparedCell]) -> Table {
         column("p".into(), Align::Right, 3),
         column("verdict".into(), Align::Left, 0),
     ];
+    if own {
+        columns.insert(4, column("own".into(), Align::Interval, 1));
+    }
     let mut table = Table { columns, ..Table::default() };
     let absent = || ABSENT.to_string();
     for r in rows {
         let side = |q: &Option<crate::stats::Quantity>| q.as_ref().map_or_else(absent, |q| number::scaled(q, factor));
-        table.texts([
+        let mut texts = vec![
             r.left_label.as_ref().map_or_else(|| r.label.clone(), |left| format!("{left} ↔ {}", r.label)),
             side(&r.left),
             side(&r.right),
             r.ratio.as_ref().map_or_else(absent, number::with_interval),
             r.p_adjusted.map_or_else(absent, words::p),
             r.finding.text(),
-        ]);
+        ];
+        if own {
+            texts.insert(4, r.own_ratio.as_ref().map_or_else(absent, number::with_interval));
+        }
+        table.texts(texts);
     }
     table
 }

@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::{ComparedCell, ComparedPolicy, Comparison, Finding, Head, More, Only, VerdictGroup};
+use super::{CommonVerdict, ComparedCell, ComparedPolicy, Comparison, Finding, Head, More, Only, Source, VerdictGroup, words};
 use crate::analysis::trace::OrdersNeeded;
 use crate::stats::Quantity;
 
@@ -19,6 +19,7 @@ struct ComparisonJson<'a> {
     threshold: f64,
     method: &'static str,
     judged: usize,
+    between: BetweenJson<'a>,
     warnings: &'a [String],
     cells: Vec<ComparedCellJson<'a>>,
     /// Of traces, within orders.
@@ -32,6 +33,37 @@ struct ComparisonJson<'a> {
     decide: &'a [String],
 }
 
+/// What the campaigns differ by although nothing changed.
+#[derive(Serialize)]
+struct BetweenJson<'a> {
+    /// `nights`, `scatter`, or `unknown`: then it is in no interval.
+    source: &'static str,
+    nights: Option<usize>,
+    /// Standard deviation of a cell's ratio, without that of the repetitions.
+    sd_ratio: f64,
+    common: Option<CommonJson<'a>>,
+    mixture: Option<MixtureJson>,
+    text: Vec<String>,
+}
+
+/// What is taken out of each cell.
+#[derive(Serialize)]
+struct CommonJson<'a> {
+    ratio: &'a Quantity,
+    p: f64,
+    agree: usize,
+    cells: usize,
+    verdict: &'static str,
+    assumed: bool,
+}
+
+#[derive(Serialize)]
+struct MixtureJson {
+    cells: usize,
+    of: usize,
+    ratio: f64,
+}
+
 #[derive(Serialize)]
 struct ComparedCellJson<'a> {
     cell: &'a str,
@@ -43,6 +75,8 @@ struct ComparedCellJson<'a> {
     left: Option<&'a Quantity>,
     right: Option<&'a Quantity>,
     ratio: Option<&'a Quantity>,
+    /// Beside what all cells have in common: what is judged.
+    own_ratio: Option<&'a Quantity>,
     p: Option<f64>,
     p_adjusted: Option<f64>,
     verdict: &'static str,
@@ -107,6 +141,7 @@ pub fn json(comparison: &Comparison) -> Value {
         threshold: c.threshold,
         method: "difference of logarithms, degrees of freedom of the weaker side, 95 % intervals, p by Holm",
         judged: c.family,
+        between: between(c),
         warnings: &c.warnings,
         cells: c.rows.iter().map(ComparedCellJson::from).collect(),
         policies: c.policies.iter().map(ComparedPolicyJson::from).collect(),
@@ -117,6 +152,30 @@ pub fn json(comparison: &Comparison) -> Value {
         groups: &c.groups,
         decide: &c.decide,
     })
+}
+
+fn between(c: &Comparison) -> BetweenJson<'_> {
+    let b = &c.between;
+    let common = b.common.as_ref().map(|m| CommonJson {
+        ratio: &m.ratio,
+        p: m.p,
+        agree: m.agree,
+        cells: m.cells,
+        verdict: match m.verdict {
+            CommonVerdict::Better => "better",
+            CommonVerdict::Worse => "worse",
+            CommonVerdict::CannotTell => "cannot_tell",
+        },
+        assumed: m.is_assumed,
+    });
+    let (source, nights) = match b.source {
+        Source::Nights(n) => ("nights", Some(n)),
+        Source::Scatter => ("scatter", None),
+        Source::Unknown => ("unknown", None),
+    };
+    let mixture = b.mixture.map(|m| MixtureJson { cells: m.cells, of: m.of, ratio: m.ratio });
+    let text = words::together(c).into_iter().chain(words::includes(c)).collect();
+    BetweenJson { source, nights, sd_ratio: b.sd.exp_m1(), common, mixture, text }
 }
 
 impl<'a> From<&'a ComparedPolicy> for ComparedPolicyJson<'a> {
@@ -163,6 +222,7 @@ impl<'a> From<&'a ComparedCell> for ComparedCellJson<'a> {
             left: row.left.as_ref(),
             right: row.right.as_ref(),
             ratio: row.ratio.as_ref(),
+            own_ratio: row.own_ratio.as_ref(),
             p: row.p,
             p_adjusted: row.p_adjusted,
             verdict: row.finding.as_str(),

@@ -5,6 +5,7 @@
 //! `json` are its forms. Sides of different GPU models are compared by each one's gain, never by their times.
 
 mod against_published;
+mod between;
 mod brief;
 pub mod cards;
 mod compared_report;
@@ -30,6 +31,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 pub use against_published::{PublishedComparison, beside};
+pub use between::{Between, CommonMove, CommonVerdict, MixedMove, Source};
 pub use compared_report::ComparedReport;
 pub use environment_diff::{Environment, EnvironmentDifference};
 pub use generations::{Generations, generations};
@@ -42,7 +44,8 @@ pub use trace::{ComparedPolicy, ComparedTraces};
 
 use collo_store::last_part;
 
-use crate::quantity::{Key, Subject, Trait, find};
+use crate::history::CampaignVariation;
+use crate::quantity::{Better, Key, Subject, Trait, find};
 use crate::stats::Quantity;
 use crate::{Error, Result};
 use compared_report::CellJson;
@@ -64,6 +67,8 @@ pub struct Options {
     /// main quantities of traces.
     pub quantity: Option<String>,
     pub by: Option<By>,
+    /// What campaigns of the experiment differ by on this device, from its nights.
+    pub variation: Option<CampaignVariation>,
 }
 
 /// The comparison of two sides.
@@ -81,6 +86,8 @@ pub struct Comparison {
     pub rows: Vec<ComparedCell>,
     /// Ratios that were judged together.
     pub family: usize,
+    /// What the campaigns differ by although nothing changed, and what all cells have in common.
+    pub between: Between,
     pub only_left: Vec<Only>,
     pub only_right: Vec<Only>,
     /// Policies of traces that both measured.
@@ -119,6 +126,8 @@ pub struct ComparedCell {
     pub right: Option<Quantity>,
     /// Right ÷ left.
     pub ratio: Option<Quantity>,
+    /// The same beside what all cells have in common, if that is taken out: what is judged.
+    pub own_ratio: Option<Quantity>,
     pub p: Option<f64>,
     /// Holm's correction over all ratios judged together.
     pub p_adjusted: Option<f64>,
@@ -148,6 +157,13 @@ pub struct VerdictGroup {
     pub judged: usize,
 }
 
+impl ComparedCell {
+    /// The ratio that is judged: beside what all cells have in common, if that is taken out.
+    pub fn judged_ratio(&self) -> Option<&Quantity> {
+        self.own_ratio.as_ref().or(self.ratio.as_ref())
+    }
+}
+
 impl Comparison {
     /// Rows by verdict, in print order; verdicts without a row are left out.
     pub fn counts(&self) -> Vec<(&'static str, usize)> {
@@ -164,8 +180,11 @@ impl Comparison {
         counts(self.policies.iter().map(|line| &line.finding))
     }
 
-    /// True if a matched cell is worse, or no longer runs, or a policy is worse.
+    /// True if a matched cell is worse, or no longer runs, or a policy is worse, or all cells are.
     pub fn has_worse(&self) -> bool {
+        if self.between.common.as_ref().is_some_and(|c| c.verdict == CommonVerdict::Worse) {
+            return true;
+        }
         let mut findings = self.rows.iter().map(|r| &r.finding).chain(self.policies.iter().map(|line| &line.finding));
         findings.any(|finding| matches!(finding, Finding::Worse | Finding::NoLongerRuns(_)))
     }
@@ -178,10 +197,11 @@ impl Comparison {
     /// What a difference may explain, if its direction is known and some row changed that way.
     pub fn may_explain(&self, difference: &EnvironmentDifference) -> Option<&'static str> {
         let times = self.rows.iter().any(|r| quantity::has(&r.quantity, Trait::Speed));
+        let common = |verdict| self.between.common.as_ref().is_some_and(|c| c.verdict == verdict);
         match difference.slower? {
             _ if !times => None,
-            true => (self.count("worse") > 0).then_some("worse"),
-            false => (self.count("better") > 0).then_some("better"),
+            true => (self.count("worse") > 0 || common(CommonVerdict::Worse)).then_some("worse"),
+            false => (self.count("better") > 0 || common(CommonVerdict::Better)).then_some("better"),
         }
     }
 }
@@ -239,9 +259,17 @@ pub fn compare(left: &ComparedReport, right: &ComparedReport, options: &Options)
         .map(|pair| row(pair, &asked, (left, right), cautions.withheld.as_deref(), &ends))
         .collect();
     let judged: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].1.is_some()).collect();
-    let ratios: Vec<_> = judged.iter().filter_map(|&i| Some((rows[i].1.as_ref()?, asked.better(&rows[i].0.quantity)))).collect();
+    let (between, own) = with_between(&rows, &asked, (left, right), options.variation.as_ref(), threshold, &ends);
+    let ratios: Vec<_> = own.iter().zip(&judged).map(|(own, &i)| (own, asked.better(&rows[i].0.quantity))).collect();
     let verdicts = judge(&ratios, threshold, &ends);
     let family = verdicts.iter().filter(|v| v.p.is_some()).count();
+    for (&i, own) in judged.iter().zip(&own) {
+        let (row, ratio) = &mut rows[i];
+        row.own_ratio = between.common.as_ref().map(|_| own.value.clone()).filter(|own| own.low.is_some());
+        // With what campaigns differ by, around what was measured.
+        let measured = ratio.as_ref().map_or(0.0, |r| own.value.estimate.ln() - r.value.estimate.ln());
+        row.ratio = Some(own.shifted(-measured));
+    }
     for (i, verdict) in judged.into_iter().zip(verdicts) {
         let row = &mut rows[i].0;
         (row.p, row.p_adjusted, row.finding) = (verdict.p, verdict.p_adjusted, verdict.finding);
@@ -249,7 +277,7 @@ pub fn compare(left: &ComparedReport, right: &ComparedReport, options: &Options)
     let mut rows: Vec<ComparedCell> = rows.into_iter().map(|(row, _)| row).collect();
     let decide = repetitions_needed::commands(&rows, left, right);
     // Within a verdict the largest change comes first; the sort keeps the plan's order where ratios are alike.
-    let size = |row: &ComparedCell| row.ratio.as_ref().map_or(0.0, |r| r.estimate.ln().abs());
+    let size = |row: &ComparedCell| row.judged_ratio().map_or(0.0, |r| r.estimate.ln().abs());
     rows.sort_by(|a, b| rank(&a.finding).cmp(&rank(&b.finding)).then(size(b).total_cmp(&size(a))));
     Ok(Comparison {
         left: Head::of(left),
@@ -260,6 +288,7 @@ pub fn compare(left: &ComparedReport, right: &ComparedReport, options: &Options)
         warnings: cautions.warnings,
         groups: options.by.map(|by| groups(&rows, by)).unwrap_or_default(),
         family,
+        between,
         only_left: only(&matched.only_left, right).into_iter().chain(traces.only_left).collect(),
         only_right: only(&matched.only_right, left).into_iter().chain(traces.only_right).collect(),
         policies: traces.lines,
@@ -269,6 +298,33 @@ pub fn compare(left: &ComparedReport, right: &ComparedReport, options: &Options)
         rows,
         asked,
     })
+}
+
+/// What the two campaigns differ by, and each ratio to judge beside that.
+fn with_between(
+    rows: &[(ComparedCell, Option<Ratio>)],
+    asked: &QuantityChoice,
+    (left, right): (&ComparedReport, &ComparedReport),
+    known: Option<&CampaignVariation>,
+    threshold: f64,
+    ends: &Quantiles,
+) -> (Between, Vec<Ratio>) {
+    let solos: BTreeSet<&str> =
+        [left, right].iter().flat_map(|side| &side.cells).filter(|c| c.is_solo()).map(|c| c.label.as_str()).collect();
+    let of = |(row, ratio): &'_ (ComparedCell, Option<Ratio>)| {
+        ratio.clone().map(|ratio| (row.label.clone(), row.quantity.clone(), ratio))
+    };
+    let all: Vec<(String, String, Ratio)> = rows.iter().filter_map(of).collect();
+    let compared: Vec<between::Compared<'_>> = all
+        .iter()
+        .map(|(cell, quantity, ratio)| {
+            let is_baseline = solos.contains(cell.as_str());
+            between::Compared { cell, quantity, ratio, is_baseline }
+        })
+        .collect();
+    let is_speed = !compared.is_empty() && compared.iter().all(|c| quantity::has(c.quantity, Trait::Speed));
+    let better = compared.first().map_or(Better::Neither, |c| asked.better(c.quantity));
+    between::apply(&compared, known, (threshold, is_speed, better), ends)
 }
 
 /// A row without its verdict, and the ratio to judge if there is one.
@@ -299,6 +355,7 @@ fn row(
         left: l,
         right: r,
         ratio: ratio.as_ref().map(|r| r.value.clone()),
+        own_ratio: None,
         p: None,
         p_adjusted: None,
         finding: finding.unwrap_or(Finding::CannotTell(More::OneRun)),

@@ -23,7 +23,7 @@ fn worst_first(row: &ComparedCell) -> (usize, f64) {
         Finding::Same => 5,
         Finding::NotJudged(_) => 6,
     };
-    (rank, -row.ratio.as_ref().map_or(0.0, |r| r.estimate.ln().abs()))
+    (rank, -row.judged_ratio().map_or(0.0, |r| r.estimate.ln().abs()))
 }
 
 fn sorted(comparison: &Comparison) -> Vec<&ComparedCell> {
@@ -132,9 +132,18 @@ fn chips(c: &Comparison) -> Vec<Badge> {
     counted.map(chip).chain(only.map(|(side, n)| Badge::new(Tone::Plain, "", format!("only {side} {n}")))).collect()
 }
 
+/// A remark as a sentence.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
 fn results(c: &Comparison) -> Section {
     let rows = sorted(c);
     let mut blocks = vec![Block::Chips(chips(c)), Block::Table(table(c, &rows[..rows.len().min(ROWS)]))];
+    blocks.splice(0..0, words::together(c).into_iter().map(|text| Block::Text(sentence(&text))));
+    blocks.extend(words::includes(c).map(|text| Block::Remark(sentence(&text))));
     blocks.push(Block::Remark(format!(
         "Grey band: {}. Whiskers: 95 % intervals of the difference of logarithms, one number per repetition, with the degrees of freedom of the weaker side; p is corrected for the number of cells, they are not. An arrow continues beyond the axis.",
         words::rests_on(c)
@@ -148,7 +157,7 @@ fn results(c: &Comparison) -> Section {
 }
 
 fn table(c: &Comparison, rows: &[&ComparedCell]) -> Table {
-    let ratio = |r: &&ComparedCell| r.ratio.as_ref().map(|q| (q.estimate, q.low.zip(q.high)));
+    let ratio = |r: &&ComparedCell| r.judged_ratio().map(|q| (q.estimate, q.low.zip(q.high)));
     let axis = Ratios::of(rows.iter().filter_map(ratio), c.threshold);
     let (words, unit, factor) = words::unit(&c.rows);
     let what = format!("{words} {unit}").trim().to_string();
@@ -156,17 +165,23 @@ fn table(c: &Comparison, rows: &[&ComparedCell]) -> Table {
     modes.sort_by_key(|m| mode_order(m));
     modes.dedup();
     let (left, right) = (format!("#{what} left"), format!("#{what} right"));
-    let mut table =
-        Table::with(&["cell", &left, &right, "#ratio, 95 %", "axis of ratios", "#p", "verdict"]).looking(TableLayout::Joined);
-    table.columns[4] = Column { name: "axis of ratios".into(), align: Align::Left, axis: Some(axis.head()), ..Column::default() };
+    // Where a common move is taken out, what is judged stands beside what was measured, and is drawn.
+    let own = rows.iter().any(|r| r.own_ratio.is_some());
+    let mut names = vec!["cell", left.as_str(), right.as_str(), "#ratio, 95 %", "axis of ratios", "#p", "verdict"];
+    if own {
+        names.insert(4, "#own, 95 %");
+    }
+    let mut table = Table::with(&names).looking(TableLayout::Joined);
+    table.columns[if own { 5 } else { 4 }] =
+        Column { name: "axis of ratios".into(), align: Align::Left, axis: Some(axis.head()), ..Column::default() };
     table.caption = format!("Ratio right ÷ left of {}, worst first", c.asked.to_text());
     table.legend = modes.into_iter().map(|m| (m.to_string(), m.to_string())).collect();
     table.tags = if c.simulated() { vec!["simulated".into()] } else { Vec::new() };
-    rows.iter().for_each(|r| table.row(cells(r, &axis, factor)));
+    rows.iter().for_each(|r| table.row(cells(r, own, &axis, factor)));
     table
 }
 
-fn cells(row: &ComparedCell, axis: &Ratios, factor: f64) -> Vec<TableCell> {
+fn cells(row: &ComparedCell, own: bool, axis: &Ratios, factor: f64) -> Vec<TableCell> {
     let (sign, tone) = match row.finding {
         Finding::Better | Finding::Higher => ("▲ ", Tone::Good),
         Finding::Lower => ("▼ ", Tone::Good),
@@ -178,28 +193,35 @@ fn cells(row: &ComparedCell, axis: &Ratios, factor: f64) -> Vec<TableCell> {
         Finding::NotJudged(_) => ("– ", Tone::Plain),
     };
     let side = |q: &Option<crate::stats::Quantity>| q.as_ref().map_or_else(String::new, |q| number::scaled(q, factor));
-    let ratio = row.ratio.as_ref().map_or_else(String::new, |r| match r.low {
-        Some(_) => format!("{} {}", number::estimate(r), number::bounds(r)),
-        None => number::with_interval(r),
-    });
-    let interval = row.ratio.as_ref().map(|r| Interval {
+    let text_of = |q: Option<&crate::stats::Quantity>| {
+        q.map_or_else(String::new, |r| match r.low {
+            Some(_) => format!("{} {}", number::estimate(r), number::bounds(r)),
+            None => number::with_interval(r),
+        })
+    };
+    let (measured, ratio) = (text_of(row.ratio.as_ref()), text_of(row.judged_ratio()));
+    let interval = row.judged_ratio().map(|r| Interval {
         sharing: &row.sharing,
         value: r.estimate,
         interval: r.low.zip(r.high),
         title: format!("{}\nratio {ratio}\n{}", row.label, row.finding.text()),
         faint: matches!(row.finding, Finding::NotJudged(_)),
     });
-    let said = format!("{}: ratio {}, {}", row.label, if ratio.is_empty() { "absent" } else { &ratio }, row.finding.text());
+    let text = format!("{}: ratio {}, {}", row.label, if ratio.is_empty() { "absent" } else { &ratio }, row.finding.text());
     let notes: Vec<String> = row.left_label.iter().map(|left| format!("left: {left}")).chain(row.notes.iter().cloned()).collect();
-    vec![
+    let mut cells = vec![
         TableCell { mode: row.sharing.clone(), ..TableCell::with_note(&row.label, notes.join("; ")) },
         TableCell::text(side(&row.left)),
         TableCell::text(side(&row.right)),
-        TableCell::text(ratio),
-        TableCell { drawing: Some(axis.row(interval.as_ref())), ..TableCell::text(said) },
+        TableCell::text(measured),
+        TableCell { drawing: Some(axis.row(interval.as_ref())), ..TableCell::text(text) },
         TableCell::text(row.p_adjusted.map_or_else(String::new, words::p)),
         TableCell { tone, ..TableCell::text(format!("{sign}{}", row.finding.text())) },
-    ]
+    ];
+    if own {
+        cells.insert(4, TableCell::text(text_of(row.own_ratio.as_ref())));
+    }
+    cells
 }
 
 fn groups(c: &Comparison) -> Section {

@@ -115,8 +115,11 @@ pub struct Ratio {
     pub value: Quantity,
     /// Standard error of the logarithm and degrees of freedom, left and right.
     parts: Option<[(f64, f64, usize); 2]>,
-    /// Of both.
+    /// Of both, and of what campaigns differ by.
     se: f64,
+    /// Variance of the logarithm by which campaigns differ besides their repetitions, and its degrees of freedom: more repetitions do
+    /// not make it smaller.
+    between: (f64, f64),
 }
 
 /// Standard error of the logarithm. A truncated bound, as of shares at 1, must not make the number more certain: the wider side
@@ -136,6 +139,12 @@ fn weaker([(a, df_a, _), (b, df_b, _)]: &[(f64, f64, usize); 2]) -> f64 {
     }
 }
 
+/// Standard error and degrees of freedom of both sides with the variance between campaigns.
+fn with_between(parts: &[(f64, f64, usize); 2], (variance, df): (f64, f64)) -> (f64, f64) {
+    let se = (parts[0].0.powi(2) + parts[1].0.powi(2) + variance).sqrt();
+    (se, if variance > 0.0 { weaker(parts).min(df) } else { weaker(parts) })
+}
+
 impl Ratio {
     /// Right ÷ left.
     pub fn of(left: &Quantity, right: &Quantity, ends: &Quantiles) -> Ratio {
@@ -143,13 +152,42 @@ impl Ratio {
         let n = left.n.min(right.n);
         let parts = log_se(left, ends).zip(log_se(right, ends)).filter(|_| n > 1);
         let Some(((a, df_a), (b, df_b))) = parts else {
-            return Ratio { value: Quantity { estimate, low: None, high: None, n, df: None }, parts: None, se: 0.0 };
+            return Ratio {
+                value: Quantity { estimate, low: None, high: None, n, df: None },
+                parts: None,
+                se: 0.0,
+                between: (0.0, f64::INFINITY),
+            };
         };
         let parts = [(a, df_a, left.n), (b, df_b, right.n)];
         let (se, df) = (a.hypot(b), weaker(&parts));
         let factor = (ends.get(df) * se).exp();
         let value = Quantity { estimate, low: Some(estimate / factor), high: Some(estimate * factor), n, df: Some(df) };
-        Ratio { value, parts: Some(parts), se }
+        Ratio { value, parts: Some(parts), se, between: (0.0, f64::INFINITY) }
+    }
+
+    /// Standard error of the logarithm; `None` without an interval.
+    pub fn log_se(&self) -> Option<f64> {
+        self.parts.map(|_| self.se)
+    }
+
+    /// This one beside a move that others have in common, a logarithm, with a variance by which campaigns differ besides their
+    /// repetitions.
+    pub fn beside(&self, common: f64, between: (f64, f64), ends: &Quantiles) -> Ratio {
+        let Some(parts) = self.parts else { return self.clone() };
+        let estimate = self.value.estimate / common.exp();
+        let (se, df) = with_between(&parts, between);
+        let factor = (ends.get(df) * se).exp();
+        let value =
+            Quantity { estimate, low: Some(estimate / factor), high: Some(estimate * factor), df: Some(df), ..self.value };
+        Ratio { value, parts: Some(parts), se, between }
+    }
+
+    /// Its value moved by a logarithm, with the same interval.
+    pub fn shifted(&self, log: f64) -> Quantity {
+        let moved = |x: Option<f64>| x.map(|x| x * log.exp());
+        let q = &self.value;
+        Quantity { estimate: q.estimate * log.exp(), low: moved(q.low), high: moved(q.high), ..q.clone() }
     }
 
     /// Two-sided p-value of no difference.
@@ -209,7 +247,7 @@ fn more(ratio: &Ratio, effect: f64, limit: f64, (ends, strictest): (&Quantiles, 
         (se / factor.sqrt(), df * factor, n + k)
     };
     let decided = |parts: [(f64, f64, usize); 2]| {
-        let (se, df) = (parts[0].0.hypot(parts[1].0), weaker(&parts));
+        let (se, df) = with_between(&parts, ratio.between);
         // A difference beyond the threshold must clear the strictest of Holm's steps; one within must be shown to stay there.
         if effect > limit { strictest.get(df) * se < effect } else { effect + ends.get(df) * se <= limit }
     };

@@ -1,8 +1,9 @@
 //! A comparison in words, wherever it is printed. In: a comparison. Out: short texts without markup.
 
-use super::{ComparedCell, Comparison, EnvironmentDifference, Head, Only};
+use super::{CommonVerdict, ComparedCell, Comparison, EnvironmentDifference, Head, Only, Source};
 use crate::document::Table;
 use crate::number::{self, ABSENT};
+use crate::quantity::{Better, Trait};
 
 /// `a simulated A100-SXM4-40GB`, `an H100`, `a CPU`.
 pub fn with_article(device: &str) -> String {
@@ -51,6 +52,65 @@ pub fn unit(rows: &[ComparedCell]) -> (String, &'static str, f64) {
     };
     let largest = rows.iter().flat_map(|r| [&r.left, &r.right]).flatten().map(|q| q.estimate).fold(0.0, f64::max);
     if unit == "s" && largest < 1.0 { (words.into(), "ms", 1e3) } else { (words.into(), unit, factor) }
+}
+
+/// What all cells have in common, or a part of them: a sentence for each.
+pub fn together(comparison: &Comparison) -> Vec<String> {
+    let Some(common) = &comparison.between.common else { return Vec::new() };
+    let ratio = |log: f64| format!("{:.1} %", log.abs().exp_m1() * 100.0);
+    let first = comparison.rows.iter().find(|row| row.own_ratio.is_some());
+    let longer_is_slower = first.is_none_or(|row| comparison.asked.better(&row.quantity) == Better::Smaller);
+    let way = |log: f64| if (log > 0.0) == longer_is_slower { "slower" } else { "faster" };
+    let mut lines = Vec::new();
+    let log = common.ratio.estimate.ln();
+    if common.is_reported {
+        let cells = match common.cells - common.agree {
+            0 => format!("all {}", number::count(common.cells, "cell")),
+            _ => format!("{} of {}", common.agree, number::count(common.cells, "cell")),
+        };
+        let within = match (common.verdict, common.is_assumed) {
+            (CommonVerdict::CannotTell, true) => {
+                "; less than machines are assumed to move by between campaigns (2 %, no history)"
+            }
+            (CommonVerdict::CannotTell, false) => "; no more than between other nights",
+            (..) => "",
+        };
+        let (ratio, way) = (ratio(log), way(log));
+        lines.push(format!("{cells} are {ratio} {way}: machine or software, see environment; taken out of each{within}"));
+    }
+    if let Some(mixture) = comparison.between.mixture {
+        let log = mixture.ratio.ln();
+        let others = if common.is_reported { "relative to the others" } else { "the others unchanged" };
+        let of = number::count(mixture.of, "cell");
+        lines.push(format!("{} of {of} are {} {}, {others}", mixture.cells, ratio(log), way(log)));
+    }
+    lines
+}
+
+/// What the intervals include of the variation between campaigns.
+pub fn includes(comparison: &Comparison) -> Option<String> {
+    let sd = || format!("standard deviation of a ratio {:.1} %", comparison.between.sd.exp_m1() * 100.0);
+    let common = comparison.between.common.is_some();
+    match comparison.between.source {
+        _ if comparison.family == 0 => None,
+        Source::Nights(n) => Some(format!(
+            "intervals include what campaigns differ by without a change, from {} ({})",
+            number::count(n, "night"),
+            sd()
+        )),
+        Source::Scatter => Some(format!(
+            "intervals include what these two campaigns differ by beyond their repetitions, from the scatter of the ratios ({}){}",
+            sd(),
+            if common { "; without a history, what moves all cells is in none" } else { "" }
+        )),
+        Source::Unknown => {
+            let times = comparison.rows.iter().any(|r| super::quantity::has(&r.quantity, Trait::Speed));
+            let ratios = if times { "; `--quantity slowdown` and `throughput_gain` do not see what moves all cells" } else { "" };
+            Some(format!(
+                "not in the intervals: what campaigns differ by without a change, which eight cells or five nights would show{ratios}"
+            ))
+        }
+    }
 }
 
 /// The basis of the verdicts: `relevant from 2 %, 95 % intervals, p by Holm over 4`.

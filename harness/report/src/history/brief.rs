@@ -59,8 +59,12 @@ fn verdict(history: &History) -> String {
     }
     let slower = history.steps_of(judged).filter(|(_, s)| s.is_worse()).count();
     let faster = history.steps_of(judged).count() - slower;
+    let all = match &judged.common {
+        Some(common) if common.moved => format!("{} {}, beside that ", words::agreeing(common), words::way(common.ratio)),
+        _ => String::new(),
+    };
     format!(
-        "{slower} slower, {faster} faster, {} gone, {} suspicious, of {} judged",
+        "{all}{slower} slower, {faster} faster, {} gone, {} suspicious, of {} judged",
         judged.gone.len(),
         judged.suspects.len(),
         judged.judged

@@ -2,14 +2,15 @@
 //! cells. It measures nothing: to confirm, call [`Judge::look`], measure the suspicious cells again, and pass in the night with
 //! both. The method with its error rates is in `docs/guide/nightly.md`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use super::change;
 use super::night::{CellNight, Mean, NightlyRun};
 use super::noise::{self, Noise};
-use super::rules::{CELLS_FOR_A_CENTRE, DISTURBED, NIGHTS_BACK, NIGHTS_TO_LEARN, Rules, WINDOWS};
+use super::rules::{DISTURBED, NIGHTS_BACK, NIGHTS_TO_LEARN, Rules, WINDOWS};
 use super::track::{NightPoint, SegmentLevel, Step, Track};
-use super::{change, robust};
-use crate::stats::{self, t_p, t_quantile};
+use crate::stats::moves::{self, CELLS_FOR_A_CENTRE, CellMove, Centre};
+use crate::stats::{robust, t_p, t_quantile};
 
 /// A cell that appears to have moved.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +27,7 @@ pub struct Suspect {
     pub p: f64,
 }
 
-/// A move common to all cells.
+/// A move that cells have in common: all of them, or in a mixture all but those of the mixture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Common {
     /// Relative to the nights before, a ratio of times.
@@ -34,6 +35,26 @@ pub struct Common {
     pub p: Option<f64>,
     /// True if it is relevant and exceeds the usual variation between nights.
     pub moved: bool,
+    /// Cells whose own move agrees with it within their noise.
+    pub agree: usize,
+    /// Cells that have a move.
+    pub cells: usize,
+}
+
+impl Common {
+    /// True if the machine or the software became slower.
+    pub fn is_worse(&self) -> bool {
+        self.moved && self.ratio > 1.0
+    }
+}
+
+/// A part of the cells moved otherwise than the others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mixture {
+    pub cells: usize,
+    pub of: usize,
+    /// Their times ÷ those of the others, both relative to the nights before.
+    pub ratio: f64,
 }
 
 /// The verdicts of one night.
@@ -43,6 +64,7 @@ pub struct JudgedNight {
     /// Complete, and on the same device.
     pub whole: bool,
     pub common: Option<Common>,
+    pub mixture: Option<Mixture>,
     /// Factor by which the cells scattered more than usual, if that is much.
     pub disturbed: Option<f64>,
     /// Cells that were judged.
@@ -80,6 +102,11 @@ pub struct Judge {
 /// A night before its verdicts.
 struct UnjudgedNight {
     common: Option<f64>,
+    /// Cells that moved as all, and all that have a move.
+    agree: (usize, usize),
+    mixture: Option<Mixture>,
+    /// Of the centre, if only a part of the cells is one.
+    centre_variance: f64,
     scatter: f64,
     judged: usize,
     learning: usize,
@@ -135,7 +162,8 @@ impl Judge {
         let mut judged = JudgedNight {
             night: index,
             whole: true,
-            common: self.common(look.common),
+            common: self.common(&look),
+            mixture: look.mixture,
             disturbed: (look.scatter > 1.0).then_some(look.scatter),
             judged: look.judged,
             learning: look.learning,
@@ -143,6 +171,7 @@ impl Judge {
         };
         let centre = look.common.unwrap_or(0.0);
         let (shift, shift_variance) = within_night(night, &look, &self.noises);
+        let shift_variance = shift_variance + look.centre_variance;
         let mut confirmed: HashMap<usize, Step> = HashMap::new();
         for suspect in &look.suspects {
             let cell = night.cells.iter().zip(&look.track_of).find(|(_, t)| **t == Some(suspect.track)).map(|(c, _)| c);
@@ -253,49 +282,88 @@ impl Judge {
 
     fn look(&self, night: &NightlyRun) -> UnjudgedNight {
         let track_of: Vec<Option<usize>> = night.cells.iter().map(|c| self.track_of(c)).collect();
-        let mut moves: Vec<f64> = night
-            .cells
+        let centre = self.centre(night, &track_of);
+        let common = centre.as_ref().map(|c| c.0.log);
+        let moved = centre.as_ref().and_then(|(c, cells)| Some((c.moved.as_ref()?, cells)));
+        let mixture = moved.map(|(group, cells)| Mixture {
+            cells: group.cells(),
+            of: cells.len(),
+            ratio: (group.log - common.unwrap_or(0.0)).exp(),
+        });
+        let of_group: HashSet<usize> = moved
             .iter()
-            .zip(&track_of)
-            .filter_map(|(c, t)| Some(c.first?.log_mean - self.level(*(t.as_ref()?), 1)?.mean))
+            .flat_map(|(group, cells)| cells.iter().zip(&group.members).filter(|(_, m)| **m).map(|(i, _)| *i))
             .collect();
-        let common = if moves.len() >= CELLS_FOR_A_CENTRE { stats::median(&mut moves) } else { None };
         let noises = self.noises();
-        let mut look = UnjudgedNight { common, scatter: 1.0, judged: 0, learning: 0, suspects: Vec::new(), track_of };
-        let ready: Vec<(usize, &CellNight, f64, Noise)> = (0..night.cells.len())
+        let mut look = UnjudgedNight {
+            common,
+            agree: (0, centre.as_ref().map_or(0, |(_, cells)| cells.len())),
+            mixture,
+            centre_variance: centre.as_ref().filter(|_| mixture.is_some()).map_or(0.0, |(c, _)| c.variance),
+            scatter: 1.0,
+            judged: 0,
+            learning: 0,
+            suspects: Vec::new(),
+            track_of,
+        };
+        let ready: Vec<(usize, usize, &CellNight, f64, Noise)> = (0..night.cells.len())
             .filter_map(|i| {
                 let cell = &night.cells[i];
                 let x = cell.first?.log_mean - common.unwrap_or(0.0);
                 let track = look.track_of[i]?;
                 let ready = self.tracks[track].is_ready(1);
-                Some((track, cell, x, noises[track].filter(|_| ready)?))
+                Some((i, track, cell, x, noises[track].filter(|_| ready)?))
             })
             .collect();
         look.judged = ready.len();
         look.learning = night.cells.iter().filter(|c| c.first.is_some()).count() - ready.len();
         let z: Vec<f64> = ready
             .iter()
-            .filter_map(|(t, _, x, noise)| self.held(*t, *x, noise, 1).map(|h| h.0 / h.1))
+            .filter(|(i, ..)| !of_group.contains(i))
+            .filter_map(|(_, t, _, x, noise)| self.held(*t, *x, noise, 1).map(|h| h.0 / h.1))
             .filter(|z| z.is_finite())
             .collect();
         if z.len() >= CELLS_FOR_A_CENTRE {
             look.scatter = robust::spread(&z, 0.0).filter(|s| *s > DISTURBED).unwrap_or(1.0);
         }
-        for (track, cell, x, noise) in ready {
-            if let Some(suspect) = self.suspect(track, cell, x, &noise, look.scatter) {
+        // A cell without a noise of its own yet has nothing to disagree by.
+        const AGREES: f64 = 3.0;
+        let differs = z.iter().filter(|z| z.abs() > AGREES * look.scatter).count();
+        look.agree.0 = look.agree.1.saturating_sub(differs + mixture.map_or(0, |m| m.cells));
+        for (_, track, cell, x, noise) in ready {
+            if let Some(suspect) = self.suspect(track, cell, x, &noise, (look.scatter, look.centre_variance)) {
                 look.suspects.push(suspect);
             }
         }
         look
     }
 
+    /// The centre of tonight's moves, and the cells that have one; `None` if they are too few.
+    fn centre(&self, night: &NightlyRun, track_of: &[Option<usize>]) -> Option<(Centre, Vec<usize>)> {
+        let baselines: HashSet<&String> = night.cells.iter().flat_map(|c| &c.against).collect();
+        let moved = |i: usize| {
+            let cell = &night.cells[i];
+            let log = cell.first?.log_mean - self.level(track_of[i]?, 1)?.mean;
+            Some((CellMove { log, is_baseline: baselines.contains(&cell.cell) }, i))
+        };
+        let (moves, cells): (Vec<CellMove>, Vec<usize>) = (0..night.cells.len()).filter_map(moved).unzip();
+        Some((moves::centre(&moves, self.rules.relevance.ln_1p())?, cells))
+    }
+
     /// The window in which a cell appears most moved, if it does so at the lenient level.
-    fn suspect(&self, track: usize, cell: &CellNight, x: f64, noise: &Noise, scatter: f64) -> Option<Suspect> {
+    fn suspect(
+        &self,
+        track: usize,
+        cell: &CellNight,
+        x: f64,
+        noise: &Noise,
+        (scatter, centre_variance): (f64, f64),
+    ) -> Option<Suspect> {
         let mut worst: Option<Suspect> = None;
         for window in WINDOWS {
             let Some((change, se)) = self.held(track, x, noise, window) else { continue };
             let recent = self.scatter.iter().rev().take(window - 1).copied().fold(scatter, f64::max);
-            let (se, df) = (se * recent, noise.repeat.df);
+            let (se, df) = ((se * recent).hypot(centre_variance.sqrt()), noise.repeat.df);
             // Student's t is never below the normal distribution: most cells are done here.
             if change.abs() < se * self.least {
                 continue;
@@ -321,22 +389,35 @@ impl Judge {
         Some((recent - level.mean, noise.of_difference(window, level.nights, level.repeats).sqrt()))
     }
 
+    /// The common moves since the last one that was significant.
+    fn commons_before(&self) -> Vec<f64> {
+        let all: Vec<f64> = self.commons[self.common_start..].iter().flatten().copied().collect();
+        all[all.len().saturating_sub(NIGHTS_BACK)..].to_vec()
+    }
+
+    /// Variance of what all cells have in common, from night to night, with its degrees of freedom; `None` with too few nights or cells.
+    pub fn common_variance(&self) -> Option<(f64, f64)> {
+        let before = self.commons_before();
+        let h = before.len();
+        let (_, squares) = robust::level(&before)?;
+        let df = (h - 1) as f64;
+        (h >= NIGHTS_TO_LEARN).then(|| (squares / df / (1.0 - noise::persistent(h)), df))
+    }
+
     /// Tonight's common move compared with those of the nights before.
-    fn common(&self, tonight: Option<f64>) -> Option<Common> {
-        let tonight = tonight?;
-        let before: Vec<f64> = self.commons[self.common_start..].iter().flatten().copied().collect();
-        let before = &before[before.len().saturating_sub(NIGHTS_BACK)..];
-        let Some((level, squares)) = robust::level(before) else {
-            return Some(Common { ratio: tonight.exp(), p: None, moved: false });
+    fn common(&self, look: &UnjudgedNight) -> Option<Common> {
+        let (tonight, (agree, cells)) = (look.common?, look.agree);
+        let before = self.commons_before();
+        let Some((level, squares)) = robust::level(&before) else {
+            return Some(Common { ratio: tonight.exp(), p: None, moved: false, agree, cells });
         };
         let (change, h) = (tonight - level, before.len());
-        let p = (h >= NIGHTS_TO_LEARN && squares > 0.0).then(|| {
-            let df = (h - 1) as f64;
-            let variance = squares / df / (1.0 - noise::persistent(h));
-            t_p(change / (variance * (1.0 + noise::persistent(h))).sqrt(), df)
-        });
+        let p = self
+            .common_variance()
+            .filter(|_| squares > 0.0)
+            .map(|(variance, df)| t_p(change / (variance * (1.0 + noise::persistent(h))).sqrt(), df));
         let moved = p.is_some_and(|p| p < self.rules.strict) && change.abs() > self.rules.relevance.ln_1p();
-        Some(Common { ratio: change.exp(), p, moved })
+        Some(Common { ratio: change.exp(), p, moved, agree, cells })
     }
 }
 

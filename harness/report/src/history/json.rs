@@ -34,10 +34,22 @@ struct NightJson<'a> {
     device: &'a str,
     common_change: Option<f64>,
     machine_moved: bool,
+    /// Cells that moved so, and all that have a move.
+    common_cells: Option<[usize; 2]>,
+    /// A part of the cells that moved otherwise.
+    mixture: Option<MixtureJson>,
     scatter: Option<f64>,
     judged: usize,
     learning: usize,
     suspicious: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct MixtureJson {
+    cells: usize,
+    of: usize,
+    /// Their times ÷ those of the others, relative to the nights before.
+    ratio: f64,
 }
 
 #[derive(Serialize)]
@@ -104,6 +116,8 @@ fn night<'a>(n: &'a NightlyRun, j: &'a JudgedNight) -> NightJson<'a> {
         device: &n.device,
         common_change: j.common.as_ref().map(|c| c.ratio),
         machine_moved: j.common.as_ref().is_some_and(|c| c.moved),
+        common_cells: j.common.as_ref().map(|c| [c.agree, c.cells]),
+        mixture: j.mixture.map(|m| MixtureJson { cells: m.cells, of: m.of, ratio: m.ratio }),
         scatter: j.disturbed,
         judged: j.judged,
         learning: j.learning,

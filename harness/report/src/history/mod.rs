@@ -11,20 +11,21 @@ mod night;
 mod noise;
 mod page;
 mod power;
-mod robust;
 mod rules;
 mod source;
 mod summary;
 mod track;
+mod variation;
 mod words;
 
-pub use detect::{Common, Judge, JudgedNight, Suspect};
+pub use detect::{Common, Judge, JudgedNight, Mixture, Suspect};
 pub use night::{CellNight, Mean, NightlyRun};
 pub use noise::Noise;
 pub use rules::{NIGHTS_TO_LEARN, Rules};
-pub use source::{NightlySummary, folder, keep_summary, of, read};
+pub use source::{NightlySummary, folder, keep_summary, of, place, read};
 pub use summary::{CellHistory, Class, History};
 pub use track::{NightPoint, Step, Track};
+pub use variation::{CampaignVariation, CellVariation, between};
 
 use crate::document::{Block, Document, Present};
 

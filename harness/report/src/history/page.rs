@@ -41,9 +41,7 @@ const KINDS: [RowClass; 5] = [
     ("learning", "Learning", "Cells with fewer than five nights, not judged yet.", "No cell is learning.", true, |c| {
         matches!(c, Class::Learning(_))
     }),
-    ("quiet", "Quiet", "Cells without a detectable change between nights.", "No cell is quiet.", true, |c| {
-        matches!(c, Class::Quiet)
-    }),
+    ("quiet", "Quiet", "Cells without a detectable change between nights.", "", true, |c| matches!(c, Class::Quiet)),
 ];
 
 /// The whole history.
@@ -56,7 +54,7 @@ pub fn document(history: &History) -> Document {
     let counts = KINDS.iter().map(|kind| (of(kind).len(), kind.1.to_lowercase())).filter(|(n, _)| *n > 0);
     let counts: Vec<String> = counts.map(|(n, title)| format!("{n} {title}")).collect();
     let mut summary: Vec<Block> = words::head(history).into_iter().map(Block::Text).collect();
-    let none: Vec<&str> = KINDS.iter().filter(|kind| of(kind).is_empty()).map(|kind| kind.3).collect();
+    let none: Vec<&str> = KINDS.iter().filter(|kind| of(kind).is_empty() && !kind.3.is_empty()).map(|kind| kind.3).collect();
     if !rows.is_empty() && !none.is_empty() {
         summary.push(Block::Remark(none.join(" ")));
     }
@@ -66,7 +64,7 @@ pub fn document(history: &History) -> Document {
         KINDS.iter().map(|kind| (kind, of(kind))).filter(|(_, rows)| !rows.is_empty()).map(|(k, r)| section(history, k, &r)),
     );
     sections.push(legend(history));
-    let judged = format!("{} nights, {} judged", history.nights.len(), history.whole());
+    let judged = format!("{}, {} complete", number::count(history.nights.len(), "night"), history.whole());
     let last = night.map_or_else(|| Fact::new("Last night", ""), |n| Fact::campaign("Last night", &n.created_utc, &n.id));
     let invented = "Nothing here was measured. The numbers come from a documented interference model: their marks are hollow.";
     Document {
@@ -118,7 +116,11 @@ fn verdict(history: &History) -> String {
     }
     let worse: Vec<&str> = history.steps_of(judged).filter(|(_, s)| s.is_worse()).map(|(t, _)| t.cell.as_str()).collect();
     let better = judged.steps.len() - worse.len();
-    let mut parts = Vec::new();
+    let mut parts: Vec<String> = Vec::new();
+    if let Some(common) = judged.common.as_ref().filter(|c| c.moved) {
+        let (cells, way) = (words::agreeing(common), words::way(common.ratio));
+        parts.push(format!("{}{} {way}: machine or software", cells[..1].to_uppercase(), &cells[1..]));
+    }
     if !worse.is_empty() {
         parts.push(format!("{} slower", number::count(worse.len(), "cell")));
     }
@@ -128,7 +130,11 @@ fn verdict(history: &History) -> String {
     if !judged.gone.is_empty() {
         parts.push(format!("{} no longer running", number::count(judged.gone.len(), "cell")));
     }
-    if parts.is_empty() { "A quiet night".into() } else { parts.join(", ") }
+    match parts.is_empty() {
+        true if judged.judged == 0 => "Not judged yet: every cell is learning".into(),
+        true => "A quiet night".into(),
+        false => parts.join(", "),
+    }
 }
 
 /// What all lines share: the dates of the nights shown, and the changes of the environment.

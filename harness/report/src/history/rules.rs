@@ -8,8 +8,6 @@ pub const NIGHTS_TO_LEARN: usize = 5;
 pub const NIGHTS_AFTER_STEP: usize = 2;
 /// Nights that a level and a spread are learnt from: the most recent ones.
 pub const NIGHTS_BACK: usize = 40;
-/// Minimum number of cells to distinguish a common move from a cell's own.
-pub const CELLS_FOR_A_CENTRE: usize = 8;
 /// A night whose cells scatter by this factor more than usual is disturbed.
 pub const DISTURBED: f64 = 1.5;
 

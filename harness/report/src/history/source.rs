@@ -98,6 +98,15 @@ fn kept(place: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
+/// The nights whose summaries are kept, the oldest first; what cannot be read is left out.
+pub fn kept_nights(reports: &Path, experiment: &str) -> Vec<NightlyRun> {
+    let paths = kept(&folder(reports, experiment).join("nights")).unwrap_or_default();
+    let read = |path: &PathBuf| Some(Kept::read(&read_small_text(path, LIMIT_BYTES).ok()?)?.night);
+    let mut nights: Vec<NightlyRun> = paths.iter().filter_map(read).collect();
+    nights.sort_by(|a, b| (&a.created_utc, &a.id).cmp(&(&b.created_utc, &b.id)));
+    nights
+}
+
 fn cached(campaign: &CampaignFolder, place: &Path) -> Option<NightlyRun> {
     let text = read_small_text(&place.join(format!("{}.json", campaign.manifest().id)), LIMIT_BYTES).ok()?;
     let kept = Kept::read(&text)?;
@@ -230,7 +239,7 @@ fn content(campaign: &Campaign, cell: &Cell) -> String {
 }
 
 /// The device by content: this very GPU, or this very machine.
-fn place(campaign: &Campaign) -> String {
+pub fn place(campaign: &Campaign) -> String {
     let device = &campaign.device;
     let machine = &campaign.machine;
     let own = machine.gpus.iter().filter(|_| device.kind == "gpu").map(|g| g.uuid.clone()).collect::<Vec<_>>().join(" ");

@@ -1,6 +1,6 @@
 //! The history for display: every cell in one of five classes. In: nights. Out: rows in print order. It neither words nor draws.
 
-use super::detect::{Judge, JudgedNight, Suspect};
+use super::detect::{Common, Judge, JudgedNight, Suspect};
 use super::night::NightlyRun;
 use super::rules::Rules;
 use super::source::{self, NightlySummary};
@@ -71,9 +71,18 @@ impl History {
         Some((self.nights.last()?, self.judged.last()?))
     }
 
-    /// A confirmed regression tonight, or a cell that no longer runs.
+    /// A confirmed regression tonight, of a cell or of all of them, or a cell that no longer runs.
     pub fn has_regression(&self) -> bool {
-        self.tonight().is_some_and(|(_, j)| !j.gone.is_empty() || self.steps_of(j).any(|(_, s)| s.is_worse()))
+        let slower = |j: &JudgedNight| j.common.as_ref().is_some_and(Common::is_worse);
+        self.tonight().is_some_and(|(_, j)| slower(j) || !j.gone.is_empty() || self.steps_of(j).any(|(_, s)| s.is_worse()))
+    }
+
+    /// If every cell that was judged tonight stepped the same way: the smallest and the largest ratio.
+    pub fn all_stepped(&self) -> Option<(f64, f64)> {
+        let (_, judged) = self.tonight()?;
+        let ratios: Vec<f64> = self.steps_of(judged).map(|(_, s)| s.ratio.estimate).collect();
+        let (low, high) = (ratios.iter().copied().reduce(f64::min)?, ratios.iter().copied().reduce(f64::max)?);
+        (ratios.len() > 1 && ratios.len() == judged.judged && (low > 1.0) == (high > 1.0)).then_some((low, high))
     }
 
     /// The steps that a night confirmed, with their cells.

@@ -1,5 +1,6 @@
 //! A history in words. In: numbers of a history. Out: short texts for the terminal, Markdown and the page.
 
+use super::detect::{Common, JudgedNight};
 use super::night::NightlyRun;
 use super::summary::{CellHistory, Class, History};
 use super::track::Step;
@@ -84,12 +85,7 @@ pub fn head(history: &History) -> Vec<String> {
     let learning = history.rows().iter().filter(|r| matches!(r.class, Class::Learning(_))).count();
     let still = if learning > 0 { format!("; {} still learning", number::count(learning, "cell")) } else { String::new() };
     lines.push(format!("{able} of {} could have shown a step of 5 %{still}.", number::count(all, "cell")));
-    if let Some(common) = judged.common.as_ref().filter(|c| c.moved) {
-        let why = explains(history, judged.night, 3);
-        let why = if why.is_empty() { String::new() } else { format!("; {why}") };
-        let moved = change(common.ratio);
-        lines.push(format!("The machine moved: all cells {moved} relative to earlier nights, removed from each cell{why}."));
-    }
+    lines.extend(together(history, judged));
     if let Some(factor) = judged.disturbed {
         lines.push(format!(
             "The night was noisy: its cells scatter {factor:.1} times as much as usual, and are judged accordingly."
@@ -99,6 +95,45 @@ pub fn head(history: &History) -> Vec<String> {
         lines.push("Simulated: a model invented every number.".into());
     }
     lines.extend(history.problems.iter().map(|p| format!("Warning: {p}.")));
+    lines
+}
+
+/// `slower` or `faster`.
+pub fn way(ratio: f64) -> &'static str {
+    if ratio > 1.0 { "slower" } else { "faster" }
+}
+
+/// `all 50 cells`, or `46 of 50 cells` where the others did not move so.
+pub fn agreeing(common: &Common) -> String {
+    match common.cells - common.agree {
+        0 => format!("all {}", number::count(common.cells, "cell")),
+        _ => format!("{} of {}", common.agree, number::count(common.cells, "cell")),
+    }
+}
+
+/// What cells have in common tonight: a move of all of them, or of a part.
+fn together(history: &History, judged: &JudgedNight) -> Vec<String> {
+    let why = explains(history, judged.night, 3);
+    let why = if why.is_empty() { "no recorded condition changed".into() } else { why };
+    let common = judged.common.as_ref().filter(|c| c.moved);
+    let mut lines = Vec::new();
+    if let Some(common) = common {
+        let (way, moved) = (way(common.ratio), change(common.ratio));
+        lines.push(format!(
+            "The machine or the software became {way}: {} {moved} relative to earlier nights, removed from each cell; {why}.",
+            agreeing(common)
+        ));
+    }
+    if let Some(mixture) = judged.mixture {
+        let others = common.map_or("unchanged".into(), |c| change(c.ratio));
+        let moved = change(mixture.ratio * common.map_or(1.0, |c| c.ratio));
+        lines.push(format!("{} of {} {moved}, the others {others}; {why}.", mixture.cells, number::count(mixture.of, "cell")));
+    }
+    if let Some((low, high)) = history.all_stepped() {
+        let cells = number::count(judged.steps.len(), "cell");
+        let way = way(low);
+        lines.push(format!("All {cells} became {way}, {} to {}: machine or software; {why}.", change(low), change(high)));
+    }
     lines
 }
 

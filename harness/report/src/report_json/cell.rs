@@ -49,6 +49,8 @@ pub struct CellJson {
     pub reasons: Vec<String>,
     /// Unusual but not left out.
     pub suspicious: Vec<String>,
+    /// Its main quantities without the runs far from the others; null if no run is far.
+    pub second_look: Option<SecondLookJson>,
     #[serde(flatten, deserialize_with = "quantities")]
     #[schemars(schema_with = "of_cells")]
     pub quantities: Quantities,
@@ -65,6 +67,28 @@ pub struct CellJson {
     /// nothing was.
     #[schemars(with = "Option<Map<String, Value>>")]
     pub predicted: Option<PredictedCell>,
+}
+
+/// Main quantities without the runs far from the others.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct SecondLookJson {
+    pub left_out: Vec<FarRunJson>,
+    /// Those that differ, by name; the same names beside `second_look` have them with all runs.
+    #[serde(deserialize_with = "quantities")]
+    pub quantities: Quantities,
+}
+
+/// A run far from the others of its cell.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct FarRunJson {
+    pub cell: String,
+    pub repetition: u32,
+    /// Its time ÷ the mean of the others, less 1.
+    pub deviation_ratio: f64,
 }
 
 /// The throughput gain compared with 1, corrected for the number of groups.

@@ -9,11 +9,11 @@ use collo_store::Predicted;
 use serde_json::Value;
 
 use crate::Report;
-use crate::analysis::{self, Analysis, DeviceDifference, GainBy, ReferenceCheck, environment};
+use crate::analysis::{self, Analysis, DeviceDifference, FarRun, GainBy, ReferenceCheck, SecondLook, environment};
 use crate::export::traces;
 use crate::guideline::{self, Guideline};
 use crate::quantity::{self, Trait};
-use crate::report_json::cell::GainVerdict;
+use crate::report_json::cell::{FarRunJson, GainVerdict, SecondLookJson};
 use crate::stats::RatioTest;
 use crate::verdict::Scope;
 
@@ -134,6 +134,7 @@ fn of_cell(c: &analysis::Cell, claims: Option<&Predicted>) -> CellJson {
         validity: c.verdict().as_str().into(),
         reasons: c.validity.reasons.clone(),
         suspicious: c.suspicious.clone(),
+        second_look: c.second_look.as_ref().map(SecondLookJson::from),
         quantities: quantity::all(Trait::Cell).map(|key| (key.name, c.get(key).cloned())).collect(),
         throughput_gain_by: Some(GainBy::of(&c.record).as_str().into()),
         throughput_gain_verdict: c.gain_verdict.as_ref().map(GainVerdict::from),
@@ -141,6 +142,17 @@ fn of_cell(c: &analysis::Cell, claims: Option<&Predicted>) -> CellJson {
         metrics: c.metrics.iter().map(|(name, q)| (name.as_str(), Some(q.clone()))).collect(),
         absent: absent.collect(),
         predicted: claims.and_then(|claims| claims.of_cell(c.name())).cloned(),
+    }
+}
+
+impl From<&SecondLook> for SecondLookJson {
+    fn from(look: &SecondLook) -> Self {
+        let run =
+            |far: &FarRun| FarRunJson { cell: far.cell.clone(), repetition: far.repetition, deviation_ratio: far.log.exp_m1() };
+        SecondLookJson {
+            left_out: look.left_out.iter().map(run).collect(),
+            quantities: look.quantities.iter().map(|(key, _, without)| (key.name, Some(without.clone()))).collect(),
+        }
     }
 }
 

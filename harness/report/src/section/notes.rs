@@ -107,6 +107,7 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
         }));
     }
     lines.extend(unsteady(analysis));
+    lines.extend(second_looks(analysis));
     lines.extend(expectations(analysis));
     lines.extend(retried(analysis));
     lines.extend(analysis.problems.iter().map(|p| format!("warning: {p}")));
@@ -122,6 +123,21 @@ fn unsteady(analysis: &Analysis) -> Option<String> {
         more => format!("; so it was in {} more", number::count(more, "cell")),
     };
     Some(format!("`{first}`: {why}{more}"))
+}
+
+/// Cells with a run far from the others, each with its numbers without that run: groups first.
+fn second_looks(analysis: &Analysis) -> Vec<String> {
+    const SHOWN: usize = 3;
+    let looks = analysis.cells.iter().filter_map(|c| Some((c, c.second_look.as_ref()?)));
+    let (groups, solos): (Vec<_>, Vec<_>) = looks.partition(|(c, _)| !c.is_solo());
+    let all = [groups, solos].concat();
+    let mut lines: Vec<String> =
+        all.iter().take(SHOWN).map(|(c, look)| format!("`{}`: {}", c.name(), look.to_text(c.name()))).collect();
+    if all.len() > SHOWN {
+        let more = number::count(all.len() - SHOWN, "more cell");
+        lines.push(format!("{more} with a run far from the others: `report.json` has their numbers without it"));
+    }
+    lines
 }
 
 /// `48 cells valid, 0 indicative, 4 out of memory`.

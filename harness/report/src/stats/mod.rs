@@ -5,9 +5,12 @@
 //! doi 10.2202/1544-6115.1027); below eight variances there is too little to fit a prior, so one pooled variance serves all.
 
 pub mod devices;
+pub mod moves;
 pub mod orders;
+mod outliers;
 pub mod pace;
 mod pool;
+pub mod robust;
 pub mod seats;
 mod verdict;
 
@@ -16,6 +19,7 @@ use serde::Deserialize;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
+pub use outliers::outliers;
 pub use pool::{Pool, Variance};
 pub use verdict::{RatioTest, RatioVerdict, compare, compare_changes, holm, p_beyond, repetitions_to_decide};
 

@@ -11,7 +11,7 @@ pub struct Variance {
 }
 
 /// With fewer variances no prior is fitted: one pooled variance serves all.
-const CELLS_FOR_A_PRIOR: usize = 8;
+pub(super) const CELLS_FOR_A_PRIOR: usize = 8;
 
 /// The variances of one quantity over a campaign's cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,7 +78,7 @@ fn beyond(own: Variance, prior: Variance) -> bool {
 }
 
 /// Prior scale and degrees of freedom by the moments of the log-variances (Smyth 2004, section 6.2).
-fn prior(variances: &[Variance]) -> Variance {
+pub(super) fn prior(variances: &[Variance]) -> Variance {
     let mut sorted: Vec<f64> = variances.iter().map(|v| v.s2).collect();
     sorted.sort_by(f64::total_cmp);
     // A variance of exactly 0 has no logarithm; it is lifted to a hundred-thousandth of the median (or of the largest).

@@ -162,7 +162,7 @@ impl Target {
         let Ok(side) = ComparedReport::read(&place) else { return };
         if random.uniform() < 0.1 {
             let other = ComparedReport::of(self.report.clone(), "other").unwrap();
-            if let Ok(found) = compare::compare(&side, &other, &Options { quantity: None, by: None }) {
+            if let Ok(found) = compare::compare(&side, &other, &Options { quantity: None, by: None, variation: None }) {
                 let _ = (found.text(100), found.json());
             }
             let _ = compare::beside(&side).text(100);

@@ -97,6 +97,8 @@ pub struct Fixture {
     pub jitter: f64,
     /// A block in which everything takes so many times as long.
     pub slow_block: Option<(u32, f64)>,
+    /// A run of a cell, by its repetition, that takes so many times as long.
+    pub odd_run: Option<(&'static str, u32, f64)>,
     /// Stop writing runs after so many.
     pub stop_after: usize,
     pub baselines: bool,
@@ -153,6 +155,7 @@ impl Fixture {
             instances_apart: false,
             jitter: 0.0,
             slow_block: None,
+            odd_run: None,
             stop_after: usize::MAX,
             baselines: true,
             predicted: None,
@@ -322,6 +325,8 @@ impl Fixture {
         let drift = drift * self.slow_block.filter(|(block, _)| *block == planned.block).map_or(1.0, |(_, times)| times);
         let place = plan.order.iter().position(|run| run == planned).unwrap_or(0);
         let drift = drift * (1.0 + self.ramp * place as f64 / plan.order.len() as f64);
+        let is_odd = |odd: &(&str, u32, f64)| odd.0 == cell.cell && odd.1 == planned.repetition;
+        let drift = drift * self.odd_run.filter(is_odd).map_or(1.0, |(.., times)| times);
         let drift = if self.jitter > 0.0 { drift * random.log_normal(self.jitter) } else { drift };
         let shared = random.log_normal(truth.noise.unwrap_or(self.shared_noise)) * drift;
         let go = launched_ns + ns(3.0);

@@ -1,6 +1,6 @@
 //! Centres and spreads that are robust against a few wild nights. In: numbers. Out: numbers.
 
-use crate::stats::median;
+use super::median;
 
 /// From the median absolute deviation to a standard deviation, under normal noise.
 const MAD: f64 = 1.4826;
