@@ -6,6 +6,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on ends here")]
 
+#[path = "verdicts/campaigns.rs"]
+mod campaigns;
 #[path = "verdicts/judge.rs"]
 mod judge;
 #[path = "verdicts/scenarios.rs"]
