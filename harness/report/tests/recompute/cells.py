@@ -205,7 +205,7 @@ class Cells:
                     q = st.mean_without_interval(values, difference)
                 else:
                     q = st.interval(log.mean, log.n, [(1.0, *variance, log.n)])
-                self.found[cell]["metrics"][metric] = limited(q, metric.endswith("_ratio") and metric != "cpu_ratio")
+                self.found[cell]["metrics"][metric] = limited(q, is_share(metric))
 
     def baseline(self, run, solo, value):
         """Geometric mean of the baseline's runs of the same block, else of all: (value, baseline, whether it is of the block)."""
@@ -450,6 +450,11 @@ def limited(q, at_most_one):
     if q is not None and at_most_one and q.high is not None:
         q.high = min(q.high, 1.0)
     return q
+
+
+def is_share(metric):
+    """Of something: neither cores, nor a change."""
+    return metric.endswith("_ratio") and metric != "cpu_ratio" and not metric.endswith("_drift_ratio")
 
 
 def exactly_one(n):
