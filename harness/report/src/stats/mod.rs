@@ -133,7 +133,7 @@ pub fn log_moments(values: &[f64]) -> Option<(f64, Option<Variance>)> {
     let squares: f64 = values.iter().map(|v| (v.ln() - mean).powi(2)).sum();
     let (least, most) = values.iter().fold((f64::INFINITY, 0.0), |(l, m): (f64, f64), v| (l.min(*v), m.max(*v)));
     let s2 = if most - least <= ROUNDING * most { 0.0 } else { squares / (n - 1.0) };
-    Some((mean, (values.len() > 1).then(|| Variance { s2, df: n - 1.0 })))
+    Some((mean, (values.len() > 1).then_some(Variance { s2, df: n - 1.0 })))
 }
 
 /// Largest relative difference of numbers that are computed from equal ones in different orders.
