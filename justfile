@@ -125,6 +125,7 @@ gpu-tests:
 [group('develop')]
 bench *NAMES:
     cargo build --release --package collo-simgpu
+    case " $* " in *" report "* | *" verdicts "*) cargo bench --package collo-report --no-run ;; esac
     cargo run --release --package collo-bench -- "$@"
 
 # Attack collo: `just torture hostile [NAME …]` tries the catalogue; `just torture 1000` kills it so often at random instants, and feeds its parsers nonsense, a million damaged files (`COLLO_INPUTS=10000` for fewer)

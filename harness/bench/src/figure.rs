@@ -40,6 +40,8 @@ pub enum Unit {
     Share,
     Ratio,
     Bytes,
+    /// Share of the cases, whatever else the machine does meanwhile.
+    Frequency,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +67,7 @@ impl Figure {
         }
     }
 
-    /// A miss counts only if nobody else used the machine.
+    /// A miss of a timing counts only if nobody else used the machine.
     pub fn verdict(&self, load: &Load) -> Verdict {
         let Some((limit, which)) = self.limit else {
             return if self.value.is_some() { Verdict::Told } else { Verdict::NotComparable("not measured".into()) };
@@ -78,7 +80,9 @@ impl Figure {
                 "without the harness {}",
                 self.floor.map(|f| self.unit.show(f)).unwrap_or_default()
             )),
-            Some(_) if load.is_busy() => Verdict::NotComparable(format!("others used {:.1} cores", load.others_cores)),
+            Some(_) if load.is_busy() && self.unit != Unit::Frequency => {
+                Verdict::NotComparable(format!("others used {:.1} cores", load.others_cores))
+            }
             Some(_) => Verdict::Missed,
         }
     }
@@ -168,6 +172,7 @@ impl Unit {
             Unit::Share => "share of one core",
             Unit::Ratio => "ratio",
             Unit::Bytes => "bytes",
+            Unit::Frequency => "share of the cases",
         }
     }
 
@@ -176,6 +181,7 @@ impl Unit {
             Unit::Seconds if v.abs() < 0.1 => format!("{:.3} ms", v * 1e3),
             Unit::Seconds => format!("{v:.3} s"),
             Unit::Share => format!("{:.3} %", v * 1e2),
+            Unit::Frequency => format!("{:.1} %", v * 1e2),
             Unit::Ratio => format!("{v:.4}"),
             Unit::Bytes => format!("{:.1} MB", v / 1e6),
         }

@@ -103,8 +103,8 @@ fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
             bench.name, load.average, load.others_cores
         );
         figures.iter().for_each(|f| println!("  {}", f.row(&load).replace('\n', "\n  ")));
-        // A smoke run measures nothing that is worth keeping; the report's own benchmark writes its own file.
-        if effort != Effort::SMOKE && bench.name != "report" {
+        // A smoke run measures nothing that is worth keeping; the benchmarks of the report write their own files.
+        if effort != Effort::SMOKE && !["report", "verdicts"].contains(&bench.name) {
             let text = json!({
                 "bench": bench.name,
                 "build": if cfg!(debug_assertions) { "dev" } else { "release" },

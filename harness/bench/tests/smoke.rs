@@ -53,5 +53,6 @@ fn on_simulated_cards_it_tells_its_figures_or_what_to_build() {
 #[test]
 fn what_is_not_built_is_said() {
     assert!(smoke("report").contains("report of 10⁸ samples"));
+    assert!(smoke("verdicts").contains("wrong verdicts"));
     assert!(smoke("plan").contains("collo plan, 10⁴ cells"));
 }

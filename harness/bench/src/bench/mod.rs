@@ -10,9 +10,11 @@ mod peer;
 mod perturbation;
 mod plan;
 mod report;
+mod report_benches;
 mod sampler;
 mod skew;
 pub mod staging;
+mod verdicts;
 
 use std::time::Duration;
 
@@ -28,7 +30,7 @@ pub struct Bench {
 }
 
 /// In the order of execution: the longest ones last.
-pub static BENCHES: [Bench; 13] = [
+pub static BENCHES: [Bench; 14] = [
     Bench { name: "plan", about: "a plan of 10⁴ cells, and the help", run: plan::run },
     Bench { name: "decide", about: "a decision about a task, on 4 to 1000 cards", run: decide::run },
     Bench { name: "overhead", about: "the fixed cost of a run", run: overhead::run },
@@ -40,6 +42,11 @@ pub static BENCHES: [Bench; 13] = [
     Bench { name: "dispatch", about: "from a free card to the next member's process", run: dispatch::run },
     Bench { name: "manage", about: "a thousand short tasks of a trace, and what the manager uses", run: manage::run },
     Bench { name: "report", about: "reports of 10⁶ to 10⁸ samples, if that benchmark was built", run: report::run },
+    Bench {
+        name: "verdicts",
+        about: "wrong conclusions on campaigns with known truth, if that benchmark was built",
+        run: verdicts::run,
+    },
     Bench { name: "peer", about: "radT and collo on the same two scripts", run: peer::run },
     Bench { name: "perturbation", about: "the cost of being measured to a training", run: perturbation::run },
 ];

@@ -1,13 +1,12 @@
 //! Reports of 10⁸ samples and of the study's size, and a comparison of 2,000 cells: package `collo-report` has its own benchmark,
 //! which links polars. Its binary is run from here, so that this package need not build it.
 
-use std::path::{Path, PathBuf};
-
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use fs_err as fs;
 use serde_json::Value as Json;
 
 use super::Effort;
+use super::report_benches::{newest_build, run_to_end};
 use crate::figure::{Figure, Statistic};
 use crate::scratch_project::ScratchProject;
 
@@ -17,27 +16,14 @@ const SAMPLES: f64 = 1e8;
 pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
     let name = "report of 10⁸ samples";
     let root = ground.checkout().root();
-    let Some(benchmark) = built(root) else {
+    let Some(benchmark) = newest_build(root, "report_scale") else {
         return Ok(vec![Figure::absent(name, "`cargo bench -p collo-report` builds and measures it, in about half an hour")]);
     };
     if effort.smoke {
         return Ok(vec![Figure::absent(name, "it is built; a smoke run skips it")]);
     }
-    let command = duct::cmd!(&benchmark).dir(root.join("harness/report")).stdin_null().stdout_null();
-    let output = command.stderr_capture().unchecked().run()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}: {}", benchmark.display(), said.lines().last().unwrap_or("it ended with an error"));
+    run_to_end(root, &benchmark)?;
     read(&fs::read_to_string(root.join("target/bench/report.json"))?)
-}
-
-/// The newest release build of it.
-fn built(root: &Path) -> Option<PathBuf> {
-    let entries = fs::read_dir(root.join("target/release/deps")).ok()?.flatten();
-    let is_it = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        name.starts_with("report_scale-") && path.extension().is_none()
-    };
-    entries.map(|e| e.path()).filter(is_it).max_by_key(|path| fs::metadata(path).and_then(|m| m.modified()).ok())
 }
 
 fn read(text: &str) -> Result<Vec<Figure>> {

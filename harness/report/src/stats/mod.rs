@@ -138,7 +138,8 @@ pub fn t_p(t: f64, df: f64) -> f64 {
     (2.0 * upper).min(1.0)
 }
 
-/// Mean and variance of logarithms; `None` if a value is not positive or there is no value.
+/// Mean and variance of logarithms; `None` if a value is not positive or there is no value. Values that differ by rounding only have a
+/// variance of 0: the squares of rounding errors would decide the prior of all cells.
 pub fn log_moments(values: &[f64]) -> Option<(f64, Option<Variance>)> {
     if values.is_empty() || values.iter().any(|v| !v.is_finite() || *v <= 0.0) {
         return None;
@@ -146,8 +147,13 @@ pub fn log_moments(values: &[f64]) -> Option<(f64, Option<Variance>)> {
     let n = values.len() as f64;
     let mean = values.iter().map(|v| v.ln()).sum::<f64>() / n;
     let squares: f64 = values.iter().map(|v| (v.ln() - mean).powi(2)).sum();
-    Some((mean, (values.len() > 1).then(|| Variance { s2: squares / (n - 1.0), df: n - 1.0 })))
+    let (least, most) = values.iter().fold((f64::INFINITY, 0.0), |(l, m): (f64, f64), v| (l.min(*v), m.max(*v)));
+    let s2 = if most - least <= ROUNDING * most { 0.0 } else { squares / (n - 1.0) };
+    Some((mean, (values.len() > 1).then_some(Variance { s2, df: n - 1.0 })))
 }
+
+/// Largest relative difference of numbers that are computed from equal ones in different orders.
+const ROUNDING: f64 = 1e-13;
 
 /// The median; `None` for no values. The order of the values is lost.
 pub fn median(values: &mut [f64]) -> Option<f64> {
@@ -216,6 +222,16 @@ mod tests {
             assert!((t_quantile(0.975, df) - t).abs() < 1e-4, "{df}: {}", t_quantile(0.975, df));
         }
         assert!((t_p(2.26216, 9.0) - 0.05).abs() < 1e-5);
+    }
+
+    #[test]
+    fn values_that_differ_by_rounding_only_have_no_variance() {
+        let s2 = |values: &[f64]| log_moments(values).unwrap().1.unwrap().s2;
+        let (plain, again) = (0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1);
+        assert!(plain != again);
+        assert_eq!(s2(&[plain, again, plain]), 0.0);
+        assert_eq!(s2(&[1.7e9, 1.7e9, 1.7e9]), 0.0);
+        assert!(s2(&[1.0, 1.0, 1.0 + 1e-9]) > 0.0);
     }
 
     #[test]

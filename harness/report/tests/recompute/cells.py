@@ -1,0 +1,471 @@
+"""The numbers of each cell and member: those of its repetitions, with intervals, ratios to baselines, verdicts."""
+
+import math
+
+import numpy as np
+
+import devices
+import latency
+import one_run as one
+import intervals as st
+
+MEMBER_OWN = ("epoch_time_s", "memory_bytes", "cpu_ratio", "items_per_s", "read_bytes_per_s", "involuntary_switches_per_s")
+CELL_OWN = (
+    "epoch_time_s", "overlap_ratio", "start_skew_s", "makespan_s", "memory_bytes", "memory_headroom_bytes", "cpu_ratio", "items_per_s",
+    "energy_j_per_epoch", "energy_j_per_epoch_above_idle", "energy_j_per_item", "pcie_rx_bytes_per_item", "pcie_tx_bytes_per_item",
+    "throttled_ratio",
+)
+OF_COUNTER = ("energy_j_per_epoch", "energy_j_per_epoch_above_idle", "energy_j_per_item")
+SHARES_AT_MOST_ONE = ("fairness", "overlap_ratio", "throttled_ratio")
+P95 = {f"{name}_p95_ratio": f"{name}_ratio" for name in ("sm_active", "sm_occupancy", "dram_active")}
+
+
+class Numbers:
+    """Of one run: what depends on no other run."""
+
+    def __init__(self, run, campaign):
+        self.run, t = run, campaign["thresholds"]
+        span, all_train = one.window(run), all(run.trains(m) for m in run.members)
+        self.span = span
+        self.members = [self.of_member(m, t["overlap_ratio"]) for m in run.members]
+        self.values = {
+            "overlap_ratio": one.overlap_mean(run) if len(run.members) > 1 else None,
+            "start_skew_s": one.start_skew(run) if len(run.members) > 1 else None,
+            "makespan_s": one.makespan(run) if all_train and campaign["plan"].get("measure_for_s") is None else None,
+            "memory_bytes": one.memory(run),
+            "throttled_ratio": one.throttled(run, span) if run.is_gpu() else None,
+        }
+        uniform = len({m["spec"]["solo"] for m in run.record["members"]}) == 1
+        self.values["epoch_time_s"] = mean([m["epoch_time_s"] for m in self.members]) if uniform else None
+        self.values["cpu_ratio"] = self.cpu()
+        self.values["items_per_s"] = total([m["items_per_s"] for m in self.members])
+        device = run.record["device"]["memory_bytes"]
+        used = self.values["memory_bytes"]
+        self.values["memory_headroom_bytes"] = device - used if used is not None and device and device > used else None
+        self.watts = one.power_of_counter(run, span)
+        self.resolution = one.resolution(run, span)
+        self.metrics = self.other_metrics()
+
+    def cpu(self):
+        if self.run.one_process():
+            return one.mean(one.readings(self.run, "cpu_ratio", "process"), self.span)
+        return total([m["cpu_ratio"] for m in self.members])
+
+    def of_member(self, member, threshold):
+        run, scope = self.run, f"member:{member}"
+        span = self.span
+        return {
+            "epoch_time_s": one.epoch_time(run, member, threshold),
+            "memory_bytes": None if run.one_process() else one.memory_kind(run)[1][member],
+            "cpu_ratio": None if run.one_process() else one.mean(one.readings(run, "cpu_ratio", scope), span),
+            "items_per_s": one.items_per_s(run, member, threshold),
+            "read_bytes_per_s": one.rate(one.readings(run, "read_bytes", scope), span),
+            "involuntary_switches_per_s": one.rate(one.readings(run, "involuntary_context_switches", scope), span),
+            "loss": one.loss(run, member),
+        }
+
+    def other_metrics(self):
+        """Means of all other metrics of the whole device over the measured window."""
+        scope, found = one.gpu_scope(self.run) if self.run.is_gpu() else None, {}
+        for metric, of in self.run.samples:
+            if of not in ("host", scope) or metric in (*one.COUNTERS, "throttle_reasons"):
+                continue
+            series = one.readings(self.run, metric, of, one.GPU_SOURCES.get(metric) if of == scope else None)
+            found[metric] = one.mean(series, self.span)
+            if metric in P95.values():
+                name = next(k for k, v in P95.items() if v == metric)
+                found[name] = one.p95(series, self.span)
+        clock, temperature = (one.halves(one.readings(self.run, m, scope), self.span) for m in ("sm_clock_mhz", "temperature_c"))
+        found["sm_clock_drift_ratio"] = clock[1] / clock[0] if clock else None
+        found["temperature_drift_c"] = temperature[1] - temperature[0] if temperature else None
+        return {metric: value for metric, value in found.items() if value is not None}
+
+    def energy(self, idle):
+        """Joules of the device per epoch and item, from its power by the counter."""
+        self.idle_w = idle
+        epochs = [m["epoch_time_s"] for m in self.members]
+        rate = sum(1 / e for e in epochs) if all(epochs) else None
+        items, watts = self.values["items_per_s"], self.watts
+        of = lambda power, per: power / per if power is not None and power > 0 and per else None
+        self.values["energy_j_per_epoch"] = of(watts, rate)
+        self.values["energy_j_per_epoch_above_idle"] = of(watts - idle, rate) if None not in (watts, idle) else None
+        self.values["energy_j_per_item"] = of(watts, items)
+        for direction in ("rx", "tx"):
+            traffic = self.metrics.get(f"pcie_{direction}_bytes_per_s")
+            self.values[f"pcie_{direction}_bytes_per_item"] = of(traffic, items)
+
+
+def mean(values):
+    return float(np.mean(values)) if values and None not in values else None
+
+
+def total(values):
+    return float(sum(values)) if values and None not in values else None
+
+
+def geometric(values):
+    return float(np.exp(np.mean(np.log(values))))
+
+
+class Cells:
+    """All cells of a campaign that are no traces."""
+
+    def __init__(self, stored, differing=()):
+        """`differing` names the quantities that differ between the devices of the campaign."""
+        self.campaign, self.differing = stored.manifest, set(differing)
+        self.cells = [c for c in stored.cells() if not c.get("trace")]
+        self.runs = {c["cell"]: [r for r in stored.of(c) if r.completed] for c in self.cells}
+        self.numbers = {name: [Numbers(r, self.campaign) for r in self.counted(name)] for name in self.runs}
+        self.idle_power()
+        self.found = {c["cell"]: {"members": [{} for _ in c["members"]], "metrics": {}} for c in self.cells}
+        self.pools = {}
+        for name in CELL_OWN:
+            self.pool(name, lambda n, name=name: n.values.get(name))
+        for name in MEMBER_OWN:
+            self.pool_members(name)
+        self.other_metrics()
+        self.ratios()
+        self.of_solo()
+        self.latencies()
+        self.verdicts()
+
+    def counted(self, cell):
+        """Valid runs, or if there are none the indicative ones."""
+        runs = self.runs[cell]
+        valid = [r for r in runs if r.record["validity"]["verdict"] == "valid"]
+        return valid or [r for r in runs if r.record["validity"]["verdict"] in ("indicative", "informative")]
+
+    def idle_power(self):
+        watts = {}
+        for numbers in self.numbers.values():
+            for n in numbers:
+                if n.run.is_gpu() and (found := one.idle_power(n.run)) is not None:
+                    watts.setdefault((n.run.device, bool(n.run.cell["mode"]["partitioned"])), []).append(found)
+        for numbers in self.numbers.values():
+            for n in numbers:
+                of = watts.get((n.run.device, bool(n.run.cell["mode"]["partitioned"])))
+                n.energy(float(np.median(of)) if of else None)
+
+    def pool(self, name, of):
+        """A quantity of the cells, whose variance they share."""
+        values = {cell: [of(n) for n in numbers] for cell, numbers in self.numbers.items()}
+        self.pools[name] = self.variances(values)
+        floors = {cell: self.floor(cell) for cell in values} if name in OF_COUNTER else {}
+        found = self.on_devices(values) if name in self.differing else self.share(values, name in SHARES_AT_MOST_ONE, floors)
+        for cell, q in found.items():
+            self.found[cell][name] = q
+
+    def on_devices(self, values):
+        """The same of a quantity that differs between devices."""
+        known = {}
+        for key, of in values.items():
+            at = [n.run.device for n in self.numbers[key if isinstance(key, str) else key[0]]]
+            pairs = [(v, d) for v, d in zip(of, at) if v is not None]
+            known[key] = [v for v, _ in pairs], [d for _, d in pairs]
+        return devices.share(known)
+
+    def variances(self, values):
+        """Of each cell the moments of its logarithms, and the variance that it shares."""
+        logs = {cell: st.log_moments([v for v in of if v is not None]) for cell, of in values.items()}
+        return dict(zip(logs, zip(logs.values(), st.shrink(list(logs.values())))))
+
+    def floor(self, cell):
+        """The variance that the steps of the energy counter leave."""
+        return float(np.mean([n.resolution**2 for n in self.numbers[cell]])) if self.numbers[cell] else 0.0
+
+    def share(self, values, at_most_one=False, floors=None):
+        known = {cell: [v for v in of if v is not None] for cell, of in values.items()}
+        logs = [st.log_moments(of) for of in known.values()]
+        variances, found = st.shrink(logs), {}
+        for (cell, of), log, variance in zip(known.items(), logs, variances):
+            if not of:
+                found[cell] = None
+            elif log is None:
+                found[cell] = st.mean_without_interval(of)
+            else:
+                term = None if variance is None else (1.0, max(variance[0], (floors or {}).get(cell, 0.0)), variance[1], log.n)
+                found[cell] = limited(st.interval(log.mean, log.n, [term]), at_most_one)
+        return found
+
+    def pool_members(self, name):
+        places = [(c["cell"], m) for c in self.cells for m in range(len(c["members"]))]
+        values = {(cell, m): [n.members[m][name] for n in self.numbers[cell]] for cell, m in places}
+        found = self.on_devices(values) if name in self.differing else self.share(values)
+        for (cell, member), q in found.items():
+            self.found[cell]["members"][member][name] = q
+
+    def other_metrics(self):
+        for cell, numbers in self.numbers.items():
+            for metric in sorted({m for n in numbers for m in n.metrics}):
+                values = [n.metrics[metric] for n in numbers if metric in n.metrics]
+                log = st.log_moments(values)
+                variance = st.own([log])[0]
+                difference = metric.endswith("_drift_c")
+                if difference or log is None or variance is None:
+                    q = st.mean_without_interval(values, difference)
+                else:
+                    q = st.interval(log.mean, log.n, [(1.0, *variance, log.n)])
+                self.found[cell]["metrics"][metric] = limited(q, is_share(metric))
+
+    def baseline(self, run, solo, value):
+        """Geometric mean of the baseline's runs of the same block, else of all: (value, baseline, whether it is of the block)."""
+        of = self.numbers.get(solo, [])
+        block = [v for n in of if n.run.block == run.block and (v := value(n)) is not None]
+        if block:
+            return geometric(block), solo, True
+        every = [v for n in of if n.run.device == run.device and (v := value(n)) is not None]
+        return geometric(every) if every else None, solo, False
+
+    def ratios(self):
+        """Slowdown, STP, ANTT, gain and fairness of each repetition, by the baselines of its block."""
+        found = {name: {} for name in ("slowdown", "slowdown_on_slice", "stp", "antt", "throughput_gain", "fairness")}
+        of_members = {}
+        for c in self.cells:
+            slices = c.get("alone_on_slice") or [None] * len(c["members"])
+            for n in self.numbers[c["cell"]]:
+                epochs = [m["epoch_time_s"] for m in n.members]
+                alone = [self.baseline(n.run, m["solo"], one_epoch) for m in c["members"]]
+                on_slice = [self.baseline(n.run, label, one_epoch) for label in slices]
+                for name, ratio in self.ratios_of(c, n, epochs, alone, on_slice).items():
+                    found[name].setdefault(c["cell"], []).append(ratio)
+                for i, (e, base) in enumerate(zip(epochs, alone)):
+                    of_members.setdefault((c["cell"], i), []).append(over_bases([e], [base]))
+        for name, ratios in found.items():
+            for cell, q in self.with_baselines(ratios, name).items():
+                self.found[cell][name] = q
+        for (cell, member), q in self.with_baselines(of_members, "slowdown").items():
+            self.found[cell]["members"][member]["slowdown"] = q
+
+    def ratios_of(self, c, n, epochs, alone, on_slice):
+        slowdowns = [None if None in (e, b) else e / b for e, (b, _, _) in zip(epochs, alone)]
+        uniform = len({m["solo"] for m in c["members"]}) == 1
+        progress = [1 / e if e else None for e in epochs] if uniform else [1 / s if s else None for s in slowdowns]
+        fair = min(progress) / max(progress) if len(progress) > 1 and None not in progress else None
+        stp = over_bases(epochs, alone, inverse=True)
+        gain = self.gain(c, n, epochs, alone, stp)
+        ends = [progress.index(min(progress)), progress.index(max(progress))] if fair else []
+        of_fair = {alone[i][1]: 0.0 for i in ends if not uniform and not alone[i][2]}
+        for i, sign in zip(ends, (1, -1)):
+            if alone[i][1] in of_fair:
+                of_fair[alone[i][1]] += sign
+        slowdown = over_bases(epochs, alone)
+        return {
+            "slowdown": slowdown,
+            "antt": slowdown,
+            "stp": stp,
+            "fairness": None if fair is None else Ratio(fair, of_fair),
+            "slowdown_on_slice": over_bases(epochs, on_slice),
+            "throughput_gain": gain,
+        }
+
+    def gain(self, c, n, epochs, alone, stp):
+        by = gain_by(c)
+        if by == "makespan":
+            alone = [self.baseline(n.run, m["solo"], one_makespan) for m in c["members"]]
+            return sum_over([b for b, _, _ in alone], alone, one.makespan(n.run))
+        if by == "progress":
+            return stp
+        return sum_over([b for b, _, _ in alone], alone, mean(epochs))
+
+    def with_baselines(self, ratios, name):
+        """Intervals of ratios; the variance of a baseline that is not of the same block is added by its weight."""
+        by = {key: gain_by(self.cell(key)) for key in ratios}
+        values = {key: [r.value for r in of if r is not None] for key, of in ratios.items()}
+        own = self.variances({key: of for key, of in values.items() if not self.cell(key)["baseline"]})
+        found = {}
+        for key, of in values.items():
+            if self.cell(key)["baseline"]:
+                found[key] = exactly_one(len(of)) if name not in ("fairness", "slowdown_on_slice") else None
+                continue
+            log, variance = own[key]
+            if log is None:
+                found[key] = st.mean_without_interval(of) if of else None
+                continue
+            pool = self.pools["makespan_s" if (name, by[key]) == ("throughput_gain", "makespan") else "epoch_time_s"]
+            terms = [None if variance is None else (1.0, *variance, log.n)]
+            known = [r for r in ratios[key] if r is not None]
+            for solo in sorted({solo for r in known for solo in r.outside}):
+                base, shared = pool[solo]
+                terms.append(None if shared is None else (np.mean([r.outside.get(solo, 0.0) for r in known]), *shared, base.n))
+            found[key] = limited(st.interval(log.mean, log.n, terms), name in SHARES_AT_MOST_ONE)
+        return found
+
+    def cell(self, key):
+        name = key if isinstance(key, str) else key[0]
+        return next(c for c in self.cells if c["cell"] == name)
+
+    def of_solo(self):
+        """Ratios of quantities that are no times to what the members have alone: all runs of the baselines count."""
+        self.over_alone("memory_of_solo", "memory_bytes")
+        self.over_alone("pcie_rx_of_solo", "pcie_rx_bytes_per_item", share_of_each=True)
+        self.solo_activity()
+        self.energy_of_solo()
+
+    def solo_activity(self):
+        """Σ of the members' solo SMACT. It is the same for every repetition: a variance of 0, with the groups' degrees of freedom."""
+        values = {cell: [n.metrics.get("sm_active_ratio") for n in numbers] for cell, numbers in self.numbers.items()}
+        pool = self.variances(values)
+        free = sum(max(len(self.numbers[c["cell"]]) - 1, 0) for c in self.cells if not c["baseline"] and self.activity(c, pool))
+        for c in self.cells:
+            alone, n = self.activity(c, pool), len(self.numbers[c["cell"]])
+            if not alone or not n:
+                self.found[c["cell"]]["solo_sm_active_sum_ratio"] = None
+                continue
+            total = sum(math.exp(alone[m["solo"]][0].mean) for m in c["members"])
+            terms = [(1.0, 0.0, free, n) if free else None] + weighted(c, alone, total)
+            self.found[c["cell"]]["solo_sm_active_sum_ratio"] = st.interval(math.log(total), n, terms)
+
+    def activity(self, c, pool):
+        found = {m["solo"]: pool.get(m["solo"], (None, None)) for m in c["members"]}
+        return found if all(log is not None for log, _ in found.values()) else None
+
+    def energy_of_solo(self):
+        """Joules of the group ÷ those of the same work in turn: P ÷ Σ (Eᵢ ÷ eᵢ)."""
+        name, of = "energy_of_solo", "energy_j_per_epoch"
+        values, weights = {}, {}
+        for c in self.cells:
+            alone = self.alone(c, of)
+            if c["baseline"] or alone is None:
+                continue
+            for n in self.numbers[c["cell"]]:
+                epochs = [m["epoch_time_s"] for m in n.members]
+                if n.watts is None or None in epochs:
+                    continue
+                parts = [math.exp(alone[m["solo"]][0].mean) / e for m, e in zip(c["members"], epochs)]
+                values.setdefault(c["cell"], []).append(n.watts / sum(parts))
+                weights.setdefault(c["cell"], []).append([part / sum(parts) for part in parts])
+        own = self.variances(values)
+        for c in self.cells:
+            log, variance = own.get(c["cell"], (None, None))
+            known = [n for n in self.numbers[c["cell"]] if n.values[of] is not None]
+            self.found[c["cell"]][name] = exactly_one(len(known)) if c["baseline"] else None
+            if log is None:
+                continue
+            terms = [None if variance is None else (1.0, max(variance[0], self.floor(c["cell"])), variance[1], log.n)]
+            parts = np.mean(weights[c["cell"]], axis=0)
+            for solo, (base, shared) in self.alone(c, of).items():
+                weight = sum(part for part, m in zip(parts, c["members"]) if m["solo"] == solo)
+                terms.append(None if shared is None else (weight, *shared, base.n))
+            self.found[c["cell"]][name] = st.interval(log.mean, log.n, terms)
+
+    def over_alone(self, name, of, share_of_each=False):
+        """A quantity ÷ the sum of what the members have of it alone, or their mean."""
+        groups = [c for c in self.cells if not c["baseline"]]
+        values = {c["cell"]: [n.values[of] for n in self.numbers[c["cell"]]] for c in groups if self.alone(c, of)}
+        own = self.variances(values)
+        for c in self.cells:
+            known = [v for n in self.numbers[c["cell"]] if (v := n.values[of]) is not None]
+            self.found[c["cell"]][name] = exactly_one(len(known)) if c["baseline"] else None
+        for c in groups:
+            log, variance = own.get(c["cell"], (None, None))
+            if log is None:
+                continue
+            alone = self.alone(c, of)
+            total = sum(math.exp(alone[m["solo"]][0].mean) for m in c["members"])
+            terms = [None if variance is None else (1.0, *variance, log.n)]
+            terms += weighted(c, alone, total)
+            divisor = total / len(c["members"]) if share_of_each else total
+            self.found[c["cell"]][name] = st.interval(log.mean - math.log(divisor), log.n, terms)
+
+    def alone(self, c, of):
+        """The moments of each distinct member alone; None if one is missing."""
+        found = {m["solo"]: self.pools[of].get(m["solo"], (None, None)) for m in c["members"]}
+        return found if all(log is not None for log, _ in found.values()) else None
+
+    def latencies(self):
+        """Of members that serve: of each, equal ones together, and of the cell if all of them are equal."""
+        threshold = self.campaign["thresholds"]["overlap_ratio"]
+        for c in self.cells:
+            runs, found = [n.run for n in self.numbers[c["cell"]]], self.found[c["cell"]]
+            groups = {}
+            for i, m in enumerate(c["members"]):
+                if runs and not runs[0].trains(i):
+                    groups.setdefault(m["solo"], []).append(i)
+            servers = [(found, members) for members in groups.values() if len(groups) == 1]
+            servers += [(found["members"][i], [i]) for members in groups.values() for i in members]
+            for of, members in servers:
+                of_runs = [latency.of_run(run, members, threshold) for run in runs]
+                of |= {name: latency.quantity(name, of_runs) for name in latency.NAMES}
+            for i in (i for members in groups.values() for i in members):
+                capacity = [{"capacity_per_s": run.record["members"][i]["serving"].get("capacity_per_s")} for run in runs]
+                found["members"][i]["capacity_per_s"] = latency.quantity("capacity_per_s", capacity)
+            for of, members in servers:
+                own, alone = of["latency_p99_s"], self.found.get(c["members"][members[0]]["solo"], {}).get("latency_p99_s")
+                of["latency_p99_of_solo"] = None if None in (own, alone) else exactly_one(own.n) if c["baseline"] else st.ratio(own, alone)
+
+    def verdicts(self):
+        groups = [c["cell"] for c in self.cells if not c["baseline"]]
+        gains = [self.found[cell].get("throughput_gain") for cell in groups]
+        ps = [st.p_of_one(q) for q in gains]
+        for cell, q, p, adjusted in zip(groups, gains, ps, st.holm(ps)):
+            said = st.verdict(q, adjusted, self.campaign["thresholds"]["relevant_ratio"]) if p is not None else None
+            self.found[cell]["throughput_gain_verdict"] = None if p is None else {"p": p, "p_adjusted": adjusted, "verdict": said}
+
+
+class Ratio:
+    """A ratio to baselines in one repetition, with the weight of each that is not of the same block."""
+
+    def __init__(self, value, outside):
+        self.value, self.outside = value, outside
+
+
+def over_bases(epochs, bases, inverse=False):
+    """Mean of epoch ÷ baseline, or sum of baseline ÷ epoch."""
+    if None in epochs or any(b is None for b, _, _ in bases):
+        return None
+    parts = [b / e if inverse else e / b for e, (b, _, _) in zip(epochs, bases)]
+    return Ratio(sum(parts) if inverse else float(np.mean(parts)), outside(parts, bases))
+
+
+def sum_over(parts, bases, divisor):
+    """Sum of baselines ÷ something of the group."""
+    if None in parts or divisor is None:
+        return None
+    return Ratio(sum(parts) / divisor, outside(parts, bases))
+
+
+def outside(parts, bases):
+    weights = {}
+    for part, (_, solo, within) in zip(parts, bases):
+        if not within:
+            weights[solo] = weights.get(solo, 0.0) + part / sum(parts)
+    return weights
+
+
+def one_epoch(numbers):
+    return numbers.members[0]["epoch_time_s"]
+
+
+def one_makespan(numbers):
+    return one.makespan(numbers.run)
+
+
+def gain_by(c):
+    if c["after_measured"] == "exit":
+        return "makespan"
+    return "epoch_time" if len({m["solo"] for m in c["members"]}) == 1 else "progress"
+
+
+def limited(q, at_most_one):
+    if q is not None and at_most_one and q.high is not None:
+        q.high = min(q.high, 1.0)
+    return q
+
+
+def is_share(metric):
+    """Of something: neither cores, nor a change."""
+    return metric.endswith("_ratio") and metric != "cpu_ratio" and not metric.endswith("_drift_ratio")
+
+
+def exactly_one(n):
+    """A baseline's ratio to itself."""
+    return st.Quantity(1.0, 1.0, 1.0, n) if n else None
+
+
+def weighted(c, alone, total):
+    """The terms of the members alone in the variance of the logarithm of their sum."""
+    terms = []
+    for solo, (log, shared) in alone.items():
+        weight = sum(m["solo"] == solo for m in c["members"]) * math.exp(log.mean) / total
+        terms.append(None if shared is None else (weight, *shared, log.n))
+    return terms

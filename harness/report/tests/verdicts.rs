@@ -1,0 +1,59 @@
+//! Guidelines on campaigns with known truth. `cargo bench -p collo-report --bench verdicts` judges many; a few of each scenario are judged
+//! here, so that a rule that is wrong most of the time is found with the tests.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+#[path = "../benches/verdicts/campaigns.rs"]
+mod campaigns;
+#[path = "../benches/verdicts/judge.rs"]
+mod judge;
+#[path = "../benches/verdicts/scenarios.rs"]
+mod scenarios;
+mod support;
+#[path = "../benches/verdicts/world.rs"]
+mod world;
+
+use std::collections::BTreeSet;
+
+use scenarios::{SCENARIOS, Scenario, Wrong};
+
+const CAMPAIGNS: usize = 4;
+/// More wrong ones of four have a probability of 1.4 % at a rate of 5 %.
+const ACCEPTED: f64 = 1.0 / 4.0;
+
+/// Rules that are known to be wrong more often, by guideline and scenario.
+const KNOWN: [(&str, &str); 7] = [
+    ("best-mode", "below-relevant"),
+    ("best-mode", "mps-equals-mig"),
+    ("best-mode", "unfinished"),
+    ("mixing", "nine-of-ten"),
+    ("one-process", "variants-below"),
+    ("sm-threshold", "smact-independent"),
+    ("starvation", "starvation-unseen"),
+];
+
+#[test]
+fn guidelines_are_rarely_wrong_where_the_truth_is_known() {
+    let all: Vec<&Scenario> = SCENARIOS.iter().collect();
+    let found = judge::judge(&all, CAMPAIGNS);
+    let mut wrong = Vec::new();
+    for (id, by_scenario) in &found {
+        for (scenario, tally) in by_scenario {
+            let about = all.iter().find(|s| s.name == *scenario).unwrap().about;
+            assert_eq!((tally.campaigns, tally.absent), (CAMPAIGNS, 0), "{id} is asked of every campaign of {scenario}: {about}");
+            if tally.wrong_ratio() > ACCEPTED {
+                wrong.push((*id, *scenario));
+            }
+        }
+    }
+    assert_eq!(wrong, KNOWN, "guideline and scenario");
+}
+
+#[test]
+fn every_judged_guideline_can_be_wrong_both_ways() {
+    let answers = |answer: Wrong| -> BTreeSet<&str> {
+        SCENARIOS.iter().flat_map(|s| s.truths).filter(|(_, wrong)| *wrong == answer).map(|(id, _)| *id).collect()
+    };
+    let one_sided: Vec<&str> = answers(Wrong::Yes).symmetric_difference(&answers(Wrong::No)).copied().collect();
+    assert_eq!(one_sided, Vec::<&str>::new());
+}
