@@ -112,6 +112,11 @@ fn missed_alone(analysis: &Analysis) -> Option<&Cell> {
     analysis.cells.iter().find(|c| c.is_solo() && c.is_valid() && c.serves() && all_kept(c) == Promise::Missed)
 }
 
+/// How many times as long a window has the requests that every server of these groups needs; `None` where they are there.
+fn lacks_times(groups: &[&Cell]) -> Option<usize> {
+    groups.iter().flat_map(|c| c.servers()).filter_map(|s| s.lacks_times()).max()
+}
+
 /// The command that measures training beside serving if it is missing.
 fn measured_by(analysis: &Analysis) -> String {
     format!("collo run {}", if on_a_card(analysis) { "training-beside-serving" } else { "serve-cpu" })
@@ -157,7 +162,10 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
                 (all, 1) => format!("; 1 of {} certainly meets the requirement", number::count(all, "group")),
                 (all, n) => format!("; {n} of {} certainly meet the requirement", number::count(all, "group")),
             };
-            format!("{first}{alone}{beside}{kept}.")
+            let short = lacks_times(&groups).filter(|_| holds == Holds::Open).map_or_else(String::new, |times| {
+                format!("; the window of a run has too few requests for a p99: one {times} times as long has them (`window`)")
+            });
+            format!("{first}{alone}{beside}{kept}{short}.")
         }
     };
     let quantities =
@@ -178,7 +186,8 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         holds,
         evidence: quantities.flatten().collect(),
         published: Some(PUBLISHED),
-        command: (holds == Holds::Open)
+        // More repetitions of a window that is too short are no answer.
+        command: (holds == Holds::Open && lacks_times(&groups).is_none())
             .then(|| if analysis.groups().any(|c| beside(&c)) { command(analysis) } else { Some(measured_by(analysis)) })
             .flatten(),
         summary: false,
