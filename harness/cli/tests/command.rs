@@ -16,6 +16,7 @@ mod gpu_verbs;
 mod hostile;
 mod hosting;
 mod importing;
+mod lending;
 mod names;
 mod nightly;
 mod observing;

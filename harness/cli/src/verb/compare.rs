@@ -79,7 +79,7 @@ fn side(runs: &Runs, asked: &str) -> Result<ComparedReport, Diagnostics> {
         return Ok(ComparedReport::read(&path.join("report.json"))?);
     }
     let campaign = runs.find(asked)?;
-    let mut side = ComparedReport::of(collo_report::json(&collo_report::Report::of(&campaign)?), asked)?;
+    let mut side = ComparedReport::of(collo_report::json(&super::report::of(runs, &campaign)?), asked)?;
     if is_newest(runs, &campaign) {
         side.runs_as = side.experiment.clone();
     }

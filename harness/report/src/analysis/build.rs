@@ -6,6 +6,7 @@ use std::path::Path;
 use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, Serving, Validity, Verdict};
 
 use super::devices::{self, Differing};
+use super::lender::{self, Lenders};
 use super::pools::Pools;
 use super::quantities::{self, Baselines, Values};
 use super::repetition::Repetition;
@@ -19,8 +20,9 @@ use crate::{Result, number};
 /// For a planned run that is not stored.
 const MISSING: &str = "missing";
 
-/// Analyse a campaign. A problem with one run lowers that run; only a campaign that is unreadable, or was modified, is an error.
-pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
+/// Analyse a campaign, with the baselines of another if it has none of its own. A problem with one run lowers that run; only a campaign
+/// that is unreadable, or was modified, is an error.
+pub fn analyse(folder: &CampaignFolder, lender: Option<&CampaignFolder>) -> Result<Analysis> {
     folder.expect_unchanged()?;
     let campaign = folder.manifest().clone();
     let (mut stored, foreign) = folder.runs()?;
@@ -68,19 +70,11 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
             changed.push(folder);
         }
     }
-    for r in &mut read {
-        check::run(r, &campaign);
-        if campaign.plan.measure_for_s.is_some() {
-            // How long an unknown amount of work took says nothing.
-            r.makespan_s = None;
-        }
-    }
     problems.extend(left_out(changed));
     let runs = trace::read(&mut played);
-    let idle_w = idle::level(&mut read);
-    let mixed = data::mixed(&read);
-    problems.extend(data::lower(&mut read, &mixed));
-    let others_ratio = check::load(&mut read, &campaign);
+    let RunChecks { idle_w, mixed_data, others_ratio } = check_runs(&mut read, &campaign);
+    problems.extend(mixed_data);
+    let mut lenders = Lenders::of(&campaign, lender)?;
     let drifts = check::drift(&read, &campaign);
     let measured_for_s = span(folder, &campaign, || read.iter().chain(&played));
     let (synthetic, shortened) = (data::synthetic(&read), data::shortened(&read));
@@ -101,26 +95,31 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
     let (mut watched, rest): (Vec<Cell>, Vec<Cell>) = cells.into_iter().partition(|cell| cell.record.observe.is_some());
     cells = rest;
     let watched_count = watched.len();
-    estimate(&mut watched, watched_count, &campaign);
+    let alone = Lenders::default();
+    estimate(&mut watched, (watched_count, watched_count), &campaign, &alone);
     for cell in &mut watched {
         judge(cell, &campaign);
     }
     suspect::all(&mut watched);
+    let own = cells.len();
+    cells.append(&mut lenders.cells);
     let measured = cells.len();
     if devices.are_several() {
-        cells.extend(baselines_by_device(&cells, devices.all().len()));
+        cells.extend(baselines_by_device(&cells, lenders.devices));
     }
-    let (method, differing) = estimate(&mut cells, measured, &campaign);
+    let (method, differing) = estimate(&mut cells, (own, measured), &campaign, &lenders);
     for cell in &mut cells {
         judge(cell, &campaign);
     }
     let baselines_by_device = cells.split_off(measured);
+    let borrowed = cells.split_off(own);
     suspect::all(&mut cells);
     compare_gains(&mut cells, campaign.thresholds.relevant_ratio);
 
     Ok(Analysis {
         comments: folder.comments(),
-        index: Index::of(&cells, baselines_by_device),
+        index: Index::of(&cells, baselines_by_device, lenders.stand_ins),
+        borrowed,
         planned: campaign.plan.order.len(),
         accounted: Outcome::WORDS.into_iter().chain([MISSING]).map(|w| (w, by_word.get(w).copied().unwrap_or(0))).collect(),
         timelines: timeline::of(&cells),
@@ -142,6 +141,29 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
     })
 }
 
+/// What the runs of a campaign show together.
+pub struct RunChecks {
+    idle_w: BTreeMap<&'static str, f64>,
+    /// That some trained on stand-ins and some on the real data.
+    mixed_data: Vec<String>,
+    others_ratio: Option<f64>,
+}
+
+/// Lower runs by themselves and by what all of them show.
+pub fn check_runs(read: &mut [Repetition], campaign: &Campaign) -> RunChecks {
+    for r in read.iter_mut() {
+        check::run(r, campaign);
+        if campaign.plan.measure_for_s.is_some() {
+            // How long an unknown amount of work took says nothing.
+            r.makespan_s = None;
+        }
+    }
+    let idle_w = idle::level(read);
+    let mixed = data::mixed(read);
+    let mixed_data = data::lower(read, &mixed).into_iter().collect();
+    RunChecks { idle_w, mixed_data, others_ratio: check::load(read, campaign) }
+}
+
 /// The sentence about runs that differ from what was recorded.
 fn left_out(mut changed: Vec<String>) -> Option<String> {
     changed.sort();
@@ -155,7 +177,7 @@ fn left_out(mut changed: Vec<String>) -> Option<String> {
 }
 
 /// Choose the runs for a cell's numbers: the valid ones if there are any, else the indicative ones.
-fn begin(record: CellRecord, mut repetitions: Vec<Repetition>, outcomes: BTreeMap<&'static str, usize>) -> Cell {
+pub fn begin(record: CellRecord, mut repetitions: Vec<Repetition>, outcomes: BTreeMap<&'static str, usize>) -> Cell {
     let of = |verdict: Verdict| -> Vec<usize> {
         (0..repetitions.len()).filter(|&i| repetitions[i].counts() && repetitions[i].validity.verdict == verdict).collect()
     };
@@ -201,6 +223,8 @@ fn begin(record: CellRecord, mut repetitions: Vec<Repetition>, outcomes: BTreeMa
         absent: BTreeMap::new(),
         memory_kind,
         gain_verdict: None,
+        lender: None,
+        no_baseline: None,
     }
 }
 
@@ -232,12 +256,20 @@ fn baselines_by_device(cells: &[Cell], devices: usize) -> Vec<Cell> {
     baselines(cells).flat_map(|baseline| (0..devices).filter_map(move |device| of(baseline, device))).collect()
 }
 
-/// Fill every cell's quantities. The first `measured` cells are those of the plan, and give the pools; the others repeat runs of
-/// these, by device. Returns how the intervals of epoch times were made, and how devices differ.
-fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option<&'static str>, Differing) {
+/// Fill every cell's quantities. The first `own` cells are those of the plan, those up to `measured` are borrowed, and together they
+/// give the pools; the others repeat runs of these, by device. Returns how the intervals of epoch times were made, and how devices
+/// differ.
+fn estimate(
+    cells: &mut [Cell],
+    (own, measured): (usize, usize),
+    campaign: &Campaign,
+    lenders: &Lenders,
+) -> (Option<&'static str>, Differing) {
     // The runs that count are chosen for each device: those of one say nothing about the usable ones of another.
     let alone: Vec<&Cell> = if cells.len() > measured { cells[measured..].iter().collect() } else { baselines(cells).collect() };
-    let baselines = Baselines::of(alone.into_iter().map(|c| (&c.record, c.counted().collect())));
+    let doubts = lender::doubts(&alone);
+    let baselines = Baselines::of(alone.into_iter().map(|c| (&c.record, c.counted().collect())), &lenders.stand_ins);
+    let lacking = absent::lacking(&cells[..own], campaign);
     let solo_kinds: BTreeMap<String, MemoryKind> =
         cells[..measured].iter().filter(|c| c.is_solo()).filter_map(|c| Some((c.record.cell.clone(), c.memory_kind?))).collect();
     let of_cells: Vec<Vec<Values>> =
@@ -250,7 +282,7 @@ fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option
         })
         .collect();
     let is_solo: Vec<bool> = cells.iter().map(Cell::is_solo).collect();
-    let differing = devices::compare(&cells[..measured], &of_cells[..measured], campaign);
+    let differing = devices::compare(&cells[..own], &of_cells[..own], campaign);
     let pools = Pools::fit(of_cells[..measured].iter().map(Vec::as_slice).zip(is_solo.iter().copied()), &differing.keys);
     let each_member = of_members[..measured].iter().zip(&is_solo).flat_map(|(of, is)| of.iter().map(|m| (m.as_slice(), *is)));
     let member_pools = Pools::fit(each_member, &differing.keys);
@@ -277,7 +309,7 @@ fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option
                 let spec = cell.record.members[i].clone();
                 let serving = servers.get(&spec.solo).cloned();
                 let mut absent = match &serving {
-                    Some(_) => absent::of_requests(cell, Some(i), &spec.solo, &quantities, &baselines),
+                    Some(_) => absent::of_requests(cell, Some(i), &spec.solo, &quantities, &baselines, &lacking),
                     None => BTreeMap::new(),
                 };
                 absent.extend(absent::of_thread(cell));
@@ -294,7 +326,11 @@ fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option
             cell.quantities.remove(&Key::EnergyPerEpochAboveIdle);
         }
         cell.metrics = metrics(cell, &differing.metrics);
-        cell.absent = absent::of_cell(cell, &baselines, campaign.plan.measure_for_s.is_some());
+        cell.absent = absent::of_cell(cell, &baselines, &lacking, campaign.plan.measure_for_s.is_some());
+        if !solo {
+            cell.no_baseline = absent::no_baseline(cell, &baselines, &lacking);
+            lender::name(cell, &baselines, lenders, &doubts);
+        }
     }
     let own = || cells.iter().any(|c| c.members.iter().any(|m| m.get(Key::LatencyP50).is_some_and(|q| q.low.is_some())));
     let method = pools.method(Key::EpochTime).or_else(|| pools.method(Key::Makespan));

@@ -12,6 +12,30 @@ const PUBLISHED: Published = Published {
     source: STUDY,
 };
 
+/// Why no group can be judged.
+fn none(analysis: &Analysis) -> String {
+    let on_slices: Vec<&Cell> = analysis.groups().filter(|c| c.record.degree > 1 && separated(c)).collect();
+    let trains: Vec<&Cell> = on_slices.iter().copied().filter(|c| !c.serves()).collect();
+    let usable: Vec<&Cell> = trains.iter().copied().filter(|c| !c.counted.is_empty()).collect();
+    match () {
+        () if on_slices.is_empty() => "No group was measured on slices.".into(),
+        () if trains.is_empty() => {
+            "Every group on slices has a serving member: it is judged by its latency, and a group with one has no epoch time."
+                .into()
+        }
+        () if usable.is_empty() => "No group on slices has a usable run.".into(),
+        () if usable.iter().all(|c| c.absent.contains_key(&Key::SlowdownOnSlice)) => {
+            let why = usable.iter().find_map(|c| c.no_baseline.clone().filter(|_| c.record.alone_on_slice.is_empty()));
+            why.map_or_else(
+                || "No group on slices has a baseline alone on the same slice.".into(),
+                |why| format!("No group on slices can be compared with its members alone: {why}."),
+            )
+        }
+        () if usable.iter().all(|c| !c.is_valid()) => "No group on slices is valid.".into(),
+        () => super::ONCE.into(),
+    }
+}
+
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if !on_a_card(analysis) {
         return None;
@@ -24,7 +48,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let slowdown = |c: &&&Cell| c.get(Key::SlowdownOnSlice).map_or(0.0, |q| q.estimate);
     let most = cells.iter().max_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
     let finding = match most {
-        None => "No group on slices has a baseline alone on the same slice.".into(),
+        None => none(analysis),
         Some(c) => format!(
             "Most disturbed of {}: `{}`, relative to itself alone on the same slice.",
             number::count(cells.len(), "group"),
