@@ -6,6 +6,7 @@ just then, and the requests that its users would have sent meanwhile would be mi
 Tene calls it ("How NOT to Measure Latency", 2013; https://github.com/giltene/wrk2 counts as it is done here).
 """
 
+import math
 import re
 import time
 from collections import deque
@@ -19,6 +20,7 @@ LONGEST_WINDOW_NS = 3600 * 10**9
 MOST_PER_S = 10_000.0  # more than Python can hand out
 LARGEST_BATCH = 64
 FULL = 0.95  # of the capacity: nearer to it the queue is as long as the run, and says nothing of the device
+HOPELESS = 10.0  # times the capacity: no busy machine makes that of a rate that can be served, it is a mistake
 FEWEST_BATCHES = 5
 LEAST_S = 0.5
 
@@ -54,14 +56,28 @@ def per_s(answer, count, clock=time.perf_counter):
     return batches * count / (clock() - start_s)
 
 
+def rounded_down(number):
+    """Two digits of it, or all before the point: never more than it is."""
+    step = 10.0 ** (min(math.floor(math.log10(number)), 1) - 1)
+    return math.floor(number / step * (1 + 1e-12)) * step
+
+
 def check_capacity(rate, capacity_per_s, batch_size):
-    """An open loop that is asked for more than it can do only measures how long the run was."""
-    if rate > FULL * capacity_per_s:
-        alone, most = (f"{n:.0f}" if n >= 10 else f"{n:.2g}" for n in (capacity_per_s, FULL * capacity_per_s))
-        raise SettingError(
-            f"`rate` is {rate:g} a second, this device answers {alone} a second alone, {batch_size} at a time: "
-            f"lower `rate` to {most}, or raise `batch_size`"
-        )
+    """What to say of a rate near or above the capacity; None of one that can be served.
+
+    Below its rate a server has a queue that grows as long as it runs. That is a result, which the report tells from the
+    rate and the capacity. Were it an error, the runs that were slow would be missing, and the others too good.
+    """
+    if rate <= FULL * capacity_per_s:
+        return None
+    alone = f"{capacity_per_s:.0f}" if capacity_per_s >= 10 else f"{capacity_per_s:.2g}"
+    told = (
+        f"`rate` is {rate:g} a second, this device answers {alone} a second alone, {batch_size} at a time: "
+        f"lower `rate` to {rounded_down(FULL * capacity_per_s):g}, or raise `batch_size`"
+    )
+    if rate > HOPELESS * capacity_per_s:
+        raise SettingError(told)
+    return told
 
 
 class Arrivals:

@@ -68,7 +68,8 @@ one_by_one_per_s = per_s(net.answer, 1)
 capacity_per_s = per_s(net.answer, settings.batch_size) if settings.batch_size > 1 else one_by_one_per_s
 member.capacity(capacity_per_s, one_by_one_per_s)
 print(f"alone it answers {capacity_per_s:.1f} a second, one by one {one_by_one_per_s:.1f}", flush=True)
-check_capacity(settings.rate, capacity_per_s, settings.batch_size)
+if told := check_capacity(settings.rate, capacity_per_s, settings.batch_size):
+    print(f"warning: {told}", flush=True)
 collo_torch.peaks.end_warm_up(device)
 member.ready()
 

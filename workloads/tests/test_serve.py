@@ -206,15 +206,19 @@ def test_an_empty_slo_is_none():
     assert open_loop.check(20.0, 4, "", "10s") == (None, 10_000 * MS)
 
 
-def test_more_than_the_device_can_answer_is_refused_with_what_it_can():
-    open_loop.check_capacity(79.0, 84.2, 4)
+def test_less_than_its_rate_is_a_result_and_a_rate_that_must_be_a_mistake_is_refused():
+    assert open_loop.check_capacity(79.0, 84.2, 4) is None
+    words = "`rate` is 90 a second, this device answers 84 a second alone, 4 at a time: lower `rate` to 79,"
+    assert open_loop.check_capacity(90.0, 84.2, 4).startswith(words)
+    assert "lower `rate` to 39," in open_loop.check_capacity(40.0, 42.0, 4), "0.95 × 42 is less than 40"
     with pytest.raises(SettingError) as error:
-        open_loop.check_capacity(200.0, 84.2, 4)
-    words = "`rate` is 200 a second, this device answers 84 a second alone, 4 at a time: lower `rate` to 80"
-    assert str(error.value).startswith(words)
-    with pytest.raises(SettingError) as error:
-        open_loop.check_capacity(2.0, 0.3, 1)
+        open_loop.check_capacity(5.0, 0.3, 1)
     assert "answers 0.3 a second alone, 1 at a time: lower `rate` to 0.28," in str(error.value)
+
+
+@pytest.mark.parametrize(("number", "least"), [(39.9, 39), (80.0, 80), (7.0, 7), (0.285, 0.28), (1234.5, 1234)])
+def test_what_is_rounded_down_is_never_more(number, least):
+    assert open_loop.rounded_down(number) == pytest.approx(least)
 
 
 def test_the_capacity_counts_requests_and_not_batches():

@@ -16,6 +16,7 @@ mod gpu_verbs;
 mod hostile;
 mod hosting;
 mod importing;
+mod lending;
 mod memory_peaks;
 mod names;
 mod nightly;

@@ -111,5 +111,25 @@ fn a_simulated_server_refuses_what_a_real_one_refuses() {
         machine.run(&[]).exits(1).says(words);
     };
     ends(", slo = \"50\"", "`slo` is `50`: it is a time above 0 with its unit");
-    ends(", rate = 900.0", "`rate` is 900 a second, this device answers 6");
+    ends(", rate = 9000.0", "`rate` is 9000 a second, this device answers 6");
+}
+
+#[test]
+fn a_server_below_its_rate_is_a_result() {
+    let settings = ", rate = 900.0, slo = \"50ms\"";
+    let machine = Machine::new("a100-40gb,noise=0,seed=1", &beside("naive", settings)).env("COLLO_SIM_EPOCH_S", "1");
+    machine.run(&[]).exits(0);
+    let run = machine.bench.run_of(2);
+    assert_eq!(run.record.outcome, Outcome::Completed);
+    let report = machine.collo(&["report", "--json"]).exits(0).json();
+    let served = report["cells"]
+        .as_array()
+        .expect("cells")
+        .iter()
+        .filter(|c| c["cell"].as_str().is_some_and(|name| name.starts_with("serve-resnet50")));
+    for cell in served {
+        let why = cell["absent"]["latency_p99_s"].as_str().expect("a reason");
+        assert!(why.starts_with("its `rate` is 900 a second, and alone it answers "), "{why}");
+        assert_eq!((cell["latency_p99_s"].is_null(), cell["within_slo_ratio"]["estimate"].as_f64()), (true, Some(0.0)), "{cell}");
+    }
 }

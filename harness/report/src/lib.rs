@@ -46,7 +46,12 @@ pub struct Report {
 impl Report {
     /// Of a stored campaign.
     pub fn of(campaign: &collo_store::CampaignFolder) -> Result<Report> {
-        let analysis = analysis::analyse(campaign)?;
+        Report::beside(campaign, None)
+    }
+
+    /// Of a stored campaign whose groups are compared with the baselines of another where they have none of their own.
+    pub fn beside(campaign: &collo_store::CampaignFolder, lender: Option<&collo_store::CampaignFolder>) -> Result<Report> {
+        let analysis = analysis::analyse(campaign, lender)?;
         Ok(Report { guidelines: guideline::all(&analysis), analysis, energy_model: None, folder: campaign.path().to_path_buf() })
     }
 

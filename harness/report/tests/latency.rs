@@ -220,6 +220,42 @@ fn a_quantile_of_the_luckier_repetitions_is_none() {
 }
 
 #[test]
+fn a_baseline_below_its_rate_in_one_run_is_not_the_mean_of_the_faster_ones() {
+    let whole = altered(&campaign(), |c| {
+        let path = c.path().join("serve_solo_b1~0000-2/run.json");
+        let mut run: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        run["members"][0]["serving"]["capacity_per_s"] = 46.0.into();
+        std::fs::write(&path, run.to_string()).unwrap();
+    });
+    let report = json(&whole);
+    let alone = cell(&report, "serve solo b1");
+    assert_eq!((alone["outcome"].as_str(), alone["repetitions"].as_u64()), (Some("completed"), Some(6)));
+    assert!(alone["latency_p99_s"].is_null() && alone["latency_p50_s"].is_null());
+    let why = "its `rate` is 50 a second, and alone it answers 46.0: no latency is its own then; lower `rate` to 43";
+    assert_eq!(alone["absent"]["latency_p99_s"], why);
+    near(estimate(alone, "within_slo_ratio"), 5.0 / 6.0, 0.02);
+    assert_eq!(cell(&report, "serve+tiny mps")["absent"]["latency_p99_of_solo"], "its baseline `serve solo b1` has no p99");
+    assert!(terminal(&whole, 240).contains(why), "{}", terminal(&whole, 240));
+}
+
+#[test]
+fn the_terminal_has_the_trainer_s_slowdown_and_why_there_is_no_p99() {
+    let text = terminal(&analysed(&campaign()), 240);
+    let line = text.lines().find(|l| l.starts_with("serve+tiny mps")).unwrap();
+    assert!(line.contains("1.2") && text.contains("slowdown"), "{text}");
+    let short = Serves { window_s: 1.0, ..Serves::usual() };
+    let f = Fixture::named("short").solo("tiny", 32, 0.4).serves("serve", &short);
+    let whole = analysed(&f.beside(&[("serve", short.left(110.0))], &[("tiny", 0.5)], "mig"));
+    let text = terminal(&whole, 240);
+    assert!(text.contains("have no p99: it needs at least 299 requests"), "{text}");
+    assert!(text.contains("times as long has them"), "{text}");
+    assert_eq!(serving(&whole).command, None, "more repetitions of so short a window are no answer");
+    assert!(serving(&whole).finding.contains("too few requests for a p99"), "{}", serving(&whole).finding);
+    let isolation = whole.guidelines.iter().find(|g| g.id == "isolation");
+    assert!(isolation.is_none_or(|g| g.finding.starts_with("Every group on slices has a serving member")));
+}
+
+#[test]
 fn requests_that_cannot_be_read_or_cannot_be_lower_their_run() {
     let whole = altered(&campaign(), |c| {
         std::fs::write(c.path().join("serve+tiny_mps~0000-1/requests.parquet"), "not parquet").unwrap();

@@ -5,7 +5,7 @@
 mod support;
 
 use collo_report::{Report, export, history, json, terminal};
-use collo_store::{CampaignFolder, Runs, Shard, Verdict};
+use collo_store::{CampaignFolder, DeviceRecord, GpuRecord, LendsNothing, RefusalRecord, Runs, Shard, Verdict};
 use serde_json::Value;
 use support::Fixture;
 
@@ -85,7 +85,120 @@ fn a_group_whose_own_gpu_has_no_baseline_borrows_none() {
     let report = json(&Report::of(&campaign).unwrap());
     let cell = report["cells"].as_array().unwrap().iter().find(|c| c["cell"] == "tiny×3 naive b32").unwrap();
     assert!(cell["throughput_gain"].is_null(), "{cell}");
-    assert_eq!(cell["absent"]["throughput_gain"], "its baseline `tiny solo b32` has no usable run");
+    assert_eq!(cell["absent"]["throughput_gain"], "no baseline: `tiny solo b32` has no usable run where it was measured");
+}
+
+/// A campaign on a GPU: seven members, on slices where there is no baseline, because the GPU was partitioned.
+fn on_gpu(id: &str, uuid: &str, baselines: bool) -> Fixture {
+    let mode = if baselines { "mps" } else { "mig" };
+    let mut f = Fixture::named(mode).solo("tiny", 32, 2.0).group("tiny", 32, 7, mode, if baselines { 2.5 } else { 5.0 });
+    (f.id, f.baselines, f.shared_noise, f.member_noise) = (id.into(), baselines, 1e-3, 1e-4);
+    f.seed = uuid.len() as u64 + u64::from(baselines);
+    // What a normal user reads of a partitioned GPU.
+    let memory_bytes = baselines.then_some(40 << 30);
+    let name = "NVIDIA A100-SXM4-40GB";
+    f.device = DeviceRecord { name: name.into(), kind: "gpu".into(), memory_bytes, persistence: Some(true), ..f.device };
+    f.gpus = vec![GpuRecord { uuid: uuid.into(), name: name.into(), memory_bytes, ..GpuRecord::default() }];
+    if !baselines {
+        let reason = "the GPU is used as found, 7×1g.5gb, and this needs MIG off".into();
+        f.refusals = vec![RefusalRecord { cell: "tiny solo b32".into(), sharing: "solo".into(), reason, hint: None }];
+    }
+    f
+}
+
+const WHOLE: &str = "20261120-1800-aaaa";
+const CUT: &str = "20261120-1900-cccc";
+
+#[test]
+fn a_partitioned_gpu_borrows_the_baselines_of_a_campaign_on_it_with_mig_off_and_says_so() {
+    let root = tempfile::tempdir().unwrap();
+    let runs = Runs::at(root.path());
+    let cut = on_gpu(CUT, "GPU-1", false).write(root.path());
+    assert!(collo_store::lender(&runs, &cut).unwrap().is_none(), "there is none");
+    let alone = Report::of(&cut).unwrap();
+    let lacking: Vec<(&str, &str)> = alone.analysis.cells_without_baseline().map(|(c, why)| (c.name(), why)).collect();
+    let why = "no baseline: `tiny solo b32` was refused here: the GPU is used as found, 7×1g.5gb, and this needs MIG off";
+    assert_eq!(lacking, [("tiny×7 mig b32", why)]);
+    assert!(terminal(&alone, 200).contains(why) && page(&alone).contains("no baseline"), "{}", terminal(&alone, 200));
+    assert!(!page(&alone).contains(">no gain<"));
+
+    on_gpu("20261120-1700-dddd", "GPU-2", true).write(root.path());
+    assert!(collo_store::lender(&runs, &cut).unwrap().is_none(), "of another GPU");
+    let whole = on_gpu(WHOLE, "GPU-1", true).write(root.path());
+    let lender = collo_store::lender(&runs, &cut).unwrap().unwrap();
+    assert_eq!(lender.manifest().id, WHOLE);
+    let report = Report::beside(&cut, Some(&lender)).unwrap();
+    let said = json(&report);
+    near(estimate(&said, "tiny×7 mig b32", "slowdown"), 2.5);
+    near(estimate(&said, "tiny×7 mig b32", "throughput_gain"), 7.0 * 2.0 / 5.0);
+    let cells = said["cells"].as_array().unwrap();
+    assert_eq!((cells.len(), &cells[0]["baseline_campaign"]), (1, &Value::from(WHOLE)), "the other's cells are not its own");
+    assert_eq!(
+        said["baselines_from"][0],
+        serde_json::json!({"campaign": WHOLE, "experiment": "mps", "created_utc": "2026-11-20T18:42:09Z"})
+    );
+    assert!(report.analysis.cells_without_baseline().next().is_none());
+    let text = terminal(&report, 240);
+    assert!(text.contains("baseline of") && text.contains("their intervals leave out what changed on the machine"), "{text}");
+    assert!(page(&report).contains("baseline of campaign aaaa"));
+    // What has its own needs none.
+    assert!(collo_store::lender(&runs, &whole).unwrap().is_none());
+}
+
+#[test]
+fn the_interval_contains_the_spread_of_borrowed_baselines_and_their_doubts_are_its_own() {
+    let width = |noise: f64| {
+        let root = tempfile::tempdir().unwrap();
+        let cut = on_gpu(CUT, "GPU-1", false).write(root.path());
+        let mut whole = on_gpu(WHOLE, "GPU-1", true);
+        whole.shared_noise = noise;
+        let report = Report::beside(&cut, Some(&whole.write(root.path()))).unwrap();
+        let q = report.analysis.cells[0].get(collo_report::quantity::Key::ThroughputGain).unwrap().clone();
+        q.high.unwrap() / q.low.unwrap() - 1.0
+    };
+    assert!(width(0.05) > 3.0 * width(1e-3), "{} and {}", width(0.05), width(1e-3));
+    let root = tempfile::tempdir().unwrap();
+    let cut = on_gpu(CUT, "GPU-1", false).write(root.path());
+    let mut whole = on_gpu(WHOLE, "GPU-1", true);
+    whole.indicative = vec!["--force".into()];
+    let cell = &Report::beside(&cut, Some(&whole.write(root.path()))).unwrap().analysis.cells[0];
+    assert_eq!(cell.validity.verdict, Verdict::Indicative);
+    assert!(cell.validity.reasons[0].starts_with("its baseline `tiny solo b32`, of campaign aaaa, is indicative: "), "{cell:?}");
+}
+
+#[test]
+fn a_report_of_both_compares_across_them_and_across_no_two_gpus() {
+    let both = |uuid: &str| {
+        let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let parts = [on_gpu(WHOLE, "GPU-1", true).write(a.path()), on_gpu(CUT, uuid, false).write(b.path())];
+        let differing = collo_store::differences(&parts, collo_store::MergeScope::SameIngredients);
+        assert_eq!(differing, [], "what a user may not read is no other device");
+        let (_c, campaign) = merged(&parts);
+        json(&Report::of(&campaign).unwrap())
+    };
+    let same = both("GPU-1");
+    near(estimate(&same, "tiny×7 mig b32", "throughput_gain"), 7.0 * 2.0 / 5.0);
+    near(estimate(&same, "tiny×7 mps b32", "throughput_gain"), 7.0 * 2.0 / 2.5);
+    assert_eq!(same["baselines_from"][0]["campaign"], WHOLE);
+    let other = both("GPU-2");
+    let cell = other["cells"].as_array().unwrap().iter().find(|c| c["cell"] == "tiny×7 mig b32").unwrap();
+    assert!(cell["throughput_gain"].is_null(), "{cell}");
+}
+
+#[test]
+fn who_lends_nothing_is_told_why() {
+    let root = tempfile::tempdir().unwrap();
+    let cut = on_gpu(CUT, "GPU-1", false).write(root.path());
+    let other = on_gpu("20261120-1700-dddd", "GPU-2", true).write(root.path());
+    assert_eq!(collo_store::lends(&cut, &cut), Err(LendsNothing::Itself));
+    assert_eq!(collo_store::lends(&other, &cut), Err(LendsNothing::OtherDevice("GPU-2".into(), "GPU-1".into())));
+    let mut without = on_gpu("20261120-1701-eeee", "GPU-1", true);
+    without.cells.retain(|cell| cell.record.degree > 1);
+    assert_eq!(collo_store::lends(&without.write(root.path()), &cut), Err(LendsNothing::NoSolo));
+    let mut longer = on_gpu("20261120-1702-ffff", "GPU-1", true);
+    longer.epochs = 3;
+    let why = collo_store::lends(&longer.write(root.path()), &cut).unwrap_err().to_string();
+    assert_eq!(why, "it was measured under other conditions: epochs: 3 in ffff, 2 in cccc");
 }
 
 #[test]

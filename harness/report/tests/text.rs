@@ -23,7 +23,8 @@ fn the_end_of_a_run_is_one_table_with_its_notes() {
     tiny×2 naive b32  1.600 ±0.015  1.013 ±0.011  1.97 ±0.02  0.99      1.20 GiB  198 %  100 %
     tiny×3 naive b32  2.47 ±0.02    1.564 ±0.018  1.92 ±0.02  0.99      1.80 GiB  200 %  100 %
 
-    ± 95 % interval, pooled t, 3 repetitions, 6 solo; gain is work per second against running in turn
+    ± 95 % interval, pooled t, 3 repetitions, 6 solo; gain is work per second against running in turn,
+      each member with 1 thread on 2 cores
     energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
     2 together have 1.97× the throughput of running in turn; a third adds less than 5 %
     ");
@@ -54,7 +55,8 @@ fn failed_cells_keep_their_row_and_say_how_they_ended() {
       To decide: set `measure_for = "10s"` in the experiment, or more `epochs`; or more repetitions,
       `collo run quickstart --more 2`.
 
-    ± 95 % interval, pooled t, 1 repetition, 2 solo; gain is work per second against running in turn
+    ± 95 % interval, pooled t, 1 repetition, 2 solo; gain is work per second against running in turn,
+      each member with 1 thread on 2 cores
     energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
     `tiny×2 naive b32` is indicative: one repetition carries no interval
     "#);
@@ -155,7 +157,7 @@ fn markdown_begins_with_what_to_do() {
 
     ![Throughput gain by mode and degree (synthetic data)](20261120-1842-7f3a/plots/gain-by-mode.svg)
 
-    Work per second compared with running the members in turn: above 1 sharing pays; darker gains more, on one scale. Under the pointer: the 95 % interval. ✕ OOM: ran out of memory; refused: cannot run here; dashed: not measured.
+    Work per second compared with running the members in turn: above 1 sharing pays; darker gains more, on one scale; below, where there is room, the 95 % interval. ✕ OOM: ran out of memory; refused: cannot run here; dashed: not measured. In turn means each member with 1 thread on 2 cores.
 
     | workload | naive ×2 | naive ×3 |
     |---|--:|--:|
@@ -174,7 +176,7 @@ fn markdown_begins_with_what_to_do() {
     |---|---|---|---|
     | tiny: resnet8 / CIFAR-10, batch 32 | naive ×2: gain 1.97 ±0.02 | naive ×2: slowdown 1.013 ±0.011 | –: no readable counter |
 
-    - ± 95 % interval, pooled t, 3 repetitions, 6 solo; gain is work per second against running in turn
+    - ± 95 % interval, pooled t, 3 repetitions, 6 solo; gain is work per second against running in turn, each member with 1 thread on 2 cores
     ");
     for figure in text.lines().filter_map(|l| l.strip_prefix("![")?.split_once("](")) {
         let path = figure.1.trim_end_matches(')');

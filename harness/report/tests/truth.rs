@@ -188,7 +188,7 @@ fn without_a_baseline_nothing_is_compared() {
     let two = cell(&report, "tiny×2 naive b32");
     near(estimate(two, "epoch_time_s"), 1.60, 0.05);
     assert!(two["slowdown"].is_null() && two["throughput_gain"].is_null() && two["memory_of_solo"].is_null());
-    assert_eq!(two["absent"]["slowdown"], "its baseline `tiny solo b32` has no usable run");
+    assert_eq!(two["absent"]["slowdown"], "no baseline: `tiny solo b32` is not in the plan");
     near(estimate(two, "fairness"), 1.0, 0.05);
 }
 

@@ -83,6 +83,14 @@ pub struct Machine {
     pub withheld: Vec<String>,
 }
 
+impl Machine {
+    /// The GPU that a device is, if there is no doubt which.
+    pub fn gpu_of(&self, device: &DeviceRecord) -> Option<&GpuRecord> {
+        let mut named = self.gpus.iter().filter(|gpu| gpu.name == device.name);
+        named.next().filter(|_| named.next().is_none() && device.kind == "gpu")
+    }
+}
+
 /// One NVIDIA GPU, as found; what its driver does not report is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct GpuRecord {

@@ -14,6 +14,8 @@ pub struct MeasuredAt {
     pub origin: Option<usize>,
     /// The card of a campaign on several; absent on one device.
     pub gpu: Option<GpuRecord>,
+    /// The UUID of its GPU; absent on a CPU, and where it is not known.
+    pub uuid: Option<String>,
     /// `GPU 1`, for a merged campaign with where that is; empty on one device.
     pub label: String,
 }
@@ -30,6 +32,16 @@ impl Campaign {
     pub fn card_of(&self, block: u32) -> Option<&GpuRecord> {
         let card = self.plan.order.iter().find(|run| run.block == block)?.card?;
         self.machine_of(block).gpus.get(card as usize)
+    }
+
+    /// Its device among all of its kind: the UUID of its GPU, where that is not known its name. What the driver reports of a
+    /// GPU depends on its partition and on the user, its memory among it.
+    pub fn device_identity(&self) -> String {
+        let uuid = || Some(self.machine.gpu_of(&self.device)?.uuid.clone()).filter(|uuid| !uuid.is_empty());
+        match self.device.kind == "gpu" {
+            true => uuid().unwrap_or_else(|| self.device.name_said()),
+            false => self.device.text(),
+        }
     }
 
     /// The devices that its blocks were measured on, in the order of its origins and cards.
@@ -52,9 +64,11 @@ impl Campaign {
         let from = self.origins.get(origin);
         let machine = from.map_or(&self.machine, |o| &o.machine);
         let gpu = card.and_then(|card| machine.gpus.get(card as usize)).cloned();
+        let device = from.map_or(&self.device, |o| &o.device);
+        let uuid = gpu.as_ref().or_else(|| machine.gpu_of(device)).map(|gpu| gpu.uuid.clone());
         let words = [gpu.as_ref().map(|gpu| format!("GPU {}", gpu.index)), from.map(|o| o.text())];
         let label = words.into_iter().flatten().collect::<Vec<_>>().join(" of ");
-        MeasuredAt { origin: from.map(|_| origin), gpu, label }
+        MeasuredAt { origin: from.map(|_| origin), gpu, uuid, label }
     }
 }
 

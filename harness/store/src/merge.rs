@@ -101,21 +101,22 @@ pub fn differences(campaigns: &[CampaignFolder], scope: MergeScope) -> Vec<Merge
             shard.map(|s| s.count.to_string())
         });
     }
-    compare("device", false, &|c| Some(c.device.name_said()));
+    compare("device", false, &|c| Some(device(c, &all)));
     compare("schema", false, &|c| Some(c.schema.to_string()));
     compare("epochs", false, &|c| Some(c.plan.epochs.to_string()));
     compare("measure_for", false, &|c| Some(format!("{} s", c.plan.measure_for_s?)));
     compare("thresholds", false, &|c| serde_json::to_string(&c.thresholds).ok());
     let ingredients: Vec<(&Campaign, Compared<'_>)> = all.iter().map(|c| (*c, compared(c))).collect();
     let names: BTreeSet<&str> = ingredients.iter().flat_map(|(_, own)| own.keys().copied()).collect();
-    for name in names.into_iter().filter(|name| one || !is_of_experiment(name)) {
+    let of_device = |name: &str| name == "device";
+    for name in names.into_iter().filter(|name| !of_device(name) && (one || !is_of_experiment(name))) {
         let fact = if name == PYTHON_OF_SYSTEM { "python" } else { name };
         let is_python = all.iter().any(|c| c.machine.python.contains_key(fact));
         let has = ingredients.iter().map(|(c, own)| (*c, own, own.get(name).copied()));
         let among: Vec<(&Campaign, Option<&Ingredient>)> =
             has.filter(|(_, own, has)| has.is_some() || !needs_none(own, name, is_python)).map(|(c, _, has)| (c, has)).collect();
         // The file itself, and which of its cells: other cells may have the same names.
-        let may_be_forced = !["experiment", "--where", "device"].contains(&name);
+        let may_be_forced = !["experiment", "--where"].contains(&name);
         let by = |text: &dyn Fn(&Ingredient) -> String| {
             difference(name, may_be_forced, among.iter().map(|(c, has)| (*c, has.map(text))))
         };
@@ -130,12 +131,30 @@ pub fn differences(campaigns: &[CampaignFolder], scope: MergeScope) -> Vec<Merge
     compare("CPU", true, &|c| c.machine.cpu_model.clone());
     compare("CPU governor", true, &|c| c.machine.governor.clone());
     let gpu = |c: &Campaign| c.machine.gpus.iter().find(|gpu| gpu.name == c.device.name).cloned();
-    compare("SMs", false, &|c| Some(gpu(c)?.sms?.to_string()));
-    compare("power limit", true, &|c| Some(format!("{:.0} W", gpu(c)?.power_limit_w?)));
-    compare("ECC", true, &|c| Some(gpu(c)?.ecc?.to_string()));
-    compare("largest SM clock", true, &|c| Some(format!("{} MHz", gpu(c)?.max_sm_clock_mhz?)));
+    // What the driver did not report once is what it reported of the same GPU at another time.
+    let mut of_gpu = |what: &str, may_be_forced: bool, value: &dyn Fn(&Campaign) -> Option<String>| {
+        compare(what, may_be_forced, &|c| value(c).or_else(|| same_gpu(c, &all).find_map(value)));
+    };
+    of_gpu("SMs", false, &|c| Some(gpu(c)?.sms?.to_string()));
+    of_gpu("power limit", true, &|c| Some(format!("{:.0} W", gpu(c)?.power_limit_w?)));
+    of_gpu("ECC", true, &|c| Some(gpu(c)?.ecc?.to_string()));
+    of_gpu("largest SM clock", true, &|c| Some(format!("{} MHz", gpu(c)?.max_sm_clock_mhz?)));
     found.extend(cells(&all));
     found
+}
+
+/// Those of the same GPU.
+fn same_gpu<'a>(c: &'a Campaign, all: &'a [&'a Campaign]) -> impl Iterator<Item = &'a Campaign> {
+    let uuid = |c: &Campaign| c.machine.gpu_of(&c.device).map(|gpu| gpu.uuid.clone());
+    all.iter().copied().filter(move |other| uuid(other).is_some_and(|own| uuid(c) == Some(own)))
+}
+
+/// A device as it is compared. A GPU is what its UUID says, whatever the driver reports of it; without one it is its model, with its
+/// memory where that could be read: of a partitioned GPU a normal user cannot read it.
+fn device(c: &Campaign, all: &[&Campaign]) -> String {
+    let alike = all.iter().copied().filter(|o| c.device.memory_bytes.is_none() && o.device.is_of_model(&c.device));
+    let mut described = same_gpu(c, all).chain([c]).chain(alike).filter(|_| c.device.kind == "gpu");
+    described.find(|o| o.device.memory_bytes.is_some()).unwrap_or(c).device.text()
 }
 
 /// A value that is not the same in all campaigns, each text once; absent counts as one.

@@ -71,8 +71,7 @@ impl Origin {
 
     /// The GPU that was measured on, if there is no doubt which.
     pub fn gpu_uuid(&self) -> Option<&str> {
-        let mut named = self.machine.gpus.iter().filter(|gpu| gpu.name == self.device.name);
-        named.next().filter(|_| named.next().is_none() && self.device.kind == "gpu").map(|gpu| gpu.uuid.as_str())
+        self.machine.gpu_of(&self.device).map(|gpu| gpu.uuid.as_str())
     }
 }
 

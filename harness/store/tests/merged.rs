@@ -74,6 +74,32 @@ fn everything_that_differs_is_named() {
     insta::assert_debug_snapshot!(found);
 }
 
+#[test]
+fn a_gpu_is_its_uuid_and_without_one_its_model_with_what_memory_is_known() {
+    let store = Store::new();
+    let on = |id: &str, uuid: &str, memory_gib: Option<u64>, sms: Option<u32>| {
+        changed(&store, id, |c| {
+            (c.device.name, c.device.kind) = ("NVIDIA A100".into(), "gpu".into());
+            c.device.memory_bytes = memory_gib.map(|n| n << 30);
+            let text = c.device.text();
+            c.ingredients.insert("device".into(), ingredient(&text));
+            let mut gpu: collo_store::GpuRecord = serde_json::from_value(gpu(0)).unwrap();
+            (gpu.uuid, gpu.name, gpu.sms) = (uuid.into(), "NVIDIA A100".into(), sms);
+            c.machine.gpus = if uuid.is_empty() { Vec::new() } else { vec![gpu] };
+        })
+    };
+    let scope = MergeScope::SameIngredients;
+    let (whole, cut) = (on("000a", "GPU-1", Some(40), Some(108)), on("000b", "GPU-1", None, None));
+    assert_eq!(differing(&[&whole, &cut], scope), [""; 0], "a normal user cannot read the memory of a partitioned GPU");
+    assert_eq!(differing(&[&whole, &on("000c", "GPU-1", Some(39), Some(108))], scope), [""; 0], "nor is it always the same");
+    assert_eq!(differing(&[&whole, &on("000d", "GPU-2", None, Some(108))], scope), [""; 0], "another of the model");
+    assert_eq!(differing(&[&whole, &on("000e", "GPU-2", Some(80), Some(108))], scope), ["device"]);
+    assert_eq!(differing(&[&on("000f", "", Some(40), None), &on("0010", "", None, None)], scope), [""; 0]);
+    assert_eq!(whole.manifest().device_identity(), "GPU-1");
+    assert!(whole.manifest().shares_device_with(cut.manifest()));
+    assert!(!whole.manifest().shares_device_with(on("0011", "GPU-2", Some(40), None).manifest()));
+}
+
 fn ingredient(text: &str) -> Ingredient {
     Ingredient { sha256: collo_store::sha256_text(text), version: Some(text.into()) }
 }

@@ -11,6 +11,10 @@ pub struct Report {
     /// `last`, `last-1`, `NAME`, `NAME/last-1`, a folder, or the beginning of an id; several of the same ingredients become one report
     #[arg(value_name = "CAMPAIGN", default_value = "last", add = complete::campaigns())]
     pub campaigns: Vec<String>,
+    /// Compare groups without a baseline of their own with those of this campaign on the same GPU; by default with those of the newest
+    /// stored one that fits
+    #[arg(long, value_name = "CAMPAIGN", add = complete::campaigns())]
+    pub baseline: Option<String>,
     /// Print it in this format, for other programs, and write nothing else
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<ReportFormat>,

@@ -48,7 +48,7 @@ pub fn run(context: &Context<'_>, a: &args::Bundle) -> Ended {
     }
     tree(&project.mig_profiles(), "mig-profiles", &mut files)?;
     tree(campaign.path(), &format!("runs/{}/{}", m.experiment, m.id), &mut files)?;
-    let report = collo_report::Report::of(&campaign)?;
+    let report = super::report::of(&context.runs()?, &campaign)?;
     collo_report::write(&report, &scratch.path().join("reports"))?;
     tree(&scratch.path().join("reports"), "reports", &mut files)?;
     let data = data(m);

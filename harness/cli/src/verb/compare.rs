@@ -102,7 +102,7 @@ fn side(runs: &Runs, asked: &str) -> Result<Side, Diagnostics> {
         return Ok(ComparedReport::read(&path.join("report.json"))?.into());
     }
     let campaign = runs.find(asked)?;
-    let mut report = ComparedReport::of(collo_report::json(&collo_report::Report::of(&campaign)?), asked)?;
+    let mut report = ComparedReport::of(collo_report::json(&super::report::of(runs, &campaign)?), asked)?;
     if is_newest(runs, &campaign) {
         report.runs_as = report.experiment.clone();
     }

@@ -116,7 +116,7 @@ fn fates(campaigns: &[CampaignFolder], a: &args::Prune) -> Result<Vec<Fate>, Dia
             Err(e) => return Ok(Fate::Stays(format!("it cannot be read: {e}"))),
         };
         let complete = state.is_complete();
-        let rank = newer.entry((m.experiment.clone(), m.device.text(), m.shard)).or_default();
+        let rank = newer.entry((m.experiment.clone(), m.device_identity(), m.shard)).or_default();
         let newest = complete && *rank == 0;
         *rank += usize::from(complete);
         let stays = |why: &str| Ok(Fate::Stays(why.into()));

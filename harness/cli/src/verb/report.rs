@@ -7,7 +7,7 @@ use std::time::Duration;
 use collo_measure::launch::Errand;
 use collo_report::export::{Format, export, mlflow};
 use collo_report::{Analysis, EnergyModel, Report, Written};
-use collo_store::{CampaignFolder, Diagnostic, Diagnostics, ExitClass, MergeScope, Runs};
+use collo_store::{CampaignFolder, Diagnostic, Diagnostics, ExitClass, LendsNothing, MergeScope, Runs};
 use fs_err as fs;
 use tempfile::TempDir;
 
@@ -27,15 +27,19 @@ pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
         [one] => context.campaign(one)?,
         several => together(&runs, several)?,
     };
-    let beside = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
+    let reports = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
     let energy_model = a.energy_model.map(|MemberEnergy::SmShare| EnergyModel::SmShare);
-    let report = Report { energy_model, ..Report::of(&campaign)? };
+    let report = match &a.baseline {
+        Some(asked) => beside(context, &campaign, asked)?,
+        None => of(&runs, &campaign)?,
+    };
+    let report = Report { energy_model, ..report };
     match target {
         Some(Target::File(format)) => return exported(&report, format, a.to.as_deref()),
         Some(Target::Store(folder)) => return stored(&report, &folder),
         None => {}
     }
-    let written = collo_report::write(&report, &a.to.clone().unwrap_or(beside))?;
+    let written = collo_report::write(&report, &a.to.clone().unwrap_or(reports))?;
     if a.open {
         open(&written.html)?;
     }
@@ -46,6 +50,44 @@ pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
     output::result(collo_report::terminal(&report, output::width()).trim_end());
     output::note(format!("report: {}", shown(&written.html)));
     Ok(exit::DONE)
+}
+
+/// The report of a campaign. One on a GPU that has no baseline is compared with those of the newest stored campaign that lends them.
+pub fn of(runs: &Runs, campaign: &CampaignFolder) -> collo_report::Result<Report> {
+    let lender = collo_store::lender(runs, campaign).ok().flatten();
+    match lender.map(|lender| Report::beside(campaign, Some(&lender))) {
+        // One that was not asked for stops no report.
+        Some(Ok(report)) => Ok(report),
+        Some(Err(_)) | None => Report::of(campaign),
+    }
+}
+
+/// The report of a campaign with the baselines of the one that was named.
+fn beside(context: &Context<'_>, campaign: &CampaignFolder, asked: &str) -> Result<Report, Diagnostics> {
+    let (lender, _unpacked) = context.campaign(asked)?;
+    let (own, from) = (campaign.manifest().short_id(), lender.manifest().short_id());
+    let refused =
+        |why: String, hint: String| Diagnostic::new(format!("`{from}` lends no baseline to `{own}`")).caused_by(why).hint(hint);
+    if let Err(why) = collo_store::lends(&lender, campaign) {
+        let hint = match &why {
+            LendsNothing::Itself => format!("without `--baseline` it is compared with its own: `collo report {own}`"),
+            LendsNothing::Conditions(_) => {
+                "measure the solo cells again under the conditions of the campaign, with MIG off on the same GPU".to_string()
+            }
+            LendsNothing::OtherDevice(..) | LendsNothing::NoSolo => {
+                format!("measure the solo cells with MIG off on the same GPU: `collo run {}`", campaign.manifest().experiment)
+            }
+        };
+        return Err(refused(why.to_string(), hint).into());
+    }
+    let report = Report::beside(campaign, Some(&lender))?;
+    if report.analysis.lenders().iter().any(|l| l.campaign == lender.manifest().id) {
+        return Ok(report);
+    }
+    let usable = report.analysis.borrowed.iter().any(|cell| !cell.counted.is_empty());
+    let why = if usable { "every group has a baseline of its own" } else { "none of its solo cells has a usable run" };
+    let hint = if usable { format!("`collo report {own}`") } else { format!("why: `collo show {from}`") };
+    Err(refused(why.into(), hint).into())
 }
 
 /// Several campaigns as one, for as long as its report takes.
@@ -94,7 +136,9 @@ fn open(page: &Path) -> Result<(), Diagnostic> {
 /// The report of a campaign just measured: if it cannot be written, the measurements are still safe.
 pub fn of_new_runs(campaign: &CampaignFolder, reports: &Path, runs: usize) -> Result<(Report, Written), Diagnostic> {
     let write = || -> collo_report::Result<(Report, Written)> {
-        let report = Report::of(campaign)?;
+        // `runs/EXPERIMENT/CAMPAIGN`.
+        let runs = campaign.path().ancestors().nth(2).map(Runs::at);
+        let report = runs.map_or_else(|| Report::of(campaign), |runs| of(&runs, campaign))?;
         let written = collo_report::write(&report, reports)?;
         Ok((report, written))
     };

@@ -21,7 +21,7 @@ pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
         // Perhaps it is a cell of the newest campaign.
         Err(unknown @ Error::NotFound { .. }) if a.cell.is_none() && !a.partial => {
             let Ok(newest) = runs.find("last") else { return Err(unknown.into()) };
-            let report = collo_report::Report::of(&newest)?;
+            let report = super::report::of(&runs, &newest)?;
             if report.analysis.cells_named(&a.campaign).is_empty() {
                 return Err(unknown.into());
             }
@@ -32,7 +32,7 @@ pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
     if a.partial {
         return partial(&campaign);
     }
-    let report = collo_report::Report::of(&campaign)?;
+    let report = super::report::of(&runs, &campaign)?;
     if a.provenance && !context.arguments.json {
         output::result(collo_report::terminal_provenance(&report, output::width()).trim_end());
         return Ok(exit::DONE);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use collo_store::SAMPLING_OFF;
+use collo_store::{Campaign, SAMPLING_OFF};
 
 use super::Cell;
 use super::quantities::Baselines;
@@ -27,17 +27,53 @@ const OF_SAMPLES: [Key; 12] = [
     Key::Throttled,
 ];
 
+/// Why a solo cell has no numbers, by its label: those that were refused, are not planned, or did not complete.
+pub type Lacking = BTreeMap<String, String>;
+
+/// Those of the solo cells that these cells are compared with.
+pub fn lacking(cells: &[Cell], campaign: &Campaign) -> Lacking {
+    let solos: BTreeMap<&str, &Cell> = cells.iter().filter(|c| c.is_solo()).map(|c| (c.name(), c)).collect();
+    let refused = |solo: &str| campaign.plan.refusals.iter().find(|r| r.cell == solo);
+    let why = |solo: &str| match (solos.get(solo), refused(solo)) {
+        (Some(cell), _) if !cell.counted.is_empty() => None,
+        (Some(cell), _) if cell.repetitions.is_empty() => Some(format!("no baseline: `{}` has not run", cell.name())),
+        (Some(cell), _) => {
+            let word = crate::format::words::outcome(cell.outcome());
+            let how = if cell.outcome() == "completed" { cell.validity.reasons.join("; ") } else { word };
+            Some(format!("no baseline: `{solo}` has no usable run: {how}"))
+        }
+        (None, Some(refusal)) => Some(format!("no baseline: `{solo}` was refused here: {}", refusal.reason)),
+        (None, None) => Some(format!("no baseline: `{solo}` is not in the plan")),
+    };
+    let members = cells.iter().flat_map(|c| &c.record.members);
+    members.filter_map(|m| Some((m.solo.clone(), why(&m.solo)?))).collect()
+}
+
+fn why_lacking(solo: &str, lacking: &Lacking) -> String {
+    lacking.get(solo).cloned().unwrap_or_else(|| format!("no baseline: `{solo}` has no usable run where it was measured"))
+}
+
+/// The first member's solo cell that has no usable run where the cell was measured.
+fn unmeasured<'a>(cell: &'a Cell, baselines: &Baselines) -> Option<&'a str> {
+    cell.record.members.iter().map(|m| m.solo.as_str()).find(|s| !baselines.is_measured(cell.repetitions.iter(), s))
+}
+
+/// Why a cell with usable runs has nothing to be compared with.
+pub fn no_baseline(cell: &Cell, baselines: &Baselines, lacking: &Lacking) -> Option<String> {
+    let solo = unmeasured(cell, baselines).filter(|_| !cell.counted.is_empty())?;
+    Some(why_lacking(solo, lacking))
+}
+
 /// Why each missing quantity of a cell is absent, whose runs were measured for a time or for an amount of work. Reasons derived from
 /// a definition's traits come first, its own reason last.
-pub fn of_cell(cell: &Cell, baselines: &Baselines, for_a_time: bool) -> BTreeMap<Key, String> {
-    let unmeasured =
-        cell.record.members.iter().map(|m| m.solo.as_str()).find(|s| !baselines.is_measured(cell.repetitions.iter(), s));
-    let requests = of_servers(cell, baselines);
+pub fn of_cell(cell: &Cell, baselines: &Baselines, lacking: &Lacking, for_a_time: bool) -> BTreeMap<Key, String> {
+    let unmeasured = unmeasured(cell, baselines);
+    let requests = of_servers(cell, baselines, lacking);
     let why = |key: Key| match (key, unmeasured) {
         _ if cell.counted.is_empty() => cell.validity.reasons.first().cloned().unwrap_or_else(|| "no run".into()),
         _ if key.subject == Subject::Requests => requests.get(&key).cloned().unwrap_or_default(),
         _ if cell.serves() && key.has(Trait::PerEpoch) => "a member serves".into(),
-        (_, Some(solo)) if key.has(Trait::NeedsBaseline) => format!("its baseline `{solo}` has no usable run"),
+        (_, Some(solo)) if key.has(Trait::NeedsBaseline) => why_lacking(solo, lacking),
         _ if key.has(Trait::Company) && cell.record.members.len() < 2 => "it has a single member".into(),
         _ if key.has(Trait::Uniform) && !cell.record.is_uniform() => "its members train different workloads".into(),
         (key, _) if OF_SAMPLES.contains(&key) && cell.counted().all(|r| !r.record().is_sampled()) => SAMPLING_OFF.into(),
@@ -104,13 +140,13 @@ pub fn of_epochs(
 }
 
 /// Why a cell lacks quantities of requests.
-fn of_servers(cell: &Cell, baselines: &Baselines) -> BTreeMap<Key, String> {
+fn of_servers(cell: &Cell, baselines: &Baselines, lacking: &Lacking) -> BTreeMap<Key, String> {
     let all = |why: &str| quantity::of_requests().map(|key| (key, why.to_string())).collect();
     let mut solos: Vec<&str> = cell.members.iter().filter(|m| m.serving.is_some()).map(|m| m.spec.solo.as_str()).collect();
     solos.dedup();
     match solos[..] {
         [] => all(NOBODY_SERVES),
-        [solo] => of_requests(cell, None, solo, &cell.quantities, baselines),
+        [solo] => of_requests(cell, None, solo, &cell.quantities, baselines, lacking),
         _ => all("its members serve different workloads: see each member"),
     }
 }
@@ -125,6 +161,7 @@ pub fn of_requests(
     solo: &str,
     known: &BTreeMap<Key, Quantity>,
     baselines: &Baselines,
+    lacking: &Lacking,
 ) -> BTreeMap<Key, String> {
     let of = |r: &Repetition| match member {
         Some(i) => r.members.get(i).and_then(|m| m.latency.clone()),
@@ -137,7 +174,7 @@ pub fn of_requests(
             Key::LatencyP99OfSolo
                 if known.contains_key(&Key::LatencyP99) && !baselines.is_measured(cell.repetitions.iter(), solo) =>
             {
-                format!("its baseline `{solo}` has no usable run")
+                why_lacking(solo, lacking)
             }
             Key::LatencyP99OfSolo if known.contains_key(&Key::LatencyP99) => format!("its baseline `{solo}` has no p99"),
             _ => told.unwrap_or_else(|| "its requests cannot be read".into()),

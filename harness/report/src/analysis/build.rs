@@ -6,6 +6,7 @@ use std::path::Path;
 use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, Serving, StoredRun, Validity, Verdict};
 
 use super::devices::{self, Differing};
+use super::lender::{self, Lenders};
 use super::pools::Pools;
 use super::quantities::{self, Baselines, Values};
 use super::repetition::Repetition;
@@ -20,8 +21,9 @@ use crate::{Result, number};
 /// For a planned run that is not stored.
 const MISSING: &str = "missing";
 
-/// Analyse a campaign. A problem with one run lowers that run; only a campaign that is unreadable, or was modified, is an error.
-pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
+/// Analyse a campaign, with the baselines of another if it has none of its own. A problem with one run lowers that run; only a campaign
+/// that is unreadable, or was modified, is an error.
+pub fn analyse(folder: &CampaignFolder, lender: Option<&CampaignFolder>) -> Result<Analysis> {
     folder.expect_unchanged()?;
     let campaign = folder.manifest().clone();
     let (mut stored, foreign) = folder.runs()?;
@@ -69,19 +71,11 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
             changed.push(folder);
         }
     }
-    for r in &mut read {
-        check::run(r, &campaign);
-        if campaign.plan.measure_for_s.is_some() {
-            // How long an unknown amount of work took says nothing.
-            r.makespan_s = None;
-        }
-    }
     problems.extend(left_out(changed));
     let runs = trace::read(&mut played);
-    let idle_w = idle::level(&mut read);
-    let mixed = data::mixed(&read);
-    problems.extend(data::lower(&mut read, &mixed));
-    let others_ratio = check::load(&mut read, &campaign);
+    let RunChecks { idle_w, mixed_data, others_ratio } = check_runs(&mut read, &campaign);
+    problems.extend(mixed_data);
+    let mut lenders = Lenders::of(&campaign, lender)?;
     let drifts = check::drift(&read, &campaign);
     let measured_for_s = span(folder, &campaign, || read.iter().chain(&played));
     let (synthetic, shortened) = (data::synthetic(&read), data::shortened(&read));
@@ -102,26 +96,31 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
     let (mut watched, rest): (Vec<Cell>, Vec<Cell>) = cells.into_iter().partition(|cell| cell.record.observe.is_some());
     cells = rest;
     let watched_count = watched.len();
-    estimate(&mut watched, watched_count, &campaign);
+    let alone = Lenders::default();
+    estimate(&mut watched, (watched_count, watched_count), &campaign, &alone);
     for cell in &mut watched {
         judge(cell, &campaign);
     }
     suspect::all(&mut watched);
+    let own = cells.len();
+    cells.append(&mut lenders.cells);
     let measured = cells.len();
     if devices.are_several() {
-        cells.extend(baselines_by_device(&cells, devices.all().len()));
+        cells.extend(baselines_by_device(&cells, lenders.devices));
     }
-    let (method, differing) = estimate(&mut cells, measured, &campaign);
+    let (method, differing) = estimate(&mut cells, (own, measured), &campaign, &lenders);
     for cell in &mut cells {
         judge(cell, &campaign);
     }
     let baselines_by_device = cells.split_off(measured);
+    let borrowed = cells.split_off(own);
     suspect::all(&mut cells);
     compare_gains(&mut cells, campaign.thresholds.relevant_ratio);
 
     Ok(Analysis {
         comments: folder.comments(),
-        index: Index::of(&cells, baselines_by_device),
+        index: Index::of(&cells, baselines_by_device, lenders.stand_ins),
+        borrowed,
         planned: campaign.plan.order.len(),
         accounted: Outcome::WORDS.into_iter().chain([MISSING]).map(|w| (w, by_word.get(w).copied().unwrap_or(0))).collect(),
         timelines: timeline::of(&cells),
@@ -143,9 +142,33 @@ pub fn analyse(folder: &CampaignFolder) -> Result<Analysis> {
     })
 }
 
-fn read_run(run: StoredRun, campaign: &Campaign) -> Repetition {
+/// Read a run with the cores of the machine that it was measured on.
+pub fn read_run(run: StoredRun, campaign: &Campaign) -> Repetition {
     let cores = campaign.machine_of(run.record.block).cpu_cores;
     Repetition::read(run, &campaign.thresholds, cores)
+}
+
+/// What the runs of a campaign show together.
+pub struct RunChecks {
+    idle_w: BTreeMap<&'static str, f64>,
+    /// That some trained on stand-ins and some on the real data.
+    mixed_data: Vec<String>,
+    others_ratio: Option<f64>,
+}
+
+/// Lower runs by themselves and by what all of them show.
+pub fn check_runs(read: &mut [Repetition], campaign: &Campaign) -> RunChecks {
+    for r in read.iter_mut() {
+        check::run(r, campaign);
+        if campaign.plan.measure_for_s.is_some() {
+            // How long an unknown amount of work took says nothing.
+            r.makespan_s = None;
+        }
+    }
+    let idle_w = idle::level(read);
+    let mixed = data::mixed(read);
+    let mixed_data = data::lower(read, &mixed).into_iter().collect();
+    RunChecks { idle_w, mixed_data, others_ratio: check::load(read, campaign) }
 }
 
 /// The sentence about runs that differ from what was recorded.
@@ -161,7 +184,7 @@ fn left_out(mut changed: Vec<String>) -> Option<String> {
 }
 
 /// Choose the runs for a cell's numbers: the valid ones if there are any, else the indicative ones.
-fn begin(record: CellRecord, mut repetitions: Vec<Repetition>, outcomes: BTreeMap<&'static str, usize>) -> Cell {
+pub fn begin(record: CellRecord, mut repetitions: Vec<Repetition>, outcomes: BTreeMap<&'static str, usize>) -> Cell {
     let of = |verdict: Verdict| -> Vec<usize> {
         (0..repetitions.len()).filter(|&i| repetitions[i].counts() && repetitions[i].validity.verdict == verdict).collect()
     };
@@ -208,6 +231,8 @@ fn begin(record: CellRecord, mut repetitions: Vec<Repetition>, outcomes: BTreeMa
         absent: BTreeMap::new(),
         memory_kind,
         gain_verdict: None,
+        lender: None,
+        no_baseline: None,
     }
 }
 
@@ -246,16 +271,20 @@ struct Valued {
     members: Vec<Vec<Vec<Values>>>,
 }
 
+/// The cells that others are compared with. The runs that count are chosen for each device: those of one say nothing about the usable
+/// ones of another.
+fn alone(cells: &[Cell], measured: usize) -> Vec<&Cell> {
+    if cells.len() > measured { cells[measured..].iter().collect() } else { baselines(cells).collect() }
+}
+
 impl Valued {
     /// Of the runs that count, less those that are left out.
-    fn of(cells: &[Cell], measured: usize, left_out: &[FarRun]) -> Valued {
+    fn of(cells: &[Cell], measured: usize, left_out: &[FarRun], lenders: &Lenders) -> Valued {
         fn near<'a>(cell: &'a Cell, left_out: &[FarRun]) -> Vec<&'a Repetition> {
             cell.counted().filter(|r| !left_out.iter().any(|far| far.is(cell, r))).collect()
         }
-        // The runs that count are chosen for each device: those of one say nothing about the usable ones of another.
-        let alone: Vec<&Cell> =
-            if cells.len() > measured { cells[measured..].iter().collect() } else { baselines(cells).collect() };
-        let baselines = Baselines::of(alone.into_iter().map(|c| (&c.record, near(c, left_out)))).paced(&cells[..measured]);
+        let alone = alone(cells, measured).into_iter().map(|c| (&c.record, near(c, left_out)));
+        let baselines = Baselines::of(alone, &lenders.stand_ins).paced(&cells[..measured]);
         let of_cell = |c: &Cell| near(c, left_out).iter().map(|r| quantities::of_cell(r, &baselines)).collect();
         let of_members = |c: &Cell| {
             let members = 0..c.record.members.len();
@@ -266,18 +295,26 @@ impl Valued {
     }
 }
 
-/// Fill every cell's quantities. The first `measured` cells are those of the plan, and give the pools; the others repeat runs of
-/// these, by device. Returns how the intervals of epoch times were made, and how devices differ.
-fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option<&'static str>, Differing) {
+/// Fill every cell's quantities. The first `own` cells are those of the plan, those up to `measured` are borrowed, and together they
+/// give the pools; the others repeat runs of these, by device. Returns how the intervals of epoch times were made, and how devices
+/// differ.
+fn estimate(
+    cells: &mut [Cell],
+    (own, measured): (usize, usize),
+    campaign: &Campaign,
+    lenders: &Lenders,
+) -> (Option<&'static str>, Differing) {
     let far = second_look::far_runs(&cells[..measured]);
-    let all = Valued::of(cells, measured, &[]);
+    let all = Valued::of(cells, measured, &[], lenders);
     // Without the far runs: what the cells lend each other of their scatter, and the second look.
-    let near = (!far.is_empty()).then(|| Valued::of(cells, measured, &far));
+    let near = (!far.is_empty()).then(|| Valued::of(cells, measured, &far, lenders));
     let near = near.as_ref().unwrap_or(&all);
+    let doubts = lender::doubts(&alone(cells, measured));
+    let lacking = absent::lacking(&cells[..own], campaign);
     let solo_kinds: BTreeMap<String, MemoryKind> =
         cells[..measured].iter().filter(|c| c.is_solo()).filter_map(|c| Some((c.record.cell.clone(), c.memory_kind?))).collect();
     let is_solo: Vec<bool> = cells.iter().map(Cell::is_solo).collect();
-    let differing = devices::compare(&cells[..measured], &all.cells[..measured], campaign);
+    let differing = devices::compare(&cells[..own], &all.cells[..own], campaign);
     let mut pools = Pools::fit(near.cells[..measured].iter().map(Vec::as_slice).zip(is_solo.iter().copied()), &differing.keys);
     pools.far_baselines = far.iter().map(|run| (run.device, run.cell.clone())).collect();
     let each_member = near.members[..measured].iter().zip(&is_solo).flat_map(|(of, is)| of.iter().map(|m| (m.as_slice(), *is)));
@@ -318,7 +355,7 @@ fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option
                 let spec = cell.record.members[i].clone();
                 let serving = servers.get(&spec.solo).cloned();
                 let mut absent = match &serving {
-                    Some(_) => absent::of_requests(cell, Some(i), &spec.solo, &quantities, baselines),
+                    Some(_) => absent::of_requests(cell, Some(i), &spec.solo, &quantities, baselines, &lacking),
                     None => BTreeMap::new(),
                 };
                 absent.extend(absent::of_thread(cell));
@@ -336,7 +373,11 @@ fn estimate(cells: &mut [Cell], measured: usize, campaign: &Campaign) -> (Option
             cell.quantities.remove(&Key::EnergyPerEpochAboveIdle);
         }
         cell.metrics = metrics(cell, &differing.metrics);
-        cell.absent = absent::of_cell(cell, baselines, campaign.plan.measure_for_s.is_some());
+        cell.absent = absent::of_cell(cell, baselines, &lacking, campaign.plan.measure_for_s.is_some());
+        if !solo {
+            cell.no_baseline = absent::no_baseline(cell, baselines, &lacking);
+            lender::name(cell, baselines, lenders, &doubts);
+        }
     }
     let own = || cells.iter().any(|c| c.members.iter().any(|m| m.get(Key::LatencyP50).is_some_and(|q| q.low.is_some())));
     let method = pools.method(Key::EpochTime).or_else(|| pools.method(Key::Makespan));

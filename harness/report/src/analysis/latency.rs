@@ -8,6 +8,7 @@
 use collo_store::{RequestRecord, Serving};
 
 use super::samples::Window;
+use crate::number;
 use crate::quantity::Key;
 
 /// The reported quantiles, with the share of the requests that are not later.
@@ -35,14 +36,47 @@ pub struct Requests {
     /// Seconds of one member's spans; 0 if nothing was measured.
     window_s: f64,
     slo_s: Option<f64>,
+    overload: Option<Overload>,
     /// Answered before they were due, which is impossible.
     pub impossible: usize,
 }
 
+/// More requests than a server answers when it has its part of the device to itself: its queue grows as long as it runs, and what was
+/// measured of its latency is the length of the run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Overload {
+    rate_per_s: f64,
+    capacity_per_s: f64,
+}
+
+impl Overload {
+    fn of(serving: &Serving) -> Option<Overload> {
+        let capacity_per_s = serving.capacity_per_s.filter(|capacity| *capacity < serving.rate_per_s)?;
+        Some(Overload { rate_per_s: serving.rate_per_s, capacity_per_s })
+    }
+
+    fn text(&self) -> String {
+        let capacity = self.capacity_per_s;
+        // Rounded down, so that the rate that is named can be served.
+        let decimals = 1 - (capacity.log10().floor() as i32).min(1);
+        let step = 10f64.powi(-decimals);
+        format!(
+            "its `rate` is {} a second, and alone it answers {}: no latency is its own then; lower `rate` to {}",
+            (self.rate_per_s * 1e3).round() / 1e3,
+            number::three(capacity),
+            number::fixed((COMFORTABLE * capacity / step).floor() * step, decimals)
+        )
+    }
+}
+
+/// The share of its capacity that a server is asked for at most, if its latency is to be its own: `FULL` in
+/// `workloads/serve/open_loop.py`.
+const COMFORTABLE: f64 = 0.95;
+
 impl Requests {
     /// For one member: of all its requests, those due in one of the spans.
     pub fn of<'a>(all: impl Iterator<Item = &'a RequestRecord>, spans: &[Window], serving: &Serving) -> Self {
-        let mut found = Requests { slo_s: serving.slo_s, ..Requests::default() };
+        let mut found = Requests { slo_s: serving.slo_s, overload: Overload::of(serving), ..Requests::default() };
         let disjoint = disjoint(spans);
         let inside = |ns: u64| {
             let begun = disjoint.partition_point(|s| s.start_ns <= ns);
@@ -79,6 +113,7 @@ impl Requests {
             all.offered_per_s += other.offered_per_s;
             all.answered_per_s += other.answered_per_s;
             all.window_s = all.window_s.min(other.window_s);
+            all.overload = all.overload.or(other.overload);
         }
         all.latencies_s.sort_by(f64::total_cmp);
         Some(all)
@@ -86,7 +121,8 @@ impl Requests {
 
     /// Their statistics.
     pub fn summary(&self) -> Latency {
-        let within = self.slo_s.map(|slo| self.latencies_s.partition_point(|l| *l <= slo));
+        let in_time = |slo: f64| self.latencies_s.partition_point(|l| *l <= slo);
+        let within = self.slo_s.map(|slo| if self.overload.is_some() { 0 } else { in_time(slo) });
         let share = |within: usize| within as f64 / self.arrived as f64;
         let lateness = (0..=3 * POINTS).map(|i| 10f64.powf(-(i as f64) / POINTS as f64));
         Latency {
@@ -96,6 +132,7 @@ impl Requests {
             offered_per_s: self.offered_per_s,
             answered_per_s: self.answered_per_s,
             slo_s: self.slo_s,
+            overload: self.overload,
             within_slo_ratio: within.map(share).filter(|_| self.arrived > 0),
             goodput_per_s: within.map(|w| if self.arrived == 0 { 0.0 } else { self.offered_per_s * share(w) }),
             quantiles_s: QUANTILES.map(|(_, p)| self.quantile_s(p)),
@@ -107,9 +144,12 @@ impl Requests {
 
     /// The quantile by nearest rank, the inverse of the empirical distribution (Hyndman and Fan 1996, definition 1): the smallest
     /// latency not exceeded by a share of at least `p` of the requests. Infinite if it falls among those that were never
-    /// answered.
+    /// answered, and for a server below its rate.
     fn quantile_s(&self, p: f64) -> Option<f64> {
         // What 0.99 × 300 is more than 297 by is not a request.
+        if self.overload.is_some() {
+            return (self.arrived > 0).then_some(f64::INFINITY);
+        }
         let rank = ((p * self.arrived as f64 - 1e-9).ceil() as usize).max(1);
         (self.arrived > 0).then(|| self.latencies_s.get(rank - 1).copied().unwrap_or(f64::INFINITY))
     }
@@ -140,6 +180,7 @@ pub struct Latency {
     offered_per_s: f64,
     answered_per_s: f64,
     slo_s: Option<f64>,
+    overload: Option<Overload>,
     within_slo_ratio: Option<f64>,
     goodput_per_s: Option<f64>,
     /// In the order of [`QUANTILES`].
@@ -154,7 +195,8 @@ impl Latency {
     pub fn get(&self, name: Key) -> Option<f64> {
         let quantile = QUANTILES.iter().position(|q| q.0 == name);
         match (quantile, name) {
-            (Some(i), _) => self.quantiles_s[i].filter(|_| self.arrived >= least(QUANTILES[i].1)),
+            // That of a server below its rate is known without a request.
+            (Some(i), _) => self.quantiles_s[i].filter(|_| self.overload.is_some() || self.arrived >= least(QUANTILES[i].1)),
             (_, Key::WithinSlo) => self.within_slo_ratio,
             (_, Key::Goodput) => self.goodput_per_s.filter(|_| self.measured),
             (_, Key::Offered) => Some(self.offered_per_s).filter(|_| self.measured),
@@ -166,6 +208,17 @@ impl Latency {
     /// The same for a table: a quantity without a finite value is absent.
     pub fn reported(&self, name: Key) -> Option<f64> {
         self.get(name).filter(|v| v.is_finite())
+    }
+
+    /// True if it was asked for more than it can answer alone.
+    pub fn is_overloaded(&self) -> bool {
+        self.overload.is_some()
+    }
+
+    /// How many times as many requests a p99 takes; `None` where there are enough.
+    pub fn lacks_times(&self) -> Option<usize> {
+        let least = least(0.99);
+        (self.measured && !self.is_overloaded() && self.arrived > 0 && self.arrived < least).then(|| least.div_ceil(self.arrived))
     }
 
     /// Relative standard deviation that counting leaves in the share within the limit: that of a binomial share, kept half a
@@ -192,6 +245,9 @@ impl Latency {
         if !self.measured {
             return Some("no measured epoch had all members running".into());
         }
+        if let Some(overload) = &self.overload {
+            return Some(overload.text());
+        }
         let p = match name {
             Key::LatencyP99OfSolo => 0.99,
             _ => QUANTILES.iter().find(|q| q.0 == name)?.1,
@@ -200,7 +256,10 @@ impl Latency {
         Some(if n == 0 {
             "no request was due in its measured window".into()
         } else if n < least {
-            format!("it needs at least {least} requests in a run's measured window; there were {n}")
+            let times = least.div_ceil(n);
+            format!(
+                "it needs at least {least} requests in a run's measured window; there were {n}: a `window` {times} times as long has them"
+            )
         } else {
             format!("more than {:.0} % of the requests were never answered", (1.0 - p) * 100.0)
         })
@@ -254,7 +313,10 @@ mod tests {
         let few = summary(&requests(0, 298, 298), None);
         assert!(few.get(Key::LatencyP95).is_some() && few.get(Key::LatencyP99).is_none());
         let why = few.why_absent(Key::LatencyP99).unwrap();
-        assert_eq!(why, "it needs at least 299 requests in a run's measured window; there were 298");
+        assert_eq!(
+            why,
+            "it needs at least 299 requests in a run's measured window; there were 298: a `window` 2 times as long has them"
+        );
         assert!(summary(&requests(0, 299, 299), None).get(Key::LatencyP99).is_some());
     }
 
@@ -268,6 +330,32 @@ mod tests {
         let none = summary(&requests(0, 400, 0), Some(1.0));
         assert_eq!(none.why_absent(Key::LatencyP50).unwrap(), "more than 50 % of the requests were never answered");
         assert_eq!((none.get(Key::WithinSlo), none.get(Key::Goodput)), (Some(0.0), Some(0.0)));
+    }
+
+    #[test]
+    fn a_server_below_its_rate_is_later_than_any_limit() {
+        let asked = |rate_per_s, capacity_per_s| {
+            let serving = Serving { rate_per_s, batch_size: 1, slo_s: Some(1.0), capacity_per_s };
+            Requests::of(requests(0, 400, 400).iter(), &[Window { start_ns: 0, end_ns: S }], &serving).summary()
+        };
+        for usual in [asked(40.0, None), asked(40.0, Some(40.0)), asked(40.0, Some(80.0))] {
+            assert_eq!((usual.get(Key::WithinSlo), usual.is_overloaded()), (Some(1.0), false));
+        }
+        let below = asked(40.0, Some(36.2));
+        assert_eq!((below.get(Key::LatencyP50), below.reported(Key::LatencyP99)), (Some(f64::INFINITY), None));
+        assert_eq!(
+            (below.get(Key::WithinSlo), below.get(Key::Goodput), below.get(Key::Offered)),
+            (Some(0.0), Some(0.0), Some(400.0))
+        );
+        assert_eq!(
+            below.why_absent(Key::LatencyP99).unwrap(),
+            "its `rate` is 40 a second, and alone it answers 36.2: no latency is its own then; lower `rate` to 34"
+        );
+        // Never to the rate itself, however near the capacity is to it.
+        for (rate, capacity, lower) in [(40.0, 39.9, "37"), (2.0, 0.3, "0.28"), (9.0, 8.99, "8.5")] {
+            let why = asked(rate, Some(capacity)).why_absent(Key::LatencyP99).unwrap();
+            assert!(why.ends_with(&format!("lower `rate` to {lower}")), "{why}");
+        }
     }
 
     #[test]

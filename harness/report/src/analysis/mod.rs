@@ -12,6 +12,7 @@ mod headroom;
 mod idle;
 mod latency;
 mod launches;
+mod lender;
 pub mod limitation;
 mod pace;
 mod pools;
@@ -47,6 +48,7 @@ pub use check::Drift;
 pub use devices::DeviceDifference;
 pub use latency::Latency;
 pub use launches::LaunchPoint;
+pub use lender::Lender;
 pub use predicted::{Claim, MemoryWarnings, PredictedPoint, PredictedQuantity, PredictionScore, Uncompared};
 pub use quantities::{GainBy, capped};
 pub use reference::{ReferenceCheck, ReferenceVerdict};
@@ -75,6 +77,8 @@ pub struct Analysis {
     pub traces: Traces,
     /// Cells that say who watches them, and what that costs; empty if the campaign has none.
     pub watching: Watching,
+    /// Solo cells of another campaign on the same GPU, with which those are compared whose own is missing; they are none of the plan.
+    pub borrowed: Vec<Cell>,
     pub drifts: Vec<Drift>,
     /// What it was measured on.
     pub devices: Devices,
@@ -113,13 +117,15 @@ struct Index {
     swept: Vec<usize>,
     /// On several devices each baseline with the runs of one, by device and label.
     baselines_by_device: HashMap<(usize, String), Cell>,
+    /// By device: others of the same GPU, whose baselines stand in.
+    stand_ins: BTreeMap<usize, Vec<usize>>,
 }
 
 impl Index {
-    fn of(cells: &[Cell], baselines_by_device: Vec<Cell>) -> Self {
+    fn of(cells: &[Cell], baselines_by_device: Vec<Cell>, stand_ins: BTreeMap<usize, Vec<usize>>) -> Self {
         let by_device = |c: Cell| Some(((c.repetitions.first()?.device, c.name().to_string()), c));
         let baselines_by_device = baselines_by_device.into_iter().filter_map(by_device).collect();
-        let mut index = Index { baselines_by_device, swept: launches::swept(cells), ..Index::default() };
+        let mut index = Index { baselines_by_device, stand_ins, swept: launches::swept(cells), ..Index::default() };
         for (i, cell) in cells.iter().enumerate() {
             if cell.is_solo() {
                 index.solos.entry(cell.name().to_string()).or_insert(i);
@@ -163,6 +169,10 @@ pub struct Cell {
     pub memory_kind: Option<MemoryKind>,
     /// The throughput gain compared with 1, corrected for the number of groups.
     pub gain_verdict: Option<RatioTest>,
+    /// The campaign whose baselines it is compared with, if they are not of its own.
+    pub lender: Option<Lender>,
+    /// Why it has nothing to be compared with, although it ran.
+    pub no_baseline: Option<String>,
 }
 
 /// One member of a cell over its repetitions.
@@ -203,7 +213,7 @@ impl Cell {
 
     /// True for a workload alone on the whole device, which others are compared with.
     pub fn is_solo(&self) -> bool {
-        matches!(&self.record.members[..], [only] if only.solo == self.record.cell)
+        self.record.is_solo()
     }
 
     /// Completed only if every planned run of it was; else the most frequent other outcome.
@@ -284,9 +294,11 @@ impl Analysis {
         self.cells.iter().chain(&self.watching.cells).chain(&self.traces.cells)
     }
 
-    /// The solo cell of a workload.
+    /// The solo cell of a workload, where that has no usable run the one of another campaign that stands in.
     pub fn solo(&self, label: &str) -> Option<&Cell> {
-        self.index.solos.get(label).and_then(|at| self.cells.get(*at))
+        let own = self.index.solos.get(label).and_then(|at| self.cells.get(*at));
+        let borrowed = || self.borrowed.iter().find(|c| c.name() == label);
+        own.filter(|c| !c.counted.is_empty()).or_else(borrowed).or(own)
     }
 
     /// The solo cell of a workload where these runs were measured, to compare its own values with theirs. On several devices
@@ -297,13 +309,19 @@ impl Analysis {
         }
         let device = runs.next()?.device;
         let one = runs.all(|r| r.device == device);
-        self.index.baselines_by_device.get(&(device, label.to_string())).filter(|_| one)
+        let stand_ins = self.index.stand_ins.get(&device).into_iter().flatten();
+        let of = |device: &usize| self.index.baselines_by_device.get(&(*device, label.to_string()));
+        let places = || std::iter::once(&device).chain(stand_ins.clone());
+        places().filter_map(of).find(|c| !c.counted.is_empty()).or_else(|| of(&device)).filter(|_| one)
     }
 
     /// The largest ratio of one baseline's epoch times on different devices; `None` if none was measured in two.
     pub fn spread_of_baselines(&self) -> Option<f64> {
         let mut times = HashMap::<&str, Vec<f64>>::new();
-        for ((_, label), baseline) in &self.index.baselines_by_device {
+        for ((device, label), baseline) in &self.index.baselines_by_device {
+            if *device >= self.devices.all().len() {
+                continue;
+            }
             times.entry(label).or_default().extend(baseline.get(Key::EpochTime).map(|q| q.estimate));
         }
         let ratio = |times: &Vec<f64>| {

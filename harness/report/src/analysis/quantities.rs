@@ -69,6 +69,8 @@ pub struct Baselines {
     pub(super) paces: Paces,
     /// Repetitions of each cell that give its speed, by device.
     repetitions: BTreeMap<(usize, String), usize>,
+    /// By device: others of the same GPU, whose baselines stand in where it has none.
+    stand_ins: BTreeMap<usize, Vec<usize>>,
 }
 
 /// What a slow hour makes longer for a baseline and for its groups alike.
@@ -76,8 +78,11 @@ pub(super) const TIMES: [Key; 2] = [Key::EpochTime, Key::Makespan];
 
 impl Baselines {
     /// From the counted repetitions of each solo cell.
-    pub fn of<'a>(solos: impl Iterator<Item = (&'a CellRecord, Vec<&'a Repetition>)>) -> Self {
-        let mut found = Baselines::default();
+    pub fn of<'a>(
+        solos: impl Iterator<Item = (&'a CellRecord, Vec<&'a Repetition>)>,
+        stand_ins: &BTreeMap<usize, Vec<usize>>,
+    ) -> Self {
+        let mut found = Baselines { stand_ins: stand_ins.clone(), ..Baselines::default() };
         for (cell, repetitions) in solos {
             let mut by_device = BTreeMap::<usize, Vec<(u32, Values)>>::new();
             for r in repetitions {
@@ -118,35 +123,54 @@ impl Baselines {
         }
     }
 
+    /// The device whose runs of a baseline count on this one: itself, or where it has none the first other of the same GPU that has some.
+    pub fn home(&self, device: usize, cell: &str) -> usize {
+        let measured = |d: &usize| self.repetitions.get(&(*d, cell.to_string())).is_some_and(|n| *n > 0);
+        let others = self.stand_ins.get(&device).into_iter().flatten().copied();
+        std::iter::once(device).chain(others).find(measured).unwrap_or(device)
+    }
+
     /// A baseline's value where and when a run was measured.
     fn get(&self, beside: &Repetition, cell: &str, name: Key) -> Option<f64> {
-        let source = (beside.device, cell.to_string(), name);
-        let of_block = self.of_blocks.get(&(source.clone(), beside.record().block)).copied();
-        let at_its_pace = || self.paces.log_at(beside, cell, name);
-        of_block.or_else(at_its_pace).or_else(|| self.known.get(&source).map(|k| k.0)).map(f64::exp)
+        let home = self.home(beside.device, cell);
+        let source = (home, cell.to_string(), name);
+        if home == beside.device {
+            let of_block = self.of_blocks.get(&(source.clone(), beside.record().block)).copied();
+            if let Some(log) = of_block.or_else(|| self.paces.log_at(beside, cell, name)) {
+                return Some(log.exp());
+            }
+        }
+        self.known.get(&source).map(|k| k.0.exp())
     }
 
     /// What a value computed from [`Baselines::get`] leans on; nothing where the baseline is of the same block.
     fn lean(&self, beside: &Repetition, cell: &str, name: Key, weight: f64) -> Option<(Lean, f64)> {
-        let key = ((beside.device, cell.to_string(), name), beside.record().block);
-        if self.of_blocks.contains_key(&key) {
+        let home = self.home(beside.device, cell);
+        let source = (home, cell.to_string(), name);
+        if home != beside.device {
+            return Some((Lean::Mean(source), weight));
+        }
+        if self.of_blocks.contains_key(&(source.clone(), beside.record().block)) {
             return None;
         }
         let lean = match self.paces.log_at(beside, cell, name) {
-            Some(_) => Lean::Pace(beside.record().cell.cell.clone(), key.0),
-            None => Lean::Mean(key.0),
+            Some(_) => Lean::Pace(beside.record().cell.cell.clone(), source),
+            None => Lean::Mean(source),
         };
         Some((lean, weight))
     }
 
     /// Whether a baseline has this quantity, where one of these runs was measured.
     pub fn knows<'a>(&self, mut beside: impl Iterator<Item = &'a Repetition>, cell: &str, name: Key) -> bool {
-        beside.any(|r| self.known.contains_key(&(r.device, cell.to_string(), name)))
+        beside.any(|r| self.known.contains_key(&(self.home(r.device, cell), cell.to_string(), name)))
     }
 
     /// Whether a baseline has a usable repetition where one of these runs was measured.
     pub fn is_measured<'a>(&self, mut beside: impl Iterator<Item = &'a Repetition>, cell: &str) -> bool {
-        beside.any(|r| self.repetitions.get(&(r.device, cell.to_string())).is_some_and(|n| *n > 0))
+        beside.any(|r| {
+            let home = self.home(r.device, cell);
+            self.repetitions.get(&(home, cell.to_string())).is_some_and(|n| *n > 0)
+        })
     }
 }
 

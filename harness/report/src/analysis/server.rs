@@ -53,9 +53,19 @@ impl<'a> Server<'a> {
         of.get(&key).map(String::as_str)
     }
 
-    /// True if in some repetition more than one request in a hundred was never answered.
+    /// True if in some repetition more than one request in a hundred was never answered, or it was below its rate.
     pub fn leaves_unanswered(&self) -> bool {
         self.latencies().any(|l| l.get(Key::LatencyP99) == Some(f64::INFINITY))
+    }
+
+    /// True if in some repetition it was asked for more than it answers alone.
+    pub fn is_overloaded(&self) -> bool {
+        self.latencies().any(Latency::is_overloaded)
+    }
+
+    /// How many times as long a window has the requests that a p99 takes in every repetition; `None` where they are there.
+    pub fn lacks_times(&self) -> Option<usize> {
+        self.latencies().filter_map(Latency::lacks_times).max()
     }
 
     /// The latency that a share of the requests exceeds, seconds, by falling share: the geometric mean over repetitions. It ends

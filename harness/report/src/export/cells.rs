@@ -13,7 +13,7 @@ use crate::quantity::{self, Trait};
 use crate::stats::Quantity;
 
 /// The columns before the quantities.
-const LABELS: [(&str, ColumnKind); 29] = [
+const LABELS: [(&str, ColumnKind); 30] = [
     ("experiment", ColumnKind::Text),
     ("campaign", ColumnKind::Text),
     ("created_utc", ColumnKind::Text),
@@ -32,6 +32,7 @@ const LABELS: [(&str, ColumnKind); 29] = [
     ("slots", ColumnKind::Text),
     ("after_measured", ColumnKind::Text),
     ("baseline", ColumnKind::Flag),
+    ("baseline_campaign", ColumnKind::Text),
     ("outcome", ColumnKind::Text),
     ("outcomes", ColumnKind::Text),
     ("repetitions", ColumnKind::Whole),
@@ -131,6 +132,7 @@ fn labels(analysis: &Analysis, cell: &Cell) -> Vec<ExportValue> {
         ExportValue::from(record.slots.clone()),
         ExportValue::text(record.after_measured.as_str()),
         ExportValue::Flag(record.baseline),
+        ExportValue::from(cell.lender.as_ref().map(|l| l.campaign.clone())),
         ExportValue::text(cell.outcome()),
         ExportValue::list(outcomes),
         ExportValue::from(cell.counted.len()),

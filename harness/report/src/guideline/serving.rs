@@ -8,7 +8,7 @@ use super::{Claim, Evidence, Guideline, Published, nothing, on_a_card};
 use crate::analysis::{Analysis, Cell, Member, Server};
 use crate::number;
 use crate::quantity::Key;
-use crate::verdict::{self, Agreement, Groups, Holds};
+use crate::verdict::{self, Agreement, Groups, Holds, Next};
 
 /// The share of the requests that must be answered within the limit.
 pub const IN_TIME_RATIO: f64 = 0.99;
@@ -113,6 +113,11 @@ fn missed_alone(analysis: &Analysis) -> Option<&Cell> {
     analysis.cells.iter().find(|c| c.is_solo() && c.is_valid() && c.serves() && all_kept(c) == Promise::Missed)
 }
 
+/// How many times as long a window has the requests that every server of these groups needs; `None` where they are there.
+fn lacks_times(groups: &[&Cell]) -> Option<usize> {
+    groups.iter().flat_map(|c| c.servers()).filter_map(|s| s.lacks_times()).max()
+}
+
 /// The command that measures training beside serving if it is missing.
 fn measured_by(analysis: &Analysis) -> String {
     format!("collo run {}", if on_a_card(analysis) { "training-beside-serving" } else { "serve-cpu" })
@@ -160,13 +165,22 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
                 (all, 1) => format!("; 1 of {} certainly meets the requirement", number::count(all, "group")),
                 (all, n) => format!("; {n} of {} certainly meet the requirement", number::count(all, "group")),
             };
-            format!("{first}{alone}{beside}{kept}.")
+            let short = lacks_times(&groups).filter(|_| holds == Holds::Open).map_or_else(String::new, |times| {
+                format!("; the window of a run has too few requests for a p99: one {times} times as long has them (`window`)")
+            });
+            format!("{first}{alone}{beside}{kept}{short}.")
         }
     };
     let quantities =
         groups.iter().flat_map(|c| c.servers()).flat_map(|s| [evidence(&s, criterion(&s)), evidence(&s, Key::LatencyP99)]);
     let again = groups.iter().map(|c| c.counted.len()).max();
-    let next = verdict::next(analysis, &scope, again, || measured_by(analysis));
+    // More repetitions of a window that is too short are no answer.
+    let next = if lacks_times(&groups).is_some() {
+        Next::default()
+    } else {
+        verdict::next(analysis, &scope, again, || measured_by(analysis))
+    };
+
     Some(
         Claim {
             id: "serving",

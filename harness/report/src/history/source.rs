@@ -78,7 +78,7 @@ pub fn keep_summary(campaign: &CampaignFolder, reports: &Path) -> Result<()> {
     if cached(campaign, &place).is_some() {
         return Ok(());
     }
-    let night = of(&analyse(campaign)?, &campaign.history()?);
+    let night = of(&analyse(campaign, None)?, &campaign.history()?);
     put(&place, &Kept::new(stamp(campaign).unwrap_or_default(), night))
 }
 
@@ -119,7 +119,7 @@ fn summary(campaign: &CampaignFolder, place: &Path) -> Result<NightlyRun> {
         return Ok(night);
     }
     let stamp = stamp(campaign);
-    let night = of(&analyse(campaign)?, &campaign.history()?);
+    let night = of(&analyse(campaign, None)?, &campaign.history()?);
     // While it is measured its summary is out of date at once.
     match stamp.filter(|_| campaign.running().is_none()) {
         Some(stamp) => {

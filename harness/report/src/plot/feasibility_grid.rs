@@ -1,4 +1,4 @@
-//! What ran and what did not, as a grid: hatched ran, dashed was not run, ✕ grey would not fit or was refused, ✕ plum ran out.
+//! What ran and what did not, as a grid: hatched ran, pale with ✕ ran in part, dashed was not run, ✕ grey would not fit or was refused, ✕ plum ran out.
 
 use super::axis::apart;
 use super::chart::drawing;
@@ -8,6 +8,8 @@ use super::{Anchor, Drawing, WIDTH, cut, hue};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feasibility {
     Ran,
+    /// Some runs of it completed, others did not.
+    RanPartly,
     /// Not planned, or planned and not run.
     NotRun,
     /// By the sum of footprints.
@@ -73,12 +75,15 @@ impl Squares<'_> {
                 for (k, square) in row.squares.iter().enumerate() {
                     let Some(square) = square else { continue };
                     let (x, size) = (left + k as f64 * wide + 1.0, (wide - 2.0, ROW - 4.0));
-                    c.open_mark(hue(&square.sharing), &square.title);
+                    let pale = if square.fit == Feasibility::RanPartly { " inf" } else { "" };
+                    c.open_mark(&format!("{}{pale}", hue(&square.sharing)), &square.title);
                     c.rect(frame(square.fit), (x, y + 2.0), size);
                     let sign = match square.fit {
                         Feasibility::Ran | Feasibility::NotRun => None,
                         Feasibility::RanOut => Some("oom"),
-                        Feasibility::TooLarge | Feasibility::Refused | Feasibility::Failed => Some("none"),
+                        Feasibility::RanPartly | Feasibility::TooLarge | Feasibility::Refused | Feasibility::Failed => {
+                            Some("none")
+                        }
                     };
                     if let Some(class) = sign {
                         let word = if square.fit == Feasibility::Refused && wide >= 52.0 { "refused" } else { "✕" };
@@ -93,7 +98,7 @@ impl Squares<'_> {
 
 fn frame(fit: Feasibility) -> &'static str {
     match fit {
-        Feasibility::Ran => "bar",
+        Feasibility::Ran | Feasibility::RanPartly => "bar",
         Feasibility::NotRun | Feasibility::TooLarge => "hole",
         Feasibility::Refused => "frame",
         Feasibility::RanOut => "frame out",

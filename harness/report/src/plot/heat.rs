@@ -4,12 +4,13 @@
 use super::chart::drawing;
 use super::themed::ThemedSvg;
 use super::{Anchor, Drawing, WIDTH, cut, hue};
+use crate::number;
+use crate::stats::Quantity;
 
 /// The content of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldValue {
-    /// And its interval, `[1.41, 1.49]`.
-    Number(f64, String),
+    Number(HeatNumber),
     /// It ran, and ended otherwise: `OOM`, `crashed`.
     Failed(String),
     Refused,
@@ -17,6 +18,22 @@ pub enum FieldValue {
     Unusable(&'static str),
     /// Not part of the plan, or not run.
     Unmeasured,
+}
+
+/// The number of a field, with the digits that its interval allows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeatNumber {
+    pub value: f64,
+    /// `1.45`.
+    pub text: String,
+    /// `[1.41, 1.49]`.
+    pub bounds: String,
+}
+
+impl HeatNumber {
+    pub fn of(q: &Quantity) -> HeatNumber {
+        HeatNumber { value: q.estimate, text: number::estimate(q), bounds: number::bounds(q) }
+    }
 }
 
 /// One field.
@@ -52,6 +69,12 @@ const COLUMN: f64 = 60.0;
 /// Width of a character of a row's name, and of what stands beside the name.
 const CHARACTER: f64 = 7.6;
 const BESIDE: f64 = 13.0;
+
+/// Height of a row from which on it has room for a second line.
+pub const HIGH: f64 = 34.0;
+/// Width of a character of a number, and of its interval.
+const VALUE: f64 = 7.0;
+const BOUND: f64 = 5.2;
 
 /// The class of a value's shade, 0 to 10, by its logarithm.
 fn shade(value: f64, (low, high): (f64, f64)) -> usize {
@@ -92,12 +115,13 @@ impl Heat<'_> {
         let (middle, base) = (x + wide / 2.0, y + self.row / 2.0 + 4.0);
         c.open_mark(&format!("{}{}", hue(self.sharing), if field.indicative { " inf" } else { "" }), &field.title);
         match &field.value {
-            FieldValue::Number(value, bounds) => {
+            FieldValue::Number(HeatNumber { value, text, bounds }) => {
                 c.rect(&format!("heat o{}", shade(*value, self.range)), corner, size);
-                let with_bounds = wide >= 66.0 && self.row >= 34.0;
-                if wide >= 28.0 {
+                let room = |text: &str, character: f64| wide - 4.0 >= character * text.chars().count() as f64;
+                let with_bounds = self.row >= HIGH && room(bounds, BOUND);
+                if room(text, VALUE) {
                     let base = if with_bounds { y + 16.0 } else { base };
-                    c.text("hv", (middle, base), Anchor::Middle, &format!("{value:.2}"));
+                    c.text("hv", (middle, base), Anchor::Middle, text);
                 }
                 if with_bounds {
                     c.text("hb", (middle, y + 29.0), Anchor::Middle, bounds);
@@ -115,7 +139,7 @@ impl Heat<'_> {
             }
             FieldValue::Unusable(why) => {
                 c.rect("hole", corner, size);
-                match why.rsplit_once(' ').filter(|_| self.row >= 34.0 && wide >= 56.0) {
+                match why.rsplit_once(' ').filter(|_| self.row >= HIGH && wide >= 56.0) {
                     Some((first, rest)) => {
                         c.text("hb", (middle, y + 15.0), Anchor::Middle, first);
                         c.text("hb", (middle, y + 27.0), Anchor::Middle, rest);
@@ -140,10 +164,35 @@ mod tests {
     }
 
     #[test]
+    fn a_number_has_the_digits_of_its_interval_and_the_bounds_are_below_it_where_there_is_room() {
+        let q = Quantity { estimate: 2.98, low: Some(1.1), high: Some(7.2), n: 3, df: Some(2.0) };
+        let drawn = |columns: usize, row: f64| {
+            let field = Field { value: FieldValue::Number(HeatNumber::of(&q)), indicative: true, title: "t".into() };
+            let (rows, names) = (["a".to_string()], vec!["×2".to_string(); columns]);
+            let fields = [vec![field; columns]];
+            let heat = Heat {
+                sharing: "naive",
+                caption: "",
+                over: "degree",
+                rows: &rows,
+                columns: &names,
+                fields: &fields,
+                range: (1.0, 3.0),
+                row,
+            };
+            heat.draw().body
+        };
+        let wide = drawn(2, 36.0);
+        assert!(wide.contains(">3<") && wide.contains(">[1, 7]<") && !wide.contains("2.98"), "{wide}");
+        assert!(wide.contains(" inf\""), "it is marked as indicative: {wide}");
+        assert!(!drawn(2, 26.0).contains("[1, 7]") && !drawn(7, 36.0).contains("[1, 7]"));
+    }
+
+    #[test]
     fn what_has_no_number_says_why_and_each_kind_looks_different() {
         let field = |value| Field { value, indicative: false, title: "why".into() };
         let kinds = [
-            FieldValue::Number(1.5, String::new()),
+            FieldValue::Number(HeatNumber { value: 1.5, text: "1.50".into(), bounds: String::new() }),
             FieldValue::Failed("OOM".into()),
             FieldValue::Failed("crashed".into()),
             FieldValue::Refused,

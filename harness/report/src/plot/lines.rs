@@ -87,14 +87,21 @@ impl Lines<'_> {
             })?;
             for line in self.lines {
                 let of = |p: &DegreePoint, value: f64| (f64::from(p.degree), value);
-                let high = line.points.iter().map(|p| of(p, p.interval.map_or(p.value, |i| i.1)));
-                let low = line.points.iter().rev().map(|p| of(p, p.interval.map_or(p.value, |i| i.0)));
-                if line.points.len() > 1 {
+                for stretch in self.stretches(line) {
+                    let high = stretch.iter().map(|p| of(p, p.interval.map_or(p.value, |i| i.1)));
+                    let low = stretch.iter().rev().map(|p| of(p, p.interval.map_or(p.value, |i| i.0)));
+                    if let [only] = stretch {
+                        let ends = only.interval.filter(|_| only.degree > 1);
+                        chart.hued(&line.sharing, |chart| {
+                            ends.map_or(Ok(()), |(low, high)| chart.straight("wh", of(only, low), of(only, high)))
+                        })?;
+                        continue;
+                    }
                     chart.hued(&line.sharing, |chart| {
                         chart.draw(Polygon::new(high.chain(low).collect::<Vec<_>>(), look("band")))
                     })?;
+                    chart.line("ln", &line.sharing, stretch.iter().map(|p| of(p, p.value)))?;
                 }
-                chart.line("ln", &line.sharing, line.points.iter().map(|p| of(p, p.value)))?;
             }
             for line in self.lines {
                 for p in &line.points {
@@ -106,6 +113,17 @@ impl Lines<'_> {
             chart.own(|svg, place| self.ends(svg, place))?;
             chart.own(|svg, place| self.failed(svg, place))
         })
+    }
+
+    /// The parts of a line in which each degree is followed by the next one that was asked for, at most twice as many members: what
+    /// lies between others was not measured.
+    fn stretches<'l>(&self, line: &'l ModeLine) -> impl Iterator<Item = &'l [DegreePoint]> {
+        let failed = |sharing: &str, between: std::ops::Range<u32>| {
+            self.failures.iter().any(|f| f.sharing == sharing && f.degree > between.start && f.degree < between.end)
+        };
+        let joined =
+            move |a: &DegreePoint, b: &DegreePoint| b.degree <= 2 * a.degree && !failed(&line.sharing, a.degree..b.degree);
+        line.points.chunk_by(joined)
     }
 
     /// The modes of failures, in their order.
@@ -181,6 +199,26 @@ mod tests {
         assert_eq!(spread(&[50.0, 52.0, 90.0], 13.0, 200.0), [50.0, 63.0, 90.0]);
         assert_eq!(spread(&[180.0, 190.0, 195.0], 13.0, 195.0), [169.0, 182.0, 195.0]);
         assert_eq!(spread(&[], 13.0, 9.0), Vec::<f64>::new());
+    }
+
+    #[test]
+    fn degrees_between_which_nothing_was_measured_are_not_joined() {
+        let point = |degree| DegreePoint { degree, value: 1.0, interval: Some((0.9, 1.1)), indicative: false, title: "t".into() };
+        let stretches = |degrees: &[u32], failed: &[u32]| {
+            let line = ModeLine { sharing: "mps".into(), points: degrees.iter().map(|d| point(*d)).collect(), end: "x".into() };
+            let failures: Vec<Failure> = failed
+                .iter()
+                .map(|d| Failure { sharing: "mps".into(), degree: *d, why: "OOM".into(), title: "t".into() })
+                .collect();
+            let lines = [line];
+            let chart = Lines { caption: "×", lines: &lines, failures: &failures, largest: 2.0, degrees };
+            assert!(chart.draw().body.contains("<title>t</title>"));
+            chart.stretches(&lines[0]).map(<[DegreePoint]>::len).collect::<Vec<_>>()
+        };
+        assert_eq!(stretches(&[1, 7], &[]), [1, 1]);
+        assert_eq!(stretches(&[1, 2, 3, 4, 8], &[]), [5]);
+        assert_eq!(stretches(&[2, 3, 7], &[]), [2, 1]);
+        assert_eq!(stretches(&[2, 4], &[3]), [1, 1], "the one between was asked for, and failed");
     }
 
     #[test]

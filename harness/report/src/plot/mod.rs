@@ -35,7 +35,7 @@ pub use delays::{Delay, DelayRow, Delays};
 pub use dots::{Dot, DotRow, Dots};
 pub use feasibility_grid::{Feasibility, Square, SquareRow, Squares};
 pub use file::{Sheet, png, standalone};
-pub use heat::{Field, FieldValue, Heat};
+pub use heat::{Field, FieldValue, HIGH, Heat, HeatNumber};
 pub use horizontal_bars::{LevelBar, LevelRow, Levels, row_height};
 pub use intervals::{Interval, Ratios};
 pub use launches::{LaunchLine, LaunchMark, Launches};

@@ -190,8 +190,8 @@ quantities! {
         short: "p50",
         traits: &[Cell, Member, OneCard],
         definition: "quantile of the latency by nearest rank: the smallest that a share *p* of the requests does not exceed. A \
-            request that was never answered is later than any other; a quantile that falls among them is null, and if it \
-            does so in one repetition it is null for the cell",
+            request that was never answered is later than any other; a quantile that falls among them is null; so is every quantile of a run whose \
+            server is below its rate. One that is null in one repetition is null for the cell",
         source: "Hyndman and Fan, The American Statistician 50(4), 1996, definition 1",
     }
     LatencyP95: "latency_p95_s", "p95 latency", SECOND, Smaller, REQUESTS {
@@ -213,7 +213,7 @@ quantities! {
     WithinSlo: "within_slo_ratio", "share within the SLO", SHARE, Larger, REQUESTS {
         short: "in time",
         traits: &[Cell, Member, OneCard, AtMostOne],
-        definition: "share of the requests, unanswered ones included, that were answered within the limit (`slo`). Null without a limit",
+        definition: "share of the requests, unanswered ones included, that were answered within the limit (`slo`); 0 in a run whose server is below its rate. Null without a limit",
     }
     Goodput: "goodput_per_s", "goodput", PER_S, Larger, REQUESTS {
         traits: &[Cell, Member, OneCard],

@@ -47,14 +47,24 @@ pub fn provenance(analysis: &Analysis, width: usize) -> String {
 
 const VALIDITY: &str = "validity";
 
+/// How a cell ended without an epoch time: `crashed`, or, where some of its runs count, how many of them did not complete so.
+fn ended(c: &Cell) -> String {
+    let (word, all) = (c.outcome(), c.outcomes.values().sum::<usize>());
+    match c.outcomes.get(word).copied().unwrap_or(0) {
+        n if n < all && !c.counted.is_empty() => format!("{n} of {all} {}", words::outcome(word)),
+        _ => words::outcome(word),
+    }
+}
+
 fn table(analysis: &Analysis) -> Table {
     let cells = &analysis.cells;
     let (factor, unit) = words::time_unit(cells.iter().filter_map(|c| c.get(Key::EpochTime)));
     let epoch = |c: &Cell| match c.get(Key::EpochTime) {
         Some(q) => Some(number::scaled(q, factor)),
-        None if c.outcome() != "completed" => Some(words::outcome(c.outcome())),
+        None if c.outcome() != "completed" => Some(ended(c)),
         None => None,
     };
+    let slowdown = |c: &Cell| c.get(Key::Slowdown).map(number::with_interval).or_else(|| section::trainers_slowdown(c));
     let of = |key: Key| move |c: &Cell| c.get(key).map(number::with_interval);
     let percent = |key: Key| move |c: &Cell| c.get(key).map(|q| number::percent(q.estimate));
     let p99 = |c: &Cell| c.get(Key::LatencyP99).map(|q| number::scaled(q, 1e3));
@@ -64,15 +74,17 @@ fn table(analysis: &Analysis) -> Table {
         let doubted = !c.is_valid() && !c.counted.is_empty();
         doubted.then(|| c.verdict().text().to_string())
     };
+    let lender = |c: &Cell| c.lender.as_ref().map(|l| l.short_id().to_string());
     type Get<'a> = &'a dyn Fn(&Cell) -> Option<String>;
-    let columns: [(&str, Align, Get); 12] = [
+    let columns: [(&str, Align, Get); 13] = [
         ("cell", Align::Left, &|c| Some(c.name().to_string())),
         (&format!("{} {unit}", Key::EpochTime.head()), Align::Point, &epoch),
-        (Key::Slowdown.head(), Align::Point, &of(Key::Slowdown)),
+        (Key::Slowdown.head(), Align::Point, &slowdown),
         (&format!("{} ms", Key::LatencyP99.head()), Align::Point, &p99),
         (Key::LatencyP99OfSolo.head(), Align::Point, &of(Key::LatencyP99OfSolo)),
         (Key::WithinSlo.head(), Align::Right, &percent(Key::WithinSlo)),
         (Key::ThroughputGain.head(), Align::Point, &of(Key::ThroughputGain)),
+        ("baseline of", Align::Left, &lender),
         (Key::Fairness.head(), Align::Point, &fairness),
         (Key::Memory.head(), Align::Right, &memory),
         (Key::Cpu.head(), Align::Right, &percent(Key::Cpu)),
@@ -132,6 +144,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell, width: usize) -> String {
             gain.push(format!("STP {stp}, ANTT {antt}"));
         }
         gain.extend(cell.gain_verdict.as_ref().map(|g| format!("{} (p {})", g.verdict.text(), words::p(g.p_adjusted))));
+        gain.extend(cell.lender.as_ref().map(|l| format!("baseline of campaign {}", l.short_id())));
         rows.push(("gain", gain));
         let mut fairness: Vec<String> = q(Key::Fairness).into_iter().collect();
         fairness.extend(cell.get(Key::Overlap).map(|o| format!("overlap {}", number::percent(o.estimate))));

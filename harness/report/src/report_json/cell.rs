@@ -29,6 +29,8 @@ pub struct CellJson {
     #[schemars(range(min = 1))]
     pub degree: u64,
     pub baseline: bool,
+    /// The campaign whose baselines its ratios are relative to; null if they are of its own.
+    pub baseline_campaign: Option<String>,
     /// Called `tail` by schema 1.
     #[serde(alias = "tail")]
     #[schemars(with = "String", extend("enum" = AfterMeasured::WORDS))]

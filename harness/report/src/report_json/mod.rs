@@ -55,6 +55,9 @@ pub struct ReportJson {
     pub shard: Option<String>,
     /// The campaigns that it was merged from.
     pub merged_from: Vec<String>,
+    /// Campaigns on the same GPU that lent baselines to cells without one of their own; empty if none did. Intervals leave out what
+    /// changed between the campaigns.
+    pub baselines_from: Vec<LenderJson>,
     pub comments: Vec<CommentJson>,
     /// How it was started; null in campaigns of earlier versions.
     pub surroundings: Option<SurroundingsJson>,
@@ -86,6 +89,17 @@ pub struct ReportJson {
     pub references: Vec<ReferenceJson>,
     /// Unreadable entries of the campaign's folder.
     pub problems: Vec<String>,
+}
+
+/// A campaign that lent baselines.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct LenderJson {
+    pub campaign: String,
+    /// Null for a part of a merged campaign.
+    pub experiment: Option<String>,
+    pub created_utc: String,
 }
 
 /// A comment on a campaign.

@@ -1,9 +1,9 @@
 //! From a report to the contents of its file. A number that is not finite is absent.
 
 use super::{
-    AdviceJson, CellJson, CommentJson, Device, DeviceDifferenceJson, EvidenceJson, MemberJson, PredictedBy, PredictedJson,
-    PublishedJson, ReferenceJson, Refusal, ReportJson, SCHEMA, ScopeJson, Shortened, SurroundingsJson, Thresholds, TraceJson,
-    WatchedJson,
+    AdviceJson, CellJson, CommentJson, Device, DeviceDifferenceJson, EvidenceJson, LenderJson, MemberJson, PredictedBy,
+    PredictedJson, PublishedJson, ReferenceJson, Refusal, ReportJson, SCHEMA, ScopeJson, Shortened, SurroundingsJson, Thresholds,
+    TraceJson, WatchedJson,
 };
 use collo_store::Predicted;
 use serde_json::Value;
@@ -47,6 +47,7 @@ impl From<&Report> for ReportJson {
             device_differences: analysis.differences.iter().map(|d| difference(d, analysis)).collect(),
             shard: c.shard.map(|s| s.to_string()),
             merged_from: c.origins.iter().map(|o| o.campaign.clone()).collect(),
+            baselines_from: analysis.lenders().into_iter().map(LenderJson::from).collect(),
             comments: analysis.comments.iter().map(|c| CommentJson { at_utc: c.at_utc.clone(), text: c.text.clone() }).collect(),
             surroundings: c.surroundings.as_ref().map(|s| SurroundingsJson {
                 command: s.command.clone(),
@@ -106,6 +107,13 @@ fn difference(d: &DeviceDifference, analysis: &Analysis) -> DeviceDifferenceJson
     }
 }
 
+impl From<&analysis::Lender> for LenderJson {
+    fn from(lender: &analysis::Lender) -> Self {
+        let analysis::Lender { campaign, experiment, created_utc } = lender.clone();
+        LenderJson { campaign, experiment, created_utc }
+    }
+}
+
 impl From<&collo_store::Thresholds> for Thresholds {
     fn from(t: &collo_store::Thresholds) -> Self {
         Thresholds {
@@ -125,6 +133,7 @@ fn of_cell(c: &analysis::Cell, claims: Option<&Predicted>) -> CellJson {
         sharing: c.record.sharing.clone(),
         degree: c.record.degree.into(),
         baseline: c.record.baseline,
+        baseline_campaign: c.lender.as_ref().map(|l| l.campaign.clone()),
         after_measured: c.record.after_measured,
         slots: c.record.slots.clone(),
         members: (0..c.members.len()).map(|index| member(c, index, claims)).collect(),

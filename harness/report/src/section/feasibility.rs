@@ -1,7 +1,7 @@
 //! What ran, what ran out of memory, what was refused.
 
 use super::absent::without;
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
 use crate::format::words;
 use crate::number;
@@ -98,8 +98,17 @@ fn why(r: &crate::analysis::Repetition) -> String {
 
 fn finding(analysis: &Analysis) -> String {
     let (oom, refused) = (analysis.count("out_of_memory"), analysis.campaign.plan.refusals.len());
-    let ran = analysis.all_cells().filter(|c| !c.counted.is_empty()).count();
-    let mut text = format!("{ran} of {} ran", number::count(analysis.all_cells().count(), "planned cell"));
+    let whole = |c: &&Cell| c.outcome() == "completed" && !c.repetitions.is_empty();
+    let some = |c: &&Cell| !whole(c) && c.outcomes.get("completed").is_some_and(|n| *n > 0);
+    let (ran, partly) = (analysis.all_cells().filter(whole).count(), analysis.all_cells().filter(some).count());
+    let mut text = format!("{ran} of {} completed all runs", number::count(analysis.all_cells().count(), "planned cell"));
+    if partly > 0 {
+        text += &format!(", {partly} some of them");
+    }
+    let others = analysis.accounted.iter().filter(|(word, n)| !["completed", "out_of_memory"].contains(word) && *n > 0);
+    for (word, n) in others {
+        text += &format!("; {} {}", number::runs(*n), words::outcome(word));
+    }
     if oom > 0 {
         text += &format!("; {} ran out of memory, which is a result", number::runs(oom));
     }

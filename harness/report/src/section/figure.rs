@@ -75,6 +75,9 @@ pub fn hover(cell: &Cell, what: &str, q: Option<&Quantity>, factor: f64, unit: &
         Some(q) => text += &told(what, q, factor, unit),
         None => text += &format!("\n{}", failure(cell).unwrap_or_else(|| "absent".into())),
     }
+    if let Some(lender) = &cell.lender {
+        text += &format!("\nbaseline of campaign {}", lender.short_id());
+    }
     if cell.validity.verdict != Verdict::Valid {
         text += &format!("\n{}: {}", cell.verdict().text(), cell.validity.reasons.join("; "));
     }

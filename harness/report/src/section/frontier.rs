@@ -26,7 +26,7 @@ pub fn figure(analysis: &Analysis) -> Figure {
     let (together, beyond) = groups(analysis);
     panels.extend(together);
     let mut caption = String::from(
-        "Filled: ran. Dashed: not run. ✕ in a solid frame: ran out of memory; grey: refused, or failed otherwise; in a dashed frame: would not fit by the sum of footprints.",
+        "Filled: ran. Pale with ✕: some runs did, others failed. Dashed: not run. ✕ in a solid frame: ran out of memory; grey: refused, or failed otherwise; in a dashed frame: would not fit by the sum of footprints.",
     );
     if of.len() > PANELS {
         caption += &format!(" Drawn: the first {PANELS} of {} workloads.", of.len());
@@ -45,8 +45,9 @@ fn fit(cell: &Cell) -> Feasibility {
     match cell.outcome() {
         _ if cell.repetitions.is_empty() => Feasibility::NotRun,
         "out_of_memory" => Feasibility::RanOut,
-        // Some repetition completed: it fits, and the table says how the others ended.
-        _ if cell.outcomes.get("completed").is_some_and(|n| *n > 0) => Feasibility::Ran,
+        "completed" => Feasibility::Ran,
+        // Some repetition completed: it fits, though not every run of it was to the end.
+        _ if cell.outcomes.get("completed").is_some_and(|n| *n > 0) => Feasibility::RanPartly,
         "missing" | "interrupted" => Feasibility::NotRun,
         _ => Feasibility::Failed,
     }

@@ -47,7 +47,7 @@ pub fn section(report: &Report) -> Section {
     let mut sentences = super::finding::sentences(analysis);
     sentences.truncate(2);
     let caption = format!(
-        "1: no better than in turn; dotted: no member slows down. Above the axis: groups that failed, by mode. Bands: 95 % intervals. One scale for all \
+        "1: no better than in turn; dotted: no member slows down; marks are joined where each degree has at most twice the members of the one before. Above the axis: groups that failed, by mode. Bands: 95 % intervals. One scale for all \
                    panels. The gain is Σ solo epoch time ÷ mean epoch time in the group, per repetition; under `exit` it is Σ \
                    solo makespan ÷ makespan.{left_out}"
     );
@@ -88,8 +88,8 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
     for sharing in modes {
         let mut points: Vec<DegreePoint> =
             groups.iter().filter(|c| c.record.sharing == sharing).filter_map(|c| point(c)).collect();
-        // Every mode but MIG begins where one member has the whole device.
-        if !Sharing::of_label(sharing).partitioned && !points.iter().any(|p| p.degree == 1) {
+        // Naive sharing begins with one member on the whole device, which is the baseline itself; nothing else ran so.
+        if Sharing::of_label(sharing) == Sharing::of_label("naive") && !points.iter().any(|p| p.degree == 1) {
             points.extend(solo.and_then(point));
         }
         points.sort_by_key(|p| p.degree);
@@ -130,9 +130,10 @@ fn table(analysis: &Analysis) -> Table {
         let q = |key: Key| cell.get(key).map_or_else(TableCell::default, |q| TableCell::number(number::estimate(q), q.estimate));
         let gain = cell.get(Key::ThroughputGain);
         let said = cell.gain_verdict.as_ref();
+        let lent = cell.lender.as_ref().map_or_else(String::new, |l| format!("baseline of campaign {}", l.short_id()));
         table.row(vec![
             label,
-            q(Key::ThroughputGain),
+            TableCell { note: lent, ..q(Key::ThroughputGain) },
             TableCell {
                 ends: gain.and_then(|q| q.low.zip(q.high)),
                 ..TableCell::text(gain.map_or_else(|| failure(cell).unwrap_or_default(), number::bounds))

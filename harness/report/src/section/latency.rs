@@ -311,6 +311,14 @@ fn table(analysis: &Analysis, subjects: &[ServingSubject]) -> Table {
     table
 }
 
+/// The slowdown of the members that train beside others that serve; of several the slowest's. `None` where nobody serves.
+pub fn trainers_slowdown(cell: &Cell) -> Option<String> {
+    let known: Vec<&Quantity> = cell.trainers().filter(|_| cell.serves()).filter_map(|m| m.get(Key::Slowdown)).collect();
+    let slowest = known.iter().max_by(|a, b| a.estimate.total_cmp(&b.estimate))?;
+    let of = if known.len() > 1 { format!(" (slowest of {})", known.len()) } else { String::new() };
+    Some(format!("{}{of}", number::with_interval(slowest)))
+}
+
 /// An estimate with its interval below it.
 fn told(q: &Quantity) -> TableCell {
     TableCell { sort: Some(q.estimate), ..TableCell::with_note(number::estimate(q), number::bounds(q)) }
@@ -319,6 +327,7 @@ fn told(q: &Quantity) -> TableCell {
 /// Why there is no p99, in a few words.
 fn why(server: &Server) -> String {
     match server.leaves_unanswered() {
+        true if server.is_overloaded() => "below its rate".to_string(),
         true => "some never answered".to_string(),
         false => failure(server.cell).unwrap_or_else(|| "too few requests".into()),
     }

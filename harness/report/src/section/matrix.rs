@@ -1,19 +1,27 @@
 //! The gain of every workload by mode and degree: the first figure of the page.
 
-use super::figure::{failure, figure, hover, legend, tags};
+use super::figure::{failure, figure, hover, indicative_note, legend, tags};
+use super::notes::in_turn;
 use super::panels::{by_workload, called, degrees};
 use super::refused::{self, Refused};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Figure, Table, TableCell};
+use crate::guideline::capital;
 use crate::number;
-use crate::plot::{Field, FieldValue, Heat, Panel, mode_label, mode_order};
+use crate::plot::{Field, FieldValue, HIGH, Heat, HeatNumber, Panel, mode_label, mode_order};
 use crate::quantity::Key;
 
 /// Maximum workloads, and maximum degrees of a panel.
 const ROWS: usize = 24;
 const COLUMNS: usize = 7;
+/// Rows up to which each has room for its intervals, and the height of a row where there are more.
+const FEW_ROWS: usize = 12;
+const LOW: f64 = 26.0;
 /// Maximum number of panels, one for each mode.
 const MODES: usize = 6;
+
+/// In the place of a gain: there is nothing to compare with.
+const NO_BASELINE: &str = "no baseline";
 
 /// One row: a workload, its groups of equal members, and those that were refused.
 struct MatrixRow<'a> {
@@ -63,7 +71,7 @@ pub fn of(analysis: &Analysis) -> Option<Figure> {
             columns: &columns,
             fields: &fields,
             range: (1.0, most),
-            row: 26.0,
+            row: if rows.len() <= FEW_ROWS { HIGH } else { LOW },
         };
         Panel {
             title: mode_label(mode),
@@ -73,8 +81,15 @@ pub fn of(analysis: &Analysis) -> Option<Figure> {
         }
     });
     let mut caption = String::from(
-        "Work per second compared with running the members in turn: above 1 sharing pays; darker gains more, on one scale. Under the pointer: the 95 % interval. ✕ OOM: ran out of memory; refused: cannot run here; dashed: not measured.",
+        "Work per second compared with running the members in turn: above 1 sharing pays; darker gains more, on one scale; below, where there is room, the 95 % interval. ✕ OOM: ran out of memory; refused: cannot run here; dashed: not measured.",
     );
+    caption += &in_turn(analysis).map_or_else(String::new, |how| format!(" In turn means {how}."));
+    caption += indicative_note(rows.iter().flat_map(|r| &r.cells).copied());
+    let lacking = rows.iter().flat_map(|r| &r.cells).find_map(|c| c.no_baseline.as_deref());
+    caption += &lacking.map_or_else(String::new, |why| format!(" {}.", capital(why)));
+    for lender in analysis.lenders() {
+        caption += &format!(" Some gains are relative to baselines of campaign {}.", lender.short_id());
+    }
     if beyond > 0 {
         caption += &format!(" Drawn: the first {ROWS} workloads; {beyond} more are in the table of all cells.");
     }
@@ -102,7 +117,9 @@ fn table(analysis: &Analysis, rows: &[MatrixRow], modes: &[&str], degrees: &[u32
     for row in rows {
         let mut cells = vec![TableCell::text(row.name.clone())];
         cells.extend(places.iter().map(|(mode, d)| match field(row, mode, *d).value {
-            FieldValue::Number(value, bounds) => TableCell { note: bounds, ..TableCell::number(number::fixed(value, 2), value) },
+            FieldValue::Number(HeatNumber { value, text, bounds }) => {
+                TableCell { note: bounds, ..TableCell::number(text, value) }
+            }
             FieldValue::Failed(why) => TableCell::text(why),
             FieldValue::Refused => TableCell::text("refused"),
             FieldValue::Unusable(why) => TableCell::text(why),
@@ -120,14 +137,14 @@ fn field(row: &MatrixRow, mode: &str, degree: u32) -> Field {
         let gain = cell.get(Key::ThroughputGain);
         let mut title = hover(cell, "gain", gain, 1.0, "");
         let value = match (gain, failure(cell)) {
-            (Some(q), _) => FieldValue::Number(q.estimate, number::bounds(q)),
+            (Some(q), _) => FieldValue::Number(HeatNumber::of(q)),
             (None, Some(why)) => FieldValue::Failed(why),
             (None, None) if cell.counted.is_empty() => FieldValue::Unmeasured,
             (None, None) => {
                 if let Some(why) = cell.absent.get(&Key::ThroughputGain) {
                     title += &format!("\n{why}");
                 }
-                FieldValue::Unusable("no gain")
+                FieldValue::Unusable(if cell.no_baseline.is_some() { NO_BASELINE } else { "not comparable" })
             }
         };
         return Field { value, indicative: !cell.is_valid() && !cell.counted.is_empty(), title };

@@ -49,6 +49,7 @@ pub use cells::brief as brief_cells;
 pub use energy_by_member::EnergyModel;
 pub use figure::tags;
 pub use head::document;
+pub use latency::trainers_slowdown;
 pub use panels::{called, degrees};
 pub use trace::{policy_costs, policy_times, remarks as trace_remarks};
 pub use watching::tables as watched;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use collo_store::{AttestationVerdict, SAMPLING_OFF};
 
-use crate::analysis::{Analysis, Cell, CellVerdict, DeviceDifference};
+use crate::analysis::{Analysis, Cell, CellVerdict, DeviceDifference, Lender};
 use crate::format::words;
 use crate::number;
 use crate::quantity::Key;
@@ -57,7 +57,8 @@ pub fn method(analysis: &Analysis) -> Option<String> {
 pub fn notes(analysis: &Analysis) -> Vec<String> {
     let mut lines = verdict::unfinished(analysis);
     let gain = analysis.groups().any(|c| c.get(Key::ThroughputGain).is_some());
-    let meaning = "gain is work per second against running in turn";
+    let in_turn = in_turn(analysis).map_or_else(String::new, |how| format!(", {how}"));
+    let meaning = format!("gain is work per second against running in turn{in_turn}");
     match (method(analysis), gain) {
         (Some(m), true) => lines.push(format!("± {m}; {meaning}")),
         (Some(m), false) => lines.push(format!("± {m}")),
@@ -85,8 +86,11 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
     if !facts.is_empty() {
         lines.push(facts.join("; "));
     }
+    lines.extend(without_p99(analysis));
     lines.extend(merged(analysis));
     lines.extend(cards(analysis));
+    lines.extend(lenders(analysis));
+    lines.extend(without_baseline(analysis));
     lines.extend(differences(analysis));
     for why in &analysis.campaign.indicative {
         lines.push(format!("indicative: {why}"));
@@ -166,11 +170,95 @@ pub fn merged(analysis: &Analysis) -> Option<String> {
         analysis.spread_of_baselines().map(|ratio| format!("; baselines differ by up to {}", number::percent(ratio - 1.0)));
     (!origins.is_empty()).then(|| {
         format!(
-            "merged from {}; each group is compared with the baselines of its own part, solo rows are means over all parts{}",
+            "merged from {}; each group is compared with the baselines of its own part, where that has none of another on the same GPU; solo rows are means over all parts{}",
             each.join("; "),
             spread.unwrap_or_default()
         )
     })
+}
+
+/// On a CPU, with how many threads a member runs whose turn it is: what the gain is relative to. Another number of threads is another
+/// opponent.
+pub fn in_turn(analysis: &Analysis) -> Option<String> {
+    let device = &analysis.campaign.device;
+    let hellos = analysis.cells.iter().filter(|c| c.is_solo() && !c.serves()).flat_map(|c| c.counted());
+    let threads: BTreeSet<u64> =
+        hellos.filter_map(|r| r.record().members.first()?.hello.as_ref()?.get("threads")?.as_u64()).collect();
+    let (least, most) = (threads.first()?, threads.last()?);
+    let number = if least == most { number::count(*least as usize, "thread") } else { format!("{least} to {most} threads") };
+    let of = device.cores.filter(|cores| u64::from(*cores) > *most).map(|cores| format!(" on {cores} cores"));
+    (device.kind == "cpu").then(|| format!("each member with {number}{}", of.unwrap_or_default()))
+}
+
+/// The servers without a p99, each reason once.
+fn without_p99(analysis: &Analysis) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for server in analysis.cells.iter().filter(|c| !c.counted.is_empty()).flat_map(Cell::servers) {
+        let Some(why) = server.absent(Key::LatencyP99).filter(|_| server.get(Key::LatencyP99).is_none()) else { continue };
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, cells)) => cells.push(server.cell.name()),
+            None => reasons.push((why, vec![server.cell.name()])),
+        }
+    }
+    let one = |(why, cells): &(&str, Vec<&str>)| match cells[..] {
+        [only] => format!("`{only}` has no p99: {why}"),
+        [first, ..] => format!("`{first}` and {} more have no p99: {why}", cells.len() - 1),
+        [] => String::new(),
+    };
+    reasons.iter().map(one).collect()
+}
+
+/// The campaigns that lent baselines, when they were measured, and what the intervals leave out.
+pub fn lenders(analysis: &Analysis) -> Vec<String> {
+    let all = analysis.lenders();
+    let one = |lender: &&Lender| {
+        let of = lender.experiment.as_ref().map(|name| format!(" of `{name}`")).unwrap_or_default();
+        let cells = analysis.cells.iter().filter(|c| c.lender.as_ref() == Some(lender)).count();
+        format!(
+            "baselines of campaign {}{of}, begun {} on the same GPU: slowdown and gain of {} are relative to them, and their intervals leave out what changed on \
+             the machine between the two campaigns",
+            lender.short_id(),
+            lender.created_utc,
+            number::count(cells, "cell"),
+        )
+    };
+    all.iter().map(one).collect()
+}
+
+/// What has no slowdown and no gain because there is nothing to compare it with, why, and what gives it: a line for each reason.
+pub fn without_baseline(analysis: &Analysis) -> Vec<String> {
+    const REASONS: usize = 3;
+    let mut reasons: Vec<(&str, Vec<&Cell>)> = Vec::new();
+    for (cell, why) in analysis.cells_without_baseline() {
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, cells)) => cells.push(cell),
+            None => reasons.push((why, vec![cell])),
+        }
+    }
+    let left_out = reasons.len().saturating_sub(REASONS);
+    let refused = |cell: &Cell| {
+        let solo = |m: &collo_store::MemberSpec| analysis.campaign.plan.refusals.iter().any(|r| r.cell == m.solo);
+        cell.record.mode.partitioned && cell.record.members.iter().any(solo)
+    };
+    let measured_elsewhere = reasons.iter().flat_map(|(_, cells)| cells).any(|c| refused(c));
+    let mut lines: Vec<String> = reasons
+        .iter()
+        .take(REASONS)
+        .map(|(why, cells)| match cells[..] {
+            [one] => format!("`{}` has no slowdown and no gain: {why}", one.name()),
+            _ => format!("{} have no slowdown and no gain: {why}", number::count(cells.len(), "cell")),
+        })
+        .collect();
+    if left_out > 0 {
+        lines.push(format!("{} more baselines are missing: `report.json` has the reason of each cell", left_out));
+    }
+    if measured_elsewhere {
+        let (name, id) = (&analysis.campaign.experiment, analysis.campaign.short_id());
+        lines.push(format!(
+            "with MIG off on this GPU `collo run {name}` measures the baselines; `collo report {id}` then finds them, or takes those of `--baseline CAMPAIGN`"
+        ));
+    }
+    lines
 }
 
 /// The cards of a campaign on several, and how its numbers are compared.

@@ -7,7 +7,7 @@ use super::panels::called;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Figure, Table, TableCell};
 use crate::number;
-use crate::plot::{Field, FieldValue, Heat, Panel, mode_label, mode_order};
+use crate::plot::{Field, FieldValue, Heat, HeatNumber, Panel, mode_label, mode_order};
 use crate::quantity::Key;
 use crate::stats::Quantity;
 
@@ -74,7 +74,7 @@ pub fn heat(analysis: &Analysis) -> Option<Figure> {
             if let Some(here) = drawn().find(|d| d.cell.record.sharing == *mode && d.suffers == row && d.causes == column) {
                 let q = &here.slowdown;
                 let title = format!("{}\n{who}{}", here.cell.name(), told("slowdown", q, 1.0, ""));
-                return Field { value: FieldValue::Number(q.estimate, short(q)), indicative: !here.cell.is_valid(), title };
+                return Field { value: FieldValue::Number(HeatNumber::of(q)), indicative: !here.cell.is_valid(), title };
             }
             let ran = analysis.groups().find(|c| c.record.sharing == *mode && is_pair(c, row, column));
             unmeasured(ran, row, &who)
@@ -136,11 +136,6 @@ fn unmeasured(cell: Option<&Cell>, suffers: &str, who: &str) -> Field {
         _ => ("no slowdown", cell.absent.get(&Key::Slowdown).cloned().unwrap_or_else(|| "no slowdown can be computed".into())),
     };
     Field { value: FieldValue::Unusable(short), indicative: false, title: format!("{}\n{who}\n{long}", cell.name()) }
-}
-
-/// `[1.41, 1.49]`: two decimals fit a field.
-fn short(q: &Quantity) -> String {
-    q.low.zip(q.high).map_or_else(|| number::runs(q.n), |(low, high)| format!("[{low:.2}, {high:.2}]"))
 }
 
 fn table(analysis: &Analysis, all: &[Direction]) -> Table {

@@ -37,7 +37,7 @@ impl Cause {
             _ if cell.counted.len() == 1 => Some(Cause::OneRun),
             Some(_) if !cell.is_valid() => Some(lowered(analysis, cell)),
             Some(_) => Some(Cause::OneRun),
-            None => Some(unread(analysis, cell, key)),
+            None => Some(unread(cell, key)),
         }
     }
 
@@ -90,10 +90,9 @@ fn lowered(analysis: &Analysis, cell: &Cell) -> Cause {
 }
 
 /// Why a cell that counts lacks a quantity.
-fn unread(analysis: &Analysis, cell: &Cell, key: Key) -> Cause {
-    let why = cell.absent.get(&key).map_or(key.absent, String::as_str).to_string();
-    let lacks_baseline =
-        |m: &collo_store::MemberSpec| analysis.solo_beside(cell.counted(), &m.solo).is_none_or(|solo| solo.counted.is_empty());
-    let needs = key.has(Trait::NeedsBaseline) && !cell.is_solo();
-    if needs && cell.record.members.iter().any(lacks_baseline) { Cause::NoBaseline(why) } else { Cause::NoReading(why) }
+fn unread(cell: &Cell, key: Key) -> Cause {
+    match cell.no_baseline.clone().filter(|_| key.has(Trait::NeedsBaseline)) {
+        Some(why) => Cause::NoBaseline(why),
+        None => Cause::NoReading(cell.absent.get(&key).map_or(key.absent, String::as_str).to_string()),
+    }
 }

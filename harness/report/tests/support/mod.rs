@@ -19,9 +19,9 @@ use std::sync::Arc;
 
 use collo_store::{
     AfterMeasured, Attestation, BlockEdge, Campaign, CampaignFolder, CellRecord, Check, DeviceRecord, EpochRecord, Features,
-    Ingredient, Machine, MemberRecord, MemberSpec, Outcome, PROCESS_SCOPE, PlanRecord, PlannedRun, Predicted, ProcessRecord,
-    Reference, RefusalRecord, RunRecord, Runs, SCHEMA, Sample, SamplingQuality, Shard, Sharing, Thresholds, Timeline, Validity,
-    WantedWidth,
+    GpuRecord, Ingredient, Machine, MemberRecord, MemberSpec, Outcome, PROCESS_SCOPE, PlanRecord, PlannedRun, Predicted,
+    ProcessRecord, Reference, RefusalRecord, RunRecord, Runs, SCHEMA, Sample, SamplingQuality, Shard, Sharing, Thresholds,
+    Timeline, Validity, WantedWidth,
 };
 
 use card::{CardTruth, Life};
@@ -54,6 +54,7 @@ pub struct Truth {
 /// A campaign in the making.
 #[derive(Clone)]
 pub struct Fixture {
+    pub id: String,
     pub name: String,
     pub cells: Vec<Truth>,
     pub repetitions: u32,
@@ -62,6 +63,8 @@ pub struct Fixture {
     pub member_noise: f64,
     pub seed: u64,
     pub device: DeviceRecord,
+    /// Its GPUs, as found.
+    pub gpus: Vec<GpuRecord>,
     pub synthetic: Option<bool>,
     /// The regime that members tell of in their hello.
     pub regime: serde_json::Value,
@@ -118,6 +121,7 @@ pub fn spec(workload: &str, batch: u32) -> MemberSpec {
 impl Fixture {
     pub fn named(name: &str) -> Self {
         Fixture {
+            id: "20261120-1842-7f3a".into(),
             name: name.into(),
             cells: Vec::new(),
             repetitions: 3,
@@ -133,6 +137,7 @@ impl Fixture {
                 cores: Some(2),
                 persistence: None,
             },
+            gpus: Vec::new(),
             synthetic: Some(true),
             regime: serde_json::Value::Null,
             real_from_block: None,
@@ -268,7 +273,7 @@ impl Fixture {
         let plan = self.plan();
         let manifest = Campaign {
             schema: SCHEMA,
-            id: "20261120-1842-7f3a".into(),
+            id: self.id.clone(),
             experiment: self.name.clone(),
             description: Some("One small network, alone, twice and three times on the same cores".into()),
             tags: vec![],
@@ -280,7 +285,7 @@ impl Fixture {
             plan: plan.clone(),
             predicted: self.predicted.clone(),
             device: self.device.clone(),
-            machine: machine(),
+            machine: Machine { gpus: self.gpus.clone(), ..machine() },
             ingredients: BTreeMap::from([(
                 "workloads/tiny".into(),
                 Ingredient { sha256: "ab".repeat(32), version: Some("git 4e1a9c2".into()) },
@@ -432,7 +437,7 @@ impl Fixture {
         let record = RunRecord {
             schema: SCHEMA,
             experiment: self.name.clone(),
-            campaign: "20261120-1842-7f3a".into(),
+            campaign: self.id.clone(),
             cell: cell.clone(),
             repetition: planned.repetition,
             block: planned.block,

@@ -17,6 +17,8 @@ use crate::model::Load;
 
 /// Nearer to its capacity the queue of an open loop is as long as the run.
 const FULL: f64 = 0.95;
+/// So many times its capacity is no rate that a busy machine cannot serve, but a mistake.
+const HOPELESS: f64 = 10.0;
 
 /// How a member is asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,14 +95,15 @@ impl Serving {
 }
 
 impl Member {
-    /// Alone on its part of the card, as it warms up: what it can answer, unless that is less than it will be asked.
+    /// Alone on its part of the card, as it warms up: what it can answer, unless that is much less than it will be asked.
     pub fn tell_capacity(&mut self, serving: &Serving) -> Result<(), End> {
         let pace = self.answering(serving);
         let per_s = |count: usize| count as f64 / serving.work.batch_s(count) * pace;
         let capacity_per_s = per_s(serving.batch_size);
         let told = json!({ "requests_per_s": capacity_per_s, "one_by_one_per_s": per_s(1) });
         self.channel.say("capacity", told);
-        if serving.rate_per_s <= FULL * capacity_per_s {
+        // Less than it is asked for is a result, unless it is so much less that the rate must be a mistake.
+        if serving.rate_per_s <= HOPELESS * capacity_per_s {
             return Ok(());
         }
         let (rate, batch, most) = (serving.rate_per_s, serving.batch_size, FULL * capacity_per_s);
