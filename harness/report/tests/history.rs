@@ -278,7 +278,7 @@ fn what_moves_a_part_of_the_cells_is_found_cell_by_cell_and_the_others_are_never
                     repeat_sd * 100.0
                 );
                 assert!(
-                    slower >= if again { least } else { least - 0.3 } && faster <= 0.005 && common == 0.0,
+                    slower >= if again { least } else { least - 0.3 } && faster <= 0.005 && common <= 0.1,
                     "{what} {size} {repeat_sd} {again}: {slower} {faster} {common}"
                 );
             }
