@@ -61,7 +61,11 @@ fn without_baseline(analysis: &Analysis) -> Next {
     let refused = |solo: &str| analysis.campaign.plan.refusals.iter().find(|r| r.cell == solo);
     let mut solos = analysis.cells.iter().flat_map(|c| &c.record.members).map(|m| m.solo.as_str());
     if let Some(refusal) = solos.find_map(refused) {
-        let before = format!("A baseline is needed: `{}` was refused ({}).", refusal.cell, refusal.reason);
+        let before = format!(
+            "A baseline is missing: `{}` was refused ({}). Measure it with MIG off in another campaign; the report finds that, or takes it by \
+             `--baseline CAMPAIGN`.",
+            refusal.cell, refusal.reason
+        );
         return Next::after(before, None);
     }
     match analysis.cells.iter().find(|c| c.is_solo() && c.counted.is_empty() && !c.repetitions.is_empty()) {
