@@ -244,10 +244,10 @@ fn overlap_is_the_share_of_an_epoch_in_which_all_train() {
 fn memory_left_on_instances_is_that_of_the_members_instances_alone() {
     let card = Card::find("a100-40gb").unwrap();
     let (_, truth, _) = group(&card, &["small"; 7], "mig").unwrap();
-    let mut fixture = on(&card, "left");
-    // As a campaign has it: that it is simulated stands beside the name.
-    fixture.device.name = card.name.trim_start_matches("simulated ").into();
-    let fixture = fixture.solo("small", 32, 1.0).on_card("mig:1g.5gb", &[("small", 1.3); 7], truth, 0.01).holding(1.25);
+    let mut fixture =
+        on(&card, "left").solo("small", 32, 1.0).on_card("mig:1g.5gb", &[("small", 1.3); 7], truth, 0.01).holding(1.25);
+    // As campaigns have it: that it is simulated is a field of its own.
+    fixture.device.name = "NVIDIA A100-SXM4-40GB".into();
     let report = json(&analysed(&fixture));
     let cells = report["cells"].as_array().unwrap();
     let seven = cells.iter().find(|c| c["degree"] == 7).unwrap();
@@ -261,23 +261,19 @@ fn memory_left_on_instances_is_that_of_the_members_instances_alone() {
 fn cells_on_instances_are_compared_with_their_baseline_at_the_pace_of_their_time() {
     let card = Card::find("a100-40gb").unwrap();
     let (_, truth, _) = group(&card, &["small"; 2], "mig").unwrap();
-    let drifting = |after: bool| {
+    let report = {
         let mut fixture = on(&card, "drifting").solo("small", 32, 1.0).group("small", 32, 2, "naive", 1.6);
         fixture = fixture.group("small", 32, 2, "mps", 1.2);
-        fixture = fixture.on_card("mig:3g.20gb", &[("small", 1.25); 2], truth.clone(), 0.004).repetitions(3);
+        fixture = fixture.on_card("mig:3g.20gb", &[("small", 1.25); 2], truth, 0.004).repetitions(3);
         (fixture.shared_noise, fixture.member_noise, fixture.ramp) = (0.004, 0.001, 0.15);
-        fixture.instances_apart = after;
+        fixture.instances_apart = true;
         json(&analysed(&fixture))
     };
-    let of = |report: &Value, name: &str| {
+    let of = |name: &str| {
         let cell = report["cells"].as_array().unwrap().iter().find(|c| c["sharing"] == "mig:3g.20gb").unwrap();
         ["estimate", "low", "high"].map(|part| cell[name][part].as_f64().unwrap_or_else(|| panic!("{cell:#}")))
     };
-    let report = drifting(true);
-    let ([gain, low, high], [slowdown, ..]) = (of(&report, "throughput_gain"), of(&report, "slowdown"));
+    let ([gain, low, high], [slowdown, ..]) = (of("throughput_gain"), of("slowdown"));
     assert!((gain / 1.6 - 1.0).abs() < 0.015 && low < 1.6 && 1.6 < high && high / low < 1.10, "{gain} [{low}, {high}]");
     assert!((gain * slowdown / 2.0 - 1.0).abs() < 1e-9);
-    // In one block with their baselines they need no pace; the ramp inside a block is 1 % for the last group.
-    let [near, ..] = of(&drifting(false), "throughput_gain");
-    assert!((near / 1.6 - 1.0).abs() < 0.02, "{near}");
 }

@@ -418,7 +418,7 @@ fn the_end_of_a_run_says_latency() {
       fairness   overlap 100 %      skew 0.1 ms
       latency    serve              p50 11.9 ±1.2 ms   p95 48 ±4 ms       p99 75 ±15 ms      p99 1.2 [1.0, 1.5] times that alone
       requests   99.6 % within 100 ms  goodput 49 ±4 per second  49 ±4 due per second
-      memory     1.20 of 24.0 GiB   0.960 ±0 of the sum of solo  PSS, which counts shared pages once
+      memory     1.20 of 24.0 GiB   0.960 ±0 of the sum of solo  the peak of PSS, which counts shared pages once
       cpu        198 %              pressure 5 %
       member     0                  serve              p99 75 ±15 ms      99.6 % in time
       member     1                  tiny               9.93 ±0.08 s       slowdown 1.244 ±0.009  loss 2.10

@@ -284,7 +284,7 @@ fn on_a_cpu_resident_memory_is_compared_and_what_is_approximate_is_said() {
     fixture.predicted = Some(by(vec![claim]));
     let text = markdown(&analysed(&fixture));
     let section = section(&text).unwrap();
-    assert!(section.contains("read as PSS, which counts shared pages once"), "{section}");
+    assert!(section.contains("read as the peak of PSS, which counts shared pages once"), "{section}");
     assert!(
         section.contains("| tiny solo b32 | tiny | 0.800 |") && section.contains("| 0.750 | 0.938 | inside | 6 | valid |"),
         "{section}"

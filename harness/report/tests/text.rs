@@ -100,7 +100,7 @@ fn one_cell_in_full() {
       gain       1.92 ±0.02         STP 1.92 ±0.02, ANTT 1.564 ±0.018  better (p <0.001)
       fairness   0.994 ±0.005       overlap 100 %      skew 0.2 ms
       makespan   5.20 ±0.05 s
-      memory     1.80 of 24.0 GiB   solo 0.75 GiB      0.800 ±0 of the sum of solo  PSS, which counts shared pages once
+      memory     1.80 of 24.0 GiB   solo 0.75 GiB      0.800 ±0 of the sum of solo  the peak of PSS, which counts shared pages once
       cpu        200 %              solo 99 %          pressure 30 %
       items      1244 ±12 per second
       member     0                  tiny               2.47 ±0.02 s       slowdown 1.563 ±0.015  loss 2.10

@@ -183,7 +183,7 @@ fn a_cell_of_threads_in_full() {
       gain       1.3083 ±0.0002     STP 1.3083 ±0.0002, ANTT 1.5286 ±0.0003  better (p <0.001)
       fairness   0.999996 [0.999985, 1.000000]  overlap 100 %      skew 0.1 ms
       makespan   5.0404 ±0.0004 s
-      memory     0.80 of 24.0 GiB   solo 0.75 GiB      0.533 ±0 of the sum of solo  PSS, which counts shared pages once
+      memory     0.80 of 24.0 GiB   solo 0.75 GiB      0.533 ±0 of the sum of solo  the peak of PSS, which counts shared pages once
       cpu        198 %              solo 99 %          pressure 5 %
       items      853.32 ±0.08 per second
       energy     36.001 ±0.003 J per member and epoch

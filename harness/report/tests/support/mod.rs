@@ -524,7 +524,9 @@ impl Fixture {
         let mut at = *first;
         while at <= *last {
             let t = (at - first) as f64 * 1e-9;
-            let ramp = 1.0 - 0.3 * (-2.0 * t).exp();
+            // It has grown before its proportional memory is read.
+            let grown_s = t.min(0.4 * (last - first) as f64 * 1e-9);
+            let ramp = 1.0 - 0.3 * (-2.0 * grown_s).exp();
             for (i, scope) in scopes.iter().enumerate() {
                 if at < starts[i] || at > ends[i] {
                     continue;
