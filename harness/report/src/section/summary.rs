@@ -32,14 +32,14 @@ pub fn section(report: &Report) -> Section {
     if nothing(analysis).is_none() && analysis.groups().any(|c| c.record.degree > 1 && !c.serves()) {
         blocks.push(Block::Table(decisions(analysis)));
     }
-    if nothing(analysis).is_none() {
-        blocks.push(Block::Remark(NO_FURTHER.into()));
-    }
     let circular = analysis.campaign.device.simulated && analysis.campaign.device.kind == "gpu";
     let notes: Vec<String> =
         crate::section::notes::notes(analysis).into_iter().chain(circular.then(|| CIRCULAR.into())).collect();
     if !notes.is_empty() {
         blocks.push(Block::Notes(notes));
+    }
+    if nothing(analysis).is_none() {
+        blocks.push(Block::Remark(NO_FURTHER.into()));
     }
     let finding = nothing(analysis).unwrap_or_default().to_string();
     let what = if analysis.campaign.device.kind == "cpu" { "How to use these cores" } else { "How to use this GPU" };

@@ -116,7 +116,10 @@ pub fn quantity(log_mean: f64, n: usize, terms: &[Term]) -> Quantity {
         return Quantity { estimate, low: None, high: None, n, df: None };
     }
     let variance: f64 = used().map(|t| t.weight.powi(2) * t.variance.s2 / t.n as f64).sum();
-    let df = used().map(|t| t.variance.df).fold(f64::INFINITY, f64::min);
+    // A term without any scatter makes nothing less certain.
+    let least = |df: f64, t: &Term| df.min(t.variance.df);
+    let scattered = used().filter(|t| t.variance.s2 > 0.0).fold(f64::INFINITY, least);
+    let df = if scattered.is_finite() { scattered } else { used().fold(f64::INFINITY, least) };
     let half = t_quantile(0.975, df) * variance.sqrt();
     Quantity { estimate, low: Some((log_mean - half).exp()), high: Some((log_mean + half).exp()), n, df: Some(df) }
 }
