@@ -279,7 +279,7 @@ fn members_faster_than_alone_make_a_cell_indicative() {
     assert_eq!(two["validity"], "indicative");
     let why = two["reasons"][0].as_str().unwrap();
     assert!(why.starts_with("implausible: its members were faster than alone"), "{two:#}");
-    // Where there is no slowdown, the gain says it: both in half of the time of one.
+    // Of a mixed group the member that has a slowdown is enough.
     let mut fixture =
         Fixture::named("odd").solo("tiny", 32, 1.0).solo("big", 32, 3.0).mixed(("tiny", 0.5), ("big", 1.0), "mps", "exit");
     (fixture.shared_noise, fixture.member_noise) = (1e-3, 1e-4);
@@ -288,7 +288,7 @@ fn members_faster_than_alone_make_a_cell_indicative() {
     let mix = cell(&report, "tiny+big mps b32");
     assert_eq!(mix["validity"], "indicative");
     let why = mix["reasons"][0].as_str().unwrap();
-    assert!(why.starts_with("implausible: its gain of 4") && why.contains("more than 2 members can have"), "{why}");
+    assert!(why.starts_with("implausible: its members were faster than alone"), "{why}");
     assert!(collo_report::terminal(&whole, 200).contains("implausible"), "the terminal, too");
 }
 
@@ -304,12 +304,12 @@ fn the_campaign_s_own_reasons_reach_every_cell() {
 #[test]
 fn a_machine_that_others_used_is_said_and_carries_no_guideline() {
     let mut fixture = Fixture::quickstart();
-    fixture.others_cores = 0.6;
+    fixture.others_cores = 1.2;
     let report = json(&analysed(&fixture));
     let two = cell(&report, "tiny×2 naive b32");
     assert_eq!(two["validity"], "indicative");
     let said = two["reasons"].to_string();
-    assert!(said.contains("other processes used 30 % of the cores on average (25 % allowed)"), "{said}");
+    assert!(said.contains("other processes used 26 % of the cores on average (25 % allowed)"), "{said}");
     assert!(report["guidelines"].as_array().unwrap().iter().all(|g| g["holds"] == "open"));
 }
 
