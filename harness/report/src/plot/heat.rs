@@ -185,7 +185,8 @@ mod tests {
         let wide = drawn(2, 36.0);
         assert!(wide.contains(">3<") && wide.contains(">[1, 7]<") && !wide.contains("2.98"), "{wide}");
         assert!(wide.contains(" inf\""), "it is marked as indicative: {wide}");
-        assert!(!drawn(2, 26.0).contains("[1, 7]") && !drawn(7, 36.0).contains("[1, 7]"));
+        assert!(!drawn(2, 26.0).contains(">[1, 7]<"), "no room below");
+        assert!(!drawn(24, 36.0).contains(">[1, 7]<"), "no room beside the next");
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub const FINE: f64 = 10.0;
 const CHARACTER: f64 = 7.2;
 
 /// The classes that plotters draws with: the colour (0, 0, 3) is the one at index 3.
-const CLASSES: [&str; 12] = ["gr", "ax", "ref", "pub", "capl", "ideal", "ln", "ln thin", "band", "area", "layer", "within"];
+const CLASSES: [&str; 13] = ["gr", "ax", "ref", "pub", "capl", "ideal", "ln", "ln thin", "band", "area", "layer", "within", "wh"];
 
 /// A class as plotters' style.
 pub fn look(class: &str) -> ShapeStyle {
