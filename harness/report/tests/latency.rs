@@ -28,6 +28,11 @@ fn altered(fixture: &Fixture, alter: impl Fn(&CampaignFolder)) -> Report {
     Report::of(&campaign).unwrap()
 }
 
+/// The end of a run, each note on one line.
+fn unwrapped(whole: &Report) -> String {
+    terminal(whole, 240).replace("\n  ", " ")
+}
+
 fn cell<'a>(report: &'a Value, name: &str) -> &'a Value {
     let named = report["cells"].as_array().unwrap().iter().find(|c| c["cell"] == name);
     named.unwrap_or_else(|| panic!("no cell `{name}`"))
@@ -235,13 +240,7 @@ fn a_baseline_below_its_rate_in_one_run_is_not_the_mean_of_the_faster_ones() {
     assert_eq!(alone["absent"]["latency_p99_s"], why);
     near(estimate(alone, "within_slo_ratio"), 5.0 / 6.0, 0.02);
     assert_eq!(cell(&report, "serve+tiny mps")["absent"]["latency_p99_of_solo"], "its baseline `serve solo b1` has no p99");
-    let text = unwrapped(&terminal(&whole, 240));
-    assert!(text.contains(why), "{text}");
-}
-
-/// A text without its line breaks.
-fn unwrapped(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    assert!(unwrapped(&whole).contains(why), "{}", unwrapped(&whole));
 }
 
 #[test]
@@ -252,8 +251,8 @@ fn the_terminal_has_the_trainer_s_slowdown_and_why_there_is_no_p99() {
     let short = Serves { window_s: 1.0, ..Serves::usual() };
     let f = Fixture::named("short").solo("tiny", 32, 0.4).serves("serve", &short);
     let whole = analysed(&f.beside(&[("serve", short.left(110.0))], &[("tiny", 0.5)], "mig"));
-    let text = unwrapped(&terminal(&whole, 240));
-    assert!(text.contains("has no p99: it needs at least 299 requests"), "{text}");
+    let text = unwrapped(&whole);
+    assert!(text.contains("`serve+tiny mig` has no p99: it needs at least 299 requests"), "{text}");
     assert!(text.contains("times as long has them"), "{text}");
     assert_eq!(serving(&whole).command, None, "more repetitions of so short a window are no answer");
     assert!(serving(&whole).finding.contains("too few requests for a p99"), "{}", serving(&whole).finding);

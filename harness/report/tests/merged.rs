@@ -106,6 +106,11 @@ fn on_gpu(id: &str, uuid: &str, baselines: bool) -> Fixture {
     f
 }
 
+/// The end of a run, each note on one line.
+fn unwrapped(report: &Report) -> String {
+    terminal(report, 240).replace("\n  ", " ")
+}
+
 const WHOLE: &str = "20261120-1800-aaaa";
 const CUT: &str = "20261120-1900-cccc";
 
@@ -119,8 +124,7 @@ fn a_partitioned_gpu_borrows_the_baselines_of_a_campaign_on_it_with_mig_off_and_
     let lacking: Vec<(&str, &str)> = alone.analysis.cells_without_baseline().map(|(c, why)| (c.name(), why)).collect();
     let why = "no baseline: `tiny solo b32` was refused here: the GPU is used as found, 7×1g.5gb, and this needs MIG off";
     assert_eq!(lacking, [("tiny×7 mig b32", why)]);
-    let text = terminal(&alone, 200).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains(why) && page(&alone).contains("no baseline"), "{text}");
+    assert!(unwrapped(&alone).contains(why) && page(&alone).contains("no baseline"), "{}", unwrapped(&alone));
     assert!(!page(&alone).contains(">no gain<"));
 
     on_gpu("20261120-1700-dddd", "GPU-2", true).write(root.path());
@@ -139,7 +143,7 @@ fn a_partitioned_gpu_borrows_the_baselines_of_a_campaign_on_it_with_mig_off_and_
         serde_json::json!({"campaign": WHOLE, "experiment": "mps", "created_utc": "2026-11-20T18:42:09Z"})
     );
     assert!(report.analysis.cells_without_baseline().next().is_none());
-    let text = terminal(&report, 240);
+    let text = unwrapped(&report);
     assert!(text.contains("baseline of") && text.contains("their intervals leave out what changed on the machine"), "{text}");
     assert!(page(&report).contains("baseline of campaign aaaa"));
     // What has its own needs none.

@@ -190,6 +190,9 @@ pub fn in_turn(analysis: &Analysis) -> Option<String> {
     (device.kind == "cpu").then(|| format!("each member with {number}{}", of.unwrap_or_default()))
 }
 
+/// As many reasons for absent numbers are told.
+const REASONS: usize = 3;
+
 /// The servers without a p99, each reason once.
 fn without_p99(analysis: &Analysis) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -205,7 +208,11 @@ fn without_p99(analysis: &Analysis) -> Vec<String> {
         [first, ..] => format!("`{first}` and {} more have no p99: {why}", cells.len() - 1),
         [] => String::new(),
     };
-    reasons.iter().map(one).collect()
+    // Reasons that differ by their numbers are one each.
+    let beyond: usize = reasons.iter().skip(REASONS).map(|(_, cells)| cells.len()).sum();
+    let more = (beyond > 0)
+        .then(|| format!("{} without a p99: `report.json` has the reason of each", number::count(beyond, "more cell")));
+    reasons.iter().take(REASONS).map(one).chain(more).collect()
 }
 
 /// The campaigns that lent baselines, when they were measured, and what the intervals leave out.
@@ -227,7 +234,6 @@ pub fn lenders(analysis: &Analysis) -> Vec<String> {
 
 /// What has no slowdown and no gain because there is nothing to compare it with, why, and what gives it: a line for each reason.
 pub fn without_baseline(analysis: &Analysis) -> Vec<String> {
-    const REASONS: usize = 3;
     let mut reasons: Vec<(&str, Vec<&Cell>)> = Vec::new();
     for (cell, why) in analysis.cells_without_baseline() {
         match reasons.iter_mut().find(|(known, _)| *known == why) {
