@@ -442,7 +442,9 @@ fn judge(cell: &mut Cell, campaign: &Campaign) {
         let (q, n) = (number::with_interval(q), number::count(cell.record.members.len(), "member"));
         format!("its gain of {q} is more than {n} can have")
     });
-    if let Some(why) = too_fast.or(too_much) {
+    let why: Vec<String> = too_fast.into_iter().chain(too_much).collect();
+    if !why.is_empty() {
+        let why = why.join(", and ");
         cell.validity.lower(Verdict::Indicative, format!("implausible: {why}; the baseline cannot be right"));
     }
 }

@@ -517,7 +517,9 @@ impl Fixture {
         let period = (1e9 / self.samples_hz) as u64;
         let (first, last) = (starts.iter().min().expect("a member"), ends.iter().max().expect("a member"));
         let n = starts.len() as f64;
-        let cores = f64::from(self.device.cores.unwrap_or(2));
+        // What others compute all the time is not there for members.
+        let all_cores = f64::from(self.device.cores.unwrap_or(2));
+        let cores = if self.others_cores > 0.1 { all_cores - self.others_cores } else { all_cores };
         let mut out = Vec::new();
         let host: Arc<str> = "host".into();
         let scopes: Vec<Arc<str>> = (0..starts.len()).map(|i| format!("member:{i}").into()).collect();
@@ -548,7 +550,7 @@ impl Fixture {
             };
             let own: f64 = (cores / n).min(0.99) * n;
             put("cpu_ratio", Some(own + self.others_cores));
-            put("cpu_pressure_some_ratio", Some((n / cores - 0.9).max(0.02) / 2.0));
+            put("cpu_pressure_some_ratio", Some((n / all_cores - 0.9).max(0.02) / 2.0));
             put("cpu_frequency_mhz", None);
             if let Some(rate) = self.pcie_rx_bytes_per_s {
                 put("pcie_rx_bytes_per_s", Some(rate));
