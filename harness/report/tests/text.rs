@@ -46,8 +46,8 @@ fn failed_cells_keep_their_row_and_say_how_they_ended() {
     quickstart on cpu: 3 of 4 runs completed in 29 s, 1 crashed
 
     cell              epoch s       slowdown      gain          fairness    memory    cpu  validity
-    tiny solo b32     1.57 ±0.08    1             1             –         0.76 GiB   99 %  –
-    tiny×2 naive b32  1.59 (1 run)  1.01 (1 run)  1.97 (1 run)  0.99      1.22 GiB  198 %  indicative
+    tiny solo b32     1.57 ±0.08    1             1             –         0.75 GiB   99 %  –
+    tiny×2 naive b32  1.59 (1 run)  1.01 (1 run)  1.97 (1 run)  0.99      1.20 GiB  198 %  indicative
     tiny×3 naive b32  crashed       –             –             –                –      –  –
     (not shown at this width: overlap)
 
@@ -55,7 +55,8 @@ fn failed_cells_keep_their_row_and_say_how_they_ended() {
       To decide: set `measure_for = "10s"` in the experiment, or more `epochs`; or more repetitions,
       `collo run quickstart --more 2`.
 
-    ± 95 % interval, pooled t, 1 repetition, 2 solo; gain is work per second against running in turn
+    ± 95 % interval, pooled t, 1 repetition, 2 solo; gain is work per second against running in turn,
+      each member with 1 thread on 2 cores
     energy absent: no readable counter; data: synthetic stand-in for CIFAR-10
     `tiny×2 naive b32` is indicative: one repetition carries no interval
     "#);
@@ -94,22 +95,22 @@ fn nothing_to_say_is_said_shortly() {
 fn one_cell_in_full() {
     let report = analysed(&Fixture::quickstart());
     insta::assert_snapshot!(terminal_cell(&report, "tinyx3", usize::MAX).unwrap(), @r"
-tiny×3 naive b32 of 7f3a, quickstart, cpu: valid, 3 of 3 repetitions
-  epoch      2.47 ±0.02 s       solo 1.579 ±0.011 s  slowdown 1.564 ±0.018
-  gain       1.92 ±0.02         STP 1.92 ±0.02, ANTT 1.564 ±0.018  better (p <0.001)
-  fairness   0.994 ±0.005       overlap 100 %      skew 0.2 ms
-  makespan   5.20 ±0.05 s
-  memory     1.80 of 24.0 GiB   solo 0.76 GiB      0.7896 ±0.0016 of the sum of solo  the peak of PSS, which counts shared pages once
-  cpu        200 %              solo 99 %          pressure 30 %
-  items      1244 ±12 per second
-  member     0                  tiny               2.47 ±0.02 s       slowdown 1.563 ±0.015  loss 2.10
-  member     1                  tiny               2.47 ±0.02 s       slowdown 1.567 ±0.015  loss 2.10
-  member     2                  tiny               2.47 ±0.02 s       slowdown 1.563 ±0.015  loss 2.10
-  graph      tiny               0.175 M parameters  0.703 MB           0.0256 GFLOP forward per item  0.400 M activations per item  16 layers
-  ran on     Some CPU, 2 logical cores, torch 2.14.1, synthetic data
-  attested   3 of 3 runs by cpu time in the window
-  absent     energy per epoch: no readable counter
-");
+    tiny×3 naive b32 of 7f3a, quickstart, cpu: valid, 3 of 3 repetitions
+      epoch      2.47 ±0.02 s       solo 1.579 ±0.011 s  slowdown 1.564 ±0.018
+      gain       1.92 ±0.02         STP 1.92 ±0.02, ANTT 1.564 ±0.018  better (p <0.001)
+      fairness   0.994 ±0.005       overlap 100 %      skew 0.2 ms
+      makespan   5.20 ±0.05 s
+      memory     1.80 of 24.0 GiB   solo 0.75 GiB      0.800 ±0 of the sum of solo  the peak of PSS, which counts shared pages once
+      cpu        200 %              solo 99 %          pressure 30 %
+      items      1244 ±12 per second
+      member     0                  tiny               2.47 ±0.02 s       slowdown 1.563 ±0.015  loss 2.10
+      member     1                  tiny               2.47 ±0.02 s       slowdown 1.567 ±0.015  loss 2.10
+      member     2                  tiny               2.47 ±0.02 s       slowdown 1.563 ±0.015  loss 2.10
+      graph      tiny               0.175 M parameters  0.703 MB           0.0256 GFLOP forward per item  0.400 M activations per item  16 layers
+      ran on     Some CPU, 2 logical cores, torch 2.14.1, synthetic data
+      attested   3 of 3 runs by cpu time in the window
+      absent     energy per epoch: no readable counter
+    ");
     assert_eq!(terminal_cell(&report, "tiny×3 naive b32", usize::MAX), terminal_cell(&report, "tinyx3", usize::MAX));
     assert_eq!(terminal_cell(&report, "tiny", usize::MAX), None, "three cells begin so");
     assert_eq!(terminal_cell(&report, "medium", usize::MAX), None);
@@ -156,7 +157,7 @@ fn markdown_begins_with_what_to_do() {
 
     ![Throughput gain by mode and degree (synthetic data)](20261120-1842-7f3a/plots/gain-by-mode.svg)
 
-    Work per second compared with running the members in turn: above 1 sharing pays; darker gains more, on one scale. Under the pointer: the 95 % interval. ✕ OOM: ran out of memory; refused: cannot run here; dashed: not measured.
+    Work per second compared with running the members in turn: above 1 sharing pays; darker gains more, on one scale; below, where there is room, the 95 % interval. ✕ OOM: ran out of memory; refused: cannot run here; dashed: not measured. In turn means each member with 1 thread on 2 cores.
 
     | workload | naive ×2 | naive ×3 |
     |---|--:|--:|
@@ -165,7 +166,7 @@ fn markdown_begins_with_what_to_do() {
     | holds here? | agrees with the study? | guideline | here, 95 % interval | published |
     |---|---|---|---|---|
     | yes | not comparable | **Stop at two members of `tiny b32` under naive sharing.** 2 together have 1.97× the throughput of running in turn; a third adds less than 5 %. 2 of 2 groups gain. Based on 2 groups: 1 workload, ×2 and ×3, 1 machine, 3 repetitions. | 1.97× [1.95, 2.00] (`tiny×2 naive b32`) | two small ones in about the time of one |
-    | no | not comparable | **Do memory footprints add up?** No: plan for less than the sum. `tiny×3 naive b32` needs 0.7896 ±0.0016 times the sum of its solo footprints; shared pages count once. Based on 2 groups: 1 workload, ×2 and ×3, 1 machine, 3 repetitions. | 0.790× [0.788, 0.792] (`tiny×3 naive b32`) | = sum of footprints |
+    | no | not comparable | **Do memory footprints add up?** No: plan for less than the sum. `tiny×3 naive b32` needs 0.800 ±0 times the sum of its solo footprints; shared pages count once. Based on 2 groups: 1 workload, ×2 and ×3, 1 machine, 3 repetitions. | 0.800× [0.800, 0.800] (`tiny×3 naive b32`) | = sum of footprints |
     | yes | not comparable | **For `tiny b32`: naive sharing costs no throughput, and gains up to 1.97×.** 2 of 2 groups gain; lowest `tiny×3 naive b32`, 1.92 ±0.02×. Based on 2 groups: 1 workload, ×2 and ×3, 1 machine, 3 repetitions. | 1.92× [1.89, 1.95] (`tiny×3 naive b32`) | large: about 1.0×; small: up to 1.98× |
     | yes | not studied | **For `tiny b32`: expect equal members to progress equally.** In a run of `tiny×3 naive b32` the slowest member makes 0.994 ±0.005 of the fastest's progress; members that differ by their scatter alone would show 0.994. Based on 2 groups: 1 workload, ×2 and ×3, 1 machine, 3 repetitions. | 0.994× [0.988, 1.000] (`tiny×3 naive b32`) |  |
 
@@ -175,7 +176,7 @@ fn markdown_begins_with_what_to_do() {
     |---|---|---|---|
     | tiny: resnet8 / CIFAR-10, batch 32 | naive ×2: gain 1.97 ±0.02 | naive ×2: slowdown 1.013 ±0.011 | –: no readable counter |
 
-    Everything here is about what was measured: nothing follows for other models, batch sizes, devices or drivers. Each interval contains its truth in 95 of 100 cases, by itself; of many intervals some miss.
+    - ± 95 % interval, pooled t, 3 repetitions, 6 solo; gain is work per second against running in turn, each member with 1 thread on 2 cores
     ");
     for figure in text.lines().filter_map(|l| l.strip_prefix("![")?.split_once("](")) {
         let path = figure.1.trim_end_matches(')');
