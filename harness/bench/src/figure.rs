@@ -67,7 +67,7 @@ impl Figure {
         }
     }
 
-    /// A miss of a timing counts only if nobody else used the machine.
+    /// A miss of a timing counts only if no other process used the machine.
     pub fn verdict(&self, load: &Load) -> Verdict {
         let Some((limit, which)) = self.limit else {
             return if self.value.is_some() { Verdict::Told } else { Verdict::NotComparable("not measured".into()) };

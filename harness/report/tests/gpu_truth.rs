@@ -252,7 +252,7 @@ fn memory_left_on_instances_is_that_of_the_members_instances_alone() {
     let cells = report["cells"].as_array().unwrap();
     let seven = cells.iter().find(|c| c["degree"] == 7).unwrap();
     let gib = |name: &str| seven[name]["estimate"].as_f64().unwrap() / f64::from(1 << 30);
-    // Seven times 4.75 GiB; what belongs to no instance can be used by nobody.
+    // Seven times 4.75 GiB; what belongs to no instance cannot be used.
     assert!((gib("memory_bytes") + gib("memory_headroom_bytes") - 33.25).abs() < 1e-6, "{seven:#}");
     assert!(gib("memory_bytes") > 8.0);
 }

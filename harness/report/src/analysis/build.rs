@@ -359,7 +359,7 @@ fn estimate(
                     None => BTreeMap::new(),
                 };
                 absent.extend(absent::of_thread(cell));
-                absent.extend(absent::of_epochs(cell, i, &spec.solo, &quantities, &baselines));
+                absent.extend(absent::of_epochs(cell, i, &spec.solo, &quantities, baselines));
                 Member { spec, serving, quantities, absent, loss, features }
             })
             .collect();

@@ -1,5 +1,5 @@
-//! Baselines of another campaign on the same GPU, for groups whose own has none: of a partitioned GPU nobody can measure a member on the
-//! whole of it. In: a campaign, the one that lends, what a report reads of runs. Out: its solo cells, on devices after the campaign's
+//! Baselines of another campaign on the same GPU, for groups whose own has none: no member can be measured on the
+//! whole of a partitioned GPU. In: a campaign, the one that lends, what a report reads of runs. Out: its solo cells, on devices after the campaign's
 //! own, and which device stands in for which. It computes no ratio.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -190,7 +190,7 @@ pub fn in_turn(analysis: &Analysis) -> Option<String> {
     (device.kind == "cpu").then(|| format!("each member with {number}{}", of.unwrap_or_default()))
 }
 
-/// As many reasons for absent numbers are told.
+/// Maximum number of reasons for absent numbers that are listed.
 const REASONS: usize = 3;
 
 /// The servers without a p99, each reason once.
