@@ -66,12 +66,6 @@ def compare_quantities(checked, where, reported, found):
             checked.left.add(name)
 
 
-def far_runs(reports):
-    """(cell, repetition) of each run far from the others of its cell."""
-    looks = [c["second_look"] for c in json.loads((reports / "report.json").read_text())["cells"] if c.get("second_look")]
-    return {(run["cell"], run["repetition"]) for look in looks for run in look["left_out"]}
-
-
 def differing(reports):
     return {d["quantity"] for d in json.loads((reports / "report.json").read_text())["device_differences"]}
 
@@ -96,9 +90,12 @@ TWICE = ("throughput_gain", "slowdown", "epoch_time_s", "makespan_s")
 
 
 def compare_second_look(checked, name, look, found):
-    """Those that the far runs are in, or that are compared with one, without them."""
+    """The far runs of a cell, and the quantities that they are in, or that are compared with one, without them."""
+    left_out = {(run["cell"], run["repetition"]): run["deviation_ratio"] for run in (look or {}).get("left_out", [])}
+    for run in sorted(left_out.keys() | {run for run in found.far if run[0] == name}):
+        checked.number(f"{name} second_look {run}", left_out.get(run), found.far.get(run))
     if found.near is None:
-        return checked.number(f"{name} second_look", None if look is None else "given", None)
+        return
     ours = found.near.found[name]
     moved = {k for k in TWICE if found.known[k].get(name, []) != found.near.known[k].get(name, [])}
     reported = look["quantities"] if look else {}

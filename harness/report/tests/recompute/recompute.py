@@ -17,9 +17,8 @@ import traces
 
 def main(campaign, reports):
     runs = stored.campaign(campaign)
-    # Which quantities differ between the devices of a campaign, and which runs are far from the others of their cell, is taken from the
-    # report; what that means for intervals is not.
-    found = cells.Cells(runs, comparison.differing(Path(reports)), comparison.far_runs(Path(reports)))
+    # Which quantities differ between the devices of a campaign is taken from the report; what that means for intervals is not.
+    found = cells.Cells(runs, comparison.differing(Path(reports)))
     checked = comparison.Checked()
     comparison.compare_json(checked, found, Path(reports))
     comparison.compare_traces(checked, traces.policies(runs), Path(reports), runs.manifest["thresholds"]["relevant_ratio"])
