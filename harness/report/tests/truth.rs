@@ -106,6 +106,25 @@ fn the_report_keeps_to_its_schema() {
 }
 
 #[test]
+fn what_a_member_holds_after_its_training_is_not_in_its_peak() {
+    let of = |more_when_done_gib: f64| {
+        let mut fixture = Fixture::named("mixed").solo("tiny", 32, 1.0).solo("big", 32, 3.0).mixed(
+            ("tiny", 1.2),
+            ("big", 3.0),
+            "naive",
+            "exit",
+        );
+        fixture.more_when_done_gib = more_when_done_gib;
+        let report = json(&analysed(&fixture));
+        let group = cell(&report, "tiny+big naive b32");
+        assert_eq!(group["memory_kind"], "pss_peak");
+        (estimate(group, "memory_bytes"), estimate(&group["members"][0], "memory_bytes"))
+    };
+    // The first of two to finish writes its checkpoint while the other trains.
+    assert_eq!(of(5.0), of(0.0));
+}
+
+#[test]
 fn intervals_of_slowdowns_cover_the_truth_through_the_store() {
     // 24 groups whose members share their group's noise; by chance alone 19 or more cover in all but 1 of 1000 campaigns.
     let mut fixture = Fixture::named("coverage");

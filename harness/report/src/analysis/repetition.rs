@@ -6,7 +6,7 @@ use std::path::Path;
 
 use collo_store::{
     AfterMeasured, EpochRecord, Outcome, PROCESS_SCOPE, RunRecord, StoredRun, Thresholds, Validity, Verdict, is_scope_of_a_part,
-    member_scope,
+    member_of_scope, member_scope,
 };
 
 use super::latency::{Latency, Requests};
@@ -174,6 +174,13 @@ impl Repetition {
         Window::new(start, members.iter().filter_map(|m| m.training_end_ns).max()?)
     }
 
+    /// While the member of a scope trained; of what is no member's, while `any` did.
+    fn training_of(&self, scope: &str, any: Window) -> Window {
+        let member = member_of_scope(scope).and_then(|index| self.run.record.members.get(index));
+        let own = member.and_then(|m| Window::new(m.training_start_ns?, m.training_end_ns?));
+        own.unwrap_or(any)
+    }
+
     fn take_times(&mut self, thresholds: &Thresholds) {
         let record = &self.run.record;
         let starts: Vec<u64> = record.members.iter().filter_map(|m| m.training_start_ns).collect();
@@ -273,7 +280,8 @@ impl Repetition {
                 let measured = self.measured.unwrap_or(Window { start_ns: training.end_ns, end_ns: training.end_ns });
                 // What cannot be read to be judged cannot be summed up either, which says so.
                 self.trust = Trust::of(&self.run.record, path, training).unwrap_or_default();
-                samples::summarise(path, measured, training, &self.trust, cores).unwrap_or_else(|e| {
+                let training_of = |scope: &str| self.training_of(scope, training);
+                samples::summarise(path, measured, training_of, &self.trust, cores).unwrap_or_else(|e| {
                     self.validity.lower(Verdict::Indicative, format!("its samples cannot be read: {e}"));
                     Summaries::new()
                 })
@@ -287,7 +295,8 @@ impl Repetition {
         let on_a_card = self.run.record.device.kind == "gpu";
         // Samples that cannot be read have been reported.
         let peaks = self.any_training().zip(path.as_deref()).filter(|_| !on_a_card);
-        let peaks = peaks.and_then(|(training, path)| samples::proportional_peaks(path, training).ok()).unwrap_or_default();
+        let of = |(any, path)| samples::proportional_peaks(path, |scope| self.training_of(scope, any)).ok();
+        let peaks = peaks.and_then(of).unwrap_or_default();
         self.take_usage(&summaries, &peaks);
         let whole_card = |((scope, metric), summary): (&(String, String), &samples::Summary)| {
             summary.peak.filter(|_| scope.starts_with("gpu:") && metric == "memory_used_bytes")

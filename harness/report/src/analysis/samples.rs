@@ -34,7 +34,7 @@ impl Window {
 pub struct Summary {
     /// Mean over the measured window; readings that are means over a span count by the share of it inside.
     pub mean: Option<f64>,
-    /// Largest reading while members trained, including warm-up and tail.
+    /// Largest reading while the member of the scope trained, or any where it is no member's, including warm-up and tail.
     pub peak: Option<f64>,
     /// For a counter: its growth per second of the measured window, from its first to its last reading inside. Absent if it fell
     /// in between, because then it was reset.
@@ -65,13 +65,19 @@ const THROTTLED_FROM: i64 = 4;
 /// Summaries by `(scope, metric)`.
 pub type Summaries = BTreeMap<(String, String), Summary>;
 
-/// Aggregate the trusted readings of every metric of a run. `measured` lies inside `training`; no CPU load is more than `cores`, where
-/// that is known.
-pub fn summarise(path: &Path, measured: Window, training: Window, trust: &Trust, cores: Option<f64>) -> crate::Result<Summaries> {
+/// Aggregate the trusted readings of every metric of a run. `measured` lies inside the `training_of` every scope; no CPU load is more
+/// than `cores`, where that is known.
+pub fn summarise(
+    path: &Path,
+    measured: Window,
+    training_of: impl Fn(&str) -> Window,
+    trust: &Trust,
+    cores: Option<f64>,
+) -> crate::Result<Summaries> {
     let mut found = BTreeMap::<(String, String), (bool, usize, String, Summary)>::new();
     for series in read_series(path, |_, _, _| true)? {
         let (rank, key) = (rank(&series.source), (series.scope.clone(), series.metric.clone()));
-        let believed = Columns::of(&series, training, trust, cores);
+        let believed = Columns::of(&series, training_of(&series.scope), trust, cores);
         if let Some(mut summary) = believed.summary(measured).map_err(io::Error::other)? {
             // Of two sources read side by side one is reported, of equal ones the first by name: they are not averaged. One that has
             // read in the measured window comes before one that gave up in the warm-up.
@@ -191,12 +197,14 @@ fn ratio(some: usize, all: usize) -> Option<f64> {
 const PSS: &str = "pss_bytes";
 const RSS: &str = "rss_bytes";
 
-/// The peak of each scope's proportional memory while members trained. PSS is read rarely, RSS often: it is the largest RSS, less what
+/// The peak of each scope's proportional memory in `training_of` it. PSS is read rarely, RSS often: it is the largest RSS, less what
 /// RSS counted too often at the reading of PSS with the largest RSS. At least the largest PSS, and at most the largest RSS.
-pub fn proportional_peaks(path: &Path, training: Window) -> crate::Result<BTreeMap<String, f64>> {
-    let inside = |at: u64| (training.start_ns..=training.end_ns).contains(&at);
+pub fn proportional_peaks(path: &Path, training_of: impl Fn(&str) -> Window) -> crate::Result<BTreeMap<String, f64>> {
     let mut read = readings(path, &[PSS, RSS], &Trust::default())?;
-    read.values_mut().for_each(|readings| readings.retain(|r| inside(r.0)));
+    for ((scope, _), readings) in &mut read {
+        let Window { start_ns, end_ns } = training_of(scope);
+        readings.retain(|r| (start_ns..=end_ns).contains(&r.0));
+    }
     let of = |(scope, metric): &(String, String)| {
         let rss = read.get(&(scope.clone(), RSS.to_string())).map_or(&[][..], Vec::as_slice);
         (metric == PSS).then(|| Some((scope.clone(), proportional_peak(&read[&(scope.clone(), PSS.to_string())], rss)?)))?

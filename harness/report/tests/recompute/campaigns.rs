@@ -12,7 +12,7 @@ use crate::support::{Fixture, predictions, study, threads};
 
 type Make = fn(&Path) -> CampaignFolder;
 
-pub const ALL: [(&str, Make); 14] = [
+pub const ALL: [(&str, Make); 18] = [
     ("quickstart", quickstart),
     ("once", once),
     ("drifting", drifting),
@@ -21,6 +21,10 @@ pub const ALL: [(&str, Make); 14] = [
     ("card", counters),
     ("steps", steps),
     ("slices", slices),
+    ("apart", apart),
+    ("odd", odd),
+    ("odd-baseline", odd_baseline),
+    ("odd-of-many", odd_of_many),
     ("processes", |folder| threads::beside_all_modes().write(folder)),
     ("cores", |folder| threads::on_cores().write(folder)),
     ("predicted", |folder| predictions::predicted().write(folder)),
@@ -55,6 +59,7 @@ fn mixed(folder: &Path) -> CampaignFolder {
     fixture = fixture.mixed(("tiny", 2.4), ("wide", 2.45), "naive", "exit").mixed(("tiny", 2.2), ("deep", 4.1), "naive", "exit");
     fixture = fixture.mixed(("wide", 3.0), ("deep", 4.3), "naive", "keep-running").group("tiny", 32, 2, "naive", 1.9);
     fixture.cells.last_mut().unwrap().record.after_measured = AfterMeasured::parse("exit").unwrap();
+    fixture.more_when_done_gib = 2.0;
     let crashed = Outcome::Crashed { member: 1, status: "exited with 1".into(), message: "in epoch 1".into(), place_alone: true };
     fixture.group("wide", 32, 3, "naive", 4.0).ends(crashed).write(folder)
 }
@@ -86,6 +91,42 @@ fn slices(folder: &Path) -> CampaignFolder {
         fs_err::remove_dir_all(campaign.path().join(plan.folder(run))).unwrap();
     }
     campaign
+}
+
+/// Two workloads on instances, in blocks of their own between those with baselines, on a machine that becomes slower, with a far run.
+fn apart(folder: &Path) -> CampaignFolder {
+    let mut fixture = on("NVIDIA A100-SXM4-40GB", "apart").on_card("solo", &[("small", 1.0)], card(), 0.004);
+    fixture = fixture.on_card("solo", &[("large", 2.0)], card(), 0.004).on_card("mps", &[("small", 1.3); 2], card(), 0.004);
+    fixture = fixture.on_card("mig:3g.20gb", &[("small", 1.25); 2], card(), 0.004);
+    fixture = fixture.on_card("mig:3g.20gb", &[("small", 1.3), ("large", 2.4)], card(), 0.004).repetitions(3).seed(11);
+    (fixture.ramp, fixture.instances_apart) = (0.03, true);
+    fixture.odd_run = Some(("small×2 mps b32", 2, 1.3));
+    fixture.write(folder)
+}
+
+/// A run of a group that is far from the others.
+fn odd(folder: &Path) -> CampaignFolder {
+    let mut fixture = Fixture::quickstart();
+    fixture.odd_run = Some(("tiny×2 naive b32", 2, 1.31));
+    fixture.write(folder)
+}
+
+/// A run of a baseline, which all groups are compared with.
+fn odd_baseline(folder: &Path) -> CampaignFolder {
+    let mut fixture = Fixture::quickstart().repetitions(4);
+    (fixture.odd_run, fixture.power_w) = (Some(("tiny solo b32", 1, 1.31)), Some(30.0));
+    fixture.write(folder)
+}
+
+/// A far run among so many cells that variances are moderated.
+fn odd_of_many(folder: &Path) -> CampaignFolder {
+    let mut fixture = Fixture::named("odd").seed(13);
+    for (name, alone_s) in [("tiny", 1.0), ("wide", 1.4), ("deep", 2.0), ("long", 2.5), ("flat", 3.0)] {
+        fixture = fixture.solo(name, 32, alone_s).group(name, 32, 2, "naive", 1.4 * alone_s);
+        fixture = fixture.group(name, 32, 3, "mps", 1.9 * alone_s);
+    }
+    fixture.odd_run = Some(("deep×2 naive b32", 3, 1.2));
+    fixture.write(folder)
 }
 
 fn on(device: &str, name: &str) -> Fixture {

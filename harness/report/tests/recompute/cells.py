@@ -1,5 +1,6 @@
 """The numbers of each cell and member: those of its repetitions, with intervals, ratios to baselines, verdicts."""
 
+import copy
 import math
 
 import numpy as np
@@ -8,6 +9,9 @@ import devices
 import latency
 import one_run as one
 import intervals as st
+import outliers
+import pace
+from repetition import Numbers, mean, one_epoch, one_makespan, training_s
 
 MEMBER_OWN = ("epoch_time_s", "memory_bytes", "cpu_ratio", "items_per_s", "read_bytes_per_s", "involuntary_switches_per_s")
 CELL_OWN = (
@@ -17,90 +21,6 @@ CELL_OWN = (
 )
 OF_COUNTER = ("energy_j_per_epoch", "energy_j_per_epoch_above_idle", "energy_j_per_item")
 SHARES_AT_MOST_ONE = ("fairness", "overlap_ratio", "throttled_ratio")
-P95 = {f"{name}_p95_ratio": f"{name}_ratio" for name in ("sm_active", "sm_occupancy", "dram_active")}
-
-
-class Numbers:
-    """Of one run: what depends on no other run."""
-
-    def __init__(self, run, campaign):
-        self.run, t = run, campaign["thresholds"]
-        span, all_train = one.window(run), all(run.trains(m) for m in run.members)
-        self.span = span
-        self.members = [self.of_member(m, t["overlap_ratio"]) for m in run.members]
-        self.values = {
-            "overlap_ratio": one.overlap_mean(run) if len(run.members) > 1 else None,
-            "start_skew_s": one.start_skew(run) if len(run.members) > 1 else None,
-            "makespan_s": one.makespan(run) if all_train and campaign["plan"].get("measure_for_s") is None else None,
-            "memory_bytes": one.memory(run),
-            "throttled_ratio": one.throttled(run, span) if run.is_gpu() else None,
-        }
-        uniform = len({m["spec"]["solo"] for m in run.record["members"]}) == 1
-        self.values["epoch_time_s"] = mean([m["epoch_time_s"] for m in self.members]) if uniform else None
-        self.values["cpu_ratio"] = self.cpu()
-        self.values["items_per_s"] = total([m["items_per_s"] for m in self.members])
-        device = run.record["device"]["memory_bytes"]
-        used = self.values["memory_bytes"]
-        self.values["memory_headroom_bytes"] = device - used if used is not None and device and device > used else None
-        self.watts = one.power_of_counter(run, span)
-        self.resolution = one.resolution(run, span)
-        self.metrics = self.other_metrics()
-
-    def cpu(self):
-        if self.run.one_process():
-            return one.mean(one.readings(self.run, "cpu_ratio", "process"), self.span)
-        return total([m["cpu_ratio"] for m in self.members])
-
-    def of_member(self, member, threshold):
-        run, scope = self.run, f"member:{member}"
-        span = self.span
-        return {
-            "epoch_time_s": one.epoch_time(run, member, threshold),
-            "memory_bytes": None if run.one_process() else one.memory_kind(run)[1][member],
-            "cpu_ratio": None if run.one_process() else one.mean(one.readings(run, "cpu_ratio", scope), span),
-            "items_per_s": one.items_per_s(run, member, threshold),
-            "read_bytes_per_s": one.rate(one.readings(run, "read_bytes", scope), span),
-            "involuntary_switches_per_s": one.rate(one.readings(run, "involuntary_context_switches", scope), span),
-            "loss": one.loss(run, member),
-        }
-
-    def other_metrics(self):
-        """Means of all other metrics of the whole device over the measured window."""
-        scope, found = one.gpu_scope(self.run) if self.run.is_gpu() else None, {}
-        for metric, of in self.run.samples:
-            if of not in ("host", scope) or metric in (*one.COUNTERS, "throttle_reasons"):
-                continue
-            series = one.readings(self.run, metric, of, one.GPU_SOURCES.get(metric) if of == scope else None)
-            found[metric] = one.mean(series, self.span)
-            if metric in P95.values():
-                name = next(k for k, v in P95.items() if v == metric)
-                found[name] = one.p95(series, self.span)
-        clock, temperature = (one.halves(one.readings(self.run, m, scope), self.span) for m in ("sm_clock_mhz", "temperature_c"))
-        found["sm_clock_drift_ratio"] = clock[1] / clock[0] if clock else None
-        found["temperature_drift_c"] = temperature[1] - temperature[0] if temperature else None
-        return {metric: value for metric, value in found.items() if value is not None}
-
-    def energy(self, idle):
-        """Joules of the device per epoch and item, from its power by the counter."""
-        self.idle_w = idle
-        epochs = [m["epoch_time_s"] for m in self.members]
-        rate = sum(1 / e for e in epochs) if all(epochs) else None
-        items, watts = self.values["items_per_s"], self.watts
-        of = lambda power, per: power / per if power is not None and power > 0 and per else None
-        self.values["energy_j_per_epoch"] = of(watts, rate)
-        self.values["energy_j_per_epoch_above_idle"] = of(watts - idle, rate) if None not in (watts, idle) else None
-        self.values["energy_j_per_item"] = of(watts, items)
-        for direction in ("rx", "tx"):
-            traffic = self.metrics.get(f"pcie_{direction}_bytes_per_s")
-            self.values[f"pcie_{direction}_bytes_per_item"] = of(traffic, items)
-
-
-def mean(values):
-    return float(np.mean(values)) if values and None not in values else None
-
-
-def total(values):
-    return float(sum(values)) if values and None not in values else None
 
 
 def geometric(values):
@@ -108,15 +28,33 @@ def geometric(values):
 
 
 class Cells:
-    """All cells of a campaign that are no traces."""
+    """All cells of a campaign that are neither traces nor watched."""
 
     def __init__(self, stored, differing=()):
         """`differing` names the quantities that differ between the devices of the campaign."""
         self.campaign, self.differing = stored.manifest, set(differing)
-        self.cells = [c for c in stored.cells() if not c.get("trace")]
+        self.cells = [c for c in stored.cells() if not c.get("trace") and not c.get("observe")]
         self.runs = {c["cell"]: [r for r in stored.of(c) if r.completed] for c in self.cells}
-        self.numbers = {name: [Numbers(r, self.campaign) for r in self.counted(name)] for name in self.runs}
+        self.memory_kind = {name: one.memory_kind(self.counted(name)) for name in self.runs}
+        of = lambda name: [Numbers(r, self.campaign, self.memory_kind[name]) for r in self.counted(name)]
+        self.numbers = {name: of(name) for name in self.runs}
         self.idle_power()
+        # The pace is that of all runs.
+        self.timed = [n for of in self.numbers.values() for n in of]
+        self.far = outliers.far_runs(self.cells, self.numbers)
+        self.near = self.without(self.far) if self.far else None
+        self.compute()
+
+    def without(self, far):
+        """The same cells without some runs: what cells lend each other is learnt from them."""
+        near = copy.copy(self)
+        is_near = lambda n: (n.run.cell["cell"], n.run.record["repetition"]) not in far
+        near.numbers, near.near = {name: [n for n in of if is_near(n)] for name, of in self.numbers.items()}, None
+        near.compute()
+        return near
+
+    def compute(self):
+        self.paces, self.known = {}, {}
         self.found = {c["cell"]: {"members": [{} for _ in c["members"]], "metrics": {}} for c in self.cells}
         self.pools = {}
         for name in CELL_OWN:
@@ -149,14 +87,15 @@ class Cells:
     def pool(self, name, of):
         """A quantity of the cells, whose variance they share."""
         values = {cell: [of(n) for n in numbers] for cell, numbers in self.numbers.items()}
-        self.pools[name] = self.variances(values)
+        self.pools[name] = self.variances(values, name)
         floors = {cell: self.floor(cell) for cell in values} if name in OF_COUNTER else {}
-        found = self.on_devices(values) if name in self.differing else self.share(values, name in SHARES_AT_MOST_ONE, floors)
+        found = self.on_devices(values, name) if name in self.differing else self.share(values, name, floors)
         for cell, q in found.items():
             self.found[cell][name] = q
 
-    def on_devices(self, values):
+    def on_devices(self, values, name):
         """The same of a quantity that differs between devices."""
+        assert self.near is None, f"{name} differs between devices, and there are far runs: not recomputed"
         known = {}
         for key, of in values.items():
             at = [n.run.device for n in self.numbers[key if isinstance(key, str) else key[0]]]
@@ -164,21 +103,26 @@ class Cells:
             known[key] = [v for v, _ in pairs], [d for _, d in pairs]
         return devices.share(known)
 
-    def variances(self, values):
-        """Of each cell the moments of its logarithms, and the variance that it shares."""
-        logs = {cell: st.log_moments([v for v in of if v is not None]) for cell, of in values.items()}
-        return dict(zip(logs, zip(logs.values(), st.shrink(list(logs.values())))))
+    def variances(self, values, name):
+        """Of each cell the moments of its logarithms, and the variance that it shares: what others lend is learnt without far runs."""
+        known = {cell: [v for v in of if v is not None] for cell, of in values.items()}
+        self.known[name] = known
+        logs, learnt, far = [st.log_moments(of) for of in known.values()], None, None
+        if self.near:
+            without = self.near.known[name]
+            learnt = [st.log_moments(without[cell]) for cell in without]
+            far = [of != without.get(cell, []) for cell, of in known.items()]
+        return dict(zip(known, zip(logs, st.shrink(logs, learnt, far))))
 
     def floor(self, cell):
         """The variance that the steps of the energy counter leave."""
         return float(np.mean([n.resolution**2 for n in self.numbers[cell]])) if self.numbers[cell] else 0.0
 
-    def share(self, values, at_most_one=False, floors=None):
-        known = {cell: [v for v in of if v is not None] for cell, of in values.items()}
-        logs = [st.log_moments(of) for of in known.values()]
-        variances, found = st.shrink(logs), {}
-        for (cell, of), log, variance in zip(known.items(), logs, variances):
-            if not of:
+    def share(self, values, name, floors=None):
+        found, at_most_one = {}, name in SHARES_AT_MOST_ONE
+        shared = self.variances(values, name)
+        for cell, (log, variance) in shared.items():
+            if not (of := self.known[name][cell]):
                 found[cell] = None
             elif log is None:
                 found[cell] = st.mean_without_interval(of)
@@ -190,7 +134,8 @@ class Cells:
     def pool_members(self, name):
         places = [(c["cell"], m) for c in self.cells for m in range(len(c["members"]))]
         values = {(cell, m): [n.members[m][name] for n in self.numbers[cell]] for cell, m in places}
-        found = self.on_devices(values) if name in self.differing else self.share(values)
+        of = f"{name} of members"
+        found = self.on_devices(values, of) if name in self.differing else self.share(values, of)
         for (cell, member), q in found.items():
             self.found[cell]["members"][member][name] = q
 
@@ -208,13 +153,25 @@ class Cells:
                 self.found[cell]["metrics"][metric] = limited(q, is_share(metric))
 
     def baseline(self, run, solo, value):
-        """Geometric mean of the baseline's runs of the same block, else of all: (value, baseline, whether it is of the block)."""
+        """Geometric mean of the baseline's runs of the same block, else at the pace of the run, else of all: (value, baseline, which)."""
         of = self.numbers.get(solo, [])
         block = [v for n in of if n.run.block == run.block and (v := value(n)) is not None]
         if block:
-            return geometric(block), solo, True
+            return geometric(block), solo, BLOCK
+        if of and (at := self.pace(run.device, value)):
+            log = at.log_at(solo, run.cell["cell"], run.record["repetition"])
+            if log is not None:
+                return math.exp(log), solo, PACE
         every = [v for n in of if n.run.device == run.device and (v := value(n)) is not None]
-        return geometric(every) if every else None, solo, False
+        return geometric(every) if every else None, solo, MEAN
+
+    def pace(self, device, value):
+        """Of one device, by epoch times or makespans."""
+        key = device, value is one_makespan
+        if key not in self.paces:
+            here = [n for n in self.timed if n.run.device == device]
+            self.paces[key] = pace.fit(here, one_makespan if key[1] else training_s)
+        return self.paces[key]
 
     def ratios(self):
         """Slowdown, STP, ANTT, gain and fairness of each repetition, by the baselines of its block."""
@@ -233,7 +190,7 @@ class Cells:
         for name, ratios in found.items():
             for cell, q in self.with_baselines(ratios, name).items():
                 self.found[cell][name] = q
-        for (cell, member), q in self.with_baselines(of_members, "slowdown").items():
+        for (cell, member), q in self.with_baselines(of_members, "slowdown", " of members").items():
             self.found[cell]["members"][member]["slowdown"] = q
 
     def ratios_of(self, c, n, epochs, alone, on_slice):
@@ -244,10 +201,10 @@ class Cells:
         stp = over_bases(epochs, alone, inverse=True)
         gain = self.gain(c, n, epochs, alone, stp)
         ends = [progress.index(min(progress)), progress.index(max(progress))] if fair else []
-        of_fair = {alone[i][1]: 0.0 for i in ends if not uniform and not alone[i][2]}
+        of_fair = {alone[i][1:]: 0.0 for i in ends if not uniform and alone[i][2] != BLOCK}
         for i, sign in zip(ends, (1, -1)):
-            if alone[i][1] in of_fair:
-                of_fair[alone[i][1]] += sign
+            if alone[i][1:] in of_fair:
+                of_fair[alone[i][1:]] += sign
         slowdown = over_bases(epochs, alone)
         return {
             "slowdown": slowdown,
@@ -262,16 +219,16 @@ class Cells:
         by = gain_by(c)
         if by == "makespan":
             alone = [self.baseline(n.run, m["solo"], one_makespan) for m in c["members"]]
-            return sum_over([b for b, _, _ in alone], alone, one.makespan(n.run))
+            return sum_over([b for b, _, _ in alone], alone, n.values["makespan_s"])
         if by == "progress":
             return stp
         return sum_over([b for b, _, _ in alone], alone, mean(epochs))
 
-    def with_baselines(self, ratios, name):
+    def with_baselines(self, ratios, name, of_members=""):
         """Intervals of ratios; the variance of a baseline that is not of the same block is added by its weight."""
         by = {key: gain_by(self.cell(key)) for key in ratios}
         values = {key: [r.value for r in of if r is not None] for key, of in ratios.items()}
-        own = self.variances({key: of for key, of in values.items() if not self.cell(key)["baseline"]})
+        own = self.variances({key: of for key, of in values.items() if not self.cell(key)["baseline"]}, name + of_members)
         found = {}
         for key, of in values.items():
             if self.cell(key)["baseline"]:
@@ -281,12 +238,19 @@ class Cells:
             if log is None:
                 found[key] = st.mean_without_interval(of) if of else None
                 continue
-            pool = self.pools["makespan_s" if (name, by[key]) == ("throughput_gain", "makespan") else "epoch_time_s"]
+            by_makespan = (name, by[key]) == ("throughput_gain", "makespan")
+            pool = self.pools["makespan_s" if by_makespan else "epoch_time_s"]
             terms = [None if variance is None else (1.0, *variance, log.n)]
             known = [r for r in ratios[key] if r is not None]
-            for solo in sorted({solo for r in known for solo in r.outside}):
+            weights = {at: float(np.mean([r.outside.get(at, 0.0) for r in known])) for at in sorted({at for r in known for at in r.outside})}
+            for (solo, _), weight in (of for of in weights.items() if of[0][1] == MEAN):
                 base, shared = pool[solo]
-                terms.append(None if shared is None else (np.mean([r.outside.get(solo, 0.0) for r in known]), *shared, base.n))
+                terms.append(None if shared is None else (weight, *shared, base.n))
+            paced = {solo: weight for (solo, how), weight in weights.items() if how == PACE}
+            # At one pace all baselines of a device deviate together.
+            for device in sorted({n.run.device for n in self.numbers[self.cell(key)["cell"]]} if paced else ()):
+                at = self.pace(device, one_makespan if by_makespan else one_epoch)
+                terms.append((1.0, at.variance(self.cell(key)["cell"], paced) * log.n, at.free, log.n))
             found[key] = limited(st.interval(log.mean, log.n, terms), name in SHARES_AT_MOST_ONE)
         return found
 
@@ -304,7 +268,7 @@ class Cells:
     def solo_activity(self):
         """Σ of the members' solo SMACT. It is the same for every repetition: a variance of 0, with the groups' degrees of freedom."""
         values = {cell: [n.metrics.get("sm_active_ratio") for n in numbers] for cell, numbers in self.numbers.items()}
-        pool = self.variances(values)
+        pool = self.variances(values, "sm_active_ratio")
         free = sum(max(len(self.numbers[c["cell"]]) - 1, 0) for c in self.cells if not c["baseline"] and self.activity(c, pool))
         for c in self.cells:
             alone, n = self.activity(c, pool), len(self.numbers[c["cell"]])
@@ -334,7 +298,7 @@ class Cells:
                 parts = [math.exp(alone[m["solo"]][0].mean) / e for m, e in zip(c["members"], epochs)]
                 values.setdefault(c["cell"], []).append(n.watts / sum(parts))
                 weights.setdefault(c["cell"], []).append([part / sum(parts) for part in parts])
-        own = self.variances(values)
+        own = self.variances(values, name)
         for c in self.cells:
             log, variance = own.get(c["cell"], (None, None))
             known = [n for n in self.numbers[c["cell"]] if n.values[of] is not None]
@@ -351,8 +315,13 @@ class Cells:
     def over_alone(self, name, of, share_of_each=False):
         """A quantity ÷ the sum of what the members have of it alone, or their mean."""
         groups = [c for c in self.cells if not c["baseline"]]
-        values = {c["cell"]: [n.values[of] for n in self.numbers[c["cell"]]] for c in groups if self.alone(c, of)}
-        own = self.variances(values)
+        values = {}
+        for c in groups:
+            if alone := self.alone(c, of):
+                total = sum(math.exp(alone[m["solo"]][0].mean) for m in c["members"])
+                divisor = total / len(c["members"]) if share_of_each else total
+                values[c["cell"]] = [None if (v := n.values[of]) is None else v / divisor for n in self.numbers[c["cell"]]]
+        own = self.variances(values, name)
         for c in self.cells:
             known = [v for n in self.numbers[c["cell"]] if (v := n.values[of]) is not None]
             self.found[c["cell"]][name] = exactly_one(len(known)) if c["baseline"] else None
@@ -364,8 +333,7 @@ class Cells:
             total = sum(math.exp(alone[m["solo"]][0].mean) for m in c["members"])
             terms = [None if variance is None else (1.0, *variance, log.n)]
             terms += weighted(c, alone, total)
-            divisor = total / len(c["members"]) if share_of_each else total
-            self.found[c["cell"]][name] = st.interval(log.mean - math.log(divisor), log.n, terms)
+            self.found[c["cell"]][name] = st.interval(log.mean, log.n, terms)
 
     def alone(self, c, of):
         """The moments of each distinct member alone; None if one is missing."""
@@ -396,10 +364,15 @@ class Cells:
     def verdicts(self):
         groups = [c["cell"] for c in self.cells if not c["baseline"]]
         gains = [self.found[cell].get("throughput_gain") for cell in groups]
-        ps = [st.p_of_one(q) for q in gains]
+        relevant = self.campaign["thresholds"]["relevant_ratio"]
+        ps = [st.p_beyond(q, relevant) for q in gains]
         for cell, q, p, adjusted in zip(groups, gains, ps, st.holm(ps)):
-            said = st.verdict(q, adjusted, self.campaign["thresholds"]["relevant_ratio"]) if p is not None else None
+            said = st.verdict(q, adjusted, relevant) if p is not None else None
             self.found[cell]["throughput_gain_verdict"] = None if p is None else {"p": p, "p_adjusted": adjusted, "verdict": said}
+
+
+# What a baseline's time is: of the run's own block, at the pace of the run, or the mean over all runs.
+BLOCK, PACE, MEAN = "block", "pace", "mean"
 
 
 class Ratio:
@@ -426,18 +399,10 @@ def sum_over(parts, bases, divisor):
 
 def outside(parts, bases):
     weights = {}
-    for part, (_, solo, within) in zip(parts, bases):
-        if not within:
-            weights[solo] = weights.get(solo, 0.0) + part / sum(parts)
+    for part, (_, *at) in zip(parts, bases):
+        if at[1] != BLOCK:
+            weights[tuple(at)] = weights.get(tuple(at), 0.0) + part / sum(parts)
     return weights
-
-
-def one_epoch(numbers):
-    return numbers.members[0]["epoch_time_s"]
-
-
-def one_makespan(numbers):
-    return one.makespan(numbers.run)
 
 
 def gain_by(c):
@@ -447,8 +412,8 @@ def gain_by(c):
 
 
 def limited(q, at_most_one):
-    if q is not None and at_most_one and q.high is not None:
-        q.high = min(q.high, 1.0)
+    if q is not None and at_most_one:
+        q.estimate, q.low, q.high = (None if v is None else min(v, 1.0) for v in (q.estimate, q.low, q.high))
     return q
 
 

@@ -78,12 +78,32 @@ def compare_json(checked, found, reports):
         compare_quantities(checked, f"{name} metrics", cell["metrics"], ours["metrics"])
         for i, (member, of) in enumerate(zip(cell["members"], ours["members"])):
             compare_quantities(checked, f"{name} member {i}", member, of)
+        checked.number(f"{name} memory_kind", cell.get("memory_kind"), found.memory_kind[name])
+        compare_second_look(checked, name, cell.get("second_look"), found)
         verdict, own = cell.get("throughput_gain_verdict") or {}, ours.get("throughput_gain_verdict") or {}
         for key in ("p", "p_adjusted", "verdict"):
             checked.number(f"{name} throughput_gain_verdict.{key}", verdict.get(key), own.get(key))
 
 
-def compare_traces(checked, policies, reports):
+# Given once more without the far runs.
+TWICE = ("throughput_gain", "slowdown", "epoch_time_s", "makespan_s")
+
+
+def compare_second_look(checked, name, look, found):
+    """The far runs of a cell, and the quantities that they are in, or that are compared with one, without them."""
+    left_out = {(run["cell"], run["repetition"]): run["deviation_ratio"] for run in (look or {}).get("left_out", [])}
+    for run in sorted(left_out.keys() | {run for run in found.far if run[0] == name}):
+        checked.number(f"{name} second_look {run}", left_out.get(run), found.far.get(run))
+    if found.near is None:
+        return
+    ours = found.near.found[name]
+    moved = {k for k in TWICE if found.known[k].get(name, []) != found.near.known[k].get(name, [])}
+    reported = look["quantities"] if look else {}
+    for quantity in sorted(moved | reported.keys()):
+        compare_quantity(checked, f"{name} second_look {quantity}", reported.get(quantity), ours[quantity] if quantity in moved else None)
+
+
+def compare_traces(checked, policies, reports, relevant):
     """Every policy by order, and the mean over its orders."""
     report = json.loads((reports / "report.json").read_text())
     for matrix in report["traces"]:
@@ -94,7 +114,7 @@ def compare_traces(checked, policies, reports):
                 own = ours[of["order"]]
                 for name in sorted(of["values"].keys() | {n for n, v in own.items() if v is not None}):
                     checked.number(f"{where} order {of['order']} {name}", of["values"].get(name), own.get(name))
-            compare_ratios(checked, where, policy, policies, reference_of(matrix))
+            compare_ratios(checked, where, policy, policies, reference_of(matrix), relevant)
             for name in next(iter(ours.values())):
                 mean = traces.average([own[name] for own in ours.values()], name)
                 checked.number(f"{where} {name}", (policy.get(name) or {}).get("estimate"), mean)
@@ -105,7 +125,7 @@ def reference_of(matrix):
     return (matrix["trace"], policy["policy"], policy["estimate"], policy["sharing"])
 
 
-def compare_ratios(checked, where, policy, policies, reference):
+def compare_ratios(checked, where, policy, policies, reference, relevant):
     """Ratios to the reference within orders, corrected over the policies by Holm."""
     key = (reference[0], policy["policy"], policy["estimate"], policy["sharing"])
     for name, reported in policy["ratios"].items():
@@ -114,7 +134,7 @@ def compare_ratios(checked, where, policy, policies, reference):
             checked.left.add(f"ratio of {name}")
             continue
         compare_quantity(checked, f"{where} ratio of {name}", reported["ratio"], ours[key])
-        ps = [intervals.p_of_one(q) for q in ours.values()]
+        ps = [intervals.p_beyond(q, relevant) for q in ours.values()]
         place = list(ours).index(key)
         for found, end in ((ps, "p"), (intervals.holm(ps), "p_adjusted")):
             checked.number(f"{where} ratio of {name}.{end}", reported[end], found[place], away=1e-8)
@@ -203,7 +223,13 @@ def compare_terminal(checked, found, reports):
                 checked.left.add(f"terminal {head}")
             elif head in HEADS and (match := re.match(r"([\d.]+)(?: ±([\d.]+))?(?: GiB| %)?$", text)):
                 name, unit = HEADS[head]
-                compare_printed(checked, f"terminal {fields[0]} {head}", match[1], match[2], ours.get(name), unit)
+                q = ours.get(name) or (slowest(ours) if name == "slowdown" else None)
+                compare_printed(checked, f"terminal {fields[0]} {head}", match[1], match[2], q, unit)
+
+
+def slowest(ours):
+    """The slowdown of the members that train beside others that serve."""
+    return max((q for m in ours["members"] if (q := m.get("slowdown"))), key=lambda q: q.estimate, default=None)
 
 
 def compare_printed(checked, where, estimate, half, q, unit):

@@ -60,9 +60,17 @@ def prior(s2, df):
     return float(np.exp(e.mean() + special.digamma(half) - np.log(half))), float(2 * half)
 
 
-def shrink(logs):
-    """Variance and degrees of freedom of each cell, shared between those that have any."""
-    known = [l for l in logs if l is not None and l.variance is not None]
+def shrink(logs, learnt=None, far=None):
+    """Variance and degrees of freedom of each cell, shared between those that have any. `learnt` are the cells without their runs far from
+    the others, from which the others learn; `far` are the cells that have, or are compared with, such runs: none gets less than its own."""
+    shared = moderate(logs, logs if learnt is None else learnt)
+    own = [None if l is None or l.variance is None else (l.variance, float(l.df)) for l in logs]
+    is_wider = lambda mine, lent: mine is not None and (lent is None or mine[0] > lent[0])
+    return [mine if odd and is_wider(mine, lent) else lent for mine, lent, odd in zip(own, shared, far or [False] * len(logs))]
+
+
+def moderate(logs, learnt):
+    known = [l for l in learnt if l is not None and l.variance is not None]
     if not known:
         return [None] * len(logs)
     s2 = np.array([l.variance for l in known])
@@ -103,7 +111,9 @@ def interval(mean, n, terms):
     if n < 2 or any(term is None for term in terms):
         return Quantity(float(np.exp(mean)), None, None, n)
     variance = sum(weight**2 * s2 / repetitions for weight, s2, _, repetitions in terms)
-    free = min(df for _, _, df, _ in terms)
+    # A term without scatter makes nothing less certain.
+    scattered = [df for weight, s2, df, _ in terms if weight != 0 and s2 > 0 and np.isfinite(df)]
+    free = min(scattered or [df for weight, _, df, _ in terms if weight != 0])
     half = stats.t.ppf(0.975, free) * np.sqrt(variance)
     return Quantity(float(np.exp(mean)), float(np.exp(mean - half)), float(np.exp(mean + half)), n, free, variance)
 
@@ -116,13 +126,16 @@ def ratio(above, below):
     return interval(mean, above.n, [(1.0, above.variance, above.df, 1), (1.0, below.variance, below.df, 1)])
 
 
-def p_of_one(q):
-    """Two-sided p-value of an estimate of 1."""
+def p_beyond(q, relevant):
+    """P-value of the hypothesis that a ratio lies within the threshold of 1: twice the tail beyond it."""
     if q is None or q.variance is None:
         return None
+    beyond = abs(np.log(q.estimate)) - np.log1p(relevant)
+    if beyond <= 0:
+        return 1.0
     if q.variance == 0:
-        return 1.0 if q.estimate == 1 else 0.0
-    return float(2 * stats.t.sf(abs(np.log(q.estimate)) / np.sqrt(q.variance), q.df))
+        return 0.0
+    return float(min(1.0, 2 * stats.t.sf(beyond / np.sqrt(q.variance), q.df)))
 
 
 def holm(ps):
@@ -138,10 +151,10 @@ def holm(ps):
 def verdict(q, adjusted, relevant):
     if adjusted is None:
         return None
+    if q.low >= 1 / (1 + relevant) and q.high <= 1 + relevant:
+        return "same"
     if adjusted < 0.05 and q.estimate > 1 + relevant:
         return "better"
     if adjusted < 0.05 and q.estimate < 1 / (1 + relevant):
         return "worse"
-    if q.low >= 1 / (1 + relevant) and q.high <= 1 + relevant:
-        return "same"
     return "cannot_tell"

@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
+import instances
+
 NS = 1e-9
+LEAST_LOAD_NS = 1e8  # ten clock ticks
 GPU_SOURCES = {  # which source a figure of the GPU is of, the preferred one first
     "sm_active_ratio": ("gpm", "dcgm"),
     "graphics_active_ratio": ("gpm", "dcgm"),
@@ -93,6 +96,8 @@ def readings(run, metric, scope, sources=None):
         series = by_source.get(source)
         if series is not None and source == "dcgm" and metric.endswith("_active_ratio"):
             series = believed(series)
+        if series is not None and metric == "cpu_ratio":
+            series = bounded(series, scope, run.cores)
         if series is not None and not np.isnan(series.value).all():
             return series
     return None
@@ -101,6 +106,12 @@ def readings(run, metric, scope, sources=None):
 def believed(series):
     """Of DCGM: a share above 1 is none."""
     return replace(series, value=np.where(series.value > 1, np.nan, series.value))
+
+
+def bounded(series, scope, cores):
+    """No load is more than the cores; those of the machine are over ten ticks or more."""
+    is_short = (series.window > 0) & (series.window < LEAST_LOAD_NS) & (scope == "host")
+    return replace(series, value=np.where(is_short, np.nan, np.minimum(series.value, cores or np.inf)))
 
 
 def inside(series, span):
@@ -152,6 +163,12 @@ def member_span(run, member):
     return float(m["training_start_ns"]), float(m["training_end_ns"])
 
 
+def process_span(run):
+    """While any member trained: of what is of no single member."""
+    members = run.record["members"]
+    return float(min(m["training_start_ns"] for m in members)), float(max(m["training_end_ns"] for m in members))
+
+
 def peak(run, metric, scope, span):
     series = readings(run, metric, scope)
     if series is None:
@@ -160,21 +177,58 @@ def peak(run, metric, scope, span):
     return float(values.max()) if len(values) else None
 
 
-def memory_kind(run):
-    """How the memory of all members of a run is read: the first that all have."""
-    kinds = {"gpu_memory": "gpu_memory_bytes"} if run.is_gpu() else {"pss": "pss_bytes", "rss": "rss_bytes", "peak_rss": "peak_rss_bytes"}
-    for kind, metric in kinds.items():
-        found = [peak(run, metric, run.scope(m), member_span(run, m)) for m in run.members]
-        if all(value is not None for value in found):
-            return kind, found
-    return None, [None] * len(run.members)
-
-
-def memory(run):
-    kind, members = memory_kind(run)
-    if kind is None:
+def pss_peak(run, scope, span):
+    """The largest RSS, less what RSS counted too often at the reading of PSS with the largest RSS; at least the largest PSS."""
+    of = lambda metric: inside(series, span) if (series := readings(run, metric, scope)) is not None else ([], [], [])
+    (at, pss, _), (rss_at, rss, _) = of("pss_bytes"), of("rss_bytes")
+    if not len(pss):
         return None
-    return members[0] if run.one_process() else sum(members)
+    beside = []
+    for when, share in zip(at, pss):
+        before, after = rss[rss_at < when][-1:], rss[rss_at >= when][:1]
+        if len(before) or len(after):
+            beside.append((min([*before, *after]), share))
+    if not beside:
+        return float(max(pss))
+    resident, share = max(beside)
+    return float(max(max(rss) - max(0.0, resident - share), max(pss)))
+
+
+def footprints(run):
+    """By how they are read, the best first: the peak of each member, or of the process that all are threads of."""
+    scopes = [("process", process_span(run))] if run.one_process() else [(run.scope(m), member_span(run, m)) for m in run.members]
+    kernel = [run.record["process"]] if run.one_process() else run.record["members"]
+    if run.is_gpu():
+        return {"gpu_memory": [peak(run, "gpu_memory_bytes", *of) for of in scopes]}
+    return {
+        "pss_peak": [pss_peak(run, *of) for of in scopes],
+        "rss": [peak(run, "rss_bytes", *of) for of in scopes],
+        "peak_rss": [of.get("peak_rss_bytes") for of in kernel],
+    }
+
+
+def memory_kind(runs):
+    """How the memory of all runs of a cell is read: the first way that has a reading of all members that have any."""
+    read = [footprints(run) for run in runs]
+    for kind in read[0] if read else ():
+        columns = [column for of in read for column in zip(*of.values())]
+        at = list(read[0]).index(kind)
+        if any(set(column) != {None} for column in columns) and all(column[at] is not None for column in columns if set(column) != {None}):
+            return kind
+    return None
+
+
+def headroom(run, used):
+    """Memory that further members could use."""
+    if used is None:
+        return None
+    if run.cell["mode"]["partitioned"]:
+        whole = instances.memory(run)
+    else:
+        whole = run.record["device"]["memory_bytes"]
+        card = peak(run, "memory_used_bytes", gpu_scope(run), process_span(run)) if run.is_gpu() else None
+        used = max(used, card or 0.0)
+    return whole - used if whole is not None and whole > used else None
 
 
 def gpu_scope(run):

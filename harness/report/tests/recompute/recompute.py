@@ -21,7 +21,7 @@ def main(campaign, reports):
     found = cells.Cells(runs, comparison.differing(Path(reports)))
     checked = comparison.Checked()
     comparison.compare_json(checked, found, Path(reports))
-    comparison.compare_traces(checked, traces.policies(runs), Path(reports))
+    comparison.compare_traces(checked, traces.policies(runs), Path(reports), runs.manifest["thresholds"]["relevant_ratio"])
     comparison.compare_csv(checked, found, Path(reports))
     comparison.compare_dataset(checked, found, Path(reports))
     comparison.compare_terminal(checked, found, Path(reports))

@@ -22,6 +22,7 @@ class Readings:
 class Run:
     record: dict
     device: tuple  # origin of a merged campaign, and card
+    cores: int  # that collo may use
     epochs: dict = field(default_factory=dict)  # member → list of epochs
     requests: dict = field(default_factory=dict)  # member → list of requests
     samples: dict = field(default_factory=dict)  # (metric, scope) → source → Readings
@@ -87,7 +88,9 @@ def load(folder):
 
 
 def read_run(folder, manifest, planned):
-    run = Run(json.loads((folder / "run.json").read_text()), (origin_of(manifest, planned), planned.get("card")))
+    origin = origin_of(manifest, planned)
+    machine = (manifest["origins"][origin] if manifest.get("origins") else manifest)["machine"]
+    run = Run(json.loads((folder / "run.json").read_text()), (origin, planned.get("card")), machine["cpu_cores"])
     epochs, requests = defaultdict(list), defaultdict(list)
     for row in rows(folder / "epochs.parquet"):
         epochs[row["member"]].append(row)

@@ -102,6 +102,8 @@ pub struct Fixture {
     pub slow_block: Option<(u32, f64)>,
     /// A run of a cell, by its repetition, that takes so many times as long.
     pub odd_run: Option<(&'static str, u32, f64)>,
+    /// What members that exit hold more once they have trained, as while they write a checkpoint, GiB.
+    pub more_when_done_gib: f64,
     /// Stop writing runs after so many.
     pub stop_after: usize,
     pub baselines: bool,
@@ -161,6 +163,7 @@ impl Fixture {
             jitter: 0.0,
             slow_block: None,
             odd_run: None,
+            more_when_done_gib: 0.0,
             stop_after: usize::MAX,
             baselines: true,
             predicted: None,
@@ -530,12 +533,17 @@ impl Fixture {
             let grown_s = t.min(0.4 * (last - first) as f64 * 1e-9);
             let ramp = 1.0 - 0.3 * (-2.0 * grown_s).exp();
             for (i, scope) in scopes.iter().enumerate() {
-                if at < starts[i] || at > ends[i] {
-                    continue;
-                }
                 let mut put = |window_ns, metric, value| {
                     out.push(Sample { at_ns: at, window_ns, source: "proc", scope: scope.clone(), metric, value });
                 };
+                if at < starts[i] || at > ends[i] {
+                    let is_held = at > ends[i] && self.more_when_done_gib > 0.0;
+                    let held = |factor: f64| Some((truth.memory_gib[i] * factor + self.more_when_done_gib) * GIB);
+                    for (metric, factor) in [("rss_bytes", 1.3), ("pss_bytes", 1.0)].into_iter().filter(|_| is_held) {
+                        put(0, metric, held(factor));
+                    }
+                    continue;
+                }
                 let share = (cores / n).min(0.99) * (1.0 + 0.02 * (9.0 * t + i as f64).sin());
                 put(period, "cpu_ratio", Some(share));
                 put(0, "rss_bytes", Some(truth.memory_gib[i] * 1.3 * ramp * GIB));
