@@ -1,7 +1,5 @@
 //! The memory of a member on a CPU is its peak, also where it has freed most of it before anybody could ask what is shared.
 
-use serde_json::Value;
-
 use crate::support::Bench;
 
 const TOML: &str = "command = [\"python\", \"train.py\"]\nenvironment = \"system\"\n";
@@ -33,7 +31,7 @@ fn memory_that_is_freed_before_an_epoch_ends_is_in_the_peak() {
     let report = bench.collo(&["report", "--format", "json"]).exits(0).json();
     let cells = report["cells"].as_array().expect("cells");
     for (cell, members) in [("spike solo", 1.0), ("spike×2 naive", 2.0)] {
-        let found = cells.iter().find(|c| c["cell"] == Value::from(cell)).unwrap_or_else(|| panic!("no {cell} in {report}"));
+        let found = cells.iter().find(|c| c["cell"] == cell).unwrap_or_else(|| panic!("no {cell} in {report}"));
         assert_eq!(found["memory_kind"], "pss_peak");
         let bytes = found["memory_bytes"]["estimate"].as_f64().expect("read");
         assert!((400e6 * members..450e6 * members).contains(&bytes), "{cell}: {bytes}");
