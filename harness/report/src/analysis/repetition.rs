@@ -174,11 +174,11 @@ impl Repetition {
         Window::new(start, members.iter().filter_map(|m| m.training_end_ns).max()?)
     }
 
-    /// While the member of a scope trained; of what is no member's, while `any` did.
+    /// From when `any` trained until the member of a scope no longer did; of what is no member's, until none did. It does not begin with
+    /// the member's own start: PSS may be read as soon as all are released, and a member that starts a moment later would have none.
     fn training_of(&self, scope: &str, any: Window) -> Window {
         let member = member_of_scope(scope).and_then(|index| self.run.record.members.get(index));
-        let own = member.and_then(|m| Window::new(m.training_start_ns?, m.training_end_ns?));
-        own.unwrap_or(any)
+        member.and_then(|m| Window::new(any.start_ns, m.training_end_ns?)).unwrap_or(any)
     }
 
     fn take_times(&mut self, thresholds: &Thresholds) {

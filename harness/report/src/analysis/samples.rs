@@ -34,7 +34,8 @@ impl Window {
 pub struct Summary {
     /// Mean over the measured window; readings that are means over a span count by the share of it inside.
     pub mean: Option<f64>,
-    /// Largest reading while the member of the scope trained, or any where it is no member's, including warm-up and tail.
+    /// Largest reading from the first start of training, including warm-up and tail, until the member of the scope no longer trained, or
+    /// none where it is no member's.
     pub peak: Option<f64>,
     /// For a counter: its growth per second of the measured window, from its first to its last reading inside. Absent if it fell
     /// in between, because then it was reset.

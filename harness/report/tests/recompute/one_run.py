@@ -158,15 +158,15 @@ def halves(series, span):
     return found if None not in found else None
 
 
-def member_span(run, member):
-    m = run.record["members"][member]
-    return float(m["training_start_ns"]), float(m["training_end_ns"])
-
-
 def process_span(run):
     """While any member trained: of what is of no single member."""
     members = run.record["members"]
     return float(min(m["training_start_ns"] for m in members)), float(max(m["training_end_ns"] for m in members))
+
+
+def member_span(run, member):
+    """From the first start until the end of its own training."""
+    return process_span(run)[0], float(run.record["members"][member]["training_end_ns"])
 
 
 def peak(run, metric, scope, span):
