@@ -6,8 +6,8 @@ use std::cell::Cell;
 use crate::support::Fixture;
 use crate::support::card::CardTruth;
 
-/// Seconds of an epoch alone.
-pub const ALONE_S: f64 = 4.0;
+/// Seconds of an epoch alone: long enough for more than 20 steps of the energy counter between its readings.
+pub const ALONE_S: f64 = 6.0;
 const ALONE_W: f64 = 150.0;
 /// Standard deviation of a run's pace.
 pub const NOISE: f64 = 0.01;
