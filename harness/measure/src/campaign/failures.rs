@@ -149,8 +149,11 @@ fn cause(run: &RunRecord, outcome: &Outcome) -> Option<String> {
     Some(text)
 }
 
-/// `0x7f3a`, `4242`, `a1b2c3`.
-static VARYING: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\b(?:0x)?[0-9a-fA-F]*[0-9][0-9a-fA-F]*").ok());
+/// `0x7f3a`, `4242`, `a1b2c3`; and the UUID of a GPU or of an instance: a cause is the same on both.
+static VARYING: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let uuid = r"\b(?:(?:GPU|MIG)-)?[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}";
+    Regex::new(&format!(r"{uuid}|\b(?:0x)?[0-9a-fA-F]*[0-9][0-9a-fA-F]*")).ok()
+});
 
 fn masked(word: &str, text: &str) -> String {
     let text = VARYING.as_ref().map_or(text.into(), |varying| varying.replace_all(text, "#"));
@@ -224,6 +227,14 @@ mod tests {
         );
         let another = crashed("ModuleNotFoundError: No module named 'timm', in set-up");
         assert_eq!(ends(&[crashed(NO_CUDA), another, crashed(NO_CUDA), crashed(NO_CUDA)]), None);
+    }
+
+    #[test]
+    fn a_cause_on_a_gpu_and_on_an_instance_of_it_is_one() {
+        let of = |uuid: &str| masked("mode_lost", &format!("device as it sees it of member 0: asked {uuid}, found cpu"));
+        let gpu = of("GPU-5d4445d2-4862-5e88-abcd-28e025ba3298");
+        assert_eq!(gpu, of("MIG-1c200ea8-5128-5a9e-a4e9-ce74986cf06f"), "whatever groups of letters a UUID has");
+        assert_ne!(gpu, of("nothing"));
     }
 
     #[test]
