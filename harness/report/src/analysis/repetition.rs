@@ -49,7 +49,7 @@ pub struct Repetition {
     pub idle_w: Option<f64>,
     /// Share of the readings in which the GPU's clocks were throttled.
     pub throttled_ratio: Option<f64>,
-    /// Largest reading of the memory in use on the whole GPU while members trained, by whomever, bytes.
+    /// Largest reading of the memory in use on the whole GPU while members trained, whatever uses it, bytes.
     pub card_memory_bytes: Option<f64>,
     /// Samples left out of all numbers.
     pub trust: Trust,

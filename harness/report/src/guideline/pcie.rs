@@ -40,12 +40,19 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let finding = most.map_or_else(String::new, |pair| {
         let gibs = pair.left.metric(METRIC).map_or_else(String::new, |q| format!(", {} GiB/s", number::gib_number(q.estimate)));
         format!(
-            "MPS moves up to {}× the bytes per second of naive sharing into the GPU (`{}` against `{}`{gibs}); more in {more}, the same in {same}, less \
-             in {less} of {}.",
+            "MPS moves up to {}× the bytes per second of naive sharing into the GPU (`{}` against `{}`{gibs}); {}.",
             number::estimate(&pair.ratio),
             pair.left.name(),
             pair.right.name(),
-            number::count(pairs.judged.len(), "pair")
+            super::tally(
+                &number::count(pairs.judged.len(), "pair"),
+                &[
+                    (more, "move more"),
+                    (same, "the same"),
+                    (less, "less"),
+                    (pairs.judged.len() - more - less - same, "undecided")
+                ]
+            )
         )
     });
     let agrees = if more > 0 && less > 0 {
