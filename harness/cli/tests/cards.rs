@@ -60,7 +60,8 @@ fn two_cards_are_measured_at_the_same_time_and_the_report_names_the_slower() {
 
 #[test]
 fn both_cards_are_put_back_after_a_kill_and_the_campaign_goes_on_on_the_same() {
-    let cut = "repetitions = 2\n[axes]\nworkload = \"small\"\nsharing = [\"mig:2×1g.5gb\", \"mps\"]\ndegree = 2\n";
+    // With four repetitions each card goes the same way: whole, then two blocks of partitions, then whole again. So both are partitioned at once.
+    let cut = "repetitions = 4\n[axes]\nworkload = \"small\"\nsharing = \"mig:2×1g.5gb\"\ndegree = 2\n";
     let machine = Machine::new("a100-40gb,gpus=2", cut);
     let found = machine.cards();
     let mut running = machine.start(&["--gpu", "0,1"]);
