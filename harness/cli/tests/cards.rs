@@ -65,8 +65,9 @@ fn both_cards_are_put_back_after_a_kill_and_the_campaign_goes_on_on_the_same() {
     let machine = Machine::new("a100-40gb,gpus=2", cut);
     let found = machine.cards();
     let mut running = machine.start(&["--gpu", "0,1"]);
-    let is_cut = || machine.cards()["cards"].as_array().is_some_and(|cards| cards.iter().all(|card| card["mig"] == true));
-    wait_for("a second card that is cut", || is_cut().then_some(()));
+    let are_partitioned =
+        || machine.cards()["cards"].as_array().is_some_and(|cards| cards.iter().all(|card| card["mig"] == true));
+    wait_for("a run on each of two partitioned cards", || (measures(&machine, 2) && are_partitioned()).then_some(()));
     running.signal(Signal::SIGKILL);
     drop(running.ends());
     assert_eq!(machine.journals().len(), 2, "both cards are written down");
@@ -114,10 +115,15 @@ fn put_back(machine: &Machine, found: &Value) {
     assert_eq!((&machine.cards(), machine.journals().len()), (found, 0));
 }
 
+/// Whether so many runs are under way.
+fn measures(machine: &Machine, runs: usize) -> bool {
+    let partials = || machine.bench.runs_folder().find("last").ok()?.partials().ok();
+    partials().is_some_and(|partials| partials.len() == runs)
+}
+
 /// Wait until a run has begun on each card.
 fn both_measure(machine: &Machine) {
-    let begun = || machine.bench.runs_folder().find("last").ok()?.partials().ok().filter(|partials| partials.len() == 2);
-    wait_for("a run on each card", begun);
+    wait_for("a run on each card", || measures(machine, 2).then_some(()));
 }
 
 #[test]
