@@ -9,7 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use collo_measure::shown;
-use collo_store::{Diagnostic, StoredFile, sha256_file, sweep};
+use collo_store::{StoredFile, sha256_file, sweep};
+use collo_text::Diagnostic;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -87,7 +88,7 @@ fn no_bundle(from: &Path, why: impl std::fmt::Display) -> Diagnostic {
 fn entries(from: &Path, aside: &Path) -> Result<String, Diagnostic> {
     let wrong = |why: String| no_bundle(from, why);
     let unread = |e: std::io::Error| no_bundle(from, e);
-    let file = collo_store::open_regular(from).map_err(|e| no_bundle(from, e))?;
+    let file = collo_text::open_regular(from).map_err(|e| no_bundle(from, e))?;
     let mut archive = Archive::new(GzDecoder::new(std::io::BufReader::new(file)));
     let mut top: Option<String> = None;
     let mut buffer = vec![0; BUFFER_BYTES];
@@ -146,7 +147,7 @@ fn safe(path: &Path) -> Option<(String, PathBuf)> {
 
 /// The manifest of an unpacked folder, after every file was compared with it.
 fn manifest(folder: &Path) -> Result<Value, String> {
-    let text = collo_store::read_small_text(&folder.join(MANIFEST), MANIFEST_LIMIT_BYTES).map_err(|e| e.to_string())?;
+    let text = collo_text::read_small_text(&folder.join(MANIFEST), MANIFEST_LIMIT_BYTES).map_err(|e| e.to_string())?;
     let about: Value = serde_json::from_str(&text).map_err(|e| format!("{MANIFEST}: {e}"))?;
     let files: BTreeMap<String, StoredFile> =
         serde_json::from_value(about["files"].clone()).map_err(|e| format!("{MANIFEST}: {e}"))?;
@@ -182,7 +183,8 @@ fn below(root: &Path, inside: &Path, found: &mut Vec<String>) -> std::io::Result
 
 #[cfg(test)]
 mod tests {
-    use collo_store::{ExitClass, sha256_text};
+    use collo_store::sha256_text;
+    use collo_text::ExitClass;
     use serde_json::json;
 
     use super::*;

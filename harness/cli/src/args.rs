@@ -21,7 +21,8 @@ use std::time::Duration;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use collo_measure::Expression;
-use collo_store::{Diagnostic, Shard};
+use collo_store::Shard;
+use collo_text::Diagnostic;
 
 use crate::complete;
 
@@ -230,7 +231,7 @@ pub struct Plan {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    collo_measure::units::duration(text).ok_or_else(|| "units are ms, s, m, h, as in `8h`".into())
+    collo_text::units::duration(text).ok_or_else(|| "units are ms, s, m, h, as in `8h`".into())
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use collo_measure::units;
 use collo_measure::{ProcessStart, Step};
+use collo_text::units;
 
 use crate::shell::quoted;
 

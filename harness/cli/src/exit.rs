@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use collo_store::ExitClass;
+use collo_text::ExitClass;
 
 /// Everything planned is accounted for.
 pub const DONE: u8 = 0;

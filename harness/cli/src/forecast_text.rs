@@ -5,11 +5,10 @@
 use std::collections::BTreeMap;
 
 use collo_measure::host::Price;
-use collo_measure::{
-    CellForecast, DeviceFacts, DeviceKind, ForecastBasis, ForecastSource, OutOfMemoryRisk, Plan, PlannedCell, units,
-};
+use collo_measure::{CellForecast, DeviceFacts, DeviceKind, ForecastBasis, ForecastSource, OutOfMemoryRisk, Plan, PlannedCell};
 use collo_report::number;
 use collo_store::PredictorRecord;
+use collo_text::units;
 
 /// How long a plan will take, and where that comes from.
 pub fn forecast(plan: &Plan, facts: &DeviceFacts) -> String {

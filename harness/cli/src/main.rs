@@ -19,7 +19,7 @@ mod verb;
 
 use std::process::ExitCode;
 
-use collo_store::{Diagnostics, ExitClass};
+use collo_text::{Diagnostics, ExitClass};
 
 use crate::args::{Arguments, Verb};
 

@@ -1,5 +1,5 @@
 //! All printing: results on stdout, everything else on stderr, colour as an optional accent. A stream that is lost, full or
-//! closed ends nothing. Untrusted text reaches a terminal through `collo_store::text` alone.
+//! closed ends nothing. Untrusted text reaches a terminal through `collo_text::quoting` alone.
 //!
 //! SIGPIPE stays ignored, as is Rust's default: otherwise a closed reader would end a campaign in the middle, be it a control
 //! program that exits early or a closed terminal. So a reader that has seen enough (`collo list | head`) is detected here: the
@@ -13,8 +13,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 use clap::CommandFactory;
-use collo_store::diagnostic::{Label, Line};
-use collo_store::{Diagnostic, Diagnostics, text};
+use collo_text::diagnostic::{Label, Line};
+use collo_text::{Diagnostic, Diagnostics, quoting};
 
 use crate::args::{Arguments, Colour};
 use crate::shell;
@@ -46,18 +46,18 @@ pub fn work_in(folder: &Path) {
 
 /// A result, possibly several lines; callers make sure that untrusted text in it stays within one line.
 pub fn result(text: impl std::fmt::Display) {
-    print(&format!("{}\n", text::lines(&text.to_string())));
+    print(&format!("{}\n", quoting::lines(&text.to_string())));
 }
 
 /// A result of one line, whatever it contains.
 pub fn line(text: impl std::fmt::Display) {
-    print(&format!("{}\n", text::line(&text.to_string())));
+    print(&format!("{}\n", quoting::line(&text.to_string())));
 }
 
 /// A raw result, without a line end; a terminal gets it escaped, as any other text.
 pub fn bytes(bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
-        Ok(text) if std::io::stdout().is_terminal() => print(&text::lines(text)),
+        Ok(text) if std::io::stdout().is_terminal() => print(&quoting::lines(text)),
         _ => took(write_out(bytes)),
     }
 }
@@ -149,7 +149,7 @@ pub fn json(value: &serde_json::Value) {
 fn visible(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {
-        match text::is_unseen(c) && c != '\n' {
+        match quoting::is_unseen(c) && c != '\n' {
             true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}"))),
             false => shown.push(c),
         }
@@ -160,7 +160,7 @@ fn visible(json: &str) -> String {
 /// A remark of one line on stderr; silent with `-q`.
 pub fn note(text: impl std::fmt::Display) {
     if !is_quiet() {
-        aside(text::line(&text.to_string()));
+        aside(quoting::line(&text.to_string()));
     }
 }
 
@@ -192,7 +192,7 @@ pub fn failure(failure: &Diagnostics) {
 
 /// A line for stderr, its label coloured if colour is wanted there.
 pub fn painted(line: &Line) -> String {
-    let text = text::line(&line.text);
+    let text = quoting::line(&line.text);
     let Some(label) = line.label else { return text.into_owned() };
     let colour = match label {
         Label::Error => AnsiColor::Red,
@@ -230,7 +230,7 @@ mod tests {
     fn json_has_the_same_value_in_visible_characters() {
         let value = serde_json::json!({"a\u{202e}": "b\u{9b}2J\u{e0041}\u{7f} \u{1b}]0;x\u{7} ×"});
         let shown = visible(&serde_json::to_string_pretty(&value).unwrap());
-        assert!(!shown.chars().any(|c| text::is_unseen(c) && c != '\n'), "{shown}");
+        assert!(!shown.chars().any(|c| quoting::is_unseen(c) && c != '\n'), "{shown}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
     }
 

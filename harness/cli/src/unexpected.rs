@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-use collo_store::{Diagnostic, Diagnostics, ExitClass};
+use collo_text::{Diagnostic, Diagnostics, ExitClass};
 
 use crate::output;
 

@@ -1,6 +1,6 @@
 //! What company costs is fitted and scored: on tables that others measured, and on campaigns.
 
-use collo_store::text::line;
+use collo_text::quoting::line;
 use serde_json::Value;
 
 use crate::sim::Machine;

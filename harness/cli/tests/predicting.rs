@@ -1,6 +1,6 @@
 //! A workload's memory is predicted before it is run: asked once, by what was fitted, with the way out where there is none.
 
-use collo_store::text::line;
+use collo_text::quoting::line;
 use serde_json::Value;
 
 use crate::sim::{self, Machine, short};

@@ -169,7 +169,7 @@ const EVIL: &str = "\\u001b]52;c;cm0gLXJmIH4=\\u0007\\u001b[2J\\u009b31m\\u202e\
 
 #[track_caller]
 fn is_harmless(what: &str, text: &str) {
-    let unseen = text.chars().find(|&c| c != '\n' && collo_store::text::is_unseen(c));
+    let unseen = text.chars().find(|&c| c != '\n' && collo_text::quoting::is_unseen(c));
     assert_eq!(unseen, None, "{what}: {text:?}");
     let forged = text.lines().find(|l| l.starts_with("✓ 6/6") || *l == "error: x");
     assert_eq!(forged, None, "{what}: {text}");

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use collo_store::{Diagnostic, MemberSpec};
+use collo_store::MemberSpec;
+use collo_text::Diagnostic;
 
 use crate::cell::{Cell, CellTask, CellTrace, Member};
 use crate::device::DeviceFacts;

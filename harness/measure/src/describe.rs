@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collo_predict::{Basis, Description};
-use collo_store::{Diagnostic, Source, place_file, read_small_text, sha256_text};
+use collo_store::{place_file, sha256_text};
+use collo_text::{Diagnostic, Source, read_small_text};
 
 use crate::cell::Member;
 use crate::commands::process_environment;

@@ -6,15 +6,16 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use collo_store::{Diagnostic, TraceCell};
+use collo_store::TraceCell;
+use collo_text::Diagnostic;
 use serde_json::Value as Json;
 
 use crate::cell::{AfterMeasured, Cell, CellTrace, Member, NO_ESTIMATE};
 use crate::experiment::{Axes, CORE_SETS, Experiment, Sharing, TracePlan};
-use crate::nearest::nearest;
 use crate::observer::Observe;
 use crate::select::Selection;
 use crate::workload::Workload;
+use collo_text::nearest;
 
 /// Maximum number of cells in a plan.
 pub const MOST_CELLS: usize = 100_000;

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use collo_store::{Diagnostics, Outcome, Predicted, PredictedMember, PredictedMemory, PredictorRecord, RunRecord, Source};
+use collo_store::{Outcome, Predicted, PredictedMember, PredictedMemory, PredictorRecord, RunRecord};
+use collo_text::{Diagnostics, Source};
 
 use crate::device::DeviceFacts;
 use crate::experiment::Experiment;

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use collo_store::{CellRecord, Diagnostic, Outcome, StoredRun, without_mode};
+use collo_store::{CellRecord, Outcome, StoredRun, without_mode};
+use collo_text::Diagnostic;
 
 use crate::cell::Cell;
 use crate::device::DeviceFacts;

@@ -6,11 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use collo_store::{Diagnostic, Diagnostics, Source};
+use collo_text::{Diagnostic, Diagnostics, Source};
 
-use crate::fields::{self, Key, Shape, ValueKind};
 use crate::project::Project;
 use crate::shown::shown;
+use collo_text::fields::{self, Key, Shape, ValueKind};
 
 /// Its name in the project's root.
 pub const NAME: &str = "collo.toml";
@@ -60,7 +60,7 @@ impl HostFile {
         if !path.exists() {
             return Ok(HostFile::default());
         }
-        let text = collo_store::read_small_text(&path, fields::LARGEST)
+        let text = collo_text::read_small_text(&path, fields::LARGEST)
             .map_err(|e| Diagnostic::new(format!("{} cannot be read", shown(&path))).caused_by(e.to_string()))?;
         HostFile::parse(&Source::file(shown(&path), text), project.root())
     }

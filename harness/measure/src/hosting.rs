@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use collo_store::{Diagnostic, PROCESS_LOG};
+use collo_store::PROCESS_LOG;
+use collo_text::Diagnostic;
 use serde::Serialize;
 
 use crate::cell::{Cell, Term};

@@ -55,9 +55,6 @@ pub mod workload;
 pub mod workload_check;
 
 pub use campaign::is_want_of_threads;
-use collo_store::fields;
-pub use collo_store::nearest::{self, nearest};
-pub use collo_store::units;
 
 pub use cell::{AfterMeasured, Cell, CellTask, Member, Term};
 pub use describe::{Describable, Describer, NamedModel, basis_of};

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use collo_store::{Diagnostic, MemberSpec};
+use collo_store::MemberSpec;
+use collo_text::Diagnostic;
 
 use crate::commands::process_environment;
 use crate::interpreters::Interpreters;

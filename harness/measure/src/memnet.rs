@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use collo_predict::Description;
-use collo_store::{Diagnostic, read_small_text};
+use collo_text::{Diagnostic, read_small_text};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

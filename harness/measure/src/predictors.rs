@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use collo_predict::{AnyPredictor, CompanyPredictor, Predictor, Quantity, Target, TargetDevice, UtilisationPredictor};
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics, Source};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
 
 use crate::device::{DeviceFacts, DeviceKind};
-use crate::nearest::nearest;
 use crate::project::Project;
 use crate::shown::shown;
+use collo_text::nearest;
 
 /// A file of a predictor is small.
 const LARGEST: u64 = 1 << 20;
@@ -129,7 +129,7 @@ fn not_of(wanted: Quantity, found: &AnyPredictor) -> Diagnostic {
 
 fn read(path: &Path) -> Result<AnyPredictor, Diagnostic> {
     let name = shown(path);
-    let text = collo_store::read_small_text(path, LARGEST)
+    let text = collo_text::read_small_text(path, LARGEST)
         .map_err(|e| Diagnostic::new(format!("{} cannot be read", quoted(&name))).caused_by(e))?;
     AnyPredictor::read(&Source::file(name, text))
 }

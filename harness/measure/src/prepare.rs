@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use collo_store::{Diagnostic, Ingredient};
+use collo_store::Ingredient;
+use collo_text::Diagnostic;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::Member;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use crate::device::mig::Cards;
 

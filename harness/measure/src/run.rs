@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collo_store::{
-    Attestation, AttestationVerdict, CampaignFolder, Cooling, Diagnostic, Ingredient, Outcome, PlannedRun, RunRecord, SCHEMA,
-    Sharing, StoredRun, Thresholds, Validity, Verdict, XidError, utc_now,
+    Attestation, AttestationVerdict, CampaignFolder, Cooling, Ingredient, Outcome, PlannedRun, RunRecord, SCHEMA, Sharing,
+    StoredRun, Thresholds, Validity, Verdict, XidError, utc_now,
 };
+use collo_text::Diagnostic;
 use tokio::sync::watch;
 
 use crate::cell::{AfterMeasured, Cell};

@@ -4,8 +4,8 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::device::mig::keys::CARD;
 use crate::experiment::keys::EXPERIMENT;
-use crate::fields::{Shape, ValueKind};
 use crate::workload::keys::WORKLOAD;
+use collo_text::fields::{Shape, ValueKind};
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
@@ -102,10 +102,10 @@ fn kind(of: &ValueKind) -> Json {
 
 #[cfg(test)]
 mod tests {
-    use collo_store::Source;
+    use collo_text::Source;
 
     use super::*;
-    use crate::fields::read;
+    use collo_text::fields::read;
 
     fn agrees(schema: &Json, shape: &Shape, path: &str) {
         let properties = schema["properties"].as_object().expect("properties");

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 use serde::Serialize;
 
 use crate::commands::{MemberCommands, preparing};

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use collo_schedule::trace::{LARGEST, Trace, TraceTask, least_time_ns};
-use collo_store::text::quoted;
-use collo_store::{CellRecord, DeviceRecord, Diagnostic, Diagnostics, Runs, Source, nearest};
+use collo_store::{CellRecord, DeviceRecord, Runs};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source, nearest};
 use serde_json::Value as Json;
 
 use crate::cell::{Cell, CellTask, Member};
@@ -34,14 +35,14 @@ pub fn find(folder: &Path, name: &str) -> Result<Trace, Diagnostics> {
     let known = all(folder);
     let Some((_, path)) = known.iter().find(|(own, _)| own == name) else {
         let unknown = Diagnostic::new(format!("unknown trace {}", quoted(name)));
-        return Err(match nearest::nearest(name, known.iter().map(|(own, _)| own.as_str())) {
+        return Err(match nearest(name, known.iter().map(|(own, _)| own.as_str())) {
             Some(near) => unknown.note(format!("did you mean `{near}`? All: `collo list traces`")),
             None => unknown.note(format!("all: `collo list traces`; they are files in {}", shown(folder))),
         }
         .into());
     };
     let unreadable = |cause: String| Diagnostic::new(format!("trace {} cannot be read", quoted(&shown(path)))).caused_by(cause);
-    let text = collo_store::read_small_text(path, LARGEST).map_err(|e| unreadable(e.to_string()))?;
+    let text = collo_text::read_small_text(path, LARGEST).map_err(|e| unreadable(e.to_string()))?;
     Trace::read(&Source::file(shown(path), text))
 }
 

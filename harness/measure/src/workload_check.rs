@@ -8,8 +8,8 @@ use collo_store::{AfterMeasured, EpochRecord, MemberRecord, Outcome, RunRecord, 
 use serde_json::Value as Json;
 
 use crate::sharing::CPU_TIME;
-use crate::units::duration;
 use crate::workload::{LIMIT_BATCHES, Requirement, Workload};
+use collo_text::units::duration;
 
 /// Items of a batch in a trial, and batches of an epoch: enough for batch normalisation, few enough for a large model on a CPU.
 const BATCH_SIZE: u64 = 4;
@@ -262,7 +262,7 @@ pub fn lacking(workload: &Workload) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use collo_store::Source;
+    use collo_text::Source;
 
     use super::*;
     use crate::fixture;

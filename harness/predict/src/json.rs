@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use collo_store::{Diagnostic, Source};
+use collo_text::{Diagnostic, Source};
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned, de::Error};
 
 /// A kind of file: its name, `a description`, and what to do about a bad one.

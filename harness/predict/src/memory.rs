@@ -6,7 +6,7 @@
 //! R is what PyTorch's allocator holds of the device, replayed. X is the input and output of the largest convolution in the
 //! backward pass: cuDNN's workspace and copies in another layout grow with it. The context is what a process holds outside its allocator.
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 use serde::{Deserialize, Serialize};
 
 use crate::allocator::{CachingAllocator, Exhausted, Held};

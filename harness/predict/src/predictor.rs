@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use collo_store::{Diagnostic, Source};
+use collo_text::{Diagnostic, Source};
 use serde::{Deserialize, Serialize};
 
 use crate::PREDICTOR_SCHEMA;

@@ -94,7 +94,7 @@ pub fn estimators() -> &'static PublishedEstimators {
 mod tests {
     use std::collections::BTreeSet;
 
-    use collo_store::Source;
+    use collo_text::Source;
 
     use super::*;
     use crate::{MeasuredRow, Predictor, fit_memory};

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Source};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Source};
 use serde::Deserialize;
 
 use crate::PREDICTOR_SCHEMA;

@@ -5,7 +5,7 @@
 //! greatest `memory.used` on an A100-40GB.
 
 use collo_predict::{Description, replay};
-use collo_store::Source;
+use collo_text::Source;
 
 const MIB: u64 = 1 << 20;
 /// What a process holds on that machine outside its allocator.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 /// Errors of this crate; every variant names what it is about.
 #[derive(Debug, thiserror::Error)]

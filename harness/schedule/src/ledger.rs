@@ -6,7 +6,7 @@ mod decide;
 
 use std::collections::BTreeMap;
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use crate::account::{AttemptAccount, Ended, State, TaskAccount};
 use crate::cards::{Cards, Resident};

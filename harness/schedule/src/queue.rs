@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Bound;
 
-use collo_store::nearest::nearest;
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Source};
+use collo_text::nearest;
+use collo_text::quoted;
+use collo_text::{Diagnostic, Source};
 
 use crate::task::{Task, TaskId};
 

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use collo_store::nearest::nearest;
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Source, units};
+use collo_text::nearest;
+use collo_text::quoted;
+use collo_text::{Diagnostic, Source, units};
 
 use crate::decided::WhyNot;
 use crate::view::CardView;

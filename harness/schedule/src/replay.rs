@@ -1,6 +1,6 @@
 //! The same in, the same out: what a run did, from what happened in it.
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use crate::decided::Decided;
 use crate::event::{Act, Happened};

@@ -1,6 +1,6 @@
 //! The rules of a site: what a run stores, so that its decisions can be replayed.
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 use serde::{Deserialize, Serialize};
 
 /// The mean over this window is what a reading of utilisation says: 90 s in the study, and 30 s were found to be enough.

@@ -6,7 +6,7 @@ use std::path::Path;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use crate::{CampaignFolder, Result, clock, place, regular};
+use crate::{CampaignFolder, Result, clock, place};
 
 const NAME: &str = "comments.jsonl";
 const LIMIT_BYTES: u64 = 16 << 20;
@@ -28,7 +28,7 @@ pub(crate) fn write(campaign: &Path, comments: &[Comment]) -> Result<()> {
 impl CampaignFolder {
     /// The comments, the oldest first.
     pub fn comments(&self) -> Vec<Comment> {
-        let bytes = regular::read_small(&self.path.join(NAME), LIMIT_BYTES).unwrap_or_default();
+        let bytes = collo_text::read_small(&self.path.join(NAME), LIMIT_BYTES).unwrap_or_default();
         bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
     }
 
@@ -39,7 +39,7 @@ impl CampaignFolder {
         folder.file().lock()?;
         let path = self.path.join(NAME);
         let mut all = match std::fs::symlink_metadata(&path) {
-            Ok(_) => regular::read_small(&path, LIMIT_BYTES)?,
+            Ok(_) => collo_text::read_small(&path, LIMIT_BYTES)?,
             Err(_) => Vec::new(),
         };
         if all.last().is_some_and(|last| *last != b'\n') {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::open_regular;
+use collo_text::open_regular;
 
 /// The digest of a text.
 pub fn sha256_text(text: &str) -> String {

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::diagnostic::Diagnostic;
 use crate::names::last_part;
+use collo_text::Diagnostic;
 
 /// Errors of the store; every variant names the file or campaign it is about.
 #[derive(Debug, thiserror::Error)]

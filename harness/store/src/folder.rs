@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use crate::lock::{self, CampaignLock};
+use crate::names::last_part;
 use crate::recorded::{Digests, Recorded};
 use crate::{
-    Campaign, Error, Journal, JournalEntry, PlanRecord, Predicted, Result, RunDraft, RunRecord, SCHEMA, digest, journal,
-    names::last_part, place, read_small, regular::entries, run, shape,
+    Campaign, Error, Journal, JournalEntry, PlanRecord, Predicted, Result, RunDraft, RunRecord, SCHEMA, digest, journal, place,
+    run, shape,
 };
+use collo_text::entries;
+use collo_text::read_small;
 
 /// Something in `runs/` that is not a campaign, or in a campaign that is not one of its runs; it is left alone.
 #[derive(Debug)]

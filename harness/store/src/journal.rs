@@ -11,7 +11,7 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 
-use crate::{Result, clock, regular};
+use crate::{Result, clock};
 
 const NAME: &str = "journal.jsonl";
 /// A line for each of a million runs takes a quarter of that.
@@ -45,7 +45,7 @@ impl Journal {
         let path = campaign.join(NAME);
         if path.exists() {
             // Neither a pipe nor a device is written to.
-            drop(regular::open_regular(&path)?);
+            drop(collo_text::open_regular(&path)?);
         }
         let mut options = fs::OpenOptions::new();
         options.create(true).append(true).read(true).custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
@@ -105,6 +105,6 @@ pub(crate) fn read(campaign: &Path) -> Result<Vec<JournalEntry>> {
     if std::fs::symlink_metadata(&path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
         return Ok(Vec::new());
     }
-    let bytes = regular::read_small(&path, LIMIT_BYTES)?;
+    let bytes = collo_text::read_small(&path, LIMIT_BYTES)?;
     Ok(bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
 }

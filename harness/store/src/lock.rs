@@ -5,7 +5,8 @@ use std::path::Path;
 
 use fs_err as fs;
 
-use crate::{Error, Result, clock, open_regular, read_small_text};
+use crate::{Error, Result, clock};
+use collo_text::{open_regular, read_small_text};
 
 /// The lock of a campaign that is being measured; released on drop.
 #[derive(Debug)]

@@ -347,7 +347,7 @@ fn carry(from: &StoredRun, aside: &Path, merged: &Campaign, to: &PlannedRun, jou
         if let Some(folder) = target.parent() {
             fs::create_dir_all(folder)?;
         }
-        let (mut source, mut target) = (crate::open_regular(&source)?, fresh_file(&target)?);
+        let (mut source, mut target) = (collo_text::open_regular(&source)?, fresh_file(&target)?);
         std::io::copy(&mut source, &mut target)?;
         target.sync_all()?;
     }

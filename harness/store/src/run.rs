@@ -11,8 +11,9 @@ use serde_json::Value;
 use crate::place::sync_folder;
 use crate::{
     Attestation, CellRecord, Cooling, DeviceRecord, EpochRecord, Error, Journal, MemberSpec, ObserverRecord, Outcome,
-    RequestRecord, Result, SampleWriter, TraceRecord, Validity, XidError, digest, names, open_regular, place, tables,
+    RequestRecord, Result, SampleWriter, TraceRecord, Validity, XidError, digest, names, place, tables,
 };
+use collo_text::open_regular;
 
 /// The output of a process that all members were threads of.
 pub const PROCESS_LOG: &str = "process.log";

@@ -13,8 +13,8 @@ use crate::campaign::Filing;
 use crate::folder::{self, CampaignFolder, Foreign};
 use crate::names::last_part;
 use crate::recorded::Recorded;
-use crate::regular::entries;
 use crate::{Campaign, Error, Result, order, utc_id};
+use collo_text::entries;
 
 /// The folder that holds every campaign.
 #[derive(Debug, Clone)]
@@ -83,7 +83,7 @@ impl Runs {
             let paths = match entries(&experiment) {
                 Ok(paths) => paths,
                 Err(e) => {
-                    foreign.push(unread(experiment, &e));
+                    foreign.push(unread(experiment, &e.into()));
                     continue;
                 }
             };

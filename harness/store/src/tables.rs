@@ -19,7 +19,8 @@ use parquet::file::properties::WriterProperties;
 
 pub use samples::{Readings, Sample, SampleSeries, SampleWriter, read_samples, read_series};
 
-use crate::{Error, Result, caught, open_regular, place};
+use crate::{Error, Result, caught, place};
+use collo_text::open_regular;
 
 /// One pass of one member over its data.
 #[derive(Debug, Clone, PartialEq)]

@@ -65,7 +65,7 @@ fn age(text: &str) -> Result<Duration, String> {
     };
     whole('d', 1)
         .or_else(|| whole('w', 7))
-        .or_else(|| collo_measure::units::duration(text))
+        .or_else(|| collo_text::units::duration(text))
         .ok_or_else(|| "units are w, d, h, m, s, as in `30d`".into())
 }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use collo_measure::Event;
 use collo_measure::observe::{MemberView, Phase, View};
-use collo_measure::units::{about, clock};
 use collo_store::{CampaignFolder, Outcome, PlannedRun, utc_now};
+use collo_text::units::{about, clock};
 
 use super::eta::Eta;
 use super::words::MeasuringGoal;

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use collo_measure::Event;
 use collo_measure::observe::View;
-use collo_measure::units::{about, clock};
-use collo_store::text;
 use collo_store::{CampaignFolder, Outcome, PlannedRun};
+use collo_text::quoting;
+use collo_text::units::{about, clock};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::eta::Eta;
@@ -61,7 +61,7 @@ impl Live {
     /// Print above the redrawn area. `suspend` of the screen would also do, but panics if the terminal is gone.
     fn say(&self, text: &str) {
         // A screen that cannot be written to shows nothing; the campaign goes on.
-        let _ = self.screen.println(text::line(text));
+        let _ = self.screen.println(quoting::line(text));
     }
 
     fn tell(&self, event: &Event<'_>) {
@@ -158,7 +158,7 @@ fn style(template: &str) -> ProgressStyle {
 
 /// A wrapped line would break the redrawing.
 fn cut(text: String) -> String {
-    let text = text::line(&text);
+    let text = quoting::line(&text);
     let most = screen_width();
     if text.chars().count() <= most {
         text.into_owned()
@@ -194,7 +194,7 @@ impl Display for Live {
                 let about = self.eta.left_s().map(|s| format!(", about {}", about(s))).unwrap_or_default();
                 self.say(&format!("{} on {}: {cells}, {}{about}", m.experiment, m.device.text(), words::runs(self.total)));
                 self.bar.set_length(self.total as u64);
-                self.bar.set_prefix(text::line(&m.experiment).into_owned());
+                self.bar.set_prefix(quoting::line(&m.experiment).into_owned());
                 self.campaign = Some(campaign.clone());
                 self.campaign_line();
             }

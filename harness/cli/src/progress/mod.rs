@@ -14,8 +14,8 @@ use collo_measure::campaign::CARDS;
 use collo_measure::experiment::ChangedKey;
 use collo_measure::lease::Restored;
 use collo_measure::services;
-use collo_measure::units::about;
-use collo_store::diagnostic::{Label, Line};
+use collo_text::diagnostic::{Label, Line};
+use collo_text::units::about;
 
 /// A display of a campaign.
 pub trait Display {

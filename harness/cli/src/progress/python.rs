@@ -1,7 +1,7 @@
 //! Lines about the Python environment, the same in every display.
 
 use collo_measure::python::Progress;
-use collo_measure::units::about;
+use collo_text::units::about;
 
 /// The line that times are given for.
 const LINE_BITS_PER_S: f64 = 100e6;

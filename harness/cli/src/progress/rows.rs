@@ -2,8 +2,8 @@
 
 use collo_measure::observe::{ManagedView, MemberView, Phase, View};
 use collo_measure::sampler::LatestValues;
-use collo_measure::units::{clock, gib};
 use collo_store::{Campaign, CellRecord, DeviceRecord, PlannedRun};
+use collo_text::units::{clock, gib};
 
 use super::words;
 use super::words::MeasuringGoal;

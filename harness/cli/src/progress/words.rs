@@ -1,8 +1,8 @@
 //! How a run ended, in words, the same in every display and in `collo show`.
 
 use collo_measure::observe::{MemberView, ServingStats};
-use collo_measure::units::gib;
 use collo_store::{Campaign, EpochRecord, Outcome, PlanRecord, PlannedRun, RequestRecord, StoredRun, XidError};
+use collo_text::units::gib;
 
 use collo_measure::shown;
 
@@ -124,7 +124,7 @@ pub fn trace(run: &StoredRun) -> Vec<String> {
     lines.extend(member.log_tail.iter().map(|l| format!("      │ {l}")));
     let log = run.path.join(run.record.log_of(blamed));
     // A member may have written, or put there, anything at all.
-    let text = collo_store::read_small(&log, 1 << 26);
+    let text = collo_text::read_small(&log, 1 << 26);
     match text.map(|text| String::from_utf8_lossy(&text).lines().count()).ok() {
         Some(0) => {}
         None if log.is_file() => lines.push(format!("      log: {}", shown(&log))),

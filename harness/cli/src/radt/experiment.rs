@@ -7,7 +7,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use collo_measure::{Project, Workloads};
-use collo_store::{Diagnostic, Diagnostics, text::line};
+use collo_text::quoting::line;
+use collo_text::{Diagnostic, Diagnostics};
 use serde_json::Value as Json;
 
 use super::options::typed;
@@ -160,7 +161,7 @@ fn script(csv: &Path, workload: &mut ImportedWorkload, notes: &mut Vec<Leftover>
         notes.push(Leftover { place, reason });
         return Ok(None);
     };
-    let content = collo_store::read_small(path, LARGEST_SCRIPT)?;
+    let content = collo_text::read_small(path, LARGEST_SCRIPT)?;
     let text = String::from_utf8_lossy(&content);
     let imports = |module: &str| {
         let of = |line: &str| {
@@ -308,7 +309,7 @@ fn members(group: &ScheduledGroup, workloads: &[ImportedWorkload]) -> Vec<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use collo_store::Source;
+    use collo_text::Source;
 
     const HEAD: &str = "Experiment,Workload,Status,Run,Devices,Collocation,File,Listeners,Params\n";
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use super::tracking::TrackedRun;
 

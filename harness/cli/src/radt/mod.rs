@@ -59,7 +59,7 @@ impl Collocation {
             mps if mps.eq_ignore_ascii_case("mps") => Ok(Collocation::Mps),
             // With a count it cannot be the name of a layout.
             profile if is_mode(&format!("mig:1×{profile}")) => Ok(Collocation::Mig(profile.into())),
-            other => Err(format!("unknown Collocation {}", collo_store::text::quoted(other))),
+            other => Err(format!("unknown Collocation {}", collo_text::quoted(other))),
         }
     }
 

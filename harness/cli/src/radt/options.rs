@@ -34,7 +34,7 @@ impl ScriptOptions {
             };
             let words = setting.unwrap_or_else(|| vec![token.to_string()]);
             if words.len() == 1 && words[0] == *token && token.contains('{') {
-                return Err(format!("{} in Params would be a placeholder", collo_store::text::quoted(token)));
+                return Err(format!("{} in Params would be a placeholder", collo_text::quoted(token)));
             }
             at += words.len();
             found.words.extend(words);

@@ -12,7 +12,7 @@ use collo_report::quantity::{self, Trait};
 use collo_report::report_json::{CellJson, Device, MemberJson, ReportJson, SCHEMA};
 use collo_report::stats::{self, Quantity, Term};
 use collo_report::{CellVerdict, Error};
-use collo_store::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics};
 use serde_json::Value as Json;
 
 use super::letter::Letter;

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics, Source};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
 
 use super::options::ScriptOptions;
 use super::{Collocation, Leftover};
@@ -52,7 +52,7 @@ pub struct Schedule {
 impl Schedule {
     pub fn read(path: &Path) -> Result<Schedule, Diagnostics> {
         let name = collo_measure::shown(path);
-        let text = collo_store::read_small_text(path, LARGEST)
+        let text = collo_text::read_small_text(path, LARGEST)
             .map_err(|e| Diagnostic::new(format!("{} cannot be read", quoted(&name))).caused_by(e))?;
         Schedule::parse(&Source::file(name, text))
     }

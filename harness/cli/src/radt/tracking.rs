@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics};
 use serde_json::Value as Json;
 
 use super::{Leftover, all_of};
@@ -49,7 +49,7 @@ impl TrackedRun {
         if !path.is_file() {
             return Ok(Vec::new());
         }
-        let text = collo_store::read_small_text(&path, LARGEST_METRIC).map_err(|e| unreadable(&path, e))?;
+        let text = collo_text::read_small_text(&path, LARGEST_METRIC).map_err(|e| unreadable(&path, e))?;
         let mut readings = Vec::new();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let mut fields = line.split_whitespace();
@@ -161,7 +161,7 @@ fn tracked(folder: &Path) -> Result<Result<TrackedRun, Leftover>, Diagnostics> {
 }
 
 fn yaml(path: &Path) -> Result<serde_json::Map<String, Json>, Diagnostic> {
-    let text = collo_store::read_small_text(path, LARGEST_TEXT).map_err(|e| unreadable(path, e))?;
+    let text = collo_text::read_small_text(path, LARGEST_TEXT).map_err(|e| unreadable(path, e))?;
     // A snippet of the file is printed with the error otherwise.
     serde_saphyr::from_str(&text).map_err(|e| unreadable(path, e.to_string().lines().next().unwrap_or_default()))
 }
@@ -170,7 +170,7 @@ fn yaml(path: &Path) -> Result<serde_json::Map<String, Json>, Diagnostic> {
 fn texts(folder: &Path) -> Result<BTreeMap<String, String>, Diagnostic> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.path().is_file()) {
-        let text = collo_store::read_small_text(&entry.path(), LARGEST_TEXT).map_err(|e| unreadable(&entry.path(), e))?;
+        let text = collo_text::read_small_text(&entry.path(), LARGEST_TEXT).map_err(|e| unreadable(&entry.path(), e))?;
         found.insert(entry.file_name().to_string_lossy().into_owned(), text.trim().to_string());
     }
     Ok(found)

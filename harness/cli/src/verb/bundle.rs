@@ -3,8 +3,9 @@
 use std::path::{Component, Path, PathBuf};
 
 use collo_measure::{Driver, Project, campaign, host, machine, shown};
-use collo_store::text::quoted;
-use collo_store::{Campaign, CampaignFolder, Diagnostic, Diagnostics, Runs, sha256_file};
+use collo_store::{Campaign, CampaignFolder, Runs, sha256_file};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics};
 use fs_err as fs;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use collo_measure::mig::{Cards, Engines, GpuModel, Instance, Profile};
 use collo_report::document::{Align, Table};
 use serde_json::{Value as Json, json};
 
-use collo_store::Diagnostics;
+use collo_text::Diagnostics;
 
 use super::{Context, Ended};
 use crate::exit;

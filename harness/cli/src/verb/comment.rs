@@ -1,6 +1,7 @@
 //! `collo comment`: what people have to say about a campaign.
 
-use collo_store::{CampaignFolder, Comment, Diagnostic};
+use collo_store::{CampaignFolder, Comment};
+use collo_text::Diagnostic;
 use serde_json::json;
 
 use super::{Context, Ended};

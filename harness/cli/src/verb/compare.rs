@@ -5,7 +5,8 @@ use std::path::Path;
 use collo_report::compare::{self, ComparedReport, Options};
 use collo_report::document::Present;
 use collo_report::history::{self, CampaignVariation};
-use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs};
+use collo_store::{CampaignFolder, Runs};
+use collo_text::{Diagnostic, Diagnostics};
 
 use super::{Context, Ended};
 use crate::args::compare::{By, Compare};

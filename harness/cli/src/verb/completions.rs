@@ -2,7 +2,7 @@
 //! cells complete too (`complete.rs`).
 
 use clap_complete::env::Shells;
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use super::Ended;
 use crate::args;

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use collo_measure::launch::children;
 use collo_measure::{Event, Interpreters};
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 use nix::sys::signal::Signal;
 
 use super::{Context, Ended};

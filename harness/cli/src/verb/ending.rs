@@ -6,7 +6,8 @@ use collo_measure::campaign::{CampaignEnd, Finished};
 use collo_measure::observe::ObserveError;
 use collo_measure::{Experiment, RunError, Selection, Unfinished, shown};
 
-use collo_store::{Diagnostic, ExitClass, Outcome, Shard};
+use collo_store::{Outcome, Shard};
+use collo_text::{Diagnostic, ExitClass};
 
 use crate::args::{self, Foreign, Services};
 use crate::exit;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use collo_measure::{Experiment, Workloads, shown};
-use collo_store::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics};
 use fs_err as fs;
 use serde_json::{Value as Json, json};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fs_err as fs;
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use super::{Context, Ended};
 use crate::{args, exit, output};

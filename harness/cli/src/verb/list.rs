@@ -5,7 +5,8 @@ use collo_measure::observer::Observers;
 use collo_measure::{Project, Workloads, sharing, shown};
 use collo_report::document::{Align, Table};
 use collo_schedule::policy;
-use collo_store::{COLLO_SAMPLES, Diagnostic, Diagnostics, Foreign, NOBODY_WATCHES};
+use collo_store::{COLLO_SAMPLES, Foreign, NOBODY_WATCHES};
+use collo_text::{Diagnostic, Diagnostics};
 use serde_json::json;
 
 use super::{Context, Ended, cards, prune};

@@ -2,7 +2,7 @@
 
 use clap::CommandFactory;
 use collo_measure::shown;
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 use fs_err as fs;
 
 use super::{Context, Ended};

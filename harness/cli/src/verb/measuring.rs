@@ -5,7 +5,7 @@ use collo_measure::campaign::{CampaignOptions, FailureLimit, Finished};
 use collo_measure::experiment::{DeviceChoice, DeviceRequest};
 use collo_measure::{Event, Experiment, NotPredicted, Project, PythonToPredict, Request, Selection, Session};
 
-use collo_store::{Diagnostic, Diagnostics, ExitClass};
+use collo_text::{Diagnostic, Diagnostics, ExitClass};
 
 use super::{Context, ending};
 use crate::args::{self, Foreign};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use collo_measure::shown;
-use collo_store::{CampaignFolder, Diagnostic, Diagnostics, MergeDifference, MergeScope, Runs, Shard};
+use collo_store::{CampaignFolder, MergeDifference, MergeScope, Runs, Shard};
+use collo_text::{Diagnostic, Diagnostics};
 use serde_json::json;
 
 use super::{Context, Ended};

@@ -5,7 +5,7 @@ use collo_measure::layout::{self, RequestedLayout, WantedPartition};
 use collo_measure::{Driver, Gpu, GpuChoice, Partition};
 use serde_json::{Value, json};
 
-use collo_store::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics};
 
 use super::{Context, Ended, driver};
 use crate::args::{self, Format, MigVerb};

@@ -41,7 +41,8 @@ use collo_measure::experiment::{Overrides, TagFilter, tags_of};
 use collo_measure::launch::mark;
 use collo_measure::mig::Cards;
 use collo_measure::{Driver, Experiment, Project, Workloads, shown, trust};
-use collo_store::{CampaignFolder, Diagnostic, Diagnostics, ExitClass, Runs, Source};
+use collo_store::{CampaignFolder, Runs};
+use collo_text::{Diagnostic, Diagnostics, ExitClass, Source};
 
 use crate::args::Arguments;
 use crate::{exit, output};

@@ -6,7 +6,8 @@ use collo_measure::experiment::Overrides;
 use collo_measure::{Experiment, Project, Request, Selection, Workloads};
 use collo_report::document::Present;
 use collo_report::history::{self, History, NightlySummary, Rules, Suspect};
-use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs, Thresholds};
+use collo_store::{CampaignFolder, Runs, Thresholds};
+use collo_text::{Diagnostic, Diagnostics};
 
 use super::prune::age_s;
 use super::{Context, Ended, ending, measuring, until};

@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use collo_report::document::{Align, Table};
 use collo_report::history;
-use collo_store::{CampaignFolder, Diagnostics, Shard, utc_seconds};
+use collo_store::{CampaignFolder, Shard, utc_seconds};
+use collo_text::Diagnostics;
 use fs_err as fs;
 use serde_json::json;
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 use collo_measure::launch::Errand;
 use collo_report::export::{Format, export, mlflow};
 use collo_report::{Analysis, EnergyModel, Report, Written};
-use collo_store::{CampaignFolder, Diagnostic, Diagnostics, ExitClass, LendsNothing, MergeScope, Runs};
+use collo_store::{CampaignFolder, LendsNothing, MergeScope, Runs};
+use collo_text::{Diagnostic, Diagnostics, ExitClass};
 use fs_err as fs;
 use tempfile::TempDir;
 

@@ -6,7 +6,7 @@ use collo_measure::lease::{self, GpuLease, Journal, Restored, Who, Written};
 use collo_measure::{Driver, Gpu, GpuChoice, holders, nvml, repartition, services};
 use serde_json::{Value, json};
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use super::{Context, Ended, driver};
 use crate::args;

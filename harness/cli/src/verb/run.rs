@@ -3,7 +3,8 @@
 use collo_measure::campaign::{self, CampaignOptions, FailureLimit, Finished, Only};
 use collo_measure::experiment::Overrides;
 use collo_measure::{Experiment, Project, Request, Session, Workloads, shown};
-use collo_store::{Campaign, CampaignFolder, Diagnostic, Diagnostics, Standing};
+use collo_store::{Campaign, CampaignFolder, Standing};
+use collo_text::{Diagnostic, Diagnostics};
 use serde_json::json;
 
 use super::{Context, Ended, Named, bundle, ending, measuring, until};

@@ -1,6 +1,7 @@
 //! `collo show`: a campaign, one of its cells in full, or the remains of a crash.
 
-use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Error, Outcome, read_small};
+use collo_store::{CampaignFolder, Error, Outcome};
+use collo_text::{Diagnostic, Diagnostics, read_small};
 
 use super::{Context, Ended};
 use crate::{args, exit, output};

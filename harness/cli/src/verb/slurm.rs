@@ -7,7 +7,8 @@ use std::time::Duration;
 use collo_measure::experiment::{DeviceChoice, Overrides};
 use collo_measure::launch::{Errand, Unanswered, mark};
 use collo_measure::{Experiment, Workloads, expand, shown};
-use collo_store::{Diagnostic, Diagnostics, sha256_text};
+use collo_store::sha256_text;
+use collo_text::{Diagnostic, Diagnostics};
 use fs_err as fs;
 use serde_json::json;
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use collo_measure::lease::{self, Journal, Unread};
 use collo_measure::{Partition, repartition};
-use collo_store::{CampaignFolder, Diagnostics, JournalEntry, PlannedRun};
+use collo_store::{CampaignFolder, JournalEntry, PlannedRun};
+use collo_text::Diagnostics;
 use serde_json::{Value, json};
 
 use super::{Context, Ended};

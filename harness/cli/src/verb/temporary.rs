@@ -6,7 +6,8 @@ use std::path::Path;
 use collo_measure::campaign::{CampaignEnd, CampaignOptions, FailureLimit};
 use collo_measure::experiment::DeviceRequest;
 use collo_measure::{Event, Experiment, Project, Request, Session, Workloads};
-use collo_store::{Diagnostic, Diagnostics, ExitClass, RefusalRecord, Source, StoredRun};
+use collo_store::{RefusalRecord, StoredRun};
+use collo_text::{Diagnostic, Diagnostics, ExitClass, Source};
 
 use super::Context;
 use crate::progress;

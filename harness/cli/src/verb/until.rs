@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use collo_measure::campaign::{CampaignEnd, CampaignOptions, Finished, Only};
 use collo_measure::{Project, Request, Selection};
 use collo_report::{Report, WidthVerdict, number};
-use collo_store::Diagnostics;
+use collo_text::Diagnostics;
 
 use super::{Context, measuring};
 use crate::output;

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use collo_measure::experiment::DeviceRequest;
 use collo_measure::workload::{RECIPE, Requirement, WorkloadPython, plain};
 use collo_measure::workload_check::{self, Finding, Shown};
-use collo_measure::{Project, Workload, Workloads, units};
+use collo_measure::{Project, Workload, Workloads};
 use collo_report::document::{Align, Table};
-use collo_store::{Diagnostic, Diagnostics, ExitClass, text::line};
 use collo_store::{EpochRecord, RunRecord};
+use collo_text::quoting::line;
+use collo_text::units;
+use collo_text::{Diagnostic, Diagnostics, ExitClass};
 use serde_json::{Value as Json, json};
 
 use super::temporary::Trial;

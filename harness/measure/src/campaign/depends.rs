@@ -1,6 +1,7 @@
 //! What the numbers of a campaign depend on: its files, its experiment, the machine.
 
-use collo_store::{Campaign, Diagnostic, JournalEntry, Runs, sha256_text};
+use collo_store::{Campaign, JournalEntry, Runs, sha256_text};
+use collo_text::Diagnostic;
 
 use super::CampaignSpec;
 use crate::experiment::{INCLUDE, SET, part};

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
-use collo_store::{Diagnostic, Outcome, PlannedRun, StoredRun};
+use collo_store::{Outcome, PlannedRun, StoredRun};
+use collo_text::Diagnostic;
 
 use super::attempts::Attempts;
 use super::cooldown::{Cooler, pause};

@@ -1,6 +1,7 @@
 //! The GPUs of a campaign, from the first check until they are restored as found.
 
-use collo_store::{Diagnostic, PlannedRun, StoredRun};
+use collo_store::{PlannedRun, StoredRun};
+use collo_text::Diagnostic;
 
 use super::CampaignSpec;
 use crate::device::company::Company;

@@ -13,9 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use collo_store::{
-    Campaign, CampaignFolder, Diagnostic, Ingredient, Outcome, PlannedRun, Runs, SCHEMA, Shard, StoredRun, utc_now,
-};
+use collo_store::{Campaign, CampaignFolder, Ingredient, Outcome, PlannedRun, Runs, SCHEMA, Shard, StoredRun, utc_now};
+use collo_text::Diagnostic;
 
 use crate::device::services::Services;
 use crate::device::{DeviceFacts, Gpu};

@@ -12,8 +12,8 @@
 
 use std::sync::Arc;
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics};
 use serde_json::Value as Json;
 
 use super::{Cell, MOST_MEMBERS, Member, Term};

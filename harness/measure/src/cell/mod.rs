@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use collo_store::AfterMeasured;
-use collo_store::{CellRecord, Diagnostic, Diagnostics, MemberSpec, Sharing, TraceCell};
+use collo_store::{CellRecord, MemberSpec, Sharing, TraceCell};
+use collo_text::{Diagnostic, Diagnostics};
 use serde_json::Value as Json;
 pub use trace::{CellTask, CellTrace, ManagerRules, NO_ESTIMATE, Settle};
 

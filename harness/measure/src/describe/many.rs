@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use collo_predict::Description;
-use collo_store::{Diagnostic, ExitClass};
+use collo_text::{Diagnostic, ExitClass};
 use serde::Deserialize;
 use serde_json::json;
 

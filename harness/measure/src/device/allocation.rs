@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use super::gpu::{Driver, Gpu};
 use super::select_gpu::GpuSelector;

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use super::company::Company;
 use super::gpu::Gpu;

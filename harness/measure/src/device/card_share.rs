@@ -59,7 +59,7 @@ impl DeviceFacts {
         shares.iter().flat_map(|share| &share.facts.cores).for_each(|core| *users.entry(*core).or_default() += 1);
         let each = shares.iter().map(|share| {
             let label = share.facts.gpu().map(Gpu::label).unwrap_or_default();
-            format!("{label} {}", crate::units::ranges(&share.facts.cores))
+            format!("{label} {}", collo_text::units::ranges(&share.facts.cores))
         });
         let each = each.collect::<Vec<_>>().join(", ");
         match users.values().any(|cards| *cards > 1) {

@@ -42,7 +42,7 @@ pub struct Unlisted {
 /// `a process the driver does not list: 12.0 GiB used, 40 % busy`
 impl fmt::Display for Unlisted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let memory = self.memory_bytes.map(|bytes| format!("{} used", crate::units::gib(bytes)));
+        let memory = self.memory_bytes.map(|bytes| format!("{} used", collo_text::units::gib(bytes)));
         let busy = self.busy_percent.map(|percent| format!("{percent} % busy"));
         let parts: Vec<String> = memory.into_iter().chain(busy).collect();
         write!(f, "a process the driver does not list: {}", parts.join(", "))

@@ -5,7 +5,7 @@
 //! by trying, and only if there are any: there is no other way, because some drivers refuse the change and others leave it
 //! pending.
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use super::gpu::Gpu;
 use super::journal::mode_can_be_set;

@@ -37,7 +37,7 @@ impl Holder {
     pub fn to_text(&self) -> String {
         let name = self.name.as_ref().map(|n| format!(" `{n}`")).unwrap_or_default();
         let user = self.user.as_ref().map(|u| format!(" of {u}")).unwrap_or_default();
-        let memory = self.memory_bytes.map(|b| format!(", {}", crate::units::gib(b))).unwrap_or_default();
+        let memory = self.memory_bytes.map(|b| format!(", {}", collo_text::units::gib(b))).unwrap_or_default();
         format!("pid {}{name}{user}{memory}", self.pid)
     }
 }

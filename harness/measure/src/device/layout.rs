@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use collo_gpus::notation;
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Source};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Source};
 
 use super::gpu::Gpu;
 use super::mig::{GpuModel, Instance, Profile};
@@ -64,7 +64,7 @@ impl RequestedLayout {
         let Some((path, name)) = file_and_name(text) else { return Ok(RequestedLayout::Words(text.trim().into())) };
         let path = folder.join(path);
         let shown = crate::shown::shown(&path);
-        let content = collo_store::read_small_text(&path, crate::fields::LARGEST)
+        let content = collo_text::read_small_text(&path, collo_text::fields::LARGEST)
             .map_err(|e| Diagnostic::new(format!("layout `{shown}` cannot be read")).caused_by(e.to_string()))?;
         let source = Source::file(shown, content);
         match path.extension().is_some_and(|e| e == "toml") {

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use super::gpu::Gpu;
 use super::journal::{self, set_compute_mode};

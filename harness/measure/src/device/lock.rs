@@ -13,7 +13,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr, sockopt};
@@ -182,7 +182,7 @@ fn command_line(pid: u32) -> Option<String> {
     let program = words.next()?;
     let name = program.rsplit('/').next().unwrap_or_default().to_string();
     let line: String = std::iter::once(name.into()).chain(words).collect::<Vec<_>>().join(" ");
-    Some(collo_store::text::line(&line).chars().take(80).collect()).filter(|line: &String| !line.is_empty())
+    Some(collo_text::quoting::line(&line).chars().take(80).collect()).filter(|line: &String| !line.is_empty())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! GPU selection: `--gpu 0`, a UUID, a PCI id, several of them, or `auto`.
 
-use collo_store::Diagnostic;
-use collo_store::text::quoted;
+use collo_text::Diagnostic;
+use collo_text::quoted;
 
 use super::company::Company;
 use super::gpu::{Driver, Gpu, SilentGpu};

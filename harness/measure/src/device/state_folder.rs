@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 use nix::fcntl::OFlag;
 
 use super::trust::{self, Place};

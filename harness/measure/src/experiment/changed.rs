@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_store::Source;
+use collo_text::Source;
 
 use super::{Experiment, Origin, explain, layers};
 use crate::shown::shown;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use collo_store::Source;
+use collo_text::Source;
 
 use super::{Experiment, explain_settings, keys};
-use crate::fields::{self, Fields, Located, Shape, Value, ValueKind};
 use crate::host;
+use collo_text::fields::{Fields, Located, Value};
+use collo_text::fields::{self, Shape, ValueKind};
 
 /// One value and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use collo_store::Source;
+use collo_text::Source;
 use serde_json::Value as Json;
 
 use super::explain::{Origin, written};
 use super::{Axes, Experiment};
-use crate::fields::{self, Fields, Located};
 use crate::shown::shown;
 use crate::workload::{RECIPE, Workload, keys, plain};
+use collo_text::fields;
+use collo_text::fields::{Fields, Located};
 
 /// Every setting of every workload; under each recipe that some member has.
 pub(super) fn explain(experiment: &Experiment, source: &Arc<Source>, fields: &Fields, all: &mut Vec<Origin>) {
@@ -81,7 +82,7 @@ struct WorkloadFile {
 impl WorkloadFile {
     fn of(workload: &Workload) -> WorkloadFile {
         let path = workload.folder.join("workload.toml");
-        let text = collo_store::read_small_text(&path, fields::LARGEST).unwrap_or_default();
+        let text = collo_text::read_small_text(&path, fields::LARGEST).unwrap_or_default();
         let source = Source::file(shown(&path), text);
         let (fields, _) = fields::read(&source, &keys::WORKLOAD);
         WorkloadFile { source, fields }

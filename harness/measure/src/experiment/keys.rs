@@ -4,7 +4,7 @@ use collo_store::Outcome;
 
 use crate::cell::{AfterMeasured, MOST_MEMBERS};
 use crate::device::NumaMemory;
-use crate::fields::{Key, Shape, ValueKind};
+use collo_text::fields::{Key, Shape, ValueKind};
 
 const fn key(name: &'static str, kind: ValueKind, default: &'static str, about: &'static str) -> Key {
     Key { name, kind, default: Some(default), about, former: None }

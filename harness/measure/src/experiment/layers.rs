@@ -6,14 +6,15 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics, Source};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
 
 use super::keys;
-use crate::fields::{self, Fields};
 use crate::host::{self, HostFile};
 use crate::project::Project;
 use crate::shown::shown;
+use collo_text::fields;
+use collo_text::fields::Fields;
 
 /// Maximum depth of files that include each other.
 const DEEPEST: usize = 20;
@@ -93,7 +94,7 @@ impl Layers {
                 wrong(Diagnostic::new(format!("{} includes itself", quoted(written))).note("leave it out"));
                 continue;
             }
-            let text = match collo_store::read_small_text(&file, fields::LARGEST) {
+            let text = match collo_text::read_small_text(&file, fields::LARGEST) {
                 Ok(text) => text,
                 Err(e) => {
                     wrong(Diagnostic::new(format!("included file {} cannot be read", quoted(written))).caused_by(e.to_string()));

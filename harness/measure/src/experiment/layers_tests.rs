@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use collo_store::{Diagnostics, Source};
+use collo_text::{Diagnostics, Source};
 
 use super::{Experiment, Overrides};
 use crate::fixture::workloads;

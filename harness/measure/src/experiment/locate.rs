@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics, Source};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;
 
 use super::layers::{Overrides, includes_of};
 use super::{Experiment, keys};
-use crate::fields;
-use crate::nearest::nearest;
 use crate::project::Project;
 use crate::shown::shown;
 use crate::workload::Workloads;
+use collo_text::fields;
+use collo_text::nearest;
 
 /// The file of an experiment, as a person names it.
 pub fn locate(project: &Project, typed: &str) -> Result<PathBuf, Diagnostics> {
@@ -57,7 +57,7 @@ pub type ExperimentFile = (PathBuf, Result<Experiment, Diagnostics>);
 pub fn all(project: &Project, workloads: &Workloads, overrides: &Overrides) -> Result<Vec<ExperimentFile>, Diagnostics> {
     let files = files(&project.experiments())?;
     let includes = |file: &PathBuf| {
-        let text = collo_store::read_small_text(file, fields::LARGEST).unwrap_or_default();
+        let text = collo_text::read_small_text(file, fields::LARGEST).unwrap_or_default();
         includes_of(file, &Source::file(shown(file), text))
     };
     let included: BTreeSet<PathBuf> = files.iter().flat_map(includes).collect();
@@ -90,7 +90,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Diagnostics> {
 
 /// The tags in a file, however wrong the rest of it is; `None` if it is not even TOML.
 pub fn tags_of(file: &Path) -> Option<Vec<String>> {
-    let text = collo_store::read_small_text(file, fields::LARGEST).ok()?;
+    let text = collo_text::read_small_text(file, fields::LARGEST).ok()?;
     toml::from_str::<toml::Table>(&text).ok()?;
     let (fields, _) = fields::read(&Source::file(shown(file), text), &keys::EXPERIMENT);
     Some(fields.texts("tags").unwrap_or_default())
@@ -98,7 +98,7 @@ pub fn tags_of(file: &Path) -> Option<Vec<String>> {
 
 /// `experiments/old/n2.toml:2`, if a file declares this experiment name.
 fn claim(file: &Path, name: &str) -> Option<String> {
-    let text = collo_store::read_small_text(file, fields::LARGEST).ok()?;
+    let text = collo_text::read_small_text(file, fields::LARGEST).ok()?;
     let source = Source::file(shown(file), text);
     let (fields, _) = fields::read(&source, &keys::EXPERIMENT);
     if fields.text("name") == Some(name) {

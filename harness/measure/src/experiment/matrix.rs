@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_store::Diagnostic;
-use collo_store::text::quoted;
+use collo_text::Diagnostic;
+use collo_text::quoted;
 use serde_json::Value as Json;
 
 use super::read::ExperimentReader;
 use super::{Axes, Sharing};
-use crate::fields::{self, Fields, Located, Value, sum};
 use crate::workload::Workload;
+use collo_text::fields;
+use collo_text::fields::sum;
+use collo_text::fields::{Fields, Located, Value};
 
 impl ExperimentReader<'_> {
     /// The axes as written; [`ExperimentReader::complete`] adds what was left out.
@@ -155,7 +157,7 @@ impl ExperimentReader<'_> {
 fn unknown_axis(key: &str, workloads: &[&Arc<Workload>]) -> Option<Diagnostic> {
     let lacking = workloads.iter().find(|w| !w.settings.contains_key(key))?;
     let axes = ["workload", "batch_size", "sharing", "degree", "observe"];
-    let near = crate::nearest::nearest(key, axes).filter(|_| workloads.iter().all(|w| !w.settings.contains_key(key)));
+    let near = collo_text::nearest(key, axes).filter(|_| workloads.iter().all(|w| !w.settings.contains_key(key)));
     Some(match near {
         Some(near) if near != key => {
             Diagnostic::new(format!("unknown axis {}", quoted(key))).note(format!("did you mean `{near}`?"))

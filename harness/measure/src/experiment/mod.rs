@@ -19,7 +19,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use collo_store::{Diagnostic, Diagnostics, Expectation, Reference, Thresholds, WantedWidth};
+use collo_store::{Expectation, Reference, Thresholds, WantedWidth};
+use collo_text::{Diagnostic, Diagnostics};
 use serde_json::Value as Json;
 
 use crate::cell::{AfterMeasured, CellTask, ManagerRules, Member};
@@ -358,7 +359,7 @@ impl Experiment {
 
     fn no_gpu(&self, tried: &device::nvml::NoDriver, choice: Option<&str>, cards: &Cards) -> Diagnostic {
         let name = &self.name;
-        let near = choice.and_then(|c| crate::nearest::nearest(c, cards.iter().map(|card| card.name.as_str())));
+        let near = choice.and_then(|c| collo_text::nearest(c, cards.iter().map(|card| card.name.as_str())));
         let hint = match near {
             _ if tried.hint().is_some() => tried.hint().unwrap_or_default().to_string(),
             Some(near) => format!("did you mean `--gpu {near}`? All models: `collo list gpus`"),

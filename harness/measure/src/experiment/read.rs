@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collo_gpus::notation;
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics, Source, Thresholds, TraceCell};
+use collo_store::{Thresholds, TraceCell};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
 use serde_json::Value as Json;
 
 use super::{
@@ -22,12 +23,13 @@ use super::{
 };
 use crate::cell::{AfterMeasured, MOST_MEMBERS, Member};
 use crate::device::{Cores, NumaMemory, core_list};
-use crate::fields::{self, Fields, Located, Value};
 use crate::project::Project;
 use crate::sampler::SourceChoice;
 use crate::sharing::{self, Each, Limits, Naive};
 use crate::shown::shown;
 use crate::workload::{Workload, Workloads};
+use collo_text::fields;
+use collo_text::fields::{Fields, Located, Value};
 
 impl Experiment {
     /// The experiment that a person names: `NAME` or a path.
@@ -49,7 +51,7 @@ impl Experiment {
     pub fn read(path: &Path, workloads: &Workloads, overrides: &Overrides) -> Result<Experiment, Diagnostics> {
         let name = shown(path);
         let unreadable = |cause: String| Diagnostic::new(format!("experiment {} cannot be read", quoted(&name))).caused_by(cause);
-        let text = collo_store::read_small_text(path, fields::LARGEST).map_err(|e| unreadable(e.to_string()))?;
+        let text = collo_text::read_small_text(path, fields::LARGEST).map_err(|e| unreadable(e.to_string()))?;
         Experiment::layered(path, Layers::of(path, &Source::file(name, text), overrides)?, workloads)
     }
 

@@ -1,6 +1,6 @@
 //! Which experiments a `--tag` selects. In: one tag, or an expression over tags, `gpu && !slow`. Out: whether an experiment is meant.
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use crate::select::Expression;
 

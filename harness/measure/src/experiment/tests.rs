@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use collo_store::Source;
+use collo_text::Source;
 
 use super::*;
 use crate::fixture::{experiment, mine, read, said, workloads};

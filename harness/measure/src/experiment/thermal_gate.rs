@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use regex::Regex;
 
-use crate::units;
+use collo_text::units;
 
 /// Before each run the GPU cools down to its idle temperature.
 #[derive(Debug, Clone, Copy, PartialEq)]

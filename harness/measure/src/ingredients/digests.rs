@@ -32,7 +32,7 @@ impl Digests {
         if let Some((_, digest)) = self.known.get(path).filter(|(before, _)| *before == now) {
             return Some(digest.clone());
         }
-        let file = collo_store::open_regular(path).ok()?;
+        let file = collo_text::open_regular(path).ok()?;
         let opened = stamp(&file.metadata().ok()?)?;
         // No further than it is long: a file that grows has an end, and one of `/proc` has none.
         let digest = collo_store::sha256_of(file.take(opened.size)).ok()?;

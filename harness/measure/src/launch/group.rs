@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use collo_store::{Diagnostic, monotonic_ns};
+use collo_store::monotonic_ns;
+use collo_text::Diagnostic;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::UnixStream;

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::libc;
 
 use super::tree;
-use crate::units::ranges;
+use collo_text::units::ranges;
 
 /// Bits of the mask that are passed; Linux has 1024 nodes at most (`CONFIG_NODES_SHIFT` is 10 at most).
 const MOST_NODES: usize = 1024;

@@ -13,7 +13,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use collo_schedule::{Decided, Rules, TaskAccount};
-use collo_store::{AttemptRecord, Check, Diagnostic, EpochRecord, MemberRecord, RequestRecord, RunDraft, SamplingQuality};
+use collo_store::{AttemptRecord, Check, EpochRecord, MemberRecord, RequestRecord, RunDraft, SamplingQuality};
+use collo_text::Diagnostic;
 use tokio::sync::watch;
 
 use crate::cell::{CellTask, Settle};

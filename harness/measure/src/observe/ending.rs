@@ -6,7 +6,7 @@ use super::memory;
 use super::seat::{MemberState, Phase, Traces};
 use crate::launch::protocol::{Told, Whose};
 use crate::launch::{Ended, Live};
-use crate::units::gib;
+use collo_text::units::gib;
 
 /// Why a member ended early: from its own message first, then its log, then the kernel. On a GPU, exhausted host memory says
 /// nothing about the GPU.

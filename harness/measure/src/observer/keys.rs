@@ -2,7 +2,7 @@
 
 use collo_store::{MONITOR, PROFILER};
 
-use crate::fields::{Key, Shape, ValueKind};
+use collo_text::fields::{Key, Shape, ValueKind};
 
 const HELP: &str = "collo schema observer";
 

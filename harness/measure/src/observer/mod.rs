@@ -12,14 +12,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use collo_store::text::quoted;
-use collo_store::{COLLO_SAMPLES, Diagnostic, Diagnostics, MONITOR, NOBODY_WATCHES};
+use collo_store::{COLLO_SAMPLES, MONITOR, NOBODY_WATCHES};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics};
 use fs_err as fs;
 
 use crate::cell::Cell;
 use crate::device::{DeviceFacts, DeviceKind};
-use crate::nearest::nearest;
 use crate::sharing::Refusal;
+use collo_text::nearest;
 
 pub use read::is_name;
 pub use spec::{ForeseenObserver, OBSERVER_FOLDER, ObserverSpec};

@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use collo_store::text::quoted;
-use collo_store::{COLLO_SAMPLES, Diagnostic, Diagnostics, MONITOR, NOBODY_WATCHES, PROFILER, Source};
+use collo_store::{COLLO_SAMPLES, MONITOR, NOBODY_WATCHES, PROFILER};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
 
 use super::keys;
 use super::tool::{COMMAND, Observer, PLACEHOLDERS, Place, Stop};
-use crate::fields::{self, Fields, Located};
 use crate::python::on_path;
-use crate::units;
+use collo_text::fields;
+use collo_text::fields::{Fields, Located};
+use collo_text::units;
 
 /// The word of `needs` that is no program.
 const GPU: &str = "gpu";
@@ -33,7 +35,7 @@ pub fn is_name(name: &str) -> bool {
 }
 
 pub fn read(name: &str, path: &Path) -> Result<Observer, Diagnostics> {
-    let text = collo_store::read_small_text(path, fields::LARGEST)
+    let text = collo_text::read_small_text(path, fields::LARGEST)
         .map_err(|e| Diagnostic::new(format!("observer `{name}` cannot be read")).caused_by(e.to_string()))?;
     parse(name, path, &Source::file(crate::shown::shown(path), text))
 }
@@ -125,7 +127,7 @@ fn check(observer: &Observer, source: &Arc<Source>, fields: &Fields, mistakes: &
     for found in texts.chain(of_variables.into_iter().map(|(_, _, found)| found)) {
         let Some(unknown) = found.text().and_then(unknown_placeholder) else { continue };
         let what = Diagnostic::new(format!("`{{{unknown}}}` stands for nothing")).at(source, found.span.clone());
-        mistakes.push(what.note(match crate::nearest::nearest(unknown, PLACEHOLDERS.iter().copied()) {
+        mistakes.push(what.note(match collo_text::nearest(unknown, PLACEHOLDERS.iter().copied()) {
             Some(near) => format!("did you mean `{{{near}}}`?"),
             None => format!("one of {}", fields::listed(PLACEHOLDERS)),
         }));

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use collo_store::Source;
+use collo_text::Source;
 
 use super::*;
 use crate::fixture;

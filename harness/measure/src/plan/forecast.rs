@@ -337,7 +337,7 @@ fn epoch_s(member: &Member) -> Option<f64> {
     let mut epoch_s = forecast_of(member)?.epoch_s?;
     // Who serves does so for as long as it is told.
     if let Some(window) = member.serving_window() {
-        epoch_s = crate::units::duration(window)?.as_secs_f64();
+        epoch_s = collo_text::units::duration(window)?.as_secs_f64();
     }
     for name in LENGTHS {
         let default = member.workload().settings.get(name).and_then(serde_json::Value::as_f64);

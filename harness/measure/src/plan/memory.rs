@@ -13,7 +13,7 @@ use crate::cell::{Cell, Term};
 use crate::device::{DeviceFacts, DeviceKind};
 use crate::past::PastCell;
 use crate::sharing::{Refusal, Seat};
-use crate::units;
+use collo_text::units;
 
 /// What a plan tells of the memory of a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

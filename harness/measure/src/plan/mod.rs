@@ -24,7 +24,8 @@ mod trace;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use collo_store::{CellRecord, DeviceRecord, Diagnostic, PlanRecord, PlannedRun, Predicted, RefusalRecord, Shard};
+use collo_store::{CellRecord, DeviceRecord, PlanRecord, PlannedRun, Predicted, RefusalRecord, Shard};
+use collo_text::Diagnostic;
 use serde_json::{Value as Json, json};
 
 use crate::cell::{Cell, Member};
@@ -35,8 +36,8 @@ use crate::hosting;
 use crate::prior::Prior;
 use crate::select::Selection;
 use crate::sharing::{Refusal, Seating};
-use crate::units::ranges;
 use crate::workload::Requirement;
+use collo_text::units::ranges;
 use memory::members;
 
 pub use company::{GainForecast, in_company_s};

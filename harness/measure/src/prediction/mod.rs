@@ -15,9 +15,8 @@ use collo_predict::utilisation::Card;
 use collo_predict::{
     Basis, Chosen, CompanyPredictor, Description, Fitted, Predictor, Target, TargetDevice, UtilisationPredictor, choose,
 };
-use collo_store::{
-    Diagnostic, GraphNumbers, Predicted, PredictedMember, PredictedMemory, PredictorRecord, Runs, sha256_text, utc_now,
-};
+use collo_store::{GraphNumbers, Predicted, PredictedMember, PredictedMemory, PredictorRecord, Runs, sha256_text, utc_now};
+use collo_text::Diagnostic;
 
 use crate::cell::Member;
 use crate::describe::{Describable, Describer, basis_of};

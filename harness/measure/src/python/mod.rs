@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use collo_store::{Diagnostic, ExitClass, sha256_text};
+use collo_store::sha256_text;
+use collo_text::{Diagnostic, ExitClass};
 use fs_err as fs;
 
 pub use build::on_path;
@@ -210,7 +211,7 @@ impl PythonEnvironment {
     /// The environment for the pins in `workloads`; nothing is touched.
     pub fn of(workloads: &Path, cache: &Path, set: PinSet) -> Result<Self, PythonError> {
         let pins = workloads.join(set.file());
-        let text = collo_store::read_small_text(&pins, LARGEST_PINS).map_err(|_| PythonError::NoPins { path: pins.clone() })?;
+        let text = collo_text::read_small_text(&pins, LARGEST_PINS).map_err(|_| PythonError::NoPins { path: pins.clone() })?;
         let packages = packages_in(&text);
         let base = system_python::find()?;
         Ok(PythonEnvironment { base, pins, pins_digest: sha256_text(&text), packages, set, cache: cache.into() })
@@ -278,7 +279,7 @@ impl PythonEnvironment {
 
     /// The same, with the text of the pins.
     fn overlay_of(&self, pins: &Path) -> Result<(PathBuf, String), PythonError> {
-        let text = collo_store::read_small_text(pins, LARGEST_PINS).map_err(|_| PythonError::NoPins { path: pins.into() })?;
+        let text = collo_text::read_small_text(pins, LARGEST_PINS).map_err(|_| PythonError::NoPins { path: pins.into() })?;
         let name = self.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok((self.cache.join(format!("{name}-{}", &sha256_text(&text)[..8])), text))
     }

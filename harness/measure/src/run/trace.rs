@@ -19,7 +19,7 @@ use crate::observe::{Rules, View};
 use crate::plan::PlannedCell;
 use crate::sampler::{Rates, core_scope};
 use crate::sharing::{SiteOrder, StageError, StagedSite};
-use crate::units::ranges;
+use collo_text::units::ranges;
 
 /// Kept free on a GPU for what the driver and further contexts hold outside of any estimate: the study's code subtracts as much.
 const RESERVE_BYTES: u64 = 512 << 20;
@@ -36,7 +36,7 @@ impl RunContext<'_> {
     ) -> Result<Option<StoredRun>, RunError> {
         let PlannedCell { cell, seating, estimates, .. } = planned_cell;
         let Some(trace) = cell.trace().cloned() else {
-            return Err(collo_store::Diagnostic::new(format!("`{}` is no trace", cell.label())).into());
+            return Err(collo_text::Diagnostic::new(format!("`{}` is no trace", cell.label())).into());
         };
         let mut draft = self.campaign.begin(&self.campaign.manifest().plan.folder(planned))?;
         let started_utc = utc_now();

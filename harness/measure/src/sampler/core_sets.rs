@@ -6,7 +6,7 @@ use collo_store::Sample;
 
 use super::Sampler;
 use super::host::busy_ticks;
-use crate::units::ranges;
+use collo_text::units::ranges;
 
 /// Sets of cores, each with its own scope.
 pub struct CoreSets {

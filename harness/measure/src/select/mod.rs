@@ -9,15 +9,16 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use collo_store::text::quoted;
-use collo_store::{AfterMeasured, Diagnostic, Source};
+use collo_store::AfterMeasured;
+use collo_text::quoted;
+use collo_text::{Diagnostic, Source};
 use regex::Regex;
 use serde_json::Value as Json;
 
 use crate::device::mig::GpuModel;
-use crate::fields::{listed, listed_all};
-use crate::nearest::nearest;
 use crate::sharing;
+use collo_text::fields::{listed, listed_all};
+use collo_text::nearest;
 
 /// A condition on a cell.
 #[derive(Debug, Clone)]

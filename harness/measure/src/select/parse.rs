@@ -8,8 +8,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Source};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Source};
 use regex::Regex;
 use serde_json::Value as Json;
 

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use collo_store::{CampaignFolder, Diagnostic, Diagnostics, Runs, Shard, Sharing};
+use collo_store::{CampaignFolder, Runs, Shard, Sharing};
+use collo_text::{Diagnostic, Diagnostics};
 
 use crate::campaign::{self, CampaignOptions, CampaignSpec, Finished};
 use crate::commands::MemberCommands;

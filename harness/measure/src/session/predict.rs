@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use collo_store::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics};
 
 use super::Session;
 use crate::describe::Describer;

@@ -1,6 +1,7 @@
 //! The search for the largest degree that fits: a round of cells, its results, the next round, all in one campaign.
 
-use collo_store::{CampaignFolder, Diagnostic, Runs};
+use collo_store::{CampaignFolder, Runs};
+use collo_text::Diagnostic;
 
 use super::{Session, Unfinished, past_of};
 use crate::campaign::{CampaignEnd, CampaignOptions, Finished, Only};

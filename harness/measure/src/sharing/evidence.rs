@@ -6,7 +6,7 @@ use super::stage::StagedCard;
 use super::{Hosting, gpu_evidence, thread_evidence};
 use crate::launch::memory_policy;
 use crate::launch::protocol::Hello;
-use crate::units::ranges;
+use collo_text::units::ranges;
 
 /// The check of the device that a member trains on.
 const DEVICE: &str = "device as it sees it";

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::device::mps::Logged;
-use crate::units;
+use collo_text::units;
 
 /// The limits of one member; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

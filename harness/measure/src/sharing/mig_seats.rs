@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use collo_gpus::notation::{self, Item};
-use collo_store::{Diagnostic, MemberSpec};
+use collo_store::MemberSpec;
+use collo_text::Diagnostic;
 
 use super::mig::Cut;
 use super::{Refusal, Seat, Seating};

@@ -37,12 +37,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, MemberSpec};
+use collo_store::MemberSpec;
+use collo_text::Diagnostic;
+use collo_text::quoted;
 
 use crate::device::DeviceFacts;
 use crate::device::mig::GpuModel;
-use crate::nearest::nearest;
+use collo_text::nearest;
 
 /// A way of sharing one device between the members of a group.
 pub trait SharingMode: fmt::Debug + Send + Sync {

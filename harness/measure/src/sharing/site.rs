@@ -15,7 +15,7 @@ use crate::device::lease::LeasedGpu;
 use crate::device::{CardShare, Cores, nvml};
 use crate::launch::protocol::Hello;
 use crate::sampler::{Board, BoardInstance, SourceChoice};
-use crate::units::ranges;
+use collo_text::units::ranges;
 
 /// The cards of a site.
 pub struct StagedSite {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics};
 use fs_err as fs;
 
 use super::Workload;
 use super::read::{self, is_name, without_file};
-use crate::nearest::nearest;
+use collo_text::nearest;
 
 /// All workloads of a project.
 #[derive(Debug, Clone, Default)]

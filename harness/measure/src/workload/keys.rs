@@ -1,6 +1,6 @@
 //! The list of all keys of a `workload.toml`: the reader, the JSON Schema and the hints are all derived from it.
 
-use crate::fields::{Key, Shape, ValueKind};
+use collo_text::fields::{Key, Shape, ValueKind};
 
 const HELP: &str = "collo schema workload";
 

@@ -14,14 +14,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, MemberSpec};
+use collo_store::MemberSpec;
+use collo_text::Diagnostic;
+use collo_text::quoted;
 use regex::Regex;
 use serde_json::Value as Json;
 
-use crate::fields;
-use crate::nearest::nearest;
 pub use catalogue::Workloads;
+use collo_text::fields;
+use collo_text::nearest;
 pub use command::plain;
 pub use limit::{LIMIT_BATCHES, Limit, is_fraction};
 pub use read::{is_name, is_setting_name};

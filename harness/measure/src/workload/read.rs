@@ -6,15 +6,16 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics, Source};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;
 use regex::Regex;
 use serde_json::Value as Json;
 
 use super::{EpochsAdapter, Requirement, Workload, WorkloadForecast, WorkloadPython, adapters, command, keys, recipes};
-use crate::fields::{self, Fields, Located, Value};
-use crate::nearest::nearest;
+use collo_text::fields;
+use collo_text::fields::{Fields, Located, Value};
+use collo_text::nearest;
 
 /// Read `FOLDER/workload.toml`: the workload, whose name is the folder's, then its presets.
 pub fn read(folder: &Path) -> Result<Vec<Workload>, Diagnostics> {
@@ -23,7 +24,7 @@ pub fn read(folder: &Path) -> Result<Vec<Workload>, Diagnostics> {
     if !path.is_file() {
         return Err(without_file(&name, folder).into());
     }
-    let text = collo_store::read_small_text(&path, fields::LARGEST)
+    let text = collo_text::read_small_text(&path, fields::LARGEST)
         .map_err(|e| Diagnostic::new(format!("workload `{name}` cannot be read")).caused_by(e.to_string()))?;
     parse(&name, folder, &Source::file(crate::shown::shown(&path), text))
 }

@@ -3,7 +3,8 @@ use std::path::PathBuf;
 use super::read::is_name;
 use super::*;
 use crate::fixture::{COOKED, TINY, workloads};
-use collo_store::{Diagnostics, MemberSpec, Source};
+use collo_store::MemberSpec;
+use collo_text::{Diagnostics, Source};
 
 fn read_all(text: &str) -> Result<Vec<Workload>, Diagnostics> {
     read::parse("mynet", &PathBuf::from("workloads/mynet"), &Source::file("workloads/mynet/workload.toml", text))

@@ -3,8 +3,8 @@
 //! NVIDIA's data sheets and architecture white papers of each card, at boost clock, without sparsity; an answer that is not in them is
 //! absent.
 
-use collo_store::Diagnostic;
-use collo_store::text::quoted;
+use collo_text::Diagnostic;
+use collo_text::quoted;
 
 use super::work::{Arithmetic, OperationKind};
 

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use collo_store::Source;
+use collo_text::Source;
 use proptest::prelude::*;
 
 use super::*;

@@ -135,7 +135,7 @@ fn cell(c: &TableCell) -> String {
 
 /// Escape text: what would begin a tag, a link, a cell or emphasis; a pair of backticks stays code.
 fn escape(text: &str) -> String {
-    let text = collo_store::text::line(&text.replace(['\n', '\r'], " ")).into_owned();
+    let text = collo_text::quoting::line(&text.replace(['\n', '\r'], " ")).into_owned();
     let mut out = String::new();
     let ticks = text.matches('`').count();
     let mut in_code = false;
@@ -159,7 +159,7 @@ fn escape(text: &str) -> String {
 
 /// Text for a pair of backticks.
 fn code(text: &str) -> String {
-    collo_store::text::line(text).replace('`', "'").replace('|', "\\|")
+    collo_text::quoting::line(text).replace('`', "'").replace('|', "\\|")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Renders blocks as lines of a terminal: without colour, at most as many columns as the screen is wide. Text from a member, a
 //! file or other people's campaigns never reaches the terminal with its control characters.
 
-use collo_store::text::line;
+use collo_text::quoting::line;
 use unicode_width::UnicodeWidthStr;
 
 use super::model::{Align, Block, Column, Table};
@@ -42,7 +42,7 @@ fn block(block: &Block, width: usize) -> String {
             list(&advice.iter().map(of).collect::<Vec<_>>())
         }
         Block::Folded(title, blocks) => wrapped(&format!("{title}:"), width) + &text(blocks, width),
-        Block::Verbatim(name, text) => format!("{}:\n{}\n", line(name), collo_store::text::lines(text)),
+        Block::Verbatim(name, text) => format!("{}:\n{}\n", line(name), collo_text::quoting::lines(text)),
     }
 }
 

@@ -10,7 +10,8 @@
 
 use std::path::Path;
 
-use collo_store::{sha256_text, text, utc_seconds};
+use collo_store::{sha256_text, utc_seconds};
+use collo_text::quoting;
 use fs_err as fs;
 use serde_json::{Value, json};
 
@@ -246,7 +247,7 @@ fn run_id(analysis: &Analysis, cell: &str, repetition: u32) -> String {
 
 /// One line that nothing obeys.
 fn plain(label: &str) -> String {
-    text::line(&label.replace(['\n', '\r'], " ")).into_owned()
+    quoting::line(&label.replace(['\n', '\r'], " ")).into_owned()
 }
 
 fn short(value: &str) -> String {

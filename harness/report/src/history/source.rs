@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use collo_store::{AfterMeasured, Campaign, CampaignFolder, JournalEntry, Runs, read_small_text, sha256_file, sha256_text};
+use collo_store::{AfterMeasured, Campaign, CampaignFolder, JournalEntry, Runs, sha256_file, sha256_text};
+use collo_text::read_small_text;
 use fs_err as fs;
 use serde_json::json;
 

@@ -1,6 +1,7 @@
 //! The summary table at the end of a run, and one cell in full. In: an analysis. Out: plain text of limited width.
 
-use collo_store::{Features, text};
+use collo_store::Features;
+use collo_text::quoting;
 
 use super::trace_cell;
 use crate::analysis::{Analysis, Cell, CellVerdict, NOBODY_SERVES, Server, environment, limitation};
@@ -36,13 +37,13 @@ pub fn summary(analysis: &Analysis, width: usize) -> String {
     let of_traces = crate::section::trace_remarks(analysis);
     let remarks = of_traces.into_iter().chain(finding::remarks(analysis)).chain(prediction::remark(analysis)).collect();
     blocks.extend([Block::Notes(notes::notes(analysis)), Block::Notes(remarks)]);
-    format!("{}\n{}", text::line(&title), terminal::text(&blocks, width))
+    format!("{}\n{}", quoting::line(&title), terminal::text(&blocks, width))
 }
 
 /// Where the numbers come from.
 pub fn provenance(analysis: &Analysis, width: usize) -> String {
     let section = provenance::section(analysis);
-    format!("{}\n\n{}", text::line(&section.finding), terminal::text(&section.blocks, width))
+    format!("{}\n\n{}", quoting::line(&section.finding), terminal::text(&section.blocks, width))
 }
 
 const VALIDITY: &str = "validity";
@@ -241,7 +242,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell, width: usize) -> String {
         }
     }
     reasons.iter().for_each(|(names, why)| put("absent", format!("{names}: {why}")));
-    format!("{}\n{}", text::line(&title), terminal::text(&[Block::Facts(facts)], usize::MAX))
+    format!("{}\n{}", quoting::line(&title), terminal::text(&[Block::Facts(facts)], usize::MAX))
 }
 
 /// What was predicted of each distinct member, and whether it was so.

@@ -1,6 +1,7 @@
 //! One cell of a trace in full: of each run its tasks, its attempts, and what was decided how often.
 
-use collo_store::{AttemptRecord, TaskRecord, TaskTimes, text};
+use collo_store::{AttemptRecord, TaskRecord, TaskTimes};
+use collo_text::quoting;
 
 use crate::analysis::trace::TraceRun;
 use crate::analysis::{Analysis, Cell};
@@ -31,7 +32,7 @@ pub fn text(analysis: &Analysis, cell: &Cell, width: usize) -> String {
             blocks.extend([Block::Text(String::new()), Block::Table(table)]);
         }
     }
-    format!("{}\n{}", text::line(&title), terminal::text(&blocks, width))
+    format!("{}\n{}", quoting::line(&title), terminal::text(&blocks, width))
 }
 
 /// `repetition 1: 8 of 8 tasks done in 28.2 s on GPU 0, 13 decisions (scale 1:100)`.

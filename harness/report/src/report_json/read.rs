@@ -15,7 +15,7 @@ impl ReportJson {
     /// A report file, as `collo report` writes it.
     pub fn read(path: &Path) -> Result<ReportJson> {
         let what = path.display().to_string();
-        let text = collo_store::read_small(path, LIMIT_BYTES)?;
+        let text = collo_text::read_small(path, LIMIT_BYTES)?;
         let value = serde_json::from_slice(&text).map_err(|e| {
             let reason = if e.is_eof() { format!("it is truncated, {e}") } else { format!("it is not JSON, {e}") };
             Error::NotAReport { what: what.clone(), reason }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use collo_store::nearest::nearest;
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Source, units};
+use collo_text::nearest;
+use collo_text::quoted;
+use collo_text::{Diagnostic, Source, units};
 
 use super::Policy;
 use super::admission::{Admission, Mapping};
@@ -149,5 +149,5 @@ fn example(order: &Order) -> String {
 }
 
 fn listed<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    collo_store::fields::listed(&words.collect::<Vec<_>>())
+    collo_text::fields::listed(&words.collect::<Vec<_>>())
 }

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Source};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Source};
 
 use super::make::arrivals;
 use super::short;
@@ -207,7 +207,7 @@ fn listed(
     let mut text = String::from("\n[[task]]\n");
     if let Some(command) = command {
         // Writing to a text cannot fail.
-        let _ = writeln!(text, "# {}", collo_store::text::line(command));
+        let _ = writeln!(text, "# {}", collo_text::quoting::line(command));
     }
     let _ = writeln!(text, "workload = {}", serde_json::Value::from(workload));
     for (name, value) in settings {

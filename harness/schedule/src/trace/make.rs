@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Source, utc_seconds};
+use collo_store::utc_seconds;
+use collo_text::quoted;
+use collo_text::{Diagnostic, Source};
 use serde::Deserialize;
 
 use super::{MOST_TASKS, short};

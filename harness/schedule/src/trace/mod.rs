@@ -13,7 +13,8 @@ mod short;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use collo_store::{Diagnostics, Shuffle, Source};
+use collo_store::Shuffle;
+use collo_text::{Diagnostics, Source};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 

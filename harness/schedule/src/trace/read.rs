@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use collo_store::fields::{self, Fields, Key, Located, Shape, Value, ValueKind};
-use collo_store::{Diagnostic, Diagnostics, Source};
+use collo_text::fields::{self, Fields, Key, Located, Shape, Value, ValueKind};
+use collo_text::{Diagnostic, Diagnostics, Source};
 
 use super::arrivals::{Process, mean_gap_s};
 use super::{Drawn, MOST_TASKS, Trace, What, short};
@@ -171,7 +171,7 @@ impl Reader<'_> {
             "poisson" => {
                 let found = process.found("poisson")?;
                 let Some(mean_s) = found.text().and_then(mean_gap_s) else {
-                    let what = format!("{} is no rate", collo_store::text::quoted(found.text().unwrap_or_default()));
+                    let what = format!("{} is no rate", collo_text::quoted(found.text().unwrap_or_default()));
                     self.wrong(what, found.span.clone(), "write `\"20/h\"`; units are s, m, h, d");
                     return None;
                 };

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Source};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Source};
 
 /// `1:N`: everything takes an N-th of its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Source};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Source};
 
 use super::What;
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use collo_store::text::quoted;
+use collo_text::quoted;
 use insta::assert_snapshot;
 
 use super::import::{Rad, rad, script, table};

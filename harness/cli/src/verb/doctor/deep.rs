@@ -11,7 +11,8 @@ use collo_measure::experiment::DeviceRequest;
 use collo_measure::sampler::gpu::dcgm_texts;
 use collo_measure::sharing::{self, Limits, MEMORY_LIMIT};
 use collo_measure::{Gpu, GpuChoice, Workloads, mps};
-use collo_store::{AttestationVerdict, Diagnostics, Outcome, RunRecord, StoredRun};
+use collo_store::{AttestationVerdict, Outcome, RunRecord, StoredRun};
+use collo_text::Diagnostics;
 
 use super::super::temporary::{Trial, Tried};
 use super::super::{Context, driver};

@@ -17,7 +17,7 @@ use collo_measure::nvml::{self, NoDriver};
 use collo_measure::{DeviceFacts, Driver, has_gpu};
 use serde_json::json;
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use super::{Context, Ended};
 use crate::args::{self, Need};

@@ -6,7 +6,7 @@ use collo_measure::predictors;
 use collo_predict::utilisation::{Activity, Card, Rung, UtilisationPrediction, UtilisationPredictor, Work};
 use collo_predict::{Because, Description, Interval, Mark, Target, choose};
 use collo_report::document::{Align, Table};
-use collo_store::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics};
 use serde_json::{Value as Json, json};
 
 /// What is predicted of a workload alone on a GPU.

@@ -2,13 +2,15 @@
 
 use collo_measure::experiment::{DeviceRequest, Overrides};
 use collo_measure::{
-    Experiment, ForecastSource, NotPredicted, Plan, PlannedCell, Project, PythonToPredict, Request, Session, Workloads, units,
+    Experiment, ForecastSource, NotPredicted, Plan, PlannedCell, Project, PythonToPredict, Request, Session, Workloads,
 };
 use collo_report::document::{Align, Table};
 use collo_report::export::csv;
 use collo_report::export::table::{ColumnKind, ExportTable, ExportValue};
 use collo_report::number;
-use collo_store::{Diagnostic, PredictedMember};
+use collo_store::PredictedMember;
+use collo_text::Diagnostic;
+use collo_text::units;
 use serde_json::{Value as Json, json};
 
 use super::super::{Context, Ended, measuring};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use collo_measure::{Project, predictors};
 use collo_predict::{Because, Predictor, Target, choose};
-use collo_store::Diagnostics;
+use collo_text::Diagnostics;
 
 use crate::output;
 

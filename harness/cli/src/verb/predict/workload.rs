@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use collo_measure::units::gib;
 use collo_measure::{Describer, Driver, Event, Gpu, Member, Project, Workloads, basis_of};
 use collo_predict::utilisation::SevenFeatures;
 use collo_predict::{Basis, Description, Peer, Prediction, Target, Width, WidthFrom};
 use collo_report::document::{Align, Table};
 use collo_report::number;
-use collo_store::{Diagnostic, Diagnostics};
+use collo_text::units::gib;
+use collo_text::{Diagnostic, Diagnostics};
 use serde_json::{Value as Json, json};
 
 use super::super::predictor::{mib, value_of};

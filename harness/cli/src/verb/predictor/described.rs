@@ -7,7 +7,7 @@ use collo_predict::{
     Basis, Coefficients, Conditions, Description, Factors, MeasuredRow, MemoryFit, Predictor, Replay, Scored, Unfit, fit_context,
     fit_memory, published, replay,
 };
-use collo_store::Diagnostics;
+use collo_text::Diagnostics;
 
 use super::describing;
 use super::measurements::{Measurement, Measurements, Measurer};

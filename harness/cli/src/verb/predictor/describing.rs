@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use collo_measure::{Describable, Describer, Event, basis_of};
 use collo_predict::{Basis, Description};
-use collo_store::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics};
 
 use super::measurements::{Measurements, Subject, Trained};
 use crate::args::Evaluate;

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use collo_measure::predictors;
 use collo_predict::{FEWEST_TO_FIT, Factors, Fitted, Mark, Predictor};
-use collo_store::{Diagnostic, Diagnostics, replace_file};
+use collo_store::replace_file;
+use collo_text::{Diagnostic, Diagnostics};
 use serde_json::json;
 
 use super::described::Described;

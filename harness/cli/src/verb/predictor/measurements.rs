@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use collo_measure::{Member, NamedModel};
 use collo_predict::{Conditions, TargetDevice, published};
-use collo_store::Diagnostic;
-use collo_store::text::quoted;
+use collo_text::Diagnostic;
+use collo_text::quoted;
 
 /// A training without its batch size.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use collo_measure::{Event, MemnetAnswer, MemnetOptions, MemnetResult, MemnetRow, memnet};
 use collo_report::document::{Align, Table};
-use collo_store::Diagnostics;
+use collo_text::Diagnostics;
 
 use super::percent;
 use crate::args::{Classify, MemnetSplitBy};

@@ -17,10 +17,10 @@ mod utilisation;
 use std::path::Path;
 
 use collo_measure::predictors;
-use collo_measure::units::gib;
 use collo_predict::{AnyPredictor, CompanyPredictor, Factors, Predictor, Quantity, TargetDevice, WidthFrom};
 use collo_report::document::{Align, Table};
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
+use collo_text::units::gib;
 use serde_json::{Value as Json, json};
 
 use super::{Context, Ended};

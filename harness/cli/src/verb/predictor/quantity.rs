@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 use collo_predict::Quantity;
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use super::sources;
 use crate::args::{Evaluate, PredictedQuantity};

@@ -5,8 +5,9 @@ use std::path::Path;
 use collo_measure::{Workloads, shown};
 use collo_report::Report;
 use collo_report::export::{Format, csv_of_parquet, export};
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics, Outcome, Source, sha256_file, sha256_text};
+use collo_store::{Outcome, sha256_file, sha256_text};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
 
 use super::measurements::Measurements;
 use super::table::{self, Reading};
@@ -84,7 +85,7 @@ fn text_of(path: &Path, ending: Ending) -> Result<std::sync::Arc<Source>, Diagno
     let name = shown(path);
     let unread = || Diagnostic::new(format!("{} cannot be read", quoted(&name)));
     let text = match ending {
-        Ending::Csv => collo_store::read_small_text(path, LARGEST).map_err(|e| unread().caused_by(e))?,
+        Ending::Csv => collo_text::read_small_text(path, LARGEST).map_err(|e| unread().caused_by(e))?,
         Ending::Parquet => csv_of_parquet(path).map_err(|e| {
             unread().caused_by(e).hint("a table in Parquet is compressed with zstd, or not at all; or write it as CSV")
         })?,

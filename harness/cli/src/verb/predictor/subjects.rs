@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_measure::{Member, NamedModel, Workload, Workloads, nearest};
-use collo_store::Diagnostic;
-use collo_store::text::quoted;
+use collo_measure::{Member, NamedModel, Workload, Workloads};
+use collo_text::Diagnostic;
+use collo_text::nearest;
+use collo_text::quoted;
 use serde_json::Value as Json;
 
 use super::measurements::{Subject, Trained};

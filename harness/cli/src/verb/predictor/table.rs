@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use collo_measure::{Workloads, nearest};
+use collo_measure::Workloads;
 use collo_predict::{Conditions, TargetDevice};
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics, Source};
+use collo_text::nearest;
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
 
 use super::measurements::{Measurement, Measurements, Measurer, Subject};
 use super::subjects;

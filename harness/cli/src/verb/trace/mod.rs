@@ -3,10 +3,10 @@
 mod show;
 mod write;
 
-use collo_measure::units::clock;
 use collo_measure::{shown, traces};
 use collo_report::document::{Align, Table};
-use collo_store::Diagnostics;
+use collo_text::Diagnostics;
+use collo_text::units::clock;
 use serde_json::json;
 
 use super::{Context, Ended};

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use collo_measure::experiment::{self, Overrides};
 use collo_measure::traces::{self, MeasuredTasks, MemberCache, least_s};
-use collo_measure::units::{clock, duration_text};
 use collo_measure::{CellTask, Project, Workloads};
 use collo_report::document::{Align, LONGEST_LINE, Table};
 use collo_schedule::trace::{Scale, Trace};
-use collo_store::{Diagnostic, Runs};
+use collo_store::Runs;
+use collo_text::Diagnostic;
+use collo_text::units::{clock, duration_text};
 use serde_json::{Value as Json, json};
 
 use super::{Context, Ended};

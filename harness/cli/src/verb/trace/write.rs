@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collo_measure::experiment::wrong_name;
-use collo_measure::units::clock;
 use collo_measure::{Workloads, shown, traces};
 use collo_schedule::trace::import::{self, Rad};
 use collo_schedule::trace::make::{self, Class, Window};
 use collo_schedule::trace::{LARGEST, Trace};
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics, Source};
+use collo_text::quoted;
+use collo_text::units::clock;
+use collo_text::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;
 use serde_json::json;
 
@@ -121,7 +121,7 @@ fn task_files(
 }
 
 fn read(path: &Path, limit_bytes: u64) -> Result<Arc<Source>, Diagnostic> {
-    let text = collo_store::read_small_text(path, limit_bytes)
+    let text = collo_text::read_small_text(path, limit_bytes)
         .map_err(|e| Diagnostic::new(format!("{} cannot be read", shown(path))).caused_by(e))?;
     Ok(Source::file(shown(path), text))
 }

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use collo_store::{Diagnostic, text};
+use collo_text::{Diagnostic, quoting};
 use serde_json::Value;
 
 use super::{Journal, SCHEMA, journal_file};
@@ -143,7 +143,7 @@ fn differs(a: &Value, b: &Value) -> Option<String> {
 /// Check that it only asks for what collo does, and contains nothing that affects a terminal.
 fn sane(journal: &Journal) -> Result<(), String> {
     let texts = [&journal.uuid, &journal.label, &journal.name, &journal.experiment, &journal.campaign, &journal.since_utc];
-    if let Some(name) = texts.into_iter().find(|name| name.len() > LONGEST_NAME || name.chars().any(text::is_unseen)) {
+    if let Some(name) = texts.into_iter().find(|name| name.len() > LONGEST_NAME || name.chars().any(quoting::is_unseen)) {
         return Err(format!("invalid name {}", shown(name)));
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -167,7 +167,7 @@ fn sane(journal: &Journal) -> Result<(), String> {
 
 fn is_cut(found: &Partition) -> bool {
     let is_one = |s: &crate::device::partition::Slice| {
-        let named = !s.profile.is_empty() && s.profile.len() < LONGEST_NAME && !s.profile.chars().any(text::is_unseen);
+        let named = !s.profile.is_empty() && s.profile.len() < LONGEST_NAME && !s.profile.chars().any(quoting::is_unseen);
         named
             && s.start.is_none_or(|start| (start as usize) < MOST)
             && s.compute.len() <= MOST
@@ -178,7 +178,7 @@ fn is_cut(found: &Partition) -> bool {
 
 /// Safe to print on a terminal.
 fn shown(told: &str) -> String {
-    text::line(told).chars().take(120).collect()
+    quoting::line(told).chars().take(120).collect()
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use collo_gpus::notation;
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Source};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Source};
 use serde::Deserialize;
 
 use super::{Items, WantedPartition, card_of};

@@ -183,7 +183,7 @@ fn a_card_that_cannot_be_cut_or_is_not_named_is_said() {
     error: GPU 0 (NVIDIA A100-SXM4-40GB) has no MIG, so it cannot be partitioned
     hint: GPUs that have it: `collo list gpus`
     ");
-    assert_eq!(refused.class(), collo_store::ExitClass::Machine);
+    assert_eq!(refused.class(), collo_text::ExitClass::Machine);
     // Beside one that has, it is not meant.
     assert_eq!(on(&RequestedLayout::Words("off".into()), &[none[0].clone(), two[1].clone()], false).expect("one")[0].0, 1);
 }

@@ -6,14 +6,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ::toml::Spanned;
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Source};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Source};
 use serde::Deserialize;
 
 use super::{WantedPartition, arranged, card_of, slice_of, slice_text};
 use crate::device::gpu::Gpu;
 use crate::device::partition::Partition;
-use crate::nearest::nearest;
+use collo_text::nearest;
 
 /// The selected layouts of a file.
 #[derive(Debug, Clone)]

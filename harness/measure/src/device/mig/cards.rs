@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics, Source};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;
 
 use super::{GpuModel, read};
-use crate::fields::listed;
-use crate::nearest::nearest;
+use collo_text::fields::listed;
+use collo_text::nearest;
 
 /// All GPU models of a project.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +35,7 @@ impl Cards {
         let mut cards = Cards::default();
         for path in paths {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let text = collo_store::read_small_text(&path, crate::fields::LARGEST)
+            let text = collo_text::read_small_text(&path, collo_text::fields::LARGEST)
                 .map_err(|e| Diagnostic::new(format!("GPU `{name}` cannot be read")).caused_by(e.to_string()).into());
             let card = text.and_then(|text| read::parse(&name, &Source::file(crate::shown::shown(&path), text)));
             cards.add(name, card);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use super::place::Limit;
 use super::{GpuModel, Instance, Profile};

@@ -1,6 +1,6 @@
 //! The list of all keys in a file of `mig-profiles/`: the reader, the JSON Schema and the hints are all derived from it.
 
-use crate::fields::{Key, Shape, ValueKind};
+use collo_text::fields::{Key, Shape, ValueKind};
 
 const HELP: &str = "collo schema gpu";
 

@@ -22,11 +22,11 @@ use std::sync::Arc;
 
 use collo_gpus::notation::{Share, Size};
 pub use collo_gpus::{Engines, Model, Places, Profile};
-use collo_store::Diagnostic;
-use collo_store::text::quoted;
+use collo_text::Diagnostic;
+use collo_text::quoted;
 
-use crate::fields::listed_all;
-use crate::nearest::nearest;
+use collo_text::fields::listed_all;
+use collo_text::nearest;
 
 /// A GPU model of a project, or as its driver describes it, with layouts that can be placed on it.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use super::{GpuModel, Instance, Profile};
 

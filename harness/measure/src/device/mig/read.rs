@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use collo_gpus::Model;
 use collo_gpus::notation::{self, Size};
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics, Source};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
 
 use super::{GpuModel, Layout, keys};
-use crate::fields::{self, Fields, Located, Value};
+use collo_text::fields;
+use collo_text::fields::{Fields, Located, Value};
 
 /// Parse a GPU model; its name is the file's. Errors are found here, the values are read by [`Model::read`].
 pub fn parse(name: &str, source: &Arc<Source>) -> Result<GpuModel, Diagnostics> {

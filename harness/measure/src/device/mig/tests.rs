@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use collo_store::Source;
+use collo_text::Source;
 
 use super::*;
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use collo_store::{Diagnostic, Expectation};
+use collo_store::Expectation;
+use collo_text::Diagnostic;
 
 use super::ExperimentReader;
 use crate::experiment::{ExpectedFailure, RetryBudget};
-use crate::fields::Fields;
 use crate::select::Expression;
+use collo_text::fields::Fields;
 
 impl ExperimentReader<'_> {
     /// The `where` of a table: a condition on cells.

@@ -1,10 +1,10 @@
 //! The axis `observe`.
 
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 
 use super::ExperimentReader;
-use crate::fields::Fields;
 use crate::observer::{Observe, Observers};
+use collo_text::fields::Fields;
 
 impl ExperimentReader<'_> {
     /// Who watches, as written.

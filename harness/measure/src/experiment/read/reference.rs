@@ -1,9 +1,10 @@
 //! Reference values of an experiment, and the width wanted of intervals.
 
-use collo_store::{Diagnostic, Reference, WantedWidth};
+use collo_store::{Reference, WantedWidth};
+use collo_text::Diagnostic;
 
 use super::ExperimentReader;
-use crate::fields::Fields;
+use collo_text::fields::Fields;
 
 impl ExperimentReader<'_> {
     /// `until`, which can be reached: with a width, and not capped below the planned repetitions.

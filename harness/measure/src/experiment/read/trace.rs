@@ -4,14 +4,14 @@ use std::path::Path;
 
 use collo_schedule::trace::{Scale, Trace};
 use collo_schedule::{Discipline, Recovery, policy};
-use collo_store::Diagnostic;
-use collo_store::text::quoted;
+use collo_text::Diagnostic;
+use collo_text::quoted;
 
 use super::{Axes, ExperimentReader, TracePlan};
 use crate::cell::{ManagerRules, Settle};
-use crate::fields::{Fields, Located, Value};
 use crate::traces::{self, MemberCache};
-use crate::units;
+use collo_text::fields::{Fields, Located, Value};
+use collo_text::units;
 
 impl ExperimentReader<'_> {
     /// The labels of policies, as they are written in full.

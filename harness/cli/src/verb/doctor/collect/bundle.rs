@@ -7,7 +7,7 @@ use fs_err as fs;
 use serde_json::{Value, json};
 
 use collo_measure::launch::Errand;
-use collo_store::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics};
 
 use super::super::timeout;
 use super::contents;

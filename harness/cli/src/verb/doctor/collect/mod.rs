@@ -19,7 +19,7 @@ use collo_measure::python::DriverTarget;
 use collo_measure::{Driver, Gpu, GpuChoice};
 use serde_json::json;
 
-use collo_store::{Diagnostic, Diagnostics, ExitClass};
+use collo_text::{Diagnostic, Diagnostics, ExitClass};
 
 use super::super::{Context, Ended, driver};
 use crate::args;

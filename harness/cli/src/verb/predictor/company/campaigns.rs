@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use collo_predict::{Alone, CompanyMode, Conditions, MeasuredGroup, MeasuredMember, TargetDevice};
-use collo_store::{Diagnostics, Sharing, Source};
+use collo_store::Sharing;
+use collo_text::{Diagnostics, Source};
 
 use super::super::subjects::family_of;
 use super::super::table::Row;

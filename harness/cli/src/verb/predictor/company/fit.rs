@@ -7,7 +7,7 @@ use collo_predict::{
     CompanyLeftOut, CompanyMode, CompanyModes, CompanyPredictor, Conditions, FEWEST_GROUPS, Fitted, ForestFit, Mark,
     MeasuredGroup, ModeFit, Quantity, Serves, SliceFit, Unseen, fit_company, fit_slices, score_company,
 };
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 use serde_json::json;
 
 use super::groups::{self, Groups, Measured};

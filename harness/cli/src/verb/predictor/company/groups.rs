@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use collo_predict::{Alone, CompanyMode, Conditions, MeasuredGroup};
-use collo_store::{Diagnostic, Diagnostics, Source};
+use collo_text::{Diagnostic, Diagnostics, Source};
 
 use super::super::sources;
 use super::{campaigns, lines, pairs};

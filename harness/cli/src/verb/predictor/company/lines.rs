@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_measure::nearest;
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics, Source};
+use collo_text::nearest;
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
 
 use super::super::table::Row;
 

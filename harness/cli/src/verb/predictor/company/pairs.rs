@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_measure::nearest;
 use collo_predict::{Alone, CompanyMode, Conditions, MeasuredGroup, MeasuredMember, PairTimes};
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Diagnostics, Sharing, Source};
+use collo_store::Sharing;
+use collo_text::nearest;
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
 
 use super::super::subjects::family_of;
 use super::super::table::Row;

@@ -7,7 +7,7 @@ use collo_predict::{
     Serves, Widths, fit_company, fit_slices, score_company,
 };
 use collo_report::document::{Align, Table};
-use collo_store::Diagnostic;
+use collo_text::Diagnostic;
 use serde_json::{Value as Json, json};
 
 use super::super::percent;
@@ -67,7 +67,7 @@ fn changed(groups: &Groups) -> Json {
 }
 
 /// A predictor of company, by its name or path.
-pub fn named(context: &Context<'_>, name: &str) -> Result<CompanyPredictor, collo_store::Diagnostics> {
+pub fn named(context: &Context<'_>, name: &str) -> Result<CompanyPredictor, collo_text::Diagnostics> {
     predictors::find_of_company(&context.project()?, &context.folder()?, name)
 }
 

@@ -1,7 +1,8 @@
 //! Tables of memory: bytes, by what read them. In: a row. Out: its bytes.
 
-use collo_store::text::quoted;
-use collo_store::{Diagnostic, Sharing};
+use collo_store::Sharing;
+use collo_text::Diagnostic;
+use collo_text::quoted;
 
 use super::{Reading, Row};
 

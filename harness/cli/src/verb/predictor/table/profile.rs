@@ -1,8 +1,8 @@
 //! Tables of trainings alone: how busy each kept its card, and how long its step took. In: a row. Out: percentages, watts, seconds.
 
 use collo_predict::utilisation::{Card, Measured};
-use collo_store::Diagnostic;
-use collo_store::text::quoted;
+use collo_text::Diagnostic;
+use collo_text::quoted;
 
 use super::{Reading, Row};
 

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use collo_predict::utilisation::{UtilisationPredictor, fit_utilisation};
 use collo_predict::{Fitted, Mark};
-use collo_store::{Diagnostic, replace_file};
+use collo_store::replace_file;
+use collo_text::Diagnostic;
 use serde_json::{Value as Json, json};
 
 use super::{in_full, profiled};

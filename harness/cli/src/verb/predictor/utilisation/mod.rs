@@ -6,7 +6,7 @@ mod show;
 
 use collo_predict::Conditions;
 use collo_predict::utilisation::{Card, Row};
-use collo_store::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics};
 
 pub use evaluate::evaluate;
 pub use fit::fit;

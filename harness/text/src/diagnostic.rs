@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub use self::source::Source;
 use self::source::excerpt;
-use crate::text;
+use crate::quoting;
 
 /// Who can fix it, which is also the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -218,11 +218,11 @@ impl Diagnostic {
 
     /// What is wrong, and where.
     pub fn title(&self) -> String {
-        let what = text::line(&self.0.what);
+        let what = quoting::line(&self.0.what);
         let Some((source, span)) = &self.0.place else { return what.into_owned() };
         // A title with a clause of its own is separated from its place.
         let comma = if self.0.what.contains(", ") { "," } else { "" };
-        let ((line, column), name) = (source.position(span.start), text::line(&source.name));
+        let ((line, column), name) = (source.position(span.start), quoting::line(&source.name));
         match source.numbered {
             true => format!("{what}{comma} at {name}:{line}:{column}"),
             false => format!("{what}{comma} at column {column} of {name}"),
@@ -244,8 +244,8 @@ impl Diagnostic {
         for cause in &parts.causes {
             lines.extend(format!("  caused by: {}", further(cause)).split('\n').map(Line::plain));
         }
-        lines.extend(left.iter().chain(&parts.hints).map(|hint| Line::of(Label::Hint, text::line(hint))));
-        lines.extend(parts.resume.iter().map(|command| Line::plain(format!("resume: {}", text::line(command)))));
+        lines.extend(left.iter().chain(&parts.hints).map(|hint| Line::of(Label::Hint, quoting::line(hint))));
+        lines.extend(parts.resume.iter().map(|command| Line::plain(format!("resume: {}", quoting::line(command)))));
         lines
     }
 }
@@ -263,7 +263,7 @@ fn joined(f: &mut fmt::Formatter<'_>, lines: &[Line]) -> fmt::Result {
 /// A cause, possibly quoted from another program: its further lines are indented below its first, so that none looks like one of
 /// ours.
 fn further(cause: &str) -> String {
-    text::lines(cause.trim_end()).replace('\n', "\n    ")
+    quoting::lines(cause.trim_end()).replace('\n', "\n    ")
 }
 
 /// All problems found in one reading, in the order of their places.

@@ -67,7 +67,7 @@ fn kind(found: FileType) -> &'static str {
 }
 
 /// The entries of a folder, sorted, without hidden files.
-pub(crate) fn entries(folder: &Path) -> crate::Result<Vec<PathBuf>> {
+pub fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use crate::text::quoted;
+use crate::quoted;
 use crate::{Diagnostic, Source};
 use serde_json::Value as Json;
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Line;
-use crate::text;
+use crate::quoting;
 
 /// A text that diagnostics point into: a file, or an argument of the command line; or several of them in one.
 #[derive(Debug, Clone)]
@@ -88,7 +88,7 @@ pub(super) fn excerpt(source: &Source, span: &Range<usize>, note: Option<&str>) 
     let end = source.boundary(span.end.max(span.start));
     let length = source.text[source.boundary(span.start)..end].lines().next().unwrap_or_default().chars().count().max(1);
     // Control characters would move the cursor, and so the carets, of a terminal.
-    let characters: Vec<char> = shown.chars().map(|c| if text::is_unseen(c) { ' ' } else { c }).collect();
+    let characters: Vec<char> = shown.chars().map(|c| if quoting::is_unseen(c) { ' ' } else { c }).collect();
     let gutter = if source.numbered { format!("{line:>2}") } else { "  ".into() };
     let room = WIDTH - gutter.len() - 3;
     let first = if characters.len() <= room { 0 } else { (column - 1).saturating_sub(room / 2) };

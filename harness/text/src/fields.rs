@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::text::quoted;
+use crate::quoted;
 use crate::{Diagnostic, Diagnostics, Source};
 use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::nearest::nearest;
+use crate::nearest;
 use crate::units;
 
 pub use arithmetic::sum;

@@ -1,0 +1,21 @@
+//! Text that people and files exchange with collo.
+//!
+//! A file is read within limits ([`read_small_text`]), its keys are taken by a table of keys ([`fields`]), its values have units
+//! ([`units`]). What is wrong becomes a [`Diagnostic`] that names the thing, the reason and the way out, with the place in its
+//! [`Source`] and the nearest known word. Text of others is escaped before it is printed ([`quoting`]).
+//!
+//! In: bytes and words of others. Out: typed values, or diagnostics. This package knows nothing of stored runs, GPUs or processes.
+
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+pub mod diagnostic;
+pub mod fields;
+mod nearest;
+pub mod quoting;
+mod regular;
+pub mod units;
+
+pub use diagnostic::{Diagnostic, Diagnostics, ExitClass, Source};
+pub use nearest::nearest;
+pub use quoting::quoted;
+pub use regular::{entries, open_regular, read_small, read_small_text};
