@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use collo_measure::Project;
+use collo_plan::project::Project;
 use fs_err as fs;
 use serde_json::json;
 

@@ -7,8 +7,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use collo_measure::campaign::CampaignOptions;
+use collo_measure::events::Event;
 use collo_measure::observe::View;
-use collo_measure::{Event, Experiment, Interpreters, Member, Project, Request, Session, Workloads, prepare};
+use collo_measure::session::{Request, Session};
+use collo_plan::cell::Member;
+use collo_plan::experiment::Experiment;
+use collo_plan::project::Project;
+use collo_plan::workload::Workloads;
+use collo_prepare::data;
+use collo_prepare::interpreters::Interpreters;
 use collo_store::{CellRecord, Outcome, StoredRun, monotonic_ns};
 use fs_err as fs;
 use tempfile::TempDir;
@@ -79,7 +86,7 @@ impl ScratchProject {
     pub fn prepare(&self, workload: &str) -> Result<()> {
         let workload = self.workloads.find(workload).map_err(|e| anyhow!("{e}"))?;
         let member = Member::new(workload, []).map_err(|e| anyhow!("{e}"))?;
-        prepare(&self.project, &member, &self.interpreters).map_err(|e| anyhow!("{e}"))?;
+        data::prepare(&self.project, &member, &self.interpreters).map_err(|e| anyhow!("{e}"))?;
         Ok(())
     }
 

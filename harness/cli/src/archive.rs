@@ -8,9 +8,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use collo_measure::shown;
 use collo_store::{StoredFile, sha256_file, sweep};
 use collo_text::Diagnostic;
+use collo_text::shown;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use collo_measure::Expression;
+use collo_plan::select::Expression;
 use collo_store::Shard;
 use collo_text::Diagnostic;
 
@@ -188,9 +188,9 @@ pub struct Selection {
 
 impl Selection {
     /// What it means; none is all cells.
-    pub fn parse(&self) -> Result<Option<collo_measure::Selection>, Diagnostic> {
+    pub fn parse(&self) -> Result<Option<collo_plan::select::Selection>, Diagnostic> {
         let condition = self.condition.as_deref().map(|text| Expression::parse("--where", text)).transpose()?;
-        Ok(condition.map(collo_measure::Selection::Where))
+        Ok(condition.map(collo_plan::select::Selection::Where))
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use collo_measure::{ProcessStart, Step};
+use collo_measure::steps::{ProcessStart, Step};
 use collo_text::units;
 
 use crate::shell::quoted;

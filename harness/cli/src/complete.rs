@@ -5,8 +5,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
-use collo_measure::experiment::tags_of;
-use collo_measure::{Project, Workloads};
+use collo_plan::experiment::tags_of;
+use collo_plan::project::Project;
+use collo_plan::workload::Workloads;
 use collo_store::Runs;
 
 /// Campaigns offered at most: the newest are meant.
@@ -64,7 +65,7 @@ pub fn gpu_models() -> ArgValueCandidates {
 pub fn gpus() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let cards = project().map(|p| p.cards()).unwrap_or_default();
-        let found = collo_measure::Driver::ask(&cards).map(|driver| driver.gpus).unwrap_or_default();
+        let found = collo_device::gpu::ask(&cards).map(|driver| driver.gpus).unwrap_or_default();
         let mut all = vec![CompletionCandidate::new("auto")];
         all.extend(
             found.iter().filter_map(|gpu| gpu.record()).map(|gpu| {

@@ -39,7 +39,7 @@ fn words(panic: &(dyn Any + Send)) -> String {
 }
 
 fn failure(said: &str) -> Diagnostic {
-    if collo_measure::is_want_of_threads(said) {
+    if collo_measure::campaign::is_want_of_threads(said) {
         return Diagnostic::new("this machine lets collo start no more threads")
             .of_machine()
             .caused_by(said)

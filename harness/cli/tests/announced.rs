@@ -6,7 +6,7 @@ mod support;
 
 use std::io::Write;
 
-use collo_measure::python::{self, PinSet, PythonEnvironment};
+use collo_prepare::python::{self, PinSet, PythonEnvironment};
 
 /// Loading at 100 Mbit/s, and unpacking, which took two minutes on two cores.
 fn minutes(load_bytes: u64) -> f64 {
@@ -27,7 +27,7 @@ fn announcement(environment: &PythonEnvironment) -> String {
 
 #[test]
 fn what_the_last_tests_will_provide_is_said_before_the_first() {
-    collo_measure::launch::supervisor::is_at(support::collo());
+    collo_launch::supervisor::is_at(support::collo());
     let workloads = support::checkout().join("workloads");
     let environment =
         PythonEnvironment::of(&workloads, &python::cache_folder(), PinSet::for_this_machine()).expect("the pins are there");

@@ -187,7 +187,7 @@ fn two_experiments_of_one_name_are_a_mistake() {
 
 #[test]
 fn a_machine_without_a_gpu_says_so_with_the_ways_out() {
-    if collo_measure::has_gpu() {
+    if collo_device::has_gpu() {
         return crate::support::skip::skip("a machine without a GPU", "this machine has a GPU");
     }
     mistake("device = \"gpu\"\n[axes]\nworkload = \"sleep\"\n", 3, &["just sim mine", "collo run quickstart"]);

@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use collo_measure::lease::Journal;
-use collo_measure::mig::{Cards, GpuModel, Profile};
-use collo_measure::{Partition, layout};
+use collo_device::layout;
+use collo_device::lease::Journal;
+use collo_gpus::mig::Profile;
+use collo_gpus::mig::{Cards, GpuModel};
+use collo_gpus::partition::Partition;
 
 use crate::sim;
 use crate::support::{Answer, Bench, checkout};
@@ -158,7 +160,7 @@ fn killed(bench: &Bench, layout: &str) -> Journal {
     let slices = card["cut"].as_array().expect("a list").iter().map(|text| {
         let (profile, start) = text.as_str().expect("a text").split_once('@').expect("with its place");
         let compute = vec![profile[..1].parse().expect("a number")];
-        collo_measure::partition::Slice { profile: profile.into(), start: Some(start.parse().expect("a number")), compute }
+        collo_gpus::partition::Slice { profile: profile.into(), start: Some(start.parse().expect("a number")), compute }
     });
     let found = if card["mig"] == true { Partition::on(slices.collect()) } else { Partition::off() };
     let journal = Journal {

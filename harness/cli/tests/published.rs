@@ -124,7 +124,7 @@ fn every_experiment_of_the_checkout_plans() {
         if path.extension().is_some_and(|e| e == "toml") {
             let name = path.file_stem().expect("named").to_str().expect("text");
             let answer = bench.collo(&["-C", place, "plan", name, "--json"]);
-            if answer.code == Some(3) && !collo_measure::has_gpu() {
+            if answer.code == Some(3) && !collo_device::has_gpu() {
                 // What needs a GPU says so of every cell, and is planned where there is one.
                 let text = fs_err::read_to_string(&path).expect("readable");
                 assert!(text.contains("\"gpu\""), "{name} is not tagged as one for GPUs: {}", answer.stderr);

@@ -94,7 +94,7 @@ fn other_data_is_another_campaign() {
 #[test]
 fn what_needs_cuda_is_refused_here_and_the_rest_is_measured() {
     let bench = bench("[axes]\nworkload = [\"mine\", \"mine-gpu\"]\n");
-    if collo_measure::has_gpu() {
+    if collo_device::has_gpu() {
         return crate::support::skip::skip("a machine without a GPU", "this machine has a GPU");
     }
     let answer = bench
@@ -220,8 +220,8 @@ fn a_workload_that_breaks_the_protocol_fails_its_trial() {
 
 #[test]
 fn a_workload_may_bring_a_python_of_its_own() {
-    collo_measure::launch::supervisor::is_at(env!("CARGO_BIN_EXE_collo"));
-    let system = collo_measure::python::find_system().expect("there is one").path;
+    collo_launch::supervisor::is_at(env!("CARGO_BIN_EXE_collo"));
+    let system = collo_prepare::python::find_system().expect("there is one").path;
     let bench = Bench::of("[axes]\nworkload = \"own\"\n");
     let toml = format!("command = [\"python\", \"train.py\"]\nenvironment = \"{}\"\n", system.display());
     let script = "import collo, sys, time\nm = collo.connect()\nm.hello(interpreter=sys.executable)\nm.wait_for_warm_up()\nm.ready()\n\

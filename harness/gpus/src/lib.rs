@@ -1,11 +1,19 @@
-//! GPU models, as described in `mig-profiles/`, with MIG or without, and MIG's notation. Pure: it touches no device.
+//! GPU models: their names, memory and SMs, and how those with MIG can be partitioned. Pure: it touches no device.
 //!
-//! In: a text such as `mig-profiles/a100-40gb.toml`. Out: its numbers, or its errors. All files of the folder are compiled into
-//! this crate; measuring reads a project's own folder, which its owner may have changed.
+//! A [`Model`] is one file of `mig-profiles/`; all of them are compiled into this package, and a project may have its own ([`mig::Cards`]).
+//! [`mig`] finds the places of instances on a model, or says why there are none; a [`partition::Partition`] is such a layout, and a
+//! [`PartitionError`] why a GPU did not take it. [`notation`] is how MIG writes all of that.
+//!
+//! In: a text such as `mig-profiles/a100-40gb.toml`. Out: its numbers and placements, or its errors.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod mig;
 pub mod notation;
+pub mod partition;
+mod partition_error;
+
+pub use partition_error::PartitionError;
 
 use std::sync::{Arc, LazyLock};
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use collo_store::{CampaignFolder, PlannedRun, StoredRun};
 
-use crate::device::lease::Restored;
-use crate::experiment::ChangedKey;
-use crate::ingredients::Change;
 use crate::observe::View;
-use crate::prepare::Prepared;
-use crate::python;
+use collo_device::lease::Restored;
+use collo_plan::experiment::ChangedKey;
+use collo_prepare::data::Prepared;
+use collo_prepare::ingredients::Change;
+use collo_prepare::python;
 
 /// An event that a display may want to show.
 pub enum Event<'a> {

@@ -2,6 +2,7 @@
 
 mod trace;
 
+use crate::stage;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,23 +14,29 @@ use collo_store::{
 use collo_text::Diagnostic;
 use tokio::sync::watch;
 
-use crate::cell::{AfterMeasured, Cell};
-use crate::commands::MemberCommands;
-use crate::device::lease::GpuLease;
-use crate::device::{CardShare, DeviceFacts, DeviceKind, Gpu, nvml};
-use crate::experiment::{Experiment, FailureRule};
-use crate::ingredients::IngredientWatch;
-use crate::interpreters::Interpreters;
-use crate::interrupt::Stop;
 use crate::manage::ManageError;
 use crate::observe::watching::{Watching, with_samples};
 use crate::observe::{self, GRACE, Observation, ObserveError, ObserveSpec, Rules, View};
-use crate::observer::{Observe, Place};
-use crate::plan::PlannedCell;
-use crate::project::Project;
-use crate::python::PythonError;
-use crate::sampler::Rates;
-use crate::sharing::{self, InForce, MEMORY_LIMIT, NOBODY, OTHERS, Seating, StageContext, StageError};
+use crate::stage::InForce;
+use crate::stage::StageContext;
+use crate::stage::StageError;
+use crate::stage::{MEMORY_LIMIT, NOBODY, OTHERS};
+use collo_device::lease::GpuLease;
+use collo_device::nvml;
+use collo_launch::interrupt::Stop;
+use collo_plan::cell::Cell;
+use collo_plan::experiment::{Experiment, FailureRule};
+use collo_plan::facts::{CardShare, DeviceFacts, DeviceKind, Gpu};
+use collo_plan::observer::{Observe, Place};
+use collo_plan::plan::PlannedCell;
+use collo_plan::project::Project;
+use collo_plan::sharing::Seating;
+use collo_prepare::commands::MemberCommands;
+use collo_prepare::ingredients::IngredientWatch;
+use collo_prepare::interpreters::Interpreters;
+use collo_prepare::python::PythonError;
+use collo_sample::Rates;
+use collo_store::AfterMeasured;
 
 /// What all runs of a campaign have in common.
 pub struct RunContext<'a> {
@@ -127,7 +134,7 @@ impl RunContext<'_> {
             exclusive: self.exclusive,
             foreign: self.foreign,
         };
-        let staged = match sharing::stage(&mut ground, seating) {
+        let staged = match stage::stage(&mut ground, seating) {
             Ok(staged) => staged,
             Err(reason) => {
                 let record = self.blank(cell, planned, started_utc, before);
@@ -153,9 +160,9 @@ impl RunContext<'_> {
             boards: staged.card.iter().map(|card| card.board(self.experiment.sampling.sm_source)).collect(),
             attest: {
                 let (card, hosting) = (staged.card.clone(), seating.hosting);
-                Arc::new(move |found: &[InForce]| sharing::attest(card.as_deref(), hosting, found))
+                Arc::new(move |found: &[InForce]| stage::attest(card.as_deref(), hosting, found))
             },
-            misplaced: &|member, hello| sharing::misplaced(staged.card.as_deref(), member, hello),
+            misplaced: &|member, hello| stage::misplaced(staged.card.as_deref(), member, hello),
             watching: observing.map(|spec| Watching::of(spec, self.facts.gpus.len() < 2)),
             stop: self.stop.clone(),
             show,
@@ -346,6 +353,6 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) 
 fn unmet(attestation: &Attestation) -> String {
     match attestation.checks.iter().find(|c| !c.holds) {
         None => "no evidence that the mode was in force".into(),
-        Some(check) => sharing::words(check),
+        Some(check) => stage::words(check),
     }
 }

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use collo_text::Diagnostic;
 use serde::Serialize;
 
-use crate::commands::{MemberCommands, preparing};
-use crate::device::{DeviceFacts, Partition};
-use crate::launch::MemberLaunch;
-use crate::observer::ForeseenObserver;
-use crate::plan::Plan;
-use crate::sharing::{foreseen, foreseen_site};
+use crate::stage::{foreseen, foreseen_site};
+use collo_gpus::partition::Partition;
+use collo_launch::MemberLaunch;
+use collo_plan::facts::DeviceFacts;
+use collo_plan::plan::Plan;
+use collo_prepare::commands::{MemberCommands, preparing};
+use collo_prepare::observer_spec::ForeseenObserver;
 
 /// The part of a run's path that is not known before.
 const CAMPAIGN: &str = "<campaign>";

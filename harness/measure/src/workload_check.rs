@@ -7,8 +7,8 @@ use std::time::Duration;
 use collo_store::{AfterMeasured, EpochRecord, MemberRecord, Outcome, RunRecord, Serving};
 use serde_json::Value as Json;
 
-use crate::sharing::CPU_TIME;
-use crate::workload::{LIMIT_BATCHES, Requirement, Workload};
+use crate::stage::CPU_TIME;
+use collo_plan::workload::{LIMIT_BATCHES, Requirement, Workload};
 use collo_text::units::duration;
 
 /// Items of a batch in a trial, and batches of an epoch: enough for batch normalisation, few enough for a large model on a CPU.
@@ -277,7 +277,11 @@ mod tests {
         let workloads = fixture::workloads();
         for workload in workloads.iter() {
             let text = experiment(workload, &[]);
-            let experiment = crate::Experiment::parse(Path::new("trial.toml"), &Source::file("trial.toml", &text), &workloads);
+            let experiment = collo_plan::experiment::Experiment::parse(
+                Path::new("trial.toml"),
+                &Source::file("trial.toml", &text),
+                &workloads,
+            );
             assert_eq!(experiment.expect("right").axes.workload[0].name, workload.name, "{text}");
         }
     }

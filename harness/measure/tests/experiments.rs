@@ -2,9 +2,18 @@
 
 use std::path::Path;
 
-use collo_measure::experiment::{DeviceChoice, DeviceRequest};
-use collo_measure::mig::Cards;
-use collo_measure::{Experiment, Expression, Prior, Project, Request, Selection, Session, Workloads, expand, experiment, plan};
+use collo_device::requested::requested;
+use collo_gpus::mig::Cards;
+use collo_measure::session::{Request, Session};
+use collo_plan::expand::expand;
+use collo_plan::experiment;
+use collo_plan::experiment::Experiment;
+use collo_plan::experiment::{DeviceChoice, DeviceRequest};
+use collo_plan::plan::plan;
+use collo_plan::prior::Prior;
+use collo_plan::project::Project;
+use collo_plan::select::{Expression, Selection};
+use collo_plan::workload::Workloads;
 
 fn project() -> Project {
     Project::find(Path::new(env!("CARGO_MANIFEST_DIR"))).expect("the checkout is a project")
@@ -29,7 +38,7 @@ fn every_experiment_of_the_project_plans_under_its_own_name() {
         // What needs a GPU is planned for the study's.
         let gpu = (experiment.device == DeviceChoice::Gpu).then(|| "a100-40gb".to_string());
         let asked = DeviceRequest { gpu, planning: true, as_found: false };
-        let facts = experiment.device_facts(&asked, &cards).unwrap_or_else(|mistake| panic!("{mistake}"));
+        let facts = requested(&experiment, &asked, &cards).unwrap_or_else(|mistake| panic!("{mistake}"));
         let cells = expand(&experiment, None).unwrap_or_else(|mistake| panic!("{mistake}"));
         let plan = plan(&experiment, &cells, &facts, &Prior::default());
         assert_eq!(plan.cells.len() + plan.refusals.len(), cells.len(), "{}", path.display());
@@ -100,7 +109,7 @@ fn a_share_is_planned_and_stored_as_the_profile_of_the_gpu_at_hand() {
     let experiment = resolved("study-uniform");
     let labels = |model: &str, selection: &str| {
         let session = planned(&experiment, model, Some(selection));
-        let of = |c: &collo_measure::PlannedCell| format!("{}: {}", c.record.cell, c.record.slots.clone().unwrap_or_default());
+        let of = |c: &collo_plan::plan::PlannedCell| format!("{}: {}", c.record.cell, c.record.slots.clone().unwrap_or_default());
         let asked = session.planned().cells.iter().filter(|c| c.asked && c.record.axis("batch_size") == Some(32.into()));
         asked.map(of).filter(|label| label.starts_with("small ")).collect::<Vec<_>>()
     };
@@ -124,9 +133,9 @@ fn a_share_is_planned_and_stored_as_the_profile_of_the_gpu_at_hand() {
 #[test]
 fn the_quickstart_is_twelve_runs_of_three_cells() {
     let workloads = Workloads::load(&project().workloads()).expect("readable");
-    let quickstart =
-        collo_measure::Experiment::resolve(&project(), "quickstart", &workloads).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let facts = quickstart.device_facts(&Default::default(), &Default::default()).expect("a CPU");
+    let quickstart = collo_plan::experiment::Experiment::resolve(&project(), "quickstart", &workloads)
+        .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let facts = requested(&quickstart, &Default::default(), &Default::default()).expect("a CPU");
     let plan = plan(&quickstart, &expand(&quickstart, None).expect("few cells"), &facts, &Prior::default());
     let cells: Vec<&str> = plan.cells.iter().map(|cell| cell.record.cell.as_str()).collect();
     assert_eq!(cells, ["tiny solo b32", "tiny×2 naive b32", "tiny×3 naive b32"]);
@@ -137,7 +146,7 @@ fn the_quickstart_is_twelve_runs_of_three_cells() {
 fn the_quickstart_writes_every_key_that_there_is() {
     let path = project().experiments().join("quickstart.toml");
     let text = std::fs::read_to_string(path).expect("it is there");
-    let schema = collo_measure::schema::experiment();
+    let schema = collo_plan::schema::experiment();
     let names = |of: &serde_json::Value| of["properties"].as_object().expect("properties").keys().cloned().collect::<Vec<_>>();
     for key in names(&schema) {
         let of = &schema["properties"][&key];
@@ -156,8 +165,8 @@ fn the_quickstart_writes_every_key_that_there_is() {
 #[test]
 fn a_selection_of_the_quickstart_keeps_its_baseline() {
     let workloads = Workloads::load(&project().workloads()).expect("readable");
-    let quickstart =
-        collo_measure::Experiment::resolve(&project(), "quickstart", &workloads).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let quickstart = collo_plan::experiment::Experiment::resolve(&project(), "quickstart", &workloads)
+        .unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let condition = Expression::parse("--where", "sharing == \"naive\" && degree <= 2").expect("right");
     let selection = Selection::Where(condition);
     let labels: Vec<String> = expand(&quickstart, Some(&selection)).expect("few").iter().map(|e| e.cell.label()).collect();

@@ -11,11 +11,13 @@
 pub mod diagnostic;
 pub mod fields;
 mod nearest;
+mod paths;
 pub mod quoting;
 mod regular;
 pub mod units;
 
 pub use diagnostic::{Diagnostic, Diagnostics, ExitClass, Source};
 pub use nearest::nearest;
+pub use paths::{on_path, shown};
 pub use quoting::quoted;
 pub use regular::{entries, open_regular, read_small, read_small_text};

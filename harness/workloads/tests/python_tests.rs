@@ -8,11 +8,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use collo_measure::python::{self, PinSet, Progress, PythonEnvironment};
+use collo_prepare::python::{self, PinSet, Progress, PythonEnvironment};
 
 /// pytest with these words on top of the usual ones, in the environment of this machine.
 fn pytest(words: &[&str]) -> Command {
-    collo_measure::launch::supervisor::is_at(support::collo());
+    collo_launch::supervisor::is_at(support::collo());
     let root = support::checkout();
     let workloads = root.join("workloads");
     let environment =

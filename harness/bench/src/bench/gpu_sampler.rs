@@ -1,14 +1,21 @@
 //! The cost of sampling many GPUs: eight simulated ones, each in seven instances, NVML at 10 Hz and GPM at 5 Hz.
 
+use collo_device::gpu;
+use collo_device::requested::on_gpus;
+use collo_plan::experiment::MetricSource;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use collo_measure::mig::Cards;
-use collo_measure::sampler::{Board, BoardInstance, Rates, Sampling, Sites, Source, SourceChoice};
-use collo_measure::{DeviceFacts, Driver, Project, machine, repartition};
+use collo_device::repartition;
+use collo_gpus::mig::Cards;
+use collo_plan::experiment::SourceChoice;
+use collo_plan::facts::DeviceFacts;
+use collo_plan::project::Project;
+use collo_prepare::machine;
+use collo_sample::{Board, BoardInstance, Rates, Sampling, Sites};
 use collo_store::{Campaign, PlanRecord, Runs, SCHEMA, SamplingQuality, Thresholds, member_of_scope, read_samples, utc_now};
 use serde::{Deserialize, Serialize};
 
@@ -98,8 +105,8 @@ fn thread(q: &SamplingQuality, readings: Option<u64>) -> Figure {
 /// In the simulated machine.
 pub fn inside(job: &Task) -> Result<SampledGpus> {
     let checkout = Project::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
-    let driver = Driver::ask(&Cards::load(&checkout.mig_profiles())?)?;
-    let facts = DeviceFacts::on_gpus(driver.gpus.clone(), Some(&driver));
+    let driver = gpu::ask(&Cards::load(&checkout.mig_profiles())?)?;
+    let facts = on_gpus(driver.gpus.clone(), Some(&driver));
     ensure!(facts.gpus.iter().all(|g| g.simulated), "there is a real GPU, and these must be simulated");
     let boards: Vec<Board> = facts.gpus.iter().map(board).collect::<Result<_>>()?;
     let instances = boards.iter().map(|b| b.instances.len()).sum();
@@ -138,12 +145,16 @@ pub fn inside(job: &Task) -> Result<SampledGpus> {
 }
 
 /// A GPU as partitioned. DCGM is another process, which is not measured here.
-fn board(gpu: &collo_measure::Gpu) -> Result<Board> {
+fn board(gpu: &collo_plan::facts::Gpu) -> Result<Board> {
     let uuid = gpu.at.as_ref().context("the GPU has a place")?.uuid.clone();
     let devices = repartition::read(&uuid, &gpu.label())?.instances.into_iter().flat_map(|part| part.devices);
     let instances =
         devices.map(|d| BoardInstance { uuid: d.uuid, gpu_instance: d.gpu_instance, compute_instance: Some(d.compute_instance) });
-    Ok(Board { uuid, instances: instances.collect(), sources: SourceChoice { sm: Some(Source::Gpm), ..SourceChoice::default() } })
+    Ok(Board {
+        uuid,
+        instances: instances.collect(),
+        sources: SourceChoice { sm: Some(MetricSource::Gpm), ..SourceChoice::default() },
+    })
 }
 
 /// The processes that train meanwhile; killed on drop.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use collo_measure::python;
+use collo_prepare::python;
 use fs_err as fs;
 
 use super::Effort;

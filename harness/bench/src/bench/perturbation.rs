@@ -32,7 +32,7 @@ pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
     let name = "epoch under collo ÷ by hand, wall";
     let workload = if effort.smoke { "spin-timed" } else { "tiny-timed" };
     if !effort.smoke {
-        if !ground.interpreters.has(&collo_measure::workload::WorkloadPython::Torch) {
+        if !ground.interpreters.has(&collo_plan::workload::WorkloadPython::Torch) {
             let why = "no Python environment yet: `cargo run -- run quickstart --prepare` provides it";
             return Ok(vec![Figure::absent(name, why)]);
         }

@@ -2,16 +2,25 @@
 //! simulated: its driver answers immediately, so what is left is collo's own time, compared with the bare calls and a daemon
 //! started by hand.
 
+use collo_device::gpu;
+use collo_device::requested::on_gpus;
+use collo_measure::stage;
+use collo_plan::sharing::MPS_PROGRAM;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use collo_measure::lease::{GpuLease, Who};
-use collo_measure::mig::Cards;
-use collo_measure::nvml::instances::Raw;
-use collo_measure::sharing::{self, StageContext as Stage};
-use collo_measure::{Cores, DeviceFacts, Driver, Gpu, GpuChoice, Partition, Project, mps, nvml, repartition};
+use collo_device::lease::{GpuLease, Who};
+use collo_device::nvml::instances::Raw;
+use collo_device::select_gpu::GpuSelector;
+use collo_device::{mps, nvml, repartition};
+use collo_gpus::mig::Cards;
+use collo_gpus::partition::Partition;
+use collo_measure::stage::StageContext as Stage;
+use collo_plan::facts::{Cores, DeviceFacts, Gpu};
+use collo_plan::project::Project;
+use collo_plan::sharing;
 use collo_store::MemberSpec;
 use serde::{Deserialize, Serialize};
 
@@ -96,8 +105,8 @@ fn figures(m: &StagingTimes) -> Vec<Figure> {
 /// In the simulated machine.
 pub fn inside(job: &Task) -> Result<StagingTimes> {
     let checkout = Project::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
-    let driver = Driver::ask(&Cards::load(&checkout.mig_profiles())?)?;
-    let facts = DeviceFacts::on_gpus(GpuChoice::Auto.of(&driver)?, Some(&driver));
+    let driver = gpu::ask(&Cards::load(&checkout.mig_profiles())?)?;
+    let facts = on_gpus(GpuSelector::Auto.of(&driver)?, Some(&driver));
     let gpu = facts.gpu().context("there is no GPU")?;
     ensure!(gpu.simulated, "{} is a real GPU, and this needs a simulated one", gpu.label());
     let who = Who { experiment: "bench".into(), campaign: "bench".into() };
@@ -207,7 +216,7 @@ fn staged(stand: &Stand<'_>, hold: &mut GpuLease, m: &mut StagingTimes) -> Resul
             exclusive: false,
             foreign: false,
         };
-        sharing::stage(&mut ground, &seating)
+        stage::stage(&mut ground, &seating)
     })?;
     let begin = Instant::now();
     let trouble = staged.trouble_and_end(Some(&mut *hold));
@@ -225,7 +234,7 @@ fn by_hand(stand: &Stand<'_>, hold: &GpuLease, m: &mut StagingTimes) -> Result<(
     let log = pipe.path().join(mps::LOG);
     let printed = fs_err::File::create(&log)?.into_parts().0;
     let begin = Instant::now();
-    let mut daemon = Command::new(mps::PROGRAM)
+    let mut daemon = Command::new(MPS_PROGRAM)
         .arg("-f")
         .env("CUDA_VISIBLE_DEVICES", hold.uuid())
         .env("CUDA_MPS_PIPE_DIRECTORY", pipe.path())

@@ -77,7 +77,7 @@ pub enum Services {
     Stop,
 }
 
-impl From<Services> for collo_measure::services::Services {
+impl From<Services> for collo_device::services::Services {
     fn from(services: Services) -> Self {
         match services {
             Services::Leave => Self::Leave,

@@ -6,8 +6,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use collo_measure::host::Price;
-use collo_measure::{DeviceFacts, Plan};
+use collo_plan::facts::DeviceFacts;
+use collo_plan::host::Price;
+use collo_plan::plan::Plan;
 use collo_report::document::LONGEST_LINE;
 use collo_store::{AfterMeasured, RefusalRecord};
 

@@ -1,11 +1,15 @@
 use super::*;
-use collo_measure::{Experiment, Prior, Workloads, expand, plan};
+use collo_plan::expand::expand;
+use collo_plan::experiment::Experiment;
+use collo_plan::plan::plan;
+use collo_plan::prior::Prior;
+use collo_plan::workload::Workloads;
 
 const TINY: &str = "command = ['python', '{batch_size}', '{images}']\n[settings]\nbatch_size = 32\nimages = 1024\n[forecast.cpu]\nset_up_s = 4.0\nepoch_s = 1.6\nmemory_bytes = 800_000_000\n";
 const SLEEP: &str = "command = ['python', '{seconds}']\n[settings]\nseconds = 1.0\n";
 
 fn facts() -> DeviceFacts {
-    DeviceFacts { cores: vec![0, 1], memory_bytes: Some(24 << 30), ..DeviceFacts::cpu() }
+    DeviceFacts { cores: vec![0, 1], memory_bytes: Some(24 << 30), ..collo_device::cpu::facts() }
 }
 
 fn planned(lines: &str) -> Plan {

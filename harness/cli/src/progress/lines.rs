@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use collo_measure::Event;
+use collo_measure::events::Event;
 use collo_measure::observe::{MemberView, Phase, View};
 use collo_store::{CampaignFolder, Outcome, PlannedRun, utc_now};
 use collo_text::units::{about, clock};
@@ -13,7 +13,7 @@ use super::eta::Eta;
 use super::words::MeasuringGoal;
 use super::{Display, python, words};
 use crate::output;
-use collo_measure::shown;
+use collo_text::shown;
 
 /// No output: `-q`.
 pub struct Silent;
@@ -159,7 +159,7 @@ pub fn describes(count: usize) -> String {
 }
 
 /// The line about a data set, if worth one: it is a stand-in, or was written.
-pub fn data_line(prepared: &collo_measure::Prepared) -> Option<String> {
+pub fn data_line(prepared: &collo_prepare::data::Prepared) -> Option<String> {
     let Some(place) = prepared.place.as_deref().map(|p| shown(std::path::Path::new(p))) else {
         return prepared.synthetic.then(|| format!("data    {}: made in memory, marked synthetic", prepared.dataset));
     };

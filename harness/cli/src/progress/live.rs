@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use collo_measure::Event;
+use collo_measure::events::Event;
 use collo_measure::observe::View;
 use collo_store::{CampaignFolder, Outcome, PlannedRun};
 use collo_text::quoting;

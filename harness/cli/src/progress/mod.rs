@@ -9,11 +9,11 @@ pub mod words;
 
 use std::io::IsTerminal;
 
-use collo_measure::Event;
+use collo_device::lease::Restored;
+use collo_device::services;
 use collo_measure::campaign::CARDS;
-use collo_measure::experiment::ChangedKey;
-use collo_measure::lease::Restored;
-use collo_measure::services;
+use collo_measure::events::Event;
+use collo_plan::experiment::ChangedKey;
 use collo_text::diagnostic::{Label, Line};
 use collo_text::units::about;
 

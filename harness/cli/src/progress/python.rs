@@ -1,6 +1,6 @@
 //! Lines about the Python environment, the same in every display.
 
-use collo_measure::python::Progress;
+use collo_prepare::python::Progress;
 use collo_text::units::about;
 
 /// The line that times are given for.
@@ -14,12 +14,10 @@ pub fn line(progress: &Progress) -> Option<String> {
                 let (gb, seconds) = (bytes as f64 / 1e9, bytes as f64 * 8.0 / LINE_BITS_PER_S);
                 format!(" ({gb:.1} GB to download, {} at 100 Mbit/s)", about(seconds))
             });
-            let folder = collo_measure::shown(folder);
+            let folder = collo_text::shown(folder);
             Some(format!("python  {packages} packages{} with {with}, once for all clones, in {folder}", load.unwrap_or_default()))
         }
-        Progress::Waits { folder } => {
-            Some(format!("python  another collo builds {}; waiting for it", collo_measure::shown(folder)))
-        }
+        Progress::Waits { folder } => Some(format!("python  another collo builds {}; waiting for it", collo_text::shown(folder))),
         Progress::OnDisk { .. } => None,
         Progress::Compiles => Some("python  compiling bytecode, so that members need not".into()),
         Progress::Ends { elapsed } => Some(format!("✓ python provided in {}", about(elapsed.as_secs_f64()))),

@@ -1,7 +1,7 @@
 //! What a run looks like on the screen: a line for the run, one for its card, one for each member; of a trace its tasks and cards.
 
 use collo_measure::observe::{ManagedView, MemberView, Phase, View};
-use collo_measure::sampler::LatestValues;
+use collo_sample::LatestValues;
 use collo_store::{Campaign, CellRecord, DeviceRecord, PlannedRun};
 use collo_text::units::{clock, gib};
 

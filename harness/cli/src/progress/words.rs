@@ -4,7 +4,7 @@ use collo_measure::observe::{MemberView, ServingStats};
 use collo_store::{Campaign, EpochRecord, Outcome, PlanRecord, PlannedRun, RequestRecord, StoredRun, XidError};
 use collo_text::units::gib;
 
-use collo_measure::shown;
+use collo_text::shown;
 
 /// `tiny×2 naive b32 2/3`
 pub fn name(run: &StoredRun) -> String {

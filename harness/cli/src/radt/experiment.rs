@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use collo_measure::{Project, Workloads};
+use collo_plan::project::Project;
+use collo_plan::workload::Workloads;
 use collo_text::quoting::line;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::Value as Json;
@@ -53,7 +54,7 @@ pub struct ImportedWorkload {
 pub fn files(project: &Project, schedule: &Schedule, csv: &Path, name: &str) -> Result<NewFiles, Diagnostics> {
     let experiment = project.experiments().join(format!("{name}.toml"));
     if experiment.symlink_metadata().is_ok() {
-        let what = format!("{} exists already", collo_measure::shown(&experiment));
+        let what = format!("{} exists already", collo_text::shown(&experiment));
         return Err(Diagnostic::new(what).hint("another name: `--to NAME`").into());
     }
     let from = csv.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -154,10 +155,8 @@ fn script(csv: &Path, workload: &mut ImportedWorkload, notes: &mut Vec<Leftover>
     let candidates = [beside.join(&workload.file), PathBuf::from(&workload.file)];
     let place = format!("`{}`", workload.file);
     let Some(path) = candidates.iter().find(|path| path.is_file()) else {
-        let reason = format!(
-            "there is no such file beside {} or here: put the script into the workload's folder",
-            collo_measure::shown(csv)
-        );
+        let reason =
+            format!("there is no such file beside {} or here: put the script into the workload's folder", collo_text::shown(csv));
         notes.push(Leftover { place, reason });
         return Ok(None);
     };

@@ -14,7 +14,7 @@ pub mod report;
 pub mod schedule;
 pub mod tracking;
 
-use collo_measure::workload::is_name;
+use collo_plan::workload::is_name;
 
 /// What is not carried over, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Collocation {
 }
 
 fn is_mode(label: &str) -> bool {
-    collo_measure::sharing::parse(label).is_ok()
+    collo_plan::sharing::parse(label).is_ok()
 }
 
 /// The name of the workload of a script: `cifar10.py` is `cifar10`.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use collo_measure::workload::{RECIPE, is_setting_name};
+use collo_plan::workload::{RECIPE, is_setting_name};
 use serde_json::Value as Json;
 
 /// The words after a script: with placeholders, and the values that stand there in one row.

@@ -6,12 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use collo_measure::workload::{WorkloadForecast, WorkloadPython};
-use collo_measure::{AfterMeasured, Cell, Member, Workload, Workloads, sharing};
+use collo_plan::cell::{Cell, Member};
+use collo_plan::sharing;
+use collo_plan::workload::{Workload, Workloads};
+use collo_plan::workload::{WorkloadForecast, WorkloadPython};
 use collo_report::quantity::{self, Trait};
 use collo_report::report_json::{CellJson, Device, MemberJson, ReportJson, SCHEMA};
 use collo_report::stats::{self, Quantity, Term};
 use collo_report::{CellVerdict, Error};
+use collo_store::AfterMeasured;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::Value as Json;
 

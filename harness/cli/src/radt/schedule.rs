@@ -51,7 +51,7 @@ pub struct Schedule {
 
 impl Schedule {
     pub fn read(path: &Path) -> Result<Schedule, Diagnostics> {
-        let name = collo_measure::shown(path);
+        let name = collo_text::shown(path);
         let text = collo_text::read_small_text(path, LARGEST)
             .map_err(|e| Diagnostic::new(format!("{} cannot be read", quoted(&name))).caused_by(e))?;
         Schedule::parse(&Source::file(name, text))

@@ -86,7 +86,7 @@ pub fn read(folder: &Path) -> Result<TrackedExperiment, Diagnostics> {
         1 => Ok(with_runs.remove(0).1),
         _ => {
             let named = |(path, e): &(PathBuf, TrackedExperiment)| {
-                format!("{} ({}, {} runs)", collo_measure::shown(path), e.name, e.runs.len())
+                format!("{} ({}, {} runs)", collo_text::shown(path), e.name, e.runs.len())
             };
             let all: Vec<String> = with_runs.iter().map(named).collect();
             let what = format!("{} has {} experiments of radT's, and a report is of one", place(folder), all.len());
@@ -96,7 +96,7 @@ pub fn read(folder: &Path) -> Result<TrackedExperiment, Diagnostics> {
 }
 
 fn place(folder: &Path) -> String {
-    Some(collo_measure::shown(folder)).filter(|shown| !shown.is_empty()).unwrap_or_else(|| "this folder".into())
+    Some(collo_text::shown(folder)).filter(|shown| !shown.is_empty()).unwrap_or_else(|| "this folder".into())
 }
 
 fn nothing(folder: &Path, leftovers: &[Leftover]) -> Diagnostics {
@@ -108,7 +108,7 @@ fn nothing(folder: &Path, leftovers: &[Leftover]) -> Diagnostics {
 }
 
 fn unreadable(path: &Path, why: impl std::fmt::Display) -> Diagnostic {
-    Diagnostic::new(format!("{} cannot be read", collo_measure::shown(path))).caused_by(why)
+    Diagnostic::new(format!("{} cannot be read", collo_text::shown(path))).caused_by(why)
 }
 
 fn folders(folder: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
@@ -121,7 +121,7 @@ fn folders(folder: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
 fn experiment(folder: &Path) -> Result<TrackedExperiment, Diagnostics> {
     let id = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let meta = yaml(&folder.join("meta.yaml"))?;
-    let name = meta.get("name").map(collo_measure::workload::plain).unwrap_or_else(|| id.clone());
+    let name = meta.get("name").map(collo_plan::workload::plain).unwrap_or_else(|| id.clone());
     let mut found = TrackedExperiment { id, name, runs: Vec::new(), leftovers: Vec::new() };
     for run in folders(folder)?.into_iter().filter(|run| run.join("meta.yaml").is_file()) {
         match tracked(&run)? {
@@ -153,7 +153,7 @@ fn tracked(folder: &Path) -> Result<Result<TrackedRun, Leftover>, Diagnostics> {
         Some(Json::Number(n)) => {
             STATUS.iter().find(|(number, _)| Some(*number) == n.as_u64()).map_or("unknown", |(_, word)| word).into()
         }
-        Some(other) => collo_measure::workload::plain(other),
+        Some(other) => collo_plan::workload::plain(other),
         None => "unknown".into(),
     };
     let parent = tags.get("mlflow.parentRunId").filter(|parent| **parent != id).cloned();

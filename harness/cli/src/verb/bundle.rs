@@ -1,10 +1,16 @@
 //! `collo bundle`: a campaign with everything to run it again elsewhere, in one file; and what other verbs make of such a file.
 
+use collo_device::gpu;
 use std::path::{Component, Path, PathBuf};
 
-use collo_measure::{Driver, Project, campaign, host, machine, shown};
+use collo_measure::campaign;
+
+use collo_plan::host;
+use collo_plan::project::Project;
+use collo_prepare::machine;
 use collo_store::{Campaign, CampaignFolder, Runs, sha256_file};
 use collo_text::quoted;
+use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics};
 use fs_err as fs;
 use serde_json::{Value, json};
@@ -218,7 +224,7 @@ fn its_campaign(folder: &Path, about: &Value) -> Result<CampaignFolder, Diagnost
 /// What differs between the machine of a campaign and this one, a line each.
 fn differs(origin: &Campaign, project: &Project) -> Vec<String> {
     let here = machine::describe(project.root(), 0, 0, Default::default());
-    let driver = Driver::ask(&project.cards()).ok();
+    let driver = gpu::ask(&project.cards()).ok();
     let there = &origin.machine;
     let gpus = |names: Vec<String>| Some(names.join(", ")).filter(|n| !n.is_empty());
     let gpu_here = gpus(driver.iter().flat_map(|d| &d.gpus).filter_map(|g| g.record()).map(|g| g.name).collect());

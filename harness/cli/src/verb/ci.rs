@@ -3,7 +3,8 @@
 use super::{Context, Ended};
 use crate::args::{self, CiSystem};
 use crate::{exit, output};
-use collo_measure::{Experiment, Workloads};
+use collo_plan::experiment::Experiment;
+use collo_plan::workload::Workloads;
 
 pub fn run(context: &Context<'_>, a: &args::Ci) -> Ended {
     let project = context.project()?;

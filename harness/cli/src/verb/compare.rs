@@ -12,7 +12,7 @@ use super::{Context, Ended};
 use crate::args::compare::{By, Compare};
 use crate::exit;
 use crate::output;
-use collo_measure::shown;
+use collo_text::shown;
 
 /// The keyword for the published results, in place of a campaign.
 const STUDY: &str = "published:study";

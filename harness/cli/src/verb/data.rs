@@ -2,8 +2,9 @@
 
 use std::process::Command;
 
-use collo_measure::launch::children;
-use collo_measure::{Event, Interpreters};
+use collo_launch::children;
+use collo_measure::events::Event;
+use collo_prepare::interpreters::Interpreters;
 use collo_text::Diagnostic;
 use nix::sys::signal::Signal;
 

@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 
 use collo_measure::campaign::{CampaignEnd, Finished};
 use collo_measure::observe::ObserveError;
-use collo_measure::{Experiment, RunError, Selection, Unfinished, shown};
+use collo_measure::run::RunError;
+use collo_measure::session::Unfinished;
+use collo_plan::experiment::Experiment;
+use collo_plan::select::Selection;
+use collo_text::shown;
 
 use collo_store::{Outcome, Shard};
 use collo_text::{Diagnostic, ExitClass};

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use collo_measure::{Experiment, Workloads, shown};
+use collo_plan::experiment::Experiment;
+use collo_plan::workload::Workloads;
+use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics};
 use fs_err as fs;
 use serde_json::{Value as Json, json};
@@ -38,7 +40,7 @@ fn schedule(context: &Context<'_>, csv: &Path, to: Option<&str>) -> Ended {
         Some(name) => name.to_string(),
         None => csv.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
     };
-    if let Some(wrong) = collo_measure::experiment::wrong_name(&name) {
+    if let Some(wrong) = collo_plan::experiment::wrong_name(&name) {
         return Err(wrong.hint("a name: `--to NAME`").into());
     }
     let made = experiment::files(&project, &schedule, csv, &name)?;

@@ -9,7 +9,7 @@ use collo_text::Diagnostic;
 
 use super::{Context, Ended};
 use crate::{args, exit, output};
-use collo_measure::shown;
+use collo_text::shown;
 
 // `CARRIED`: path inside a project, and content; made by build.rs.
 include!(concat!(env!("OUT_DIR"), "/carried.rs"));

@@ -1,11 +1,14 @@
 //! `collo list`: campaigns, or what can be measured, and on what.
 
-use collo_measure::experiment::{Overrides, TagFilter};
-use collo_measure::observer::Observers;
-use collo_measure::{Project, Workloads, sharing, shown};
+use collo_plan::experiment::{Overrides, TagFilter};
+use collo_plan::observer::Observers;
+use collo_plan::project::Project;
+use collo_plan::sharing;
+use collo_plan::workload::Workloads;
 use collo_report::document::{Align, Table};
 use collo_schedule::policy;
 use collo_store::{COLLO_SAMPLES, Foreign, NOBODY_WATCHES};
+use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::json;
 
@@ -146,7 +149,7 @@ fn experiments(context: &Context<'_>, a: &args::List) -> Ended {
     let filter = a.tag.as_deref().map(TagFilter::parse).transpose()?;
     let mut list = Vec::new();
     let mut broken = Vec::new();
-    for (path, experiment) in collo_measure::experiment::all(&project, &workloads, &Overrides::default())? {
+    for (path, experiment) in collo_plan::experiment::all(&project, &workloads, &Overrides::default())? {
         match experiment {
             Ok(e) if filter.as_ref().is_none_or(|filter| filter.selects(&e.tags)) => {
                 table.values([Some(e.name.clone()), Some(e.tags.join(", ")), e.description.clone()]);

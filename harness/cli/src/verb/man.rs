@@ -1,8 +1,8 @@
 //! `collo man`: a manual page for collo, and one for each verb.
 
 use clap::CommandFactory;
-use collo_measure::shown;
 use collo_text::Diagnostic;
+use collo_text::shown;
 use fs_err as fs;
 
 use super::{Context, Ended};

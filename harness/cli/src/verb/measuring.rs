@@ -2,8 +2,12 @@
 //! displays progress.
 
 use collo_measure::campaign::{CampaignOptions, FailureLimit, Finished};
-use collo_measure::experiment::{DeviceChoice, DeviceRequest};
-use collo_measure::{Event, Experiment, NotPredicted, Project, PythonToPredict, Request, Selection, Session};
+use collo_measure::events::Event;
+use collo_measure::session::{NotPredicted, PythonToPredict, Request, Session};
+use collo_plan::experiment::Experiment;
+use collo_plan::experiment::{DeviceChoice, DeviceRequest};
+use collo_plan::project::Project;
+use collo_plan::select::Selection;
 
 use collo_text::{Diagnostic, Diagnostics, ExitClass};
 
@@ -128,7 +132,7 @@ fn warn_of_scale(session: &Session) {
 
 /// Variables of the user's own environment that are withheld from members.
 fn report_withheld() {
-    let names = collo_measure::sharing::withheld();
+    let names = collo_launch::environment::withheld();
     if !names.is_empty() {
         let them = if names.len() == 1 { "is" } else { "are" };
         output::note(format!(

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use collo_measure::shown;
 use collo_store::{CampaignFolder, MergeDifference, MergeScope, Runs, Shard};
+use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::json;
 

@@ -1,8 +1,10 @@
 //! `collo mig`: shows and sets a GPU's partition, for administrators. Changes are permanent; nothing is restored.
 
-use collo_measure::apply::{self, Applied};
-use collo_measure::layout::{self, RequestedLayout, WantedPartition};
-use collo_measure::{Driver, Gpu, GpuChoice, Partition};
+use collo_device::apply::{self, Applied};
+use collo_device::layout::{self, RequestedLayout, WantedPartition};
+use collo_device::select_gpu::GpuSelector;
+use collo_gpus::partition::Partition;
+use collo_plan::facts::{Driver, Gpu};
 use serde_json::{Value, json};
 
 use collo_text::{Diagnostic, Diagnostics};
@@ -30,7 +32,7 @@ pub fn run(context: &Context<'_>, a: &args::Mig) -> Ended {
 
 /// The selected GPUs, or all.
 fn gpus(a: &args::Mig, driver: Driver) -> Result<Vec<Gpu>, Diagnostics> {
-    match a.gpu.as_deref().map(GpuChoice::parse) {
+    match a.gpu.as_deref().map(GpuSelector::parse) {
         None => Ok(driver.gpus),
         Some(choice) => Ok(choice.of(&driver)?),
     }
@@ -206,7 +208,7 @@ fn last(is: &str, applied: &Applied) -> String {
 mod tests {
     use std::time::Duration;
 
-    use collo_measure::partition::Slice;
+    use collo_gpus::partition::Slice;
 
     use super::*;
 

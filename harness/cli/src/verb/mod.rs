@@ -35,13 +35,19 @@ pub mod verify;
 pub mod whatif;
 pub mod workload;
 
+use collo_device::gpu;
 use std::path::PathBuf;
 
-use collo_measure::experiment::{Overrides, TagFilter, tags_of};
-use collo_measure::launch::mark;
-use collo_measure::mig::Cards;
-use collo_measure::{Driver, Experiment, Project, Workloads, shown, trust};
+use collo_device::trust;
+use collo_gpus::mig::Cards;
+use collo_launch::mark;
+use collo_plan::experiment::Experiment;
+use collo_plan::experiment::{Overrides, TagFilter, tags_of};
+use collo_plan::facts::Driver;
+use collo_plan::project::Project;
+use collo_plan::workload::Workloads;
 use collo_store::{CampaignFolder, Runs};
+use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics, ExitClass, Source};
 
 use crate::args::Arguments;
@@ -174,7 +180,7 @@ fn carried_cards() -> Cards {
 
 /// The driver of this machine with its GPUs, for a verb that needs them; works outside a project.
 pub fn driver(context: &Context<'_>, verb: &str) -> Result<Driver, Diagnostic> {
-    Driver::ask(&believed_cards(context)).map_err(|e| {
+    gpu::ask(&believed_cards(context)).map_err(|e| {
         Diagnostic::new(format!("`collo {verb}` needs an NVIDIA GPU: {e}"))
             .of_machine()
             .hint(e.hint().unwrap_or("check this machine: `collo doctor`"))
@@ -193,7 +199,7 @@ pub fn experiments(
         return Ok(vec![(name.to_string(), Ok(Experiment::resolve_with(project, name, workloads, overrides)?))]);
     }
     let Some(tag) = tag else {
-        let all = collo_measure::experiment::all(project, workloads, overrides)?;
+        let all = collo_plan::experiment::all(project, workloads, overrides)?;
         let mut names: Vec<String> = all.iter().filter_map(|(path, _)| Some(path.file_stem()?.to_str()?.to_string())).collect();
         names.sort();
         let known =
@@ -205,7 +211,7 @@ pub fn experiments(
     };
     let filter = TagFilter::parse(tag)?;
     let mut found = Vec::new();
-    for (path, experiment) in collo_measure::experiment::all(project, workloads, overrides)? {
+    for (path, experiment) in collo_plan::experiment::all(project, workloads, overrides)? {
         match experiment {
             Ok(experiment) if filter.selects(&experiment.tags) => found.push((experiment.name.clone(), Ok(experiment))),
             Err(wrong) if tags_of(&path).is_none_or(|tags| filter.selects(&tags)) => found.push((shown(&path), Err(wrong))),

@@ -2,8 +2,12 @@
 //! what is confirmed.
 
 use collo_measure::campaign::{CampaignEnd, CampaignOptions, Finished};
-use collo_measure::experiment::Overrides;
-use collo_measure::{Experiment, Project, Request, Selection, Workloads};
+use collo_measure::session::Request;
+use collo_plan::experiment::Experiment;
+use collo_plan::experiment::Overrides;
+use collo_plan::project::Project;
+use collo_plan::select::Selection;
+use collo_plan::workload::Workloads;
 use collo_report::document::Present;
 use collo_report::history::{self, History, NightlySummary, Rules, Suspect};
 use collo_store::{CampaignFolder, Runs, Thresholds};
@@ -77,7 +81,7 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
     let campaign = runs.find(&id)?;
     let runs = campaign.manifest().plan.order.len();
     let (_, written) = super::report::of_new_runs(&campaign, &reports, runs)?;
-    output::note(format!("report:  {}", collo_measure::shown(&written.html)));
+    output::note(format!("report:  {}", collo_text::shown(&written.html)));
     let verdict = conclude(context, &reports, History::of(&name, found, rules))?;
     Ok(stopped.unwrap_or(verdict))
 }
@@ -139,7 +143,7 @@ fn conclude(context: &Context<'_>, reports: &std::path::Path, history: History) 
     } else {
         output::result(history.text(output::width()).trim_end());
     }
-    output::note(format!("history: {}", collo_measure::shown(&written.html)));
+    output::note(format!("history: {}", collo_text::shown(&written.html)));
     let whole = history.nights.last().is_some_and(|n| n.incomplete.is_none());
     Ok(match (history.has_regression(), whole) {
         (true, _) => exit::FAILED,

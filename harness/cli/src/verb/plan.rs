@@ -1,8 +1,11 @@
 //! `collo plan`: the cells of an experiment, without touching anything.
 
-use collo_measure::experiment::{DeviceRequest, Origin, Overrides};
-use collo_measure::host::HostFile;
-use collo_measure::{Experiment, NotPredicted, Project, PythonToPredict, Request, Session, Workloads};
+use collo_measure::session::{NotPredicted, PythonToPredict, Request, Session};
+use collo_plan::experiment::Experiment;
+use collo_plan::experiment::{DeviceRequest, Origin, Overrides};
+use collo_plan::host::HostFile;
+use collo_plan::project::Project;
+use collo_plan::workload::Workloads;
 use collo_report::document::{Align, Table};
 use serde_json::json;
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use collo_measure::launch::Errand;
+use collo_launch::Errand;
 use collo_report::export::{Format, export, mlflow};
 use collo_report::{Analysis, EnergyModel, Report, Written};
 use collo_store::{CampaignFolder, LendsNothing, MergeScope, Runs};
@@ -16,7 +16,7 @@ use super::{Context, Ended, merge};
 use crate::args::{MemberEnergy, ReportFormat as Asked};
 use crate::exit;
 use crate::{args, output};
-use collo_measure::shown;
+use collo_text::shown;
 
 /// The file extension that selects Parquet.
 const PARQUET: &str = "parquet";

@@ -2,8 +2,11 @@
 //!
 //! The state found is in the journals of the state folder. A journal is kept until its GPU is as found.
 
-use collo_measure::lease::{self, GpuLease, Journal, Restored, Who, Written};
-use collo_measure::{Driver, Gpu, GpuChoice, holders, nvml, repartition, services};
+use collo_device::lease::{self, GpuLease, Journal, Restored, Who, Written};
+use collo_device::select_gpu::GpuSelector;
+use collo_device::{holders, nvml, repartition, services};
+use collo_plan::facts::Holder;
+use collo_plan::facts::{Driver, Gpu};
 use serde_json::{Value, json};
 
 use collo_text::Diagnostic;
@@ -27,9 +30,9 @@ pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
         return Ok(code);
     }
     let driver = driver(context, "restore")?;
-    let wanted = match a.gpu.as_deref().map(GpuChoice::parse) {
-        Some(GpuChoice::Named(names)) => Some(GpuChoice::Named(names).of(&driver)?),
-        Some(GpuChoice::Auto | GpuChoice::Several(_)) | None => None,
+    let wanted = match a.gpu.as_deref().map(GpuSelector::parse) {
+        Some(GpuSelector::Named(names)) => Some(GpuSelector::Named(names).of(&driver)?),
+        Some(GpuSelector::Auto | GpuSelector::Several(_)) | None => None,
     };
     let is_meant = |journal: &&Journal| match &wanted {
         None => true,
@@ -84,7 +87,7 @@ fn one(context: &Context<'_>, journal: &Journal, driver: &Driver) -> Result<(Val
     let campaign = context.runs().ok().and_then(|runs| runs.find(&journal.campaign).ok());
     let stored = campaign.as_ref().and_then(|c| c.progress().ok().map(|p| (p.stored, p.planned)));
     if text {
-        let others: Vec<String> = computing.iter().map(holders::Holder::to_text).collect();
+        let others: Vec<String> = computing.iter().map(Holder::to_text).collect();
         lines(journal, &restored, before, &others).iter().for_each(output::result);
         output::result(ended(gpu, stored));
     }
@@ -191,7 +194,7 @@ fn clock_s(utc: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use collo_measure::Partition;
+    use collo_gpus::partition::Partition;
 
     fn journal() -> Journal {
         Journal {

@@ -1,9 +1,13 @@
 //! `collo run`: measure an experiment, or finish an unfinished campaign.
 
 use collo_measure::campaign::{self, CampaignOptions, FailureLimit, Finished, Only};
-use collo_measure::experiment::Overrides;
-use collo_measure::{Experiment, Project, Request, Session, Workloads, shown};
+use collo_measure::session::{Request, Session};
+use collo_plan::experiment::Experiment;
+use collo_plan::experiment::Overrides;
+use collo_plan::project::Project;
+use collo_plan::workload::Workloads;
 use collo_store::{Campaign, CampaignFolder, Standing};
+use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::json;
 

@@ -6,12 +6,12 @@ use crate::{exit, output};
 
 pub fn run(a: &args::Schema) -> Ended {
     output::json(&match a.kind {
-        Kind::Experiment => collo_measure::schema::experiment(),
-        Kind::Workload => collo_measure::schema::workload(),
-        Kind::Observer => collo_measure::schema::observer(),
-        Kind::Trace => collo_measure::schema::trace(),
-        Kind::Gpu => collo_measure::schema::gpu(),
-        Kind::Host => collo_measure::schema::host(),
+        Kind::Experiment => collo_plan::schema::experiment(),
+        Kind::Workload => collo_plan::schema::workload(),
+        Kind::Observer => collo_plan::schema::observer(),
+        Kind::Trace => collo_plan::schema::trace(),
+        Kind::Gpu => collo_plan::schema::gpu(),
+        Kind::Host => collo_plan::schema::host(),
         Kind::Report => collo_report::json_schema(),
     });
     Ok(exit::DONE)

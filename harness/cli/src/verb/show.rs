@@ -5,7 +5,7 @@ use collo_text::{Diagnostic, Diagnostics, read_small};
 
 use super::{Context, Ended};
 use crate::{args, exit, output};
-use collo_measure::shown;
+use collo_text::shown;
 
 /// Limit for the events of an interrupted run; a longer file is not shown.
 const LIMIT_BYTES: u64 = 64 << 20;

@@ -4,10 +4,13 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use collo_measure::experiment::{DeviceChoice, Overrides};
-use collo_measure::launch::{Errand, Unanswered, mark};
-use collo_measure::{Experiment, Workloads, expand, shown};
+use collo_launch::{Errand, Unanswered, mark};
+use collo_plan::expand::expand;
+use collo_plan::experiment::Experiment;
+use collo_plan::experiment::{DeviceChoice, Overrides};
+use collo_plan::workload::Workloads;
 use collo_store::sha256_text;
+use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics};
 use fs_err as fs;
 use serde_json::json;

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use collo_measure::lease::{self, Journal, Unread};
-use collo_measure::{Partition, repartition};
+use collo_device::lease::{self, Journal, Unread};
+use collo_device::repartition;
+use collo_gpus::partition::Partition;
 use collo_store::{CampaignFolder, JournalEntry, PlannedRun};
 use collo_text::Diagnostics;
 use serde_json::{Value, json};
@@ -201,7 +202,7 @@ fn clock(utc: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use collo_measure::partition::Slice;
+    use collo_gpus::partition::Slice;
 
     use super::*;
 

@@ -4,8 +4,12 @@
 use std::path::Path;
 
 use collo_measure::campaign::{CampaignEnd, CampaignOptions, FailureLimit};
-use collo_measure::experiment::DeviceRequest;
-use collo_measure::{Event, Experiment, Project, Request, Session, Workloads};
+use collo_measure::events::Event;
+use collo_measure::session::{Request, Session};
+use collo_plan::experiment::DeviceRequest;
+use collo_plan::experiment::Experiment;
+use collo_plan::project::Project;
+use collo_plan::workload::Workloads;
 use collo_store::{RefusalRecord, StoredRun};
 use collo_text::{Diagnostic, Diagnostics, ExitClass, Source};
 

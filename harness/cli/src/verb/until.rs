@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use collo_measure::campaign::{CampaignEnd, CampaignOptions, Finished, Only};
-use collo_measure::{Project, Request, Selection};
+use collo_measure::session::Request;
+use collo_plan::project::Project;
+use collo_plan::select::Selection;
 use collo_report::{Report, WidthVerdict, number};
 use collo_text::Diagnostics;
 

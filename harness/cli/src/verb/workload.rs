@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use collo_measure::experiment::DeviceRequest;
-use collo_measure::workload::{RECIPE, Requirement, WorkloadPython, plain};
 use collo_measure::workload_check::{self, Finding, Shown};
-use collo_measure::{Project, Workload, Workloads};
+use collo_plan::experiment::DeviceRequest;
+use collo_plan::project::Project;
+use collo_plan::workload::{RECIPE, Requirement, WorkloadPython, plain};
+use collo_plan::workload::{Workload, Workloads};
 use collo_report::document::{Align, Table};
 use collo_store::{EpochRecord, RunRecord};
 use collo_text::quoting::line;
@@ -19,7 +20,7 @@ use super::{Context, Ended};
 use crate::args::{self, WorkloadVerb};
 use crate::exit;
 use crate::output;
-use collo_measure::shown;
+use collo_text::shown;
 
 pub fn run(context: &Context<'_>, a: &args::Workload) -> Ended {
     let project = context.project()?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use collo_measure::sampler::gpu::dcgm_texts;
+use collo_sample::gpu::dcgm_texts;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -297,10 +297,10 @@ fn every_text_that_was_brought_home_is_read_without_a_rest() {
             } else if name == "discovery-c.txt" && text.contains("EntityID") {
                 let card = text.split_whitespace().find(|w| w.starts_with("GPU-")).expect("a card");
                 assert!(dcgm_texts::hierarchy_has(&text, card), "{}", file.display());
-            } else if name == collo_measure::mps::LOG {
-                let logged = collo_measure::mps::logged(&text);
+            } else if name == collo_device::mps::LOG {
+                let logged = collo_device::mps::logged(&text);
                 assert!(logged.active_thread_percent.is_some(), "{}: the share of threads is not read", file.display());
-                let trouble = collo_measure::mps::trouble(&text);
+                let trouble = collo_device::mps::trouble(&text);
                 assert_eq!(trouble, None, "{}: the log of a healthy daemon", file.display());
             }
         }
@@ -315,7 +315,7 @@ fn replies_are_read(bundle: &Path) {
     let replies: Value = serde_json::from_str(&text).expect("JSON");
     for reply in replies.as_array().into_iter().flatten() {
         let (Some(asked), Some(answer)) = (reply["asked"].as_str(), reply["answer"].as_str()) else { continue };
-        let read = collo_measure::mps::understood(asked, answer);
+        let read = collo_device::mps::understood(asked, answer);
         assert!(read, "{}: `{asked}` was answered with {answer:?}", bundle.display());
     }
 }

@@ -7,8 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use collo_measure::Partition;
-use collo_measure::lease::{Journal, SCHEMA};
+use collo_device::lease::{Journal, SCHEMA};
+use collo_gpus::partition::Partition;
 
 use super::{BLOCKED, HALVES, MIG, MPS, NAIVE};
 use crate::gpu_faults::row::{Scenario, all, all_of, hold, nothing_lies_about, row};

@@ -32,7 +32,7 @@ fn a_run_under_nvidias_own_mps_is_refused_before_its_members_start_with_the_reas
         let run = machine.bench.runs().into_values().find(|run| run.record.cell.sharing == "mps").expect("it is stored");
         assert!(matches!(&run.record.outcome, Outcome::NotStaged { reason } if reason == NO_DEVICE), "{:?}", run.record.outcome);
         let names = fs_err::read_dir(run.path.join("mps")).expect("readable").flatten().map(|entry| entry.file_name());
-        assert_eq!(names.collect::<Vec<_>>(), [collo_measure::mps::LOG], "driver {}", vendor.major);
+        assert_eq!(names.collect::<Vec<_>>(), [collo_device::mps::LOG], "driver {}", vendor.major);
         machine.bench.nothing_is_left(TIMEOUT);
         assert_eq!(machine.pipes(), [""; 0].map(std::path::PathBuf::from), "driver {}", vendor.major);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use collo_store::{CampaignFolder, Outcome, RunRecord, Standing, StoredRun};
 
-use crate::experiment::RetryBudget;
+use collo_plan::experiment::RetryBudget;
 
 /// The attempts at the runs of a campaign.
 #[derive(Debug, Clone, Default)]

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use collo_store::Cooling;
 use tokio::sync::watch;
 
-use crate::device::temperature;
 use crate::events::{Event, Watcher};
-use crate::experiment::ThermalGate;
-use crate::interrupt::Stop;
+use collo_device::temperature;
+use collo_launch::interrupt::Stop;
+use collo_plan::experiment::ThermalGate;
 
 /// Between two looks at the temperature.
 const LOOK: Duration = Duration::from_millis(500);

@@ -4,11 +4,11 @@ use collo_store::{Campaign, JournalEntry, Runs, sha256_text};
 use collo_text::Diagnostic;
 
 use super::CampaignSpec;
-use crate::experiment::{INCLUDE, SET, part};
-use crate::ingredients::{self, IngredientWatch, Ingredients, Places};
-use crate::prepare::Prepared;
-use crate::select::{Expression, Selection};
-use crate::traces;
+use collo_plan::experiment::{INCLUDE, SET, part};
+use collo_plan::select::{Expression, Selection};
+use collo_plan::traces;
+use collo_prepare::data::Prepared;
+use collo_prepare::ingredients::{self, IngredientWatch, Ingredients, Places};
 
 /// The name under which the experiment's file is an ingredient.
 pub(super) const EXPERIMENT: &str = "experiment";

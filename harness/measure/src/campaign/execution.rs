@@ -16,13 +16,13 @@ use super::cooldown::{Cooler, pause};
 use super::failures::Extent;
 use super::leased::Leases;
 use super::{CampaignEnd, CampaignSpec, Only, Spent};
-use crate::device::CardShare;
-use crate::device::lease::{GpuLease, LeasedGpu};
 use crate::events::{Event, Watcher};
-use crate::interrupt::{Interrupts, Stop};
 use crate::observe::View;
-use crate::plan::PlannedCell;
 use crate::run::{BeforeRun, RunContext, RunDevice, RunError};
+use collo_device::lease::{GpuLease, LeasedGpu};
+use collo_launch::interrupt::{Interrupts, Stop};
+use collo_plan::facts::CardShare;
+use collo_plan::plan::PlannedCell;
 
 /// What the loops of all cards have in common.
 struct Loops<'a, 'w> {

@@ -2,6 +2,7 @@
 //!
 //! In: runs as they are recorded, and how many may fail. Out: the end that follows, with the cause that the first runs have in common.
 
+use crate::stage;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
@@ -9,7 +10,6 @@ use collo_store::{Outcome, RunRecord, Standing, StoredRun};
 use regex::Regex;
 
 use super::CampaignEnd;
-use crate::sharing;
 
 /// So many runs have to fail alike, at least, before a cause is taken for that of all further runs.
 const FIRST: u32 = 3;
@@ -143,7 +143,7 @@ fn cause(run: &RunRecord, outcome: &Outcome) -> Option<String> {
         Outcome::Crashed { status, message, .. } | Outcome::ProcessEnded { status, message } => format!("{status}: {message}"),
         Outcome::TimedOut { phase, message, .. } => format!("a member {message}, in {phase}"),
         Outcome::ProtocolError { message, .. } => message.clone(),
-        Outcome::ModeLost { reason } if sharing::found_cpu(&run.attestation) => reason.clone(),
+        Outcome::ModeLost { reason } if stage::found_cpu(&run.attestation) => reason.clone(),
         _ => return None,
     };
     Some(text)

@@ -1,15 +1,16 @@
 //! The GPUs of a campaign, from the first check until they are restored as found.
 
+use collo_device::company;
 use collo_store::{PlannedRun, StoredRun};
 use collo_text::Diagnostic;
 
 use super::CampaignSpec;
-use crate::device::company::Company;
-use crate::device::lease::{GpuLease, Restored, Who};
-use crate::device::lock::CpuNotice;
-use crate::device::{DeviceKind, Gpu};
 use crate::events::{Event, Watcher};
 use crate::run::{RunContext, RunError};
+use collo_device::lease::{GpuLease, Restored, Who};
+use collo_device::lock::CpuNotice;
+
+use collo_plan::facts::{DeviceKind, Gpu};
 
 /// Restore a GPU as found, and report it; if that fails, the journal is kept for `collo restore`. True if it is as found.
 fn put_back(gpu: &Gpu, hold: &mut GpuLease, watcher: Watcher<'_>) -> bool {
@@ -95,7 +96,7 @@ impl CampaignSpec<'_> {
     /// anything is measured, not after a night.
     fn check_card(&self, gpu: &Gpu, hold: &mut GpuLease) -> Result<(), RunError> {
         if !self.choice.foreign
-            && let Some(who) = Company::settled(hold.uuid()).to_text().first()
+            && let Some(who) = company::settled(hold.uuid()).to_text().first()
         {
             return Err(Diagnostic::new(format!("{} is in use: {who}", gpu.label()))
                 .hint("select another with `--gpu`; `--foreign allow` measures anyway, marked indicative")

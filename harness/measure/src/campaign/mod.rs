@@ -16,20 +16,20 @@ use std::time::{Duration, Instant};
 use collo_store::{Campaign, CampaignFolder, Ingredient, Outcome, PlannedRun, Runs, SCHEMA, Shard, StoredRun, utc_now};
 use collo_text::Diagnostic;
 
-use crate::device::services::Services;
-use crate::device::{DeviceFacts, Gpu};
 use crate::events::{Event, Watcher};
-use crate::experiment::Experiment;
-use crate::ingredients::Ingredients;
-use crate::interpreters::Interpreters;
-use crate::interrupt::Interrupts;
-use crate::machine;
-use crate::plan::Plan;
-use crate::prepare::Prepared;
-use crate::project::Project;
 use crate::run::{RunContext, RunError};
-use crate::select::Selection;
-use crate::surroundings;
+use collo_device::services::Services;
+use collo_launch::interrupt::Interrupts;
+use collo_plan::experiment::Experiment;
+use collo_plan::facts::{DeviceFacts, Gpu};
+use collo_plan::plan::Plan;
+use collo_plan::project::Project;
+use collo_plan::select::Selection;
+use collo_prepare::data::Prepared;
+use collo_prepare::ingredients::Ingredients;
+use collo_prepare::interpreters::Interpreters;
+use collo_prepare::machine;
+use collo_prepare::surroundings;
 
 use attempts::Attempts;
 pub use caught::is_want_of_threads;
@@ -310,7 +310,7 @@ impl CampaignSpec<'_> {
     }
 
     fn manifest(&self, runs: &Runs, ingredients: &BTreeMap<String, Ingredient>) -> Campaign {
-        let memory = DeviceFacts::cpu().memory_bytes.unwrap_or_default();
+        let memory = collo_device::cpu::facts().memory_bytes.unwrap_or_default();
         Campaign {
             schema: SCHEMA,
             id: runs.new_id(&self.experiment.name),

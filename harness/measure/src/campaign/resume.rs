@@ -3,7 +3,7 @@
 use collo_store::{Outcome, PlanRecord, PlannedRun, Standing};
 
 use super::{CampaignOptions, Only, depends};
-use crate::ingredients::Change;
+use collo_prepare::ingredients::Change;
 
 /// The campaign that would be continued, if its ingredients are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl CampaignOptions {
 mod tests {
     use super::*;
     use crate::fixture::experiment;
-    use crate::plan::plan_experiment;
+    use crate::fixture::plan_experiment;
 
     fn plain() -> CampaignOptions {
         CampaignOptions::default()
@@ -101,7 +101,7 @@ mod tests {
     fn what_is_missing_or_was_interrupted_is_done_or_only_what_failed_where_that_is_asked_for() {
         let experiment = experiment("repetitions = 1\n[axes]\nworkload = \"tiny\"\ndegree = 2\n");
         let plan =
-            plan_experiment(&experiment, None, &crate::device::DeviceFacts::test_cpu(2, 24 << 30)).expect("right").record();
+            plan_experiment(&experiment, None, &collo_plan::facts::DeviceFacts::of_cpu(2, 24 << 30)).expect("right").record();
         let crashed = Outcome::Crashed { member: 0, status: "exited with 1".into(), message: String::new(), place_alone: false };
         let out_of_memory = Outcome::OutOfMemory { member: 0, message: String::new() };
         let table = [

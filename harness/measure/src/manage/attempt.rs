@@ -3,10 +3,10 @@
 use collo_schedule::{Attempt, HowEnded};
 use collo_store::{AttestationVerdict, Check, Outcome};
 
-use crate::launch::MemberLaunch;
-use crate::launch::protocol::Command;
 use crate::observe::{Phase, Watch};
-use crate::sharing::InForce;
+use crate::stage::InForce;
+use collo_launch::MemberLaunch;
+use collo_launch::protocol::Command;
 
 /// An attempt from its launch to its end.
 pub struct LiveAttempt {
@@ -57,7 +57,7 @@ impl LiveAttempt {
 
     /// The request for it, and what is found of it now. Its window is its whole life, at the beginning of which it had used no time.
     pub fn in_force(&self, number: usize, supervisor: u32, asked_threads: u32, all_cores: &[u32]) -> InForce {
-        use crate::launch::{memory_policy, tree};
+        use collo_launch::{memory_policy, tree};
         let pids = tree::descendants(supervisor);
         let launch = self.launch.as_ref();
         InForce {

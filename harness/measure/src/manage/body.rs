@@ -22,10 +22,10 @@ use super::attempt::LiveAttempt;
 use super::evidence::{Evidence, Gathering};
 use super::readings::CardReadings;
 use super::{CutShort, ManageError, ManageSpec, Played, happened_file};
-use crate::interrupt::Stop;
-use crate::launch::{Group, Signal};
 use crate::observe::{Transcript, failure_log};
-use crate::sampler::{Sampling, Sites};
+use collo_launch::interrupt::Stop;
+use collo_launch::{Group, Signal};
+use collo_sample::{Sampling, Sites};
 
 /// How often time limits and the display are looked at.
 const LOOK: Duration = Duration::from_millis(250);

@@ -5,7 +5,8 @@ use std::time::Duration;
 use collo_store::{Attestation, AttestationVerdict};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::sharing::{CardEvidence, InForce};
+use crate::stage::CardEvidence;
+use crate::stage::InForce;
 
 /// Evidence of a card being gathered.
 #[derive(Debug, Default, Clone)]

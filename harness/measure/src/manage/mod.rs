@@ -17,13 +17,15 @@ use collo_store::{AttemptRecord, Check, EpochRecord, MemberRecord, RequestRecord
 use collo_text::Diagnostic;
 use tokio::sync::watch;
 
-use crate::cell::{CellTask, Settle};
-use crate::device::lease::LeasedGpu;
-use crate::interrupt::Stop;
-use crate::launch::MemberLaunch;
 use crate::observe::{self, ObserveError, View};
-use crate::sampler::Rates;
-use crate::sharing::{Limits, Slot, StagedSite};
+use crate::stage::StagedSite;
+use collo_device::lease::LeasedGpu;
+use collo_launch::MemberLaunch;
+use collo_launch::interrupt::Stop;
+use collo_plan::cell::{CellTask, Settle};
+use collo_plan::sharing::Limits;
+use collo_prepare::slot::Slot;
+use collo_sample::Rates;
 
 /// What is played, and on what.
 pub struct ManageSpec<'a, 'l> {

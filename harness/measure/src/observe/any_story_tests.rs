@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use super::limits::{GRACE, Rules};
 use super::seat::Traces;
 use super::state::{Act, Watch};
-use crate::launch::protocol::{EpochGoal, parse};
-use crate::launch::{Ended, Live, Signal};
+use collo_launch::protocol::parse;
+use collo_launch::{Ended, Live, Signal};
+use collo_plan::goal::EpochGoal;
 
 const LAUNCHED_NS: u64 = 1_000_000_000_000;
 const MS: i64 = 1_000_000;

@@ -2,7 +2,7 @@
 
 use collo_store::DaemonCost;
 
-use crate::launch::{all_processes, tree};
+use collo_launch::{all_processes, tree};
 
 /// The processes with these names, and their CPU time so far.
 pub fn daemons(names: &[String]) -> Vec<DaemonCost> {
@@ -30,5 +30,5 @@ pub fn after(before: &[DaemonCost]) -> Vec<DaemonCost> {
 
 fn resident_bytes(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    crate::sampler::field(&status, "VmRSS:").map(|kib| kib * 1024)
+    collo_sample::field(&status, "VmRSS:").map(|kib| kib * 1024)
 }

@@ -4,8 +4,8 @@ use collo_store::Outcome;
 
 use super::memory;
 use super::seat::{MemberState, Phase, Traces};
-use crate::launch::protocol::{Told, Whose};
-use crate::launch::{Ended, Live};
+use collo_launch::protocol::{Told, Whose};
+use collo_launch::{Ended, Live};
 use collo_text::units::gib;
 
 /// Why a member ended early: from its own message first, then its log, then the kernel. On a GPU, exhausted host memory says

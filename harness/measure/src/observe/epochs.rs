@@ -3,9 +3,8 @@
 //! Members read the same clock as the harness, `CLOCK_MONOTONIC`, which is one for all processes of a machine and never goes back
 //! (clock_gettime(2)). So a time before `go` or after the arrival of its message is wrong without any tolerance.
 
-use collo_store::EpochRecord;
-
-use crate::launch::protocol::{Epoch, EpochGoal};
+use collo_launch::protocol::Epoch;
+use collo_plan::goal::EpochGoal;
 
 /// Larger numbers of items are not exact in a report.
 const MOST_ITEMS: u64 = 1 << 53;
@@ -116,14 +115,6 @@ impl Known<'_> {
             false => format!("epochs {first} to {last} are measured"),
         };
         Some(format!("member {} reports epoch {} as {called}, but {measured}{asked}", self.member, epoch.index))
-    }
-}
-
-impl Epoch {
-    /// As it is stored.
-    pub fn record(&self, member: usize) -> EpochRecord {
-        let Epoch { index, measured, items, start_ns, end_ns, loss } = *self;
-        EpochRecord { member: member as u32, index, measured, items, start_ns, end_ns, loss }
     }
 }
 

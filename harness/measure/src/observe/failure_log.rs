@@ -7,7 +7,7 @@ use std::path::Path;
 use super::last_words::last_words;
 use super::memory;
 use super::seat::Traces;
-use crate::sampler::field;
+use collo_sample::field;
 
 /// Read the end of a log, and whether the kernel killed for memory since `oom_kills_before`. `thread`: the member that it is read for,
 /// if it is the log of a process of several: its lines are read, and those of the process, which have no name.
@@ -81,7 +81,7 @@ fn shown(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::protocol::Whose;
+    use collo_launch::protocol::Whose;
 
     #[test]
     fn the_end_of_a_log_is_shown_without_its_control_characters() {

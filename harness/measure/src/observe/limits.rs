@@ -5,7 +5,7 @@ use std::time::Duration;
 use collo_store::{AfterMeasured, Outcome};
 
 use super::seat::{MemberState, Phase};
-use crate::launch::protocol::EpochGoal;
+use collo_plan::goal::EpochGoal;
 
 /// Members that are asked to end have this long before they are killed.
 pub const GRACE: Duration = Duration::from_secs(5);

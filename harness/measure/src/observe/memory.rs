@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::launch::protocol::Whose;
+use collo_launch::protocol::Whose;
 
 /// One text of the list.
 #[derive(Debug, Deserialize)]

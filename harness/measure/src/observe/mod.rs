@@ -22,6 +22,7 @@ mod view;
 pub mod watching;
 mod written;
 
+use crate::stage;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,12 +40,13 @@ pub use transcript::Transcript;
 pub use view::{ManagedView, MemberView, ServingStats, View};
 use watching::Watching;
 
-use crate::interrupt::Stop;
-use crate::launch::protocol::{Hello, MemberEvent};
-use crate::launch::{Group, HostLaunch, LaunchError, MemberLaunch, Signal, memory_policy, tree};
-use crate::sampler::gpu::gpu_scope;
-use crate::sampler::{Board, PROCESS_SCOPE, Rates, Sampling, Sites, member_scope};
-use crate::sharing::{self, InForce};
+use crate::stage::InForce;
+use collo_launch::interrupt::Stop;
+use collo_launch::protocol::{Hello, MemberEvent};
+use collo_launch::{Group, HostLaunch, LaunchError, MemberLaunch, Signal, memory_policy, tree};
+use collo_sample::gpu::gpu_scope;
+use collo_sample::{Board, Rates, Sampling, Sites};
+use collo_store::{PROCESS_SCOPE, member_scope};
 
 /// What was observed while a cell ran, in memory.
 pub struct Observation {
@@ -274,7 +276,7 @@ impl Scene<'_> {
         }
         let mut acts = self.watch.on(member, signal, monotonic_ns(), traces);
         if let Some(check) = misplaced {
-            let reason = sharing::words(&check);
+            let reason = stage::words(&check);
             self.attestation.get_or_insert_with(|| Attestation::from_checks(vec![check]));
             // What it was about to be told is not told any more: it is ended.
             acts.retain(|act| !matches!(act, Act::Send(..)));
@@ -373,7 +375,7 @@ impl Scene<'_> {
 
     fn read_peak(&mut self, member: usize) {
         if let Some(pid) = self.watch.seats[member].pid {
-            let read = crate::sampler::peak_rss_bytes(pid);
+            let read = collo_sample::peak_rss_bytes(pid);
             let known = if self.setting.host.is_some() { &mut self.peak_of_process } else { &mut self.peaks[member] };
             *known = (*known).max(read);
         }

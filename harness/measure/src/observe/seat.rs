@@ -4,8 +4,8 @@ use collo_store::{Features, MemberRecord, MemberSpec, RequestRecord, Serving};
 use serde_json::Value;
 
 use super::ServingStats;
-use crate::launch::Ended;
-use crate::launch::protocol::{AllocatorPeaks, Epoch, Hello, Requests, Told, Whose};
+use collo_launch::Ended;
+use collo_launch::protocol::{AllocatorPeaks, Epoch, Hello, Requests, Told, Whose};
 
 /// Maximum number of requests that one member may report in a run: an hour at more than a thousand a second, in 240 MB.
 const MOST_REQUESTS: usize = 5_000_000;

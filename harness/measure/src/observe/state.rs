@@ -13,8 +13,8 @@ use super::epochs::Known;
 use super::limits::{GRACE, Rules, Standing};
 use super::seat::{MemberState, Phase, Traces};
 use super::turns::{self, WarmUps};
-use crate::launch::protocol::{self, Command, MemberEvent};
-use crate::launch::{Ended, Live, Signal};
+use collo_launch::protocol::{self, Command, MemberEvent};
+use collo_launch::{Ended, Live, Signal};
 
 /// How long to wait after `kill` for a process stuck in the kernel (a dead disk, a dead driver).
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -8,8 +8,9 @@ use serde_json::json;
 use super::limits::{GRACE, Rules};
 use super::seat::Traces;
 use super::state::{Act, Watch};
-use crate::launch::protocol::{Command, EpochGoal, Whose, parse};
-use crate::launch::{Ended, Live, Signal};
+use collo_launch::protocol::{Command, Whose, parse};
+use collo_launch::{Ended, Live, Signal};
+use collo_plan::goal::EpochGoal;
 
 const S: u64 = 1_000_000_000;
 

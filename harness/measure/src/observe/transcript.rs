@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::launch::Signal;
-use crate::launch::protocol::MemberEvent;
+use collo_launch::Signal;
+use collo_launch::protocol::MemberEvent;
 
 /// Limit for one member's messages in a run: a hundred thousand epochs.
 const ROOM_BYTES: usize = 16 << 20;
@@ -56,8 +56,8 @@ impl Transcript {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::protocol::parse;
-    use crate::launch::{Ended, Live};
+    use collo_launch::protocol::parse;
+    use collo_launch::{Ended, Live};
 
     #[test]
     fn a_member_that_talks_for_ever_does_not_fill_the_disk_and_its_end_is_kept() {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::seat::MemberState;
-use crate::launch::protocol::MemberEvent;
+use collo_launch::protocol::MemberEvent;
 
 /// Why a member cannot send this now, if so; `told_to_go` says whether its group got `go`.
 pub fn out_of_turn(member: usize, seat: &MemberState, event: &MemberEvent, told_to_go: bool) -> Option<String> {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{MemberState, Phase};
-use crate::sampler::{LatestValues, member_scope};
+use collo_sample::LatestValues;
+use collo_store::member_scope;
 
 /// The status of a group, for displays.
 #[derive(Debug, Clone)]

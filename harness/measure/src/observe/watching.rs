@@ -15,10 +15,11 @@ use nix::sys::time::TimeValLike;
 use super::daemons::{after, daemons};
 use super::written::{MOST_FILES, has_file, size_of};
 use super::{MemberState, Scene, failure_log};
-use crate::device::services::{DCGMI, HOST_ENGINE};
-use crate::launch::{Live, Service, ServiceEnd, ServiceOrders, tree};
-use crate::observer::{Observer, ObserverSpec, Place};
-use crate::sampler::peak_rss_bytes;
+use collo_device::services::{DCGMI, HOST_ENGINE};
+use collo_launch::{Live, Service, ServiceEnd, ServiceOrders, tree};
+use collo_plan::observer::{Observer, Place};
+use collo_prepare::observer_spec::ObserverSpec;
+use collo_sample::peak_rss_bytes;
 
 /// Time to end after SIGTERM, once it did not end by its own signal.
 const AFTER_TERM: Duration = Duration::from_secs(3);

@@ -9,16 +9,18 @@ use collo_store::{
 };
 
 use super::{BeforeRun, RunContext, RunError, not_staged};
-use crate::cell::CellTrace;
-use crate::commands::MemberCommands;
-use crate::device::lease::LeasedGpu;
-use crate::device::{DeviceKind, core_sets, nvml};
-use crate::launch::protocol::EpochGoal;
 use crate::manage::{self, CutShort, ManageSpec, Played};
 use crate::observe::{Rules, View};
-use crate::plan::PlannedCell;
-use crate::sampler::{Rates, core_scope};
-use crate::sharing::{SiteOrder, StageError, StagedSite};
+use crate::stage::StageError;
+use crate::stage::{SiteOrder, StagedSite};
+use collo_device::lease::LeasedGpu;
+use collo_device::nvml;
+use collo_plan::cell::CellTrace;
+use collo_plan::facts::{DeviceKind, core_sets};
+use collo_plan::goal::EpochGoal;
+use collo_plan::plan::PlannedCell;
+use collo_prepare::commands::MemberCommands;
+use collo_sample::{Rates, core_scope};
 use collo_text::units::ranges;
 
 /// Kept free on a GPU for what the driver and further contexts hold outside of any estimate: the study's code subtracts as much.
@@ -206,7 +208,7 @@ impl RunContext<'_> {
         played: &Played,
     ) -> Result<StoredRun, RunError> {
         let of = |number: usize| played.accounts.iter().find(|account| account.task.id.0 as usize == number);
-        let task = |(number, task): (usize, &crate::cell::CellTask)| TaskRecord {
+        let task = |(number, task): (usize, &collo_plan::cell::CellTask)| TaskRecord {
             task: number as u32,
             solo: task.member.solo().to_string(),
             epochs: task.epochs,

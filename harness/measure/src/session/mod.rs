@@ -6,6 +6,7 @@
 mod predict;
 mod search;
 
+use collo_device::requested::requested;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,24 +15,29 @@ use collo_store::{CampaignFolder, Runs, Shard, Sharing};
 use collo_text::{Diagnostic, Diagnostics};
 
 use crate::campaign::{self, CampaignOptions, CampaignSpec, Finished};
-use crate::commands::MemberCommands;
-use crate::device::fixed::{self, Fixed};
-use crate::device::{DeviceFacts, Gpu, NumaMemory, Partition, lease, numa};
 use crate::events::{Event, Watcher};
-use crate::expand::Expanded;
-use crate::experiment::{DeviceRequest, Experiment};
-use crate::interpreters::Interpreters;
-use crate::interrupted::Noted;
-use crate::past::PastRuns;
-use crate::plan::{Plan, PlannedCell, cells_of, plan};
-use crate::prepare::{Prepared, prepare_all};
-use crate::prior::Prior;
-use crate::project::Project;
-use crate::python::{DriverTarget, PythonError, PythonSeen};
 use crate::run::RunError;
-use crate::select::Selection;
 use crate::steps::{Step, steps};
-use crate::workload::Workload;
+use collo_device::driver::DriverTarget;
+use collo_device::fixed;
+use collo_device::{lease, numa};
+use collo_gpus::partition::Partition;
+use collo_launch::interrupted::Noted;
+use collo_plan::expand::Expanded;
+use collo_plan::experiment::{DeviceRequest, Experiment};
+use collo_plan::facts::Fixed;
+use collo_plan::facts::{DeviceFacts, Gpu, NumaMemory};
+use collo_plan::past::PastRuns;
+use collo_plan::plan::{Plan, PlannedCell, cells_of, plan};
+use collo_plan::prior::Prior;
+use collo_plan::project::Project;
+use collo_plan::select::Selection;
+use collo_plan::workload::Workload;
+use collo_prepare::commands::MemberCommands;
+use collo_prepare::data::{Prepared, prepare_all};
+use collo_prepare::interpreters::Interpreters;
+use collo_prepare::python;
+use collo_prepare::python::PythonError;
 
 pub use predict::{NotPredicted, PythonToPredict};
 
@@ -109,7 +115,7 @@ impl Session {
         if let Some(more) = request.choice.more {
             request.experiment.repetitions = more;
         }
-        let mut facts = request.experiment.device_facts(&request.device, &project.cards())?;
+        let mut facts = requested(&request.experiment, &request.device, &project.cards())?;
         request.experiment.place_its_trace(&facts);
         if let Some(model) = facts.gpu().and_then(|gpu| gpu.card.as_ref()) {
             request.experiment.resolve_shares(model);
@@ -124,7 +130,7 @@ impl Session {
         // The lock matters to threads of one process; the interpreters of another machine are not here.
         let hosted = cells.iter().filter(|e| facts.is_here() && Sharing::of_label(&e.cell.sharing()).one_process);
         let asked: BTreeSet<_> = hosted.flat_map(|e| e.cell.terms()).map(|term| &term.member.workload().environment).collect();
-        facts.python = PythonSeen::find(request.python.as_deref(), asked);
+        facts.python = python::seen(request.python.as_deref(), asked);
         let prior = Prior { past: past_of(project, &request.experiment, &cells, &facts), ..Prior::default() };
         let plan = plan(&request.experiment, &cells, &facts, &prior);
         Ok(Session { project: project.clone(), request, facts, prior, plan, provided: None })

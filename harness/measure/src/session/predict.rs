@@ -5,13 +5,13 @@ use std::sync::Arc;
 use collo_text::{Diagnostic, Diagnostics};
 
 use super::Session;
-use crate::describe::Describer;
 use crate::events::{Event, Watcher};
-use crate::interpreters::Interpreters;
-use crate::measured::Measured;
-use crate::prediction::{ChosenPredictors, predict};
-use crate::predictors::{readable, target};
-use crate::workload::Workload;
+use collo_plan::measured::Measured;
+use collo_plan::predictors::{readable, target};
+use collo_plan::workload::Workload;
+use collo_prepare::describe::Describer;
+use collo_prepare::interpreters::Interpreters;
+use collo_prepare::prediction::{ChosenPredictors, predict};
 
 /// The Python that describes the workloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

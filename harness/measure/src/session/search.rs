@@ -6,8 +6,8 @@ use collo_text::Diagnostic;
 use super::{Session, Unfinished, past_of};
 use crate::campaign::{CampaignEnd, CampaignOptions, Finished, Only};
 use crate::events::Watcher;
-use crate::frontier::Frontier;
-use crate::plan::cells_of;
+use collo_plan::frontier::Frontier;
+use collo_plan::plan::cells_of;
 
 impl Session {
     /// Until every combination has its answer.

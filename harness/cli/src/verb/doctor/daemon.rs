@@ -1,11 +1,13 @@
 //! MPS: whether a private daemon and its server start here, and how many files its clients may open.
 
+use collo_plan::sharing::MPS_PROGRAM;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use collo_measure::Driver;
-use collo_measure::mps;
-use collo_measure::sharing::{DaemonProcess, Limits};
+use collo_device::mps;
+use collo_measure::stage::DaemonProcess;
+use collo_plan::facts::Driver;
+use collo_plan::sharing::Limits;
 
 use super::timeout::TIMEOUT;
 use super::{Check, Mark};
@@ -16,7 +18,7 @@ const DESCRIPTORS: u64 = 16_384;
 /// Start a daemon of our own and its server, and end them. Daemons already running here are not touched.
 pub fn mps(driver: &Driver) -> Check {
     if mps::program().is_none() {
-        return Check::new(Mark::Fixable, "mps", format!("`{}` is not on the PATH", mps::PROGRAM))
+        return Check::new(Mark::Fixable, "mps", format!("`{}` is not on the PATH", MPS_PROGRAM))
             .hint("it comes with the driver, in a package such as `nvidia-utils` or `nvidia-compute-utils`");
     }
     let Some(uuid) = driver.gpus.iter().find(|g| g.computes()).and_then(|g| g.at.as_ref()).map(|at| at.uuid.clone()) else {

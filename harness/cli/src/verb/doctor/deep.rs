@@ -5,12 +5,17 @@
 //! mode available with the current partition; the limits of MPS must be in force and be read back; the driver's lists must have the
 //! members while they train; and DCGM's stream must have given numbers. Nothing is partitioned, and nothing is kept.
 
+use collo_measure::stage;
 use std::time::Duration;
 
-use collo_measure::experiment::DeviceRequest;
-use collo_measure::sampler::gpu::dcgm_texts;
-use collo_measure::sharing::{self, Limits, MEMORY_LIMIT};
-use collo_measure::{Gpu, GpuChoice, Workloads, mps};
+use collo_device::mps;
+use collo_device::select_gpu::GpuSelector;
+use collo_measure::stage::MEMORY_LIMIT;
+use collo_plan::experiment::DeviceRequest;
+use collo_plan::facts::Gpu;
+use collo_plan::sharing::{self, Limits};
+use collo_plan::workload::Workloads;
+use collo_sample::gpu::dcgm_texts;
 use collo_store::{AttestationVerdict, Outcome, RunRecord, StoredRun};
 use collo_text::Diagnostics;
 
@@ -38,7 +43,7 @@ const TOO_MUCH: f64 = 1.05;
 pub fn checks(context: &Context<'_>, a: &args::Doctor) -> Result<Vec<Check>, Diagnostics> {
     let driver = driver(context, "doctor --deep")?;
     let gpus = match &a.gpu {
-        Some(text) => GpuChoice::parse(text).of(&driver)?,
+        Some(text) => GpuSelector::parse(text).of(&driver)?,
         None => driver.gpus.iter().filter(|gpu| gpu.computes()).cloned().collect(),
     };
     let mut all = Vec::new();
@@ -183,7 +188,7 @@ pub(super) fn limits(gpu: &Gpu, run: &StoredRun) -> Option<Check> {
         outcome => {
             let failed = Check::new(Mark::Fixable, SUBJECT, format!("{text}; {}", words::outcome(run)));
             match outcome {
-                Outcome::ModeLost { .. } if !sharing::found_cpu(&r.attestation) => {
+                Outcome::ModeLost { .. } if !stage::found_cpu(&r.attestation) => {
                     failed.hint("this driver may round a limit otherwise: `collo doctor --collect` stores what it reports")
                 }
                 _ => failed.hint(hint_of(r)),
@@ -198,7 +203,7 @@ fn hint_of(r: &RunRecord) -> &'static str {
         Outcome::HostOutOfMemory { .. } => "stop other processes on this machine: `free -h` shows free memory",
         Outcome::NotStaged { .. } => "`nvidia-cuda-mps-control -f` in a shell shows its messages",
         Outcome::DeviceLost { .. } => "`dmesg | grep -i nvrm`, then a reset or a reboot",
-        Outcome::ModeLost { .. } if sharing::found_cpu(&r.attestation) => {
+        Outcome::ModeLost { .. } if stage::found_cpu(&r.attestation) => {
             "CUDA is unusable here: fabric manager on HGX, /dev/nvidia-uvm, driver and library mismatch"
         }
         _ => "`collo run gpu-smoke` records what happened, `collo show last` shows it",

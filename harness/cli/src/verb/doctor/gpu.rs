@@ -1,9 +1,11 @@
 //! The driver and its GPUs: models, users, permissions, and what would spoil a number.
 
-use collo_measure::allocation::Allocation;
-use collo_measure::mig::{Cards, GpuModel};
-use collo_measure::python::{DriverTarget, PinSet};
-use collo_measure::{Driver, Gpu, SilentGpu, lease, namespace};
+use collo_device::allocation::Allocation;
+use collo_device::driver::DriverTarget;
+use collo_device::{lease, namespace};
+use collo_gpus::mig::{Cards, GpuModel};
+use collo_plan::facts::{Driver, Gpu, SilentGpu};
+use collo_prepare::python::PinSet;
 
 use super::verdict::{gpus as named, ranges};
 use super::{Check, Mark};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use collo_measure::nvml;
+use collo_device::nvml;
 use collo_store::{RunRecord, monotonic_ns};
 
 use super::{Check, Mark};

@@ -1,8 +1,9 @@
 //! Checks that need no GPU: cores, memory, Python, a store.
 
-use collo_measure::python::{self, PinSet, PythonEnvironment};
-use collo_measure::sampler::{NoEnergy, RaplDomain, RaplEnergy};
-use collo_measure::{DeviceFacts, machine};
+use collo_plan::facts::DeviceFacts;
+use collo_prepare::machine;
+use collo_prepare::python::{self, PinSet, PythonEnvironment};
+use collo_sample::{NoEnergy, RaplDomain, RaplEnergy};
 
 use super::super::Context;
 use super::{Check, Mark};

@@ -13,8 +13,9 @@ mod tests;
 mod timeout;
 mod verdict;
 
-use collo_measure::nvml::{self, NoDriver};
-use collo_measure::{DeviceFacts, Driver, has_gpu};
+use collo_device::has_gpu;
+use collo_device::nvml::{self, NoDriver};
+use collo_plan::facts::Driver;
 use serde_json::json;
 
 use collo_text::Diagnostic;
@@ -64,7 +65,7 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     if a.collect {
         return collect::run(context, a);
     }
-    let facts = DeviceFacts::cpu();
+    let facts = collo_device::cpu::facts();
     let (mut checks, can, rows) = match ask(context) {
         Ok(driver) => on_gpus(context, &driver),
         Err(reason) => {
@@ -105,7 +106,7 @@ fn ask(context: &Context<'_>) -> Result<Driver, NoDriver> {
     let question = move || {
         // Kept open while this process looks, so that the cards start once.
         let open = nvml::open()?;
-        Driver::ask(&cards).inspect(|_| std::mem::forget(open))
+        collo_device::gpu::ask(&cards).inspect(|_| std::mem::forget(open))
     };
     timeout::within(waiting, question).unwrap_or_else(slow)
 }

@@ -1,6 +1,6 @@
 //! Where SM activity comes from: GPM of the driver, or DCGM. Judged by values received, not by programs installed.
 
-use collo_measure::Driver;
+use collo_plan::facts::Driver;
 
 use super::gpu::none_responds;
 use super::{Check, Mark, matrix, timeout};
@@ -29,7 +29,7 @@ impl SmactSources {
 
 /// From what was just read of each GPU.
 pub fn check(driver: &Driver, rows: &[matrix::Row]) -> Check {
-    let card = |gpu: &collo_measure::Gpu| {
+    let card = |gpu: &collo_plan::facts::Gpu| {
         let scope = format!("gpu:{}", gpu.at.as_ref()?.uuid);
         let of_it = || rows.iter().filter(|r| r.scope == scope && r.metric == ACTIVITY);
         let silent = of_it().filter(|r| r.rate_hz.is_none());

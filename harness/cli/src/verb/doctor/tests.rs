@@ -1,10 +1,12 @@
 use std::sync::Arc;
 
-use collo_measure::company::Company;
-use collo_measure::holders::Holder;
-use collo_measure::mig::{Cards, GpuModel, Model};
-use collo_measure::partition::Slice;
-use collo_measure::{Gpu, GpuAddress, Partition, SilentGpu};
+use collo_gpus::mig::Model;
+use collo_gpus::mig::{Cards, GpuModel};
+use collo_gpus::partition::Partition;
+use collo_gpus::partition::Slice;
+use collo_plan::facts::Company;
+use collo_plan::facts::Holder;
+use collo_plan::facts::{Address, Gpu, SilentGpu};
 
 use collo_store::{Outcome, RunRecord, StoredRun};
 
@@ -47,7 +49,7 @@ fn what_is_required_is_held_against_the_checks() {
 }
 
 fn gpu_at(index: u32) -> Gpu {
-    let at = GpuAddress { index, uuid: format!("GPU-{index}"), pci: format!("00000000:{:02X}:00.0", 0x36 + index) };
+    let at = Address { index, uuid: format!("GPU-{index}"), pci: format!("00000000:{:02X}:00.0", 0x36 + index) };
     Gpu { at: Some(at), partition: Some(Partition::off()), persistence: Some(true), ..Gpu::planned(&card()) }
 }
 
@@ -189,7 +191,7 @@ pub fn two_that_trained() -> RunRecord {
         "schema": 2, "experiment": "e", "campaign": "c", "repetition": 1, "block": 1, "started_utc": "",
         "cell": {"cell": "a", "slug": "a", "sharing": "naive", "degree": 2, "members": [], "baseline": false,
                  "against": [], "repetitions": 1, "after_measured": "exit"},
-        "device": DeviceFacts::cpu().record(),
+        "device": collo_device::cpu::facts().record(),
         "timeline": {"launched_ns": 0, "go_ns": GO_NS, "done_ns": DONE_NS, "ended_ns": DONE_NS}, "outcome": {"kind": "completed"},
         "validity": {"verdict": "valid", "reasons": []}, "attestation": {"verdict": "attested", "checks": []},
         "members": [member(7), member(8)], "sampling": [], "ingredients": {}, "files": {}
@@ -205,7 +207,7 @@ fn limits_of_mps_are_reported_as_asked_and_as_found() {
         record.cell.sharing = sharing.into();
         record.members.iter_mut().for_each(|member| member.hello = Some(json!({"sm_count": sms})));
         let check = collo_store::Check {
-            what: collo_measure::sharing::MEMORY_LIMIT.into(),
+            what: collo_measure::stage::MEMORY_LIMIT.into(),
             member: None,
             asked: String::new(),
             found: found.map(str::to_string),

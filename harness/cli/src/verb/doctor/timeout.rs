@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use collo_measure::launch::Errand;
+use collo_launch::Errand;
 
 /// Without persistence mode the driver initialises its GPUs on a query; eight of them take many seconds (NVIDIA's driver
 /// persistence document).

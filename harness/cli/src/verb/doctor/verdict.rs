@@ -1,6 +1,6 @@
 //! What a machine with GPUs can measure, in one line.
 
-use collo_measure::{Driver, Gpu};
+use collo_plan::facts::{Driver, Gpu};
 
 use super::gpu::none_responds;
 

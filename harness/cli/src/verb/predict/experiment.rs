@@ -1,9 +1,11 @@
 //! What each cell of an experiment will need and give. In: an experiment, a device. Out: a row for each cell.
 
-use collo_measure::experiment::{DeviceRequest, Overrides};
-use collo_measure::{
-    Experiment, ForecastSource, NotPredicted, Plan, PlannedCell, Project, PythonToPredict, Request, Session, Workloads,
-};
+use collo_measure::session::{NotPredicted, PythonToPredict, Request, Session};
+use collo_plan::experiment::Experiment;
+use collo_plan::experiment::{DeviceRequest, Overrides};
+use collo_plan::plan::{ForecastSource, Plan, PlannedCell};
+use collo_plan::project::Project;
+use collo_plan::workload::Workloads;
 use collo_report::document::{Align, Table};
 use collo_report::export::csv;
 use collo_report::export::table::{ColumnKind, ExportTable, ExportValue};

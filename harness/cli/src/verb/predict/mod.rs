@@ -5,7 +5,7 @@ mod experiment;
 mod serving;
 mod workload;
 
-use collo_measure::Workloads;
+use collo_plan::workload::Workloads;
 
 use super::{Context, Ended};
 use crate::args;

@@ -5,7 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use collo_measure::{Project, predictors};
+use collo_plan::predictors;
+use collo_plan::project::Project;
 use collo_predict::{Because, Predictor, Target, choose};
 use collo_text::Diagnostics;
 

@@ -3,11 +3,17 @@
 //! In: a workload with its settings. Out: its step in numbers, its memory by part with an upper bound, and what fits a GPU. It is a
 //! prediction, and says by what; nothing is measured.
 
+use collo_device::gpu;
 use std::sync::Arc;
 
-use collo_measure::{Describer, Driver, Event, Gpu, Member, Project, Workloads, basis_of};
+use collo_measure::events::Event;
+use collo_plan::cell::Member;
+use collo_plan::facts::Gpu;
+use collo_plan::project::Project;
+use collo_plan::workload::Workloads;
 use collo_predict::utilisation::SevenFeatures;
 use collo_predict::{Basis, Description, Peer, Prediction, Target, Width, WidthFrom};
+use collo_prepare::describe::{Describer, basis_of};
 use collo_report::document::{Align, Table};
 use collo_report::number;
 use collo_text::units::gib;
@@ -127,7 +133,7 @@ fn room(project: &Project, asked: Option<&str>) -> Result<Option<Room>, Diagnost
         })?;
         return Ok(Some(Room { name: name.into(), gpu: gpu.name, architecture: gpu.architecture, bytes, simulated: false }));
     }
-    let gpus = Driver::ask(&cards).map(|driver| driver.gpus).unwrap_or_default();
+    let gpus = gpu::ask(&cards).map(|driver| driver.gpus).unwrap_or_default();
     let gpu = gpus.into_iter().find(|gpu| gpu.computes());
     Ok(gpu.and_then(|gpu| {
         Some(Room {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use collo_measure::MemnetRow;
 use collo_predict::{
     Basis, Coefficients, Conditions, Description, Factors, MeasuredRow, MemoryFit, Predictor, Replay, Scored, Unfit, fit_context,
     fit_memory, published, replay,
 };
+use collo_prepare::memnet::MemnetRow;
 use collo_text::Diagnostics;
 
 use super::describing;

@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use collo_measure::{Describable, Describer, Event, basis_of};
+use collo_measure::events::Event;
 use collo_predict::{Basis, Description};
+use collo_prepare::describe::{Describable, Describer, basis_of};
 use collo_text::{Diagnostic, Diagnostics};
 
 use super::measurements::{Measurements, Subject, Trained};

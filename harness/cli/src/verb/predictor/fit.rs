@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use collo_measure::predictors;
+use collo_plan::predictors;
 use collo_predict::{FEWEST_TO_FIT, Factors, Fitted, Mark, Predictor};
 use collo_store::replace_file;
 use collo_text::{Diagnostic, Diagnostics};

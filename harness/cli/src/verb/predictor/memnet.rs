@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use collo_measure::{Event, MemnetAnswer, MemnetOptions, MemnetResult, MemnetRow, memnet};
+use collo_measure::events::Event;
+use collo_prepare::memnet;
+use collo_prepare::memnet::{MemnetAnswer, MemnetOptions, MemnetResult, MemnetRow};
 use collo_report::document::{Align, Table};
 use collo_text::Diagnostics;
 
@@ -29,7 +31,7 @@ pub fn trained(
     output::note(format!("GPUMemNet is trained on {} rows: minutes; each number is of rows that were kept apart", rows.len()));
     let mut display = progress::display(context.arguments.quiet);
     let project = context.project()?;
-    let answer = memnet(&project, python, rows, options, &mut |progress| display.show(Event::Python(progress)));
+    let answer = memnet::memnet(&project, python, rows, options, &mut |progress| display.show(Event::Python(progress)));
     display.end();
     Ok(answer?)
 }

@@ -16,7 +16,7 @@ mod utilisation;
 
 use std::path::Path;
 
-use collo_measure::predictors;
+use collo_plan::predictors;
 use collo_predict::{AnyPredictor, CompanyPredictor, Factors, Predictor, Quantity, TargetDevice, WidthFrom};
 use collo_report::document::{Align, Table};
 use collo_text::Diagnostic;

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use collo_measure::{Workloads, shown};
+use collo_plan::workload::Workloads;
 use collo_report::Report;
 use collo_report::export::{Format, csv_of_parquet, export};
 use collo_store::{Outcome, sha256_file, sha256_text};
 use collo_text::quoted;
+use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics, Source};
 
 use super::measurements::Measurements;

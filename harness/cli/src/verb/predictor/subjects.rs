@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_measure::{Member, NamedModel, Workload, Workloads};
+use collo_plan::cell::Member;
+use collo_plan::workload::{Workload, Workloads};
+use collo_prepare::describe::NamedModel;
 use collo_text::Diagnostic;
 use collo_text::nearest;
 use collo_text::quoted;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use collo_measure::Workloads;
+use collo_plan::workload::Workloads;
 use collo_predict::{Conditions, TargetDevice};
 use collo_text::nearest;
 use collo_text::quoted;

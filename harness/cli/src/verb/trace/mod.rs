@@ -3,9 +3,10 @@
 mod show;
 mod write;
 
-use collo_measure::{shown, traces};
+use collo_plan::traces;
 use collo_report::document::{Align, Table};
 use collo_text::Diagnostics;
+use collo_text::shown;
 use collo_text::units::clock;
 use serde_json::json;
 

@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use collo_measure::experiment::wrong_name;
-use collo_measure::{Workloads, shown, traces};
+use collo_plan::experiment::wrong_name;
+use collo_plan::traces;
+use collo_plan::workload::Workloads;
 use collo_schedule::trace::import::{self, Rad};
 use collo_schedule::trace::make::{self, Class, Window};
 use collo_schedule::trace::{LARGEST, Trace};
 use collo_text::quoted;
+use collo_text::shown;
 use collo_text::units::clock;
 use collo_text::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;

@@ -4,7 +4,8 @@ use collo_store::{Attestation, AttestationVerdict, Check, monotonic_ns};
 
 use super::Body;
 use crate::manage::evidence::{self, Found, Gathering};
-use crate::sharing::{NOBODY, OTHERS, words};
+use crate::stage::words;
+use crate::stage::{NOBODY, OTHERS};
 
 impl Body<'_, '_> {
     /// Gather the evidence of a card, or once more if it is being gathered.

@@ -4,9 +4,9 @@ use collo_schedule::Happened;
 use collo_store::{Outcome, monotonic_ns};
 
 use super::Body;
-use crate::interrupt::Stop;
 use crate::manage::CutShort;
 use crate::manage::attempt::{EndedAttempt, how_ended, of_member};
+use collo_launch::interrupt::Stop;
 
 impl Body<'_, '_> {
     /// End an attempt by force; what it ends as, if that is known better.

@@ -3,11 +3,11 @@
 use collo_store::{AttestationVerdict, monotonic_ns};
 
 use super::Body;
-use crate::launch::Signal;
-use crate::launch::protocol::{Command, MemberEvent};
 use crate::observe::{Act, Traces, failure_log};
-use crate::sampler::peak_rss_bytes;
-use crate::sharing::words;
+use crate::stage::words;
+use collo_launch::Signal;
+use collo_launch::protocol::{Command, MemberEvent};
+use collo_sample::peak_rss_bytes;
 
 impl Body<'_, '_> {
     pub(super) fn hear(&mut self, index: usize, signal: Signal) {

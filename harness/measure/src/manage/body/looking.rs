@@ -9,7 +9,7 @@ use super::Body;
 use crate::manage::CutShort;
 use crate::manage::readings::CardReadings;
 use crate::observe::{ManagedView, View};
-use crate::sampler::member_scope;
+use collo_store::member_scope;
 
 impl Body<'_, '_> {
     /// Time limits, lost cards, the display.

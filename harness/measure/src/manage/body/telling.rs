@@ -7,13 +7,13 @@ use collo_store::{Sample, member_of_scope, monotonic_ns};
 use tokio::sync::mpsc;
 
 use super::Body;
-use crate::cell::Settle;
-use crate::interrupt::Stop;
 use crate::manage::attempt::LiveAttempt;
 use crate::manage::readings::CardReadings;
 use crate::manage::{CutShort, ManageSpec};
-use crate::sampler::core_scope;
-use crate::sampler::gpu::{gpu_scope, mig_scope};
+use collo_launch::interrupt::Stop;
+use collo_plan::cell::Settle;
+use collo_sample::core_scope;
+use collo_sample::gpu::{gpu_scope, mig_scope};
 
 /// How long the first readings may take.
 const FIRST_READINGS: Duration = Duration::from_secs(20);

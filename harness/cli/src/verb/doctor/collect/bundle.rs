@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fs_err as fs;
 use serde_json::{Value, json};
 
-use collo_measure::launch::Errand;
+use collo_launch::Errand;
 use collo_text::{Diagnostic, Diagnostics};
 
 use super::super::timeout;

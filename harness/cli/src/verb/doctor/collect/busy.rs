@@ -4,9 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use collo_measure::load::{Load, Loads};
-use collo_measure::python::DriverTarget;
-use collo_measure::{Interpreters, Project, Workload, Workloads, holders, nvml};
+use collo_device::driver::DriverTarget;
+use collo_device::{holders, nvml};
+use collo_plan::project::Project;
+use collo_plan::workload::{Workload, Workloads};
+use collo_prepare::interpreters::Interpreters;
+use collo_prepare::load::{Load, Loads};
 use fs_err as fs;
 use serde_json::json;
 

@@ -3,9 +3,10 @@
 
 use std::cell::Cell;
 
-use collo_measure::layout::RequestedLayout;
-use collo_measure::lease::{GpuLease, Restored, Who};
-use collo_measure::{Partition, apply, repartition};
+use collo_device::layout::RequestedLayout;
+use collo_device::lease::{GpuLease, Restored, Who};
+use collo_device::{apply, repartition};
+use collo_gpus::partition::Partition;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use regex::Regex;
@@ -165,7 +166,7 @@ fn look(bundle: &mut Bundle, card: &SelectedGpu, name: &str, busy: Option<&Busy>
 /// Another GPU of this machine, by its index.
 fn another(card: &SelectedGpu) -> Option<u32> {
     let own: u32 = card.index.parse().ok()?;
-    let count = collo_measure::nvml::open().ok()?.device_count().ok().filter(|count| *count > 1)?;
+    let count = collo_device::nvml::open().ok()?.device_count().ok().filter(|count| *count > 1)?;
     Some((own + 1) % count)
 }
 

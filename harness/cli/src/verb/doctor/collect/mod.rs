@@ -14,9 +14,10 @@ mod mps;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use collo_measure::nvml::{self, probe};
-use collo_measure::python::DriverTarget;
-use collo_measure::{Driver, Gpu, GpuChoice};
+use collo_device::driver::DriverTarget;
+use collo_device::nvml::{self, probe};
+use collo_device::select_gpu::GpuSelector;
+use collo_plan::facts::{Driver, Gpu};
 use serde_json::json;
 
 use collo_text::{Diagnostic, Diagnostics, ExitClass};
@@ -27,7 +28,7 @@ use crate::exit;
 use crate::output;
 use bundle::Bundle;
 use busy::Busy;
-use collo_measure::shown;
+use collo_text::shown;
 
 /// Observation time of the energy counter.
 const ENERGY: Duration = Duration::from_secs(3);
@@ -99,7 +100,7 @@ fn step(what: &str) {
 /// The GPU that was named, or the first that is suitable for compute.
 fn card(driver: &Driver, a: &args::Doctor) -> Result<SelectedGpu, Diagnostics> {
     let gpu = match &a.gpu {
-        Some(text) => match &GpuChoice::parse(text).of(driver)?[..] {
+        Some(text) => match &GpuSelector::parse(text).of(driver)?[..] {
             [one] => one.clone(),
             many => {
                 let what = format!("`--collect` takes one GPU, but {} are named", many.len());

@@ -1,10 +1,12 @@
 //! MPS behaviour here: a daemon of our own, its replies before any client connects, with two clients under limits, and its logs.
 
+use collo_plan::sharing::MPS_PROGRAM;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use collo_measure::mps::{self, Control, Logged};
-use collo_measure::sharing::{DaemonProcess, Limits};
+use collo_device::mps::{self, Control, Logged};
+use collo_measure::stage::DaemonProcess;
+use collo_plan::sharing::Limits;
 use serde_json::{Value, json};
 
 use super::bundle::Bundle;
@@ -22,7 +24,7 @@ pub fn collect(bundle: &mut Bundle, card: &SelectedGpu, busy: Option<&Busy>) {
     const REPLIES: &str = "mps/replies.json";
     const LOG: &str = "mps/daemon.log";
     if mps::program().is_none() {
-        return bundle.note(REPLIES, json!({"absent": format!("`{}` is not on the PATH", mps::PROGRAM)}));
+        return bundle.note(REPLIES, json!({"absent": format!("`{}` is not on the PATH", MPS_PROGRAM)}));
     }
     if card.gpu.partition.as_ref().is_some_and(|p| p.mig) {
         return bundle.note(REPLIES, json!({"without": "MIG is on, and a daemon is checked on the whole GPU"}));
@@ -69,7 +71,7 @@ const LIMITS: Limits = Limits { active_thread_percent: Some(100), memory_bytes: 
 fn unlike(logged: &Logged) -> Option<String> {
     let absent =
         |what: &str| format!("the MPS server logged no {what} in a known form: cells with such a limit are indicative here");
-    match LIMITS.contradicted_by(logged, 1) {
+    match logged.contradicts(&LIMITS, 1) {
         Some(what) => Some(format!("the limits of MPS are not in force: {what}")),
         None if logged.active_thread_percent.is_none() => Some(absent("percentage of active threads")),
         None if logged.memory_limit_bytes.is_empty() => Some(absent("memory limit")),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use collo_measure::predictors;
+use collo_plan::predictors;
 use collo_predict::utilisation::{
     Activity, Regressor, Row, Scores, UtilisationFit, UtilisationPredictor, fit_utilisation, law_scores, regressor_left_out,
     regressors, rmsle,

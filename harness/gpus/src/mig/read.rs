@@ -1,0 +1,134 @@
+//! Reading one file of `mig-profiles/`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::Model;
+use crate::notation::{self, Size};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
+
+use super::{GpuModel, Layout, keys};
+use collo_text::fields;
+use collo_text::fields::{Fields, Located, Value};
+
+/// Parse a GPU model; its name is the file's. Errors are found here, the values are read by [`Model::read`].
+pub fn parse(name: &str, source: &Arc<Source>) -> Result<GpuModel, Diagnostics> {
+    let (fields, mistakes) = fields::read(source, &keys::CARD);
+    let mut reader = ModelReader { source, mistakes };
+    // A GPU without MIG has neither; a value that was wrong is no longer there, and was said.
+    if reader.mistakes.is_empty() {
+        reader.completeness(&fields);
+    }
+    let mut names = Vec::new();
+    for table in fields.tables("profiles") {
+        reader.profile(&fields, table, &mut names);
+    }
+    reader.mistakes.clone().into_result(())?;
+    let model = Model::read(name, source.text()).map_err(|what| Diagnostic::new(format!("{}: {what}", source.name())))?;
+    let mut card = GpuModel::from(model);
+    for (name, span, found) in fields.table("layouts").map(Fields::in_order).unwrap_or_default() {
+        if let Some(layout) = reader.layout(&card, name, span, found) {
+            card.layouts.push(layout);
+        }
+    }
+    reader.mistakes.into_result(card)
+}
+
+struct ModelReader<'a> {
+    source: &'a Arc<Source>,
+    mistakes: Diagnostics,
+}
+
+impl ModelReader<'_> {
+    fn wrong(&mut self, mistake: Diagnostic, span: Range<usize>) {
+        self.mistakes.push(mistake.at(self.source, span));
+    }
+
+    /// What of MIG is there requires the rest.
+    fn completeness(&mut self, fields: &Fields) {
+        let there = ["compute_slices", "profiles", "memory_units", "layouts"].into_iter().find_map(|key| fields.key_span(key));
+        let Some(span) = there else { return };
+        for needed in ["compute_slices", "profiles"] {
+            if fields.found(needed).is_none() {
+                let hint = format!(
+                    "a GPU without MIG has none of the two, no `memory_units` and no layout; all keys: `{}`",
+                    keys::CARD.help
+                );
+                self.wrong(Diagnostic::new(format!("`{needed}` is missing")).hint(hint), span.clone());
+            }
+        }
+    }
+
+    fn profile<'f>(&mut self, card: &Fields, table: &'f Fields, names: &mut Vec<&'f str>) {
+        let Some(found) = table.found("name") else {
+            let brace = table.span.start..table.span.start + 1;
+            return self.wrong(Diagnostic::new("`name` is missing in this profile").note("as in `name = \"3g.20gb\"`"), brace);
+        };
+        let Some(name) = found.text() else { return };
+        let Some(size) = Size::parse(name).filter(|size| size.compute.is_none()) else {
+            let what = Diagnostic::new(format!("invalid profile name {}", quoted(name)));
+            return self.wrong(what.note("as in `3g.20gb` or `1g.5gb+me`"), found.span.clone());
+        };
+        if names.contains(&name) {
+            self.wrong(Diagnostic::new(format!("duplicate profile `{name}`")).note("leave one out"), found.span.clone());
+        }
+        names.push(name);
+        if let Some(there) = card.whole_u32("compute_slices").filter(|there| size.slices > *there) {
+            self.wrong(
+                Diagnostic::new(format!("`{name}` has {} compute slices, the GPU has {there}", size.slices)),
+                found.span.clone(),
+            );
+        }
+        self.places(card, name, table);
+    }
+
+    fn places(&mut self, card: &Fields, name: &str, table: &Fields) {
+        let (starts, units) = (table.list("starts"), table.whole_u32("units"));
+        for (there, missing) in [("starts", "units"), ("units", "starts")] {
+            if let Some(span) = table.key_span(there).filter(|_| table.found(missing).is_none()) {
+                self.wrong(Diagnostic::new(format!("`{there}` is useless without `{missing}`")), span);
+            }
+        }
+        let (Some(starts), Some(units)) = (starts, units) else { return };
+        let Some(there) = card.whole_u32("memory_units") else {
+            let span = table.key_span("starts").unwrap_or(table.span.clone());
+            return self.wrong(Diagnostic::new("`starts` are places on a grid").note("add its length: `memory_units = 8`"), span);
+        };
+        for found in starts {
+            let Value::Whole(start) = found.value else { continue };
+            if start + u64::from(units) > u64::from(there) {
+                let what = format!("`{name}` from unit {start} occupies {units}, the grid has {there}");
+                self.wrong(Diagnostic::new(what), found.span.clone());
+            }
+        }
+    }
+
+    fn layout(&mut self, card: &GpuModel, name: &str, span: &Range<usize>, found: &Located) -> Option<Layout> {
+        if !notation::is_layout(name) {
+            let what = Diagnostic::new(format!("invalid layout name {}", quoted(name)));
+            self.wrong(what.note("a letter, then letters, digits and `-`, at most 40"), span.clone());
+        }
+        let Value::List(items) = &found.value else { return None };
+        let mut wanted = Vec::new();
+        for item in items {
+            match card.profile(item.text()?) {
+                Ok(profile) => wanted.push(Arc::clone(profile)),
+                Err(unknown) => self.wrong(unknown, item.span.clone()),
+            }
+        }
+        if items.is_empty() {
+            self.wrong(Diagnostic::new(format!("layout `{name}` has no instance")), found.span.clone());
+        }
+        if wanted.len() < items.len() {
+            return None;
+        }
+        match card.place(&wanted, &[]) {
+            Ok(instances) => Some(Layout { name: name.to_string(), instances }),
+            Err(mistake) => {
+                self.wrong(mistake, found.span.clone());
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! What is known of the Python that members will run under before anything is provided: it decides which cells can run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::workload::WorkloadPython;
+
+/// The interpreters of a plan, as they are found. Nothing is known of those of another machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PythonSeen {
+    /// It is the user's own, which is taken as it is: nothing is installed beside it.
+    pub is_own: bool,
+    /// Interpreters that say that they are built with Python's global lock, by what they serve.
+    pub with_lock: BTreeMap<WorkloadPython, PathBuf>,
+}
+
+impl PythonSeen {
+    /// The interpreter that serves these workloads, if it is known to have the lock.
+    pub fn with_lock(&self, environment: &WorkloadPython) -> Option<&Path> {
+        self.with_lock.get(environment).map(PathBuf::as_path)
+    }
+}

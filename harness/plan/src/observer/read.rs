@@ -1,0 +1,160 @@
+//! Reading an `observers/NAME.toml`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use collo_store::{COLLO_SAMPLES, MONITOR, NOBODY_WATCHES, PROFILER};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
+
+use super::keys;
+use super::tool::{COMMAND, Observer, PLACEHOLDERS, Place, Stop};
+use collo_text::fields;
+use collo_text::fields::{Fields, Located};
+use collo_text::on_path;
+use collo_text::units;
+
+/// The word of `needs` that is no program.
+const GPU: &str = "gpu";
+const MOST_BYTES: u64 = 4_000_000_000;
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+const NAME_RULE: &str =
+    "a name is a letter, then letters, digits and `-`, at most 40; `none` and `collo` are taken, and `b32` is a batch size";
+
+/// A letter, then letters, digits and `-`; what a label could take for something else is no name.
+pub fn is_name(name: &str) -> bool {
+    let is_batch = name.strip_prefix('b').is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_digit()));
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && name.len() <= 40
+        && !is_batch
+        && ![NOBODY_WATCHES, COLLO_SAMPLES].contains(&name)
+}
+
+pub fn read(name: &str, path: &Path) -> Result<Observer, Diagnostics> {
+    let text = collo_text::read_small_text(path, fields::LARGEST)
+        .map_err(|e| Diagnostic::new(format!("observer `{name}` cannot be read")).caused_by(e.to_string()))?;
+    parse(name, path, &Source::file(collo_text::shown(path), text))
+}
+
+pub(super) fn parse(name: &str, path: &Path, source: &Arc<Source>) -> Result<Observer, Diagnostics> {
+    let (fields, mut mistakes) = fields::read(source, &keys::OBSERVER);
+    if !is_name(name) {
+        mistakes.push(Diagnostic::new(format!("invalid observer name {}", quoted(name))).hint(NAME_RULE));
+    }
+    let place = fields.text("runs").and_then(Place::named).unwrap_or(Place::Beside);
+    let needs = fields.texts("needs").unwrap_or_default();
+    let programs: Vec<String> = needs.iter().filter(|need| *need != GPU).cloned().collect();
+    let most = fields.found("most");
+    let most_bytes = most.and_then(Located::text).map_or(Some(MOST_BYTES), units::size_bytes);
+    if let (Some(found), None) = (most, most_bytes) {
+        let what = format!("invalid size {}", quoted(found.text().unwrap_or_default()));
+        mistakes.push(Diagnostic::new(what).at(source, found.span.clone()).note("as in `\"500MB\"`"));
+    }
+    let observer = Observer {
+        name: name.to_string(),
+        file: path.to_path_buf(),
+        about: fields.text("about").map(str::to_string),
+        place,
+        kind: fields.text("kind").unwrap_or(if place == Place::Beside { MONITOR } else { PROFILER }).to_string(),
+        command: fields.texts("command").unwrap_or_default(),
+        variables: variables(&fields),
+        lacks: programs.iter().find(|program| on_path(program).is_none()).cloned(),
+        programs,
+        needs_gpu: needs.iter().any(|need| need == GPU),
+        packages: packages(path, source, &fields, &mut mistakes),
+        rate_hz: fields.number("rate_hz").unwrap_or(1.0),
+        stop: if fields.text("stop") == Some("terminate") { Stop::Terminate } else { Stop::Interrupt },
+        stop_timeout: fields.duration("stop_timeout").unwrap_or(STOP_TIMEOUT),
+        most_bytes: most_bytes.unwrap_or(MOST_BYTES),
+        writes: fields.text("writes").map(str::to_string),
+        daemons: fields.texts("daemons").unwrap_or_default(),
+        disturbs: fields.text("disturbs").map(str::to_string),
+        hint: fields.text("hint").map(str::to_string),
+        source: fields.text("source").map(str::to_string),
+    };
+    check(&observer, source, &fields, &mut mistakes);
+    mistakes.into_result(observer)
+}
+
+fn variables(fields: &Fields) -> BTreeMap<String, String> {
+    let all = fields.table("variables").map(Fields::in_order).unwrap_or_default();
+    all.into_iter().filter_map(|(name, _, found)| Some((name.to_string(), found.text()?.to_string()))).collect()
+}
+
+fn packages(path: &Path, source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) -> Option<PathBuf> {
+    let found = fields.found("packages")?;
+    let file = path.parent().unwrap_or(Path::new("")).join(found.text()?);
+    if !file.is_file() {
+        let what = Diagnostic::new(format!("`packages` names {}, which is not there", quoted(&collo_text::shown(&file))));
+        mistakes.push(what.at(source, found.span.clone()).note("a requirements file with hashes, relative to this one"));
+    }
+    Some(file)
+}
+
+/// What must be there in each place, and that every placeholder means something.
+fn check(observer: &Observer, source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) {
+    if mistakes.iter().next().is_some() {
+        return;
+    }
+    let name = source.name();
+    let wrong = match observer.place {
+        Place::Inside if observer.variables.is_empty() => {
+            Some(format!("`runs = \"inside\"` without `[variables]` in {name}: no script would know of it"))
+        }
+        Place::Inside if !observer.command.is_empty() => {
+            Some(format!("`runs = \"inside\"` and a `command` in {name}: leave one out"))
+        }
+        Place::Beside | Place::Around if observer.command.first().is_none_or(String::is_empty) => {
+            Some(format!("`command` is missing in {name}"))
+        }
+        Place::Around if !observer.command.iter().any(|word| word == COMMAND) => {
+            Some(format!("`{COMMAND}` is no word of the command in {name}, so no member would start"))
+        }
+        Place::Beside if observer.command.iter().any(|word| word == COMMAND) => {
+            Some(format!("`{COMMAND}` is for `runs = \"around\"`, in {name}"))
+        }
+        _ => None,
+    };
+    if let Some(wrong) = wrong {
+        mistakes.push(Diagnostic::new(wrong).hint("all keys: `collo schema observer`"));
+    }
+    let texts = fields.list("command").unwrap_or_default().iter();
+    let of_variables = fields.table("variables").map(Fields::in_order).unwrap_or_default();
+    for found in texts.chain(of_variables.into_iter().map(|(_, _, found)| found)) {
+        let Some(unknown) = found.text().and_then(unknown_placeholder) else { continue };
+        let what = Diagnostic::new(format!("`{{{unknown}}}` stands for nothing")).at(source, found.span.clone());
+        mistakes.push(what.note(match collo_text::nearest(unknown, PLACEHOLDERS.iter().copied()) {
+            Some(near) => format!("did you mean `{{{near}}}`?"),
+            None => format!("one of {}", fields::listed(PLACEHOLDERS)),
+        }));
+    }
+    let pid =
+        observer.place != Place::Beside && ["{pid}", "{pids}"].iter().any(|p| observer.command.iter().any(|w| w.contains(p)));
+    if pid {
+        mistakes
+            .push(Diagnostic::new(format!("`{{pid}}` in {name} is for `runs = \"beside\"`: around a member it has none yet")));
+    }
+    if observer.packages.is_some()
+        && !observer.command.iter().chain(observer.variables.values()).any(|w| w.contains("{packages}"))
+    {
+        mistakes.push(Diagnostic::new(format!("`packages` in {name} without `{{packages}}` would have no effect")));
+    }
+}
+
+/// The first name in braces that is no placeholder; anything else in braces is the observer's own affair.
+fn unknown_placeholder(word: &str) -> Option<&str> {
+    let mut rest = word;
+    while let Some((_, after)) = rest.split_once('{') {
+        let (name, left) = after.split_once('}')?;
+        let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        if plain && !PLACEHOLDERS.contains(&name) {
+            return Some(name);
+        }
+        rest = left;
+    }
+    None
+}

@@ -1,0 +1,122 @@
+use std::path::Path;
+
+use collo_text::Source;
+
+use super::*;
+use crate::fixture;
+
+fn parse(text: &str) -> Result<Observer, Diagnostics> {
+    read::parse("watch", Path::new("/p/observers/watch.toml"), &Source::file("observers/watch.toml", text))
+}
+
+fn wrong(text: &str) -> String {
+    parse(text).expect_err("it is wrong").to_string()
+}
+
+#[test]
+fn an_observer_of_one_line_reads_once_a_second_beside_the_members() {
+    let watch =
+        parse("command = [\"watch\", \"-d\", \"{interval_s}\", \"-p\", \"{pids}\", \"-o\", \"{folder}/out\"]").expect("right");
+    assert_eq!(watch.kind, "monitor");
+    assert_eq!((watch.place, watch.rate_hz, watch.is_for_each(), watch.has_rate()), (Place::Beside, 1.0, false, true));
+    let room = ObserverRoom { folder: Path::new("/f"), rate_hz: 4.0, pids: &[7, 8], member: None, packages: None };
+    assert_eq!(watch.command_in(&room), ["watch", "-d", "0.25", "-p", "7,8", "-o", "/f/out"]);
+    let each = parse("command = [\"watch\", \"{pid}\"]").expect("right");
+    assert!(each.is_for_each() && !each.has_rate());
+}
+
+#[test]
+fn nsys_records_what_it_is_said_to_and_samples_no_cpu() {
+    let name = "observers/nsys.toml";
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
+    let text = std::fs::read_to_string(&place).expect("it comes with collo");
+    let nsys = read::parse("nsys", &place, &Source::file(name, text)).expect("right");
+    let room = ObserverRoom { folder: Path::new("/f"), rate_hz: 1.0, pids: &[], member: Some(0), packages: None };
+    let command = nsys.around(&["python".to_string()], &room).join(" ");
+    // Both are on by default, and write stacks of CPUs for as long as the member lives: gigabytes on one machine.
+    for option in ["--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none"] {
+        assert!(command.contains(option), "{option}: {command}");
+    }
+}
+
+#[test]
+fn around_a_member_stands_its_command_word_for_word() {
+    let nsys = parse("runs = \"around\"\ncommand = [\"nsys\", \"-o\", \"{folder}/{member}\", \"{command}\"]").expect("right");
+    assert_eq!(nsys.kind, "profiler", "it runs the member");
+    let room = ObserverRoom { folder: Path::new("/f"), rate_hz: 1.0, pids: &[], member: Some(1), packages: None };
+    let member = ["python".to_string(), "train.py".into(), "--name={pid}".into()];
+    assert_eq!(nsys.around(&member, &room), ["nsys", "-o", "/f/1", "python", "train.py", "--name={pid}"]);
+    assert_eq!(nsys.files_of_member(&room), Some("/f/1".into()));
+    let all = parse("command = [\"watch\", \"-o\", \"{folder}/out\"]").expect("right");
+    assert_eq!(all.files_of_member(&room), None, "it names none for each member");
+    let script = |text: &str| parse(&format!("command = [\"sh\", \"-c\", \"{text}\"]")).expect("right").files_of_member(&room);
+    assert_eq!(script("mkdir -p {folder}/log; watch -o {folder}/log/m-{member}.txt"), Some("/f/log/m-1".into()));
+    assert_eq!(script("cd {folder}/log; watch -o m-{member}"), None, "of which folder, only the script knows");
+}
+
+#[test]
+fn what_could_not_work_is_said_with_its_place() {
+    assert!(wrong("about = \"x\"").contains("`command` is missing"));
+    assert!(wrong("command = [\"x\", \"{pidz}\"]").contains("did you mean `{pids}`?"));
+    assert!(wrong("runs = \"around\"\ncommand = [\"x\"]").contains("so no member would start"));
+    assert!(wrong("runs = \"inside\"").contains("no script would know of it"));
+    assert!(wrong("command = [\"x\"]\nmost = \"much\"").contains("invalid size"));
+    assert!(wrong("comand = [\"x\"]").contains("did you mean `command`?"));
+    assert!(wrong("command = [\"x\"]\npackages = \"none.txt\"").contains("which is not there"));
+    // What is in braces and no name of ours is the program's own.
+    assert!(parse("command = [\"x\", \"{}\", \"{A}\", \"{\"]").is_ok());
+}
+
+#[test]
+fn names_that_a_label_could_take_for_something_else_are_none() {
+    assert!(is_name("py-spy") && is_name("top") && is_name("b2b"));
+    assert!(!is_name("b32") && !is_name("none") && !is_name("collo") && !is_name("Top") && !is_name(""));
+}
+
+#[test]
+fn the_observers_of_this_project_can_be_read() {
+    let observers = fixture::observers();
+    assert!(observers.broken().is_empty(), "{:?}", observers.broken());
+    let names: Vec<&str> = observers.iter().map(|o| o.name.as_str()).collect();
+    assert_eq!(names, ["dcgmi", "nsys", "nvidia-smi", "pidstat", "py-spy", "radt", "top", "torch-profiler"]);
+    for observer in observers.iter() {
+        assert!(observer.about.is_some() && observer.source.is_some(), "{} lacks its source", observer.name);
+        assert!(observer.hint.is_some() || observer.programs.is_empty(), "{} lacks the way to get it", observer.name);
+    }
+}
+
+#[test]
+fn a_word_of_an_experiment_is_nobody_collo_or_a_program_with_its_rate() {
+    let observers = fixture::observers();
+    let label = |text: &str| Observe::parse(text, &observers).map(|o| o.label());
+    for text in ["none", "collo", "collo:100Hz", "collo:0.5Hz", "top", "top:10Hz"] {
+        assert_eq!(label(text).expect("right"), text);
+    }
+    assert_eq!(Observe::parse("top", &observers).expect("right").rate_hz(), Some(1.0));
+    assert_eq!(Observe::parse("collo:10Hz", &observers).expect("right").collo_hz(), Some(10.0));
+    let wrong = |text: &str| label(text).expect_err("it is wrong").to_string();
+    assert!(wrong("none:1Hz").contains("has no rate"));
+    assert!(wrong("tpo").contains("did you mean `top`?"));
+    assert!(wrong("top:fast").contains("as in `top:10Hz`"));
+    assert!(wrong("torch-profiler:10Hz").contains("would change nothing"));
+}
+
+#[test]
+fn packages_are_not_installed_beside_a_python_of_ones_own() {
+    let observers = fixture::observers();
+    let mut facts = DeviceFacts::of_cpu(2, 24 << 30);
+    let lacking = |facts: &DeviceFacts| Observe::parse("radt", &observers).expect("it is known").lacking(facts);
+    assert_eq!(lacking(&facts), None);
+    facts.python.is_own = true;
+    let refused = lacking(&facts).expect("it has packages");
+    assert!(refused.reason.contains("does not install beside a Python of your own"), "{refused:?}");
+    let none = Observe::parse("torch-profiler", &observers).expect("it is known");
+    assert_eq!(none.lacking(&facts), None);
+}
+
+#[test]
+fn where_packages_are_is_not_known_before_they_are_provided_for_a_card_elsewhere() {
+    let observers = fixture::observers();
+    let room = ObserverRoom { folder: Path::new("/f"), rate_hz: 100.0, pids: &[7], member: Some(0), packages: None };
+    assert_eq!(observers.find("py-spy").expect("it is known").command_in(&room)[0], "<packages>/bin/py-spy");
+}

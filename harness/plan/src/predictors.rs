@@ -1,0 +1,162 @@
+//! Predictors by name or path: those of the project's `predictors/`, and the one that collo brings.
+//!
+//! In: a project. Out: predictors, or what is wrong with a file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use collo_predict::{AnyPredictor, CompanyPredictor, Predictor, Quantity, Target, TargetDevice, UtilisationPredictor};
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
+
+use crate::facts::{DeviceFacts, DeviceKind};
+use crate::project::Project;
+use collo_text::nearest;
+use collo_text::shown;
+
+/// A file of a predictor is small.
+const LARGEST: u64 = 1 << 20;
+/// The predictor that every collo brings, fitted on published figures.
+pub const SHIPPED: &str = "published-a100";
+const SHIPPED_TEXT: &str = include_str!("../../../predictors/published-a100.json");
+/// That of utilisation, fitted on published profiles.
+pub const SHIPPED_UTILISATION: &str = "published-a100-utilisation";
+const SHIPPED_UTILISATION_TEXT: &str = include_str!("../../../predictors/published-a100-utilisation.json");
+/// Those that every collo brings, by name and text.
+const BROUGHT: [(&str, &str); 3] = [
+    (SHIPPED, SHIPPED_TEXT),
+    (SHIPPED_UTILISATION, SHIPPED_UTILISATION_TEXT),
+    ("published-a100-company", include_str!("../../../predictors/published-a100-company.json")),
+];
+
+/// Every predictor by its name, or what is wrong with its file. One of the project takes the place of a shipped one.
+pub fn all(project: &Project) -> Result<BTreeMap<String, Result<AnyPredictor, Diagnostic>>, Diagnostics> {
+    let brought = |(name, text): (&str, &str)| {
+        (name.to_string(), AnyPredictor::read(&Source::file(format!("predictors/{name}.json"), text)))
+    };
+    let mut found: BTreeMap<String, Result<AnyPredictor, Diagnostic>> = BROUGHT.into_iter().map(brought).collect();
+    let folder = project.predictors();
+    if !folder.is_dir() {
+        return Ok(found);
+    }
+    for entry in fs_err::read_dir(&folder)?.flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|e| e == "json")
+            && let Some(name) = path.file_stem().and_then(|stem| stem.to_str())
+        {
+            found.insert(name.to_string(), read(&path));
+        }
+    }
+    Ok(found)
+}
+
+/// Those that can be read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Predictors {
+    pub memory: Vec<Predictor>,
+    pub utilisation: Vec<UtilisationPredictor>,
+    pub company: Vec<CompanyPredictor>,
+}
+
+/// Those that can be read, by the names that they are found by; and what is wrong with the others.
+pub fn readable(project: &Project) -> Result<(Predictors, Vec<Diagnostic>), Diagnostics> {
+    let (mut right, mut wrong) = (Predictors::default(), Vec::new());
+    for (name, predictor) in all(project)? {
+        match predictor.map(|predictor| predictor.named(name)) {
+            Ok(AnyPredictor::Memory(predictor)) => right.memory.push(predictor),
+            Ok(AnyPredictor::Utilisation(predictor)) => right.utilisation.push(predictor),
+            Ok(AnyPredictor::Company(predictor)) => right.company.push(*predictor),
+            Err(why) => wrong.push(why),
+        }
+    }
+    Ok((right, wrong))
+}
+
+/// What a predictor is chosen for on a device; without a torch it is asked whether there is any.
+pub fn target(facts: &DeviceFacts, torch: Option<String>) -> Target {
+    let gpu = facts.gpu().filter(|_| facts.kind == DeviceKind::Gpu);
+    Target {
+        device: match facts.kind {
+            DeviceKind::Cpu => TargetDevice::Cpu,
+            DeviceKind::Gpu => TargetDevice::Gpu,
+        },
+        gpu: gpu.map(|gpu| gpu.name.clone()),
+        architecture: gpu.and_then(|gpu| gpu.architecture.clone()),
+        torch,
+        simulated: gpu.is_some_and(|gpu| gpu.simulated),
+    }
+}
+
+/// The predictor of a name, or of a path.
+pub fn find(project: &Project, folder: &Path, asked: &str) -> Result<AnyPredictor, Diagnostics> {
+    if asked.contains('/') || asked.ends_with(".json") {
+        return Ok(read(&folder.join(asked))?);
+    }
+    let mut all = all(project)?;
+    if let Some(found) = all.remove(asked) {
+        return Ok(found?);
+    }
+    let wrong = Diagnostic::new(format!("no predictor is called {}", quoted(asked)));
+    Err(match nearest(asked, all.keys().map(String::as_str)) {
+        Some(near) => wrong.note(format!("did you mean `{near}`?")),
+        None => wrong.hint("`collo predictor list`; a file is named by its path"),
+    }
+    .into())
+}
+
+/// That of memory of a name, or of a path.
+pub fn find_of_memory(project: &Project, folder: &Path, asked: &str) -> Result<Predictor, Diagnostics> {
+    match find(project, folder, asked)? {
+        AnyPredictor::Memory(predictor) => Ok(predictor),
+        other => Err(not_of(Quantity::Memory, &other).into()),
+    }
+}
+
+/// That of company of a name, or of a path.
+pub fn find_of_company(project: &Project, folder: &Path, asked: &str) -> Result<CompanyPredictor, Diagnostics> {
+    match find(project, folder, asked)? {
+        AnyPredictor::Company(predictor) => Ok(*predictor),
+        other => Err(not_of(Quantity::Company, &other).into()),
+    }
+}
+
+/// It predicts something else than is wanted.
+fn not_of(wanted: Quantity, found: &AnyPredictor) -> Diagnostic {
+    let (name, quantity) = (found.fitted().name(), found.fitted().quantity());
+    Diagnostic::new(format!("{} predicts {quantity}, but {wanted} is wanted", quoted(name)))
+        .hint("`collo predictor list` shows what each predicts")
+}
+
+fn read(path: &Path) -> Result<AnyPredictor, Diagnostic> {
+    let name = shown(path);
+    let text = collo_text::read_small_text(path, LARGEST)
+        .map_err(|e| Diagnostic::new(format!("{} cannot be read", quoted(&name))).caused_by(e))?;
+    AnyPredictor::read(&Source::file(name, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shipped_predictor_can_be_read_and_says_that_it_is_published() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let all = all(&Project::at(folder.path())).expect("one");
+        let shipped = all[SHIPPED].as_ref().expect("right");
+        assert_eq!((shipped.fitted().name(), shipped.fitted().mark()), (SHIPPED, collo_predict::Mark::Published));
+    }
+
+    #[test]
+    fn a_predictor_is_found_by_name_or_path_and_a_wrong_name_has_a_way_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs_err::create_dir(folder.path().join("predictors")).expect("made");
+        fs_err::write(folder.path().join("predictors/mine.json"), SHIPPED_TEXT).expect("written");
+        let project = Project::at(folder.path());
+        let found =
+            |asked: &str| find(&project, folder.path(), asked).map(|p| p.fitted().name().to_string()).map_err(|e| e.titles());
+        assert_eq!(found("mine").as_deref(), Ok(SHIPPED));
+        assert_eq!(found("predictors/mine.json").as_deref(), Ok(SHIPPED));
+        assert!(found("published-a10").expect_err("none").contains("no predictor is called"));
+        assert!(found("./none.json").expect_err("none").contains("cannot be read"));
+    }
+}

@@ -1,0 +1,53 @@
+//! Presets of the `[epochs]` adapter: patterns for the output of widely used trainers.
+//!
+//! In: a preset's name. Out: a pattern without `seconds`, so that an epoch begins where the one before ended, and includes
+//! everything since. The first epoch includes the script's start, which is one reason why it counts as warm-up. No pattern reads
+//! a loss: what these lines print is the loss of one batch, or of the steps since some other line.
+
+/// A pattern for the output of one library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Preset {
+    pub name: &'static str,
+    /// The adapter's [`pattern`](collo_launch::Adapter::pattern).
+    pub pattern: &'static str,
+    /// The library, in the versions whose output it was tested with.
+    pub tested_with: &'static str,
+    /// What an epoch is, and how the script must be configured.
+    pub about: &'static str,
+}
+
+pub static PRESETS: &[Preset] = &[
+    // `train_one_epoch` of train.py in huggingface/pytorch-image-models logs the first update of every epoch, counted from 0,
+    // whatever `--log-interval`; its last one only by chance, and validation only every `--val-interval` epochs.
+    Preset {
+        name: "timm",
+        pattern: r"^Train: (?P<epoch>[1-9]\d*) \[ *0/",
+        tested_with: "the loop of timm's train.py, timm 1.0.31",
+        about: "from the first update of an epoch to that of the next: training, validation and checkpoint. The script must \
+                train one epoch more than wanted (`--epochs`)",
+    },
+    // A bar is drawn again and again, after the validation too: the first that is full counts. Short of the end its last block
+    // is a narrower one, also where 99.6 % are shown as 100 %.
+    Preset {
+        name: "lightning",
+        pattern: r"^Epoch (?P<epoch>\d+): 100%\|(?:█+|#+)\|",
+        tested_with: "lightning 2.4.0 and 2.6.6",
+        about: "from the last training batch of an epoch to that of the next: the validation and the checkpoint after the \
+                former, and the training of the latter, to the batches that the GPU lags behind. It is read from the progress \
+                bar of tqdm; if `rich` is installed, the script must select that one (`callbacks=[TQDMProgressBar()]`)",
+    },
+    // Version 5 quotes the values and shows four digits, version 4 does not. Evaluations and the summary begin otherwise.
+    Preset {
+        name: "huggingface",
+        pattern: r"^(?:\x1b\[A)?\{'loss': .*'epoch': '?(?P<epoch>\d+)(?:\.0)?'?[,}]",
+        tested_with: "transformers 4.57.1 and 5.23.0",
+        about: "from the last step of an epoch to that of the next: the evaluation and the checkpoint after the former, and the \
+                training of the latter. The script must log each epoch (`logging_strategy=\"epoch\"`); by default it logs every \
+                500 steps",
+    },
+];
+
+/// The preset of this name.
+pub fn preset(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|preset| preset.name == name)
+}

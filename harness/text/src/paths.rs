@@ -1,0 +1,37 @@
+//! How a path is printed, and where a program is found.
+
+use std::path::{Path, PathBuf};
+
+/// A path for display: relative to the current folder if below it; else to the home folder.
+pub fn shown(path: &Path) -> String {
+    let path = path.strip_prefix(".").unwrap_or(path);
+    if let Some(below) = std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok()) {
+        return below.display().to_string();
+    }
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty() && home != "/");
+    match home.and_then(|home| path.strip_prefix(home).ok()).filter(|below| *below != Path::new("")) {
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
+    }
+}
+
+/// A program on the PATH.
+pub fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|p| p.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_below_here_is_shown_from_here() {
+        let here = std::env::current_dir().expect("there is one");
+        assert_eq!((shown(&here.join("runs/x")), shown(Path::new("./runs/x"))), ("runs/x".into(), "runs/x".into()));
+        assert_eq!(shown(Path::new("/proc/self")), "/proc/self");
+        if let Some(home) = std::env::var_os("HOME").filter(|home| home != "/" && Path::new(home).is_absolute()) {
+            assert_eq!(shown(&Path::new(&home).join("no such/x")), "~/no such/x");
+        }
+    }
+}
