@@ -21,7 +21,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use collo_gpus::notation::{Share, Size};
-pub use collo_gpus::{Engines, Model, Places, Profile};
+pub use collo_gpus::{Engines, Model, Peaks, Places, Profile};
 use collo_store::Diagnostic;
 use collo_store::text::quoted;
 
