@@ -14,6 +14,15 @@ use serde::{Deserialize, Deserializer};
 
 pub use peaks::Peaks;
 
+/// The major compute capability of Hopper. From it on a GPU has GPM, DCGM reads its instances individually, and a change of MIG mode
+/// does not reset it.
+pub const HOPPER: u8 = 9;
+
+/// Compute slices of most GPUs with MIG: assumed of one that no file knows.
+pub const USUAL_COMPUTE_SLICES: u32 = 7;
+/// Memory units of the same.
+pub const USUAL_MEMORY_UNITS: u32 = 8;
+
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 /// A GPU model. What its file does not give is absent; its layouts are read elsewhere, by the code that partitions GPUs.
