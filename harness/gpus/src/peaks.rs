@@ -65,7 +65,6 @@ impl Peaks {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::{Model, known, peaks_of};
 
     #[test]
