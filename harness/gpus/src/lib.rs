@@ -192,7 +192,7 @@ pub fn peaks_of(product: &str) -> Option<&'static Peaks> {
 }
 
 /// Whether two names are those of one product. Old drivers leave the vendor out; people write in lower case.
-fn is_same_product(one: &str, other: &str) -> bool {
+pub fn is_same_product(one: &str, other: &str) -> bool {
     const VENDOR: &str = "NVIDIA ";
     let bare = |name: &str| {
         let name = name.trim();
