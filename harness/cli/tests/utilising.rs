@@ -141,7 +141,7 @@ fn with_all_gpus(bench: Bench) -> Bench {
 }
 
 #[test]
-fn every_gpu_model_is_planned_and_predicted_for_by_what_its_file_says() {
+fn every_gpu_model_is_planned_and_predicted_for_by_its_file() {
     let bench =
         with_all_gpus(bench()).file("experiments/g.toml", "device = \"gpu\"\n[axes]\nworkload = \"net\"\nsharing = \"naive\"\n");
     let listed = bench.collo(&["list", "gpus", "--json"]).exits(0).json();

@@ -5,7 +5,7 @@ use serde::Deserialize;
 /// Published peaks of boards, at boost clock and without sparsity, in the units of the file.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Peaks {
-    /// The boards that have them, as drivers name them. All of the model's, if the file does not say.
+    /// The boards that have them, as drivers name them. All of the model's, if the file names none.
     #[serde(default)]
     pub product_names: Vec<String>,
     pub memory_gb_per_s: f64,

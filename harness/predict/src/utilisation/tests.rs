@@ -253,7 +253,7 @@ fn the_shipped_predictor_is_published_and_met_its_aim_on_architectures_left_out(
 /// Estimates of a training step by the shipped predictor when the peaks were a table in this package: SM active, GPU utilisation, DRAM
 /// active, seconds.
 #[test]
-fn the_shipped_predictor_says_what_it_said_before_peaks_stood_in_the_files_of_gpus() {
+fn the_shipped_predictor_predicts_as_before_peaks_stood_in_the_files_of_gpus() {
     let shipped = read(include_str!("../../../../predictors/published-a100-utilisation.json")).expect("right");
     let said = |gpu: &str, arithmetic: Arithmetic| -> Vec<f64> {
         let said = shipped.predict(&Work { arithmetic, ..work(64, 300.0, 6e9, 8e12) }, peaks_of(gpu).expect("known"), 1.0);

@@ -78,7 +78,7 @@ impl ModelReader<'_> {
                     self.wrong(what, span.clone());
                 } else if with_peaks.contains(&name) {
                     let what = Diagnostic::new(format!("{} has peaks twice", quoted(&name)));
-                    self.wrong(what.note("`product_names` says of which boards each are"), span.clone());
+                    self.wrong(what.note("`product_names` of each names its boards"), span.clone());
                 }
                 with_peaks.push(name);
             }

@@ -329,7 +329,7 @@ fp32_tflops = 1
        | ^
     error: `A` has peaks twice at mig-profiles/mine.toml:6:1
      6 | [[peaks]]
-       | ^ `product_names` says of which boards each are
+       | ^ `product_names` of each names its boards
     error: `C` is none of the file's `product_names` at mig-profiles/mine.toml:11:1
     11 | product_names = ["C"]
        | ^^^^^^^^^^^^^
