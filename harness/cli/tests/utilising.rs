@@ -130,6 +130,56 @@ fn the_papers_protocol_stands_beside_architectures_left_out() {
     said.answers("random forest").answers("second-order boosting").answers("in the paper, shuffled");
 }
 
+/// The GPU models of the checkout, as files of the project.
+fn with_all_gpus(bench: Bench) -> Bench {
+    for entry in fs_err::read_dir(checkout().join("mig-profiles")).expect("there") {
+        let path = entry.expect("readable").path();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        bench.write(&format!("mig-profiles/{name}"), &fs_err::read_to_string(&path).expect("readable"));
+    }
+    bench
+}
+
+#[test]
+fn every_gpu_model_is_planned_and_predicted_for_by_its_file() {
+    let bench =
+        with_all_gpus(bench()).file("experiments/g.toml", "device = \"gpu\"\n[axes]\nworkload = \"net\"\nsharing = \"naive\"\n");
+    let listed = bench.collo(&["list", "gpus", "--json"]).exits(0).json();
+    let gpus = listed["gpus"].as_array().expect("a list");
+    for gpu in gpus {
+        let name = gpu["gpu"].as_str().expect("named");
+        let plan = bench.collo(&["plan", "g", "--gpu", name, "--no-predict", "--json"]).exits(0).json();
+        assert!(plan["cells"].as_array().is_some_and(|cells| !cells.is_empty()), "{name}: {plan}");
+        let said = bench.collo(&["predict", "net", "--gpu", name, "--json"]).exits(0).json();
+        assert!(gpu["memory_bytes"].is_u64(), "{name}");
+        assert_eq!((&said["fits"]["gpu"], &said["fits"]["memory_bytes"]), (&gpu["gpu"], &gpu["memory_bytes"]), "{name}");
+        let has_peaks = gpu["peaks"].as_array().is_some_and(|peaks| !peaks.is_empty());
+        let seconds = &said["alone"]["step_s"]["estimate"];
+        assert_eq!((seconds.is_f64(), said["alone"]["absent"].is_string()), (has_peaks, !has_peaks), "{name}: {said}");
+    }
+    assert!(gpus.len() >= 24, "only {}", gpus.len());
+}
+
+#[test]
+fn peaks_that_a_project_gives_a_gpu_are_those_that_it_is_predicted_by() {
+    let mine = |gb_per_s: u32| {
+        format!(
+            "product_names = [\"Voodoo 2\"]\nmemory_gb = 12\n[[peaks]]\nmemory_gb_per_s = {gb_per_s}\nl2_mib = 1\nfp32_tflops = 10\n"
+        )
+    };
+    let bench = bench().file("mig-profiles/mine.toml", &mine(200));
+    let seconds = |bench: &Bench| {
+        let said = bench.collo(&["predict", "net", "--gpu", "mine", "--json"]).exits(0).json();
+        said["alone"]["step_s"]["estimate"].as_f64().unwrap_or_else(|| panic!("{said}"))
+    };
+    let slow = seconds(&bench);
+    bench.write("mig-profiles/mine.toml", &mine(2000));
+    assert!(seconds(&bench) < slow, "a faster memory");
+    bench.write("mig-profiles/mine.toml", "product_names = [\"Voodoo 2\"]\nmemory_gb = 12\n");
+    let said = bench.collo(&["predict", "net", "--gpu", "mine"]).exits(0);
+    said.says("nothing is said of utilisation: the published peaks of `Voodoo 2` are not known here");
+}
+
 #[test]
 fn a_table_of_profiles_that_cannot_be_read_says_what_it_lacks() {
     let bench = bench()

@@ -172,7 +172,7 @@ const IN_USE: u32 = 19;
 /// not (NVIDIA's MIG user guide, "Enable MIG Mode").
 pub fn takes_reset(uuid: &str) -> bool {
     let asked = nvml::open().ok().and_then(|nvml| nvml.device_by_uuid(uuid).and_then(|d| d.cuda_compute_capability()).ok());
-    asked.is_none_or(|capability| capability.major < 9)
+    asked.is_none_or(|capability| capability.major < i32::from(collo_gpus::HOPPER))
 }
 
 /// Whether this process may change the GPU's MIG mode, tested by setting the current mode, which changes nothing.

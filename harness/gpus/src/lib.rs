@@ -12,12 +12,24 @@ pub mod mig;
 pub mod notation;
 pub mod partition;
 mod partition_error;
+mod peaks;
 
 pub use partition_error::PartitionError;
 
 use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Deserializer};
+
+pub use peaks::Peaks;
+
+/// The major compute capability of Hopper. From it on a GPU has GPM, DCGM reads its instances individually, and a change of MIG mode
+/// does not reset it.
+pub const HOPPER: u8 = 9;
+
+/// Compute slices of most GPUs with MIG: assumed of one that no file knows.
+pub const USUAL_COMPUTE_SLICES: u32 = 7;
+/// Memory units of the same.
+pub const USUAL_MEMORY_UNITS: u32 = 8;
 
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
@@ -40,6 +52,9 @@ pub struct Model {
     pub memory_mib: Option<u64>,
     /// Streaming multiprocessors of the whole GPU, without MIG.
     pub sms: Option<u32>,
+    /// Empty if none are published. Boards whose figures differ each have their own.
+    #[serde(default)]
+    pub peaks: Vec<Peaks>,
     /// Absent for a GPU without MIG.
     pub compute_slices: Option<u32>,
     /// Length of the grid on which instances are placed.
@@ -119,6 +134,9 @@ impl Model {
     pub fn read(name: &str, text: &str) -> Result<Model, String> {
         let mut model: Model = toml::from_str(text).map_err(|e| e.message().to_string())?;
         model.name = name.into();
+        for peaks in model.peaks.iter_mut().filter(|peaks| peaks.product_names.is_empty()) {
+            peaks.product_names.clone_from(&model.product_names);
+        }
         for profile in model.profiles.iter_mut().map(Arc::make_mut) {
             let size = notation::Size::parse(&profile.name).filter(|size| size.compute.is_none());
             profile.slices = size.ok_or_else(|| format!("invalid profile name `{}`", profile.name))?.slices;
@@ -133,6 +151,11 @@ impl Model {
     /// The profile of this name.
     pub fn profile(&self, name: &str) -> Option<&Arc<Profile>> {
         self.profiles.iter().find(|p| p.name == name)
+    }
+
+    /// The published peaks of the board that its driver names so.
+    pub fn peaks_of(&self, product: &str) -> Option<&Peaks> {
+        self.peaks.iter().find(|peaks| peaks.names(product))
     }
 
     pub fn has_mig(&self) -> bool {
@@ -168,8 +191,23 @@ pub fn known() -> &'static [Model] {
 
 /// The model with this name in the driver.
 pub fn of_product(product: &str) -> Option<&'static Model> {
-    let bare = |name: &str| name.trim().trim_start_matches("NVIDIA ").to_string();
-    known().iter().find(|model| model.product_names.iter().any(|name| bare(name) == bare(product)))
+    known().iter().find(|model| model.product_names.iter().any(|name| is_same_product(name, product)))
+}
+
+/// The published peaks of the board with this name in the driver.
+pub fn peaks_of(product: &str) -> Option<&'static Peaks> {
+    of_product(product)?.peaks_of(product)
+}
+
+/// Whether two names are those of one product. Old drivers leave the vendor out; people write in lower case.
+pub fn is_same_product(one: &str, other: &str) -> bool {
+    const VENDOR: &str = "NVIDIA ";
+    let bare = |name: &str| {
+        let name = name.trim();
+        let vendor = name.get(..VENDOR.len()).filter(|start| start.eq_ignore_ascii_case(VENDOR));
+        name[vendor.map_or(0, str::len)..].to_ascii_lowercase()
+    };
+    bare(one) == bare(other)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `collo list gpus` and `collo list layouts`: the GPU models of `mig-profiles/`, and the layouts of each.
 
 use collo_gpus::mig::{Cards, GpuModel, Instance};
-use collo_gpus::{Engines, Profile};
+use collo_gpus::{Engines, Peaks, Profile};
 use collo_report::document::{Align, Table};
 use serde_json::{Value as Json, json};
 
@@ -161,9 +161,14 @@ fn value(card: &GpuModel) -> Json {
     let equal: Vec<Json> =
         equal(card).into_iter().map(|(from, to, profile)| json!({"from": from, "to": to, "profile": profile})).collect();
     json!({"gpu": card.name, "description": card.description, "product_names": card.product_names,
-        "pci_devices": card.pci_devices, "memory_gb": card.memory_gb, "memory_bytes": card.memory_bytes(), "sms": card.sms, "compute_slices": card.compute_slices,
-        "memory_units": card.memory_units, "profiles": profiles, "equal": equal,
+        "pci_devices": card.pci_devices, "memory_gb": card.memory_gb, "memory_bytes": card.memory_bytes(), "sms": card.sms, "peaks": card.peaks.iter().map(peaks).collect::<Vec<_>>(),
+        "compute_slices": card.compute_slices, "memory_units": card.memory_units, "profiles": profiles, "equal": equal,
         "layouts": card.layouts.iter().map(|l| &l.name).collect::<Vec<_>>()})
+}
+
+fn peaks(p: &Peaks) -> Json {
+    json!({"product_names": p.product_names, "memory_gb_per_s": p.memory_gb_per_s, "l2_mib": p.l2_mib,
+        "fp32_tflops": p.fp32_tflops, "tf32_tflops": p.tf32_tflops, "half_tflops": p.half_tflops})
 }
 
 fn profile(p: &Profile) -> Json {

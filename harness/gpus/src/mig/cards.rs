@@ -8,7 +8,7 @@ use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;
 
-use super::{GpuModel, read};
+use super::{GpuModel, Peaks, read};
 use collo_text::fields::listed;
 use collo_text::nearest;
 
@@ -67,6 +67,11 @@ impl Cards {
     /// Invalid files, with their errors.
     pub fn broken(&self) -> &BTreeMap<String, Diagnostics> {
         &self.broken
+    }
+
+    /// The published peaks of the board that its driver names so: of the project's files, else of those that come with collo.
+    pub fn peaks_of(&self, product: &str) -> Option<&Peaks> {
+        self.iter().find_map(|card| card.peaks_of(product)).or_else(|| crate::peaks_of(product))
     }
 
     /// The GPU model of this name, or the error: unknown or broken.

@@ -62,6 +62,7 @@ impl GpuModel {
             pci_devices: known.map(|k| k.pci_devices.clone()).unwrap_or_default(),
             memory_gb: known.and_then(|k| k.memory_gb),
             memory_mib: known.and_then(|k| k.memory_mib),
+            peaks: known.map(|k| k.peaks.clone()).unwrap_or_default(),
             compute_slices: profiles.iter().map(|p| p.slices).max(),
             profiles: profiles.iter().map(profile).collect(),
         });

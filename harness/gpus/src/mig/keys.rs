@@ -13,6 +13,7 @@ pub const MOST_UNITS: u64 = 64;
 
 const COUNT: ValueKind = ValueKind::Whole { from: 1, to: 10_000 };
 const MEMORY: ValueKind = ValueKind::Number { from: 0.0, to: f64::INFINITY };
+const PEAK: ValueKind = ValueKind::Number { from: 0.1, to: 1e7 };
 const SOME: ValueKind = ValueKind::Whole { from: 0, to: 10_000 };
 
 pub static CARD: Shape = Shape {
@@ -26,6 +27,11 @@ pub static CARD: Shape = Shape {
         key("memory_mib", ValueKind::Whole { from: 1, to: 100_000_000 }, "memory without MIG, as `nvidia-smi` prints it"),
         key("sms", COUNT, "streaming multiprocessors of the whole GPU, without MIG"),
         key(
+            "peaks",
+            ValueKind::Tables(&PEAKS),
+            "how fast it is as published, at boost clock and without sparsity; once, or once for each board whose figures differ",
+        ),
+        key(
             "compute_slices",
             ValueKind::Whole { from: 1, to: 64 },
             "how many compute slices the GPU has; without it, the GPU has no MIG",
@@ -33,6 +39,19 @@ pub static CARD: Shape = Shape {
         key("memory_units", ValueKind::Whole { from: 1, to: MOST_UNITS }, "length of the grid on which instances are placed"),
         key("profiles", ValueKind::Tables(&PROFILE), "the instance sizes that can be created"),
         key("layouts", ValueKind::Table(&LAYOUTS), "named layouts, each a list of profiles"),
+    ],
+};
+
+pub static PEAKS: Shape = Shape {
+    help: HELP,
+    others: None,
+    keys: &[
+        key("product_names", ValueKind::List(&ValueKind::Text), "the boards that have them; without it, all of the file"),
+        key("memory_gb_per_s", PEAK, "bandwidth of the memory"),
+        key("l2_mib", PEAK, "size of the L2 cache"),
+        key("fp32_tflops", PEAK, "single precision without tensor cores"),
+        key("tf32_tflops", PEAK, "TF32 of tensor cores; absent without them"),
+        key("half_tflops", PEAK, "bf16 or fp16 of tensor cores; absent without them"),
     ],
 };
 

@@ -22,7 +22,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::notation::{Share, Size};
-pub use crate::{Engines, Model, Places, Profile};
+pub use crate::{Engines, Model, Peaks, Places, Profile};
 use collo_text::Diagnostic;
 use collo_text::quoted;
 

@@ -16,9 +16,10 @@ use collo_text::fields::{Fields, Located, Value};
 pub fn parse(name: &str, source: &Arc<Source>) -> Result<GpuModel, Diagnostics> {
     let (fields, mistakes) = fields::read(source, &keys::CARD);
     let mut reader = ModelReader { source, mistakes };
-    // A GPU without MIG has neither; a value that was wrong is no longer there, and was said.
+    // A value that was wrong is no longer there, and was said.
     if reader.mistakes.is_empty() {
         reader.completeness(&fields);
+        reader.peaks(&fields);
     }
     let mut names = Vec::new();
     for table in fields.tables("profiles") {
@@ -45,7 +46,7 @@ impl ModelReader<'_> {
         self.mistakes.push(mistake.at(self.source, span));
     }
 
-    /// What of MIG is there requires the rest.
+    /// What of MIG is there requires the rest. A GPU without MIG has none of it.
     fn completeness(&mut self, fields: &Fields) {
         let there = ["compute_slices", "profiles", "memory_units", "layouts"].into_iter().find_map(|key| fields.key_span(key));
         let Some(span) = there else { return };
@@ -56,6 +57,31 @@ impl ModelReader<'_> {
                     keys::CARD.help
                 );
                 self.wrong(Diagnostic::new(format!("`{needed}` is missing")).hint(hint), span.clone());
+            }
+        }
+    }
+
+    /// Each has what predictions need, and is of boards of this file, which have no others.
+    fn peaks(&mut self, card: &Fields) {
+        let boards = card.texts("product_names").unwrap_or_default();
+        let mut with_peaks: Vec<String> = Vec::new();
+        for table in card.tables("peaks") {
+            let start = table.span.start..table.span.start + 1;
+            for needed in ["memory_gb_per_s", "l2_mib", "fp32_tflops"] {
+                if table.found(needed).is_none() {
+                    self.wrong(Diagnostic::new(format!("`{needed}` is missing in these peaks")), start.clone());
+                }
+            }
+            let span = table.key_span("product_names").unwrap_or(start);
+            for name in table.texts("product_names").unwrap_or_else(|| boards.clone()) {
+                if !boards.contains(&name) {
+                    let what = Diagnostic::new(format!("{} is none of the file's `product_names`", quoted(&name)));
+                    self.wrong(what, span.clone());
+                } else if with_peaks.contains(&name) {
+                    let what = Diagnostic::new(format!("{} has peaks twice", quoted(&name)));
+                    self.wrong(what.note("`product_names` of each names its boards"), span.clone());
+                }
+                with_peaks.push(name);
             }
         }
     }

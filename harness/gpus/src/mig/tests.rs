@@ -273,6 +273,61 @@ profiles = [
 }
 
 #[test]
+fn peaks_are_those_of_a_project_s_file_before_those_that_come_with_collo() {
+    let file = |text: &str| Cards::of([("mine".to_string(), Source::file("mig-profiles/mine.toml", text))]);
+    let own = file("product_names = [\"NVIDIA L4\"]\n[[peaks]]\nmemory_gb_per_s = 299\nl2_mib = 48\nfp32_tflops = 30.3\n");
+    let bandwidth = |cards: &Cards, product: &str| cards.peaks_of(product).map(|peaks| peaks.memory_gb_per_s);
+    assert_eq!((bandwidth(&own, "NVIDIA L4"), bandwidth(&own, "NVIDIA L40S")), (Some(299.0), Some(864.0)));
+    let without = file("product_names = [\"NVIDIA L4\"]\n");
+    assert_eq!((bandwidth(&without, "NVIDIA L4"), bandwidth(&without, "Voodoo 2")), (Some(300.0), None));
+}
+
+#[test]
+fn peaks_lack_nothing_that_predictions_need_and_are_of_boards_of_their_file_once() {
+    let text = r#"
+product_names = ["A", "B"]
+[[peaks]]
+product_names = ["A"]
+fp32_tflops = 1
+[[peaks]]
+memory_gb_per_s = 1
+l2_mib = 1
+fp32_tflops = 1
+[[peaks]]
+product_names = ["C"]
+memory_gb_per_s = 1
+l2_mib = 1
+fp32_tflops = 1
+"#;
+    insta::assert_snapshot!(wrong(text), @r#"
+    error: `memory_gb_per_s` is missing in these peaks at mig-profiles/mine.toml:3:1
+     3 | [[peaks]]
+       | ^
+    error: `l2_mib` is missing in these peaks at mig-profiles/mine.toml:3:1
+     3 | [[peaks]]
+       | ^
+    error: `A` has peaks twice at mig-profiles/mine.toml:6:1
+     6 | [[peaks]]
+       | ^ `product_names` of each names its boards
+    error: `C` is none of the file's `product_names` at mig-profiles/mine.toml:11:1
+    11 | product_names = ["C"]
+       | ^^^^^^^^^^^^^
+    "#);
+    let text = "[[peaks]]\nmemory_gb_per_s = 0\nl2_mib = 1\nfp32_tflops = 1\nhalf_tflop = 2\n";
+    insta::assert_snapshot!(wrong(text), @r"
+    error: memory_gb_per_s 0 is not between 0.1 and 10000000 at mig-profiles/mine.toml:2:19
+     2 | memory_gb_per_s = 0
+       |                   ^
+    error: unknown key `half_tflop` at mig-profiles/mine.toml:5:1
+     5 | half_tflop = 2
+       | ^^^^^^^^^^ did you mean `half_tflops`?
+    ");
+    let right = "product_names = [\"A\", \"B\"]\n[[peaks]]\nmemory_gb_per_s = 1\nl2_mib = 1\nfp32_tflops = 1\n";
+    let card = read::parse("mine", &Source::file("f", right)).unwrap_or_else(|m| panic!("{m}"));
+    assert_eq!((card.peaks.len(), &card.peaks[0].product_names, card.peaks[0].half_tflops), (1, &card.product_names, None));
+}
+
+#[test]
 fn a_broken_file_is_kept_with_its_mistakes_and_hides_no_other() {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in [("good.toml", SMALL), ("bad.toml", "colour = 3"), ("notes.md", "#")] {

@@ -235,4 +235,14 @@ mod tests {
         let b200 = Gpu::planned(&card("b200"));
         assert_eq!((b200.has_mig, b200.memory_bytes), (true, card("b200").memory_bytes()));
     }
+
+    #[test]
+    fn every_model_is_planned_with_the_memory_of_its_file() {
+        for card in crate::fixture::models().iter() {
+            let planned = Gpu::planned(card);
+            assert_eq!((&planned.memory_bytes, planned.has_mig), (&card.memory_bytes(), card.has_mig()), "{}", card.name);
+            let facts = crate::fixture::planned(vec![planned]);
+            assert!(facts.record().memory_bytes.is_some_and(|bytes| Some(bytes) == card.memory_bytes()), "{}", card.name);
+        }
+    }
 }

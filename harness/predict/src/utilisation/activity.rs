@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use collo_gpus::Peaks;
 use serde::{Deserialize, Serialize};
 
 use crate::conformal::{Interval, Residual, Width};
@@ -12,7 +13,6 @@ use crate::json::amount;
 use crate::linear::{Line, ridge};
 
 use super::Row;
-use super::card::Card;
 use super::work::Work;
 
 /// What of a card is busy, as a share of the time or of the peak.
@@ -71,12 +71,12 @@ impl Activity {
 }
 
 impl Feature {
-    pub fn of(self, work: &Work, card: &Card) -> f64 {
+    pub fn of(self, work: &Work, peaks: &Peaks) -> f64 {
         match self {
             // A step that moves nothing is as empty as one that moves a byte.
-            Feature::LnFilled => work.filled(card).max(1e-12).ln(),
-            Feature::LnBusy => log(100.0 * work.busy(card)),
-            Feature::LnTraffic => log(100.0 * work.traffic(card)),
+            Feature::LnFilled => work.filled(peaks).max(1e-12).ln(),
+            Feature::LnBusy => log(100.0 * work.busy(peaks)),
+            Feature::LnTraffic => log(100.0 * work.traffic(peaks)),
         }
     }
 }
@@ -145,7 +145,7 @@ pub fn fit_activity(rows: &[Row], activity: Activity) -> Result<ActivityFit, Unf
     let measured: Vec<usize> = (0..rows.len()).filter(|row| rows[*row].measured.percent(activity).is_some()).collect();
     let sample = |&row: &usize| Sample {
         family: &rows[row].family,
-        inputs: activity.features().iter().map(|feature| feature.of(&rows[row].work, rows[row].card)).collect(),
+        inputs: activity.features().iter().map(|feature| feature.of(&rows[row].work, rows[row].peaks)).collect(),
         target: log(rows[row].measured.percent(activity).unwrap_or_default()),
     };
     let samples: Vec<Sample<'_>> = measured.iter().map(sample).collect();
@@ -234,8 +234,8 @@ fn percent_around(log: f64, width: f64) -> Interval {
 
 impl ActivityLaw {
     /// In percent; the interval so many times as wide, as a logarithm.
-    pub fn predict(&self, work: &Work, card: &Card, widened: f64) -> Interval {
-        let features = self.coefficients.iter().map(|(feature, coefficient)| coefficient * feature.of(work, card));
+    pub fn predict(&self, work: &Work, peaks: &Peaks, widened: f64) -> Interval {
+        let features = self.coefficients.iter().map(|(feature, coefficient)| coefficient * feature.of(work, peaks));
         percent_around(self.intercept + features.sum::<f64>(), self.width.times(widened).two_sided_log)
     }
 

@@ -4,8 +4,8 @@
 //! What it does not know: a job that waits for its data. It is predicted as if data were there.
 
 mod activity;
-mod card;
 mod hotcloud;
+mod peaks;
 mod power;
 mod predictor;
 mod time;
@@ -13,6 +13,7 @@ mod work;
 
 use std::collections::BTreeSet;
 
+use collo_gpus::Peaks;
 use serde::{Deserialize, Serialize};
 
 use crate::description::Description;
@@ -20,8 +21,8 @@ use crate::evaluate::quantile;
 use crate::json::amount;
 
 pub use activity::{Activity, ActivityFit, ActivityLaw, Feature, LogScore, fit_activity, rmsle};
-pub use card::Card;
 pub use hotcloud::{Regressor, Scores, SevenFeatures, law as law_scores, regressor_left_out, regressors};
+pub use peaks::{peak, peaks_of, unknown_peaks};
 pub use power::{PowerFit, PowerLaw, fit_power};
 pub use predictor::{UtilisationFit, UtilisationPrediction, UtilisationPredictor, fit_utilisation};
 pub use time::{Rung, StepTime, StoredStep, TimeFit, TimeLaw, Unmeasured, fit_time, step_time};
@@ -34,7 +35,8 @@ pub struct Row {
     pub label: String,
     /// The architecture: rows of one are left out together.
     pub family: String,
-    pub card: &'static Card,
+    /// Of the card that it was measured on.
+    pub peaks: &'static Peaks,
     pub work: Work,
     pub seven: SevenFeatures,
     pub measured: Measured,
@@ -54,13 +56,18 @@ impl Row {
     pub fn of(
         label: String,
         family: String,
-        card: &'static Card,
+        peaks: &'static Peaks,
         description: &Description,
         batch: u64,
         measured: Measured,
     ) -> Row {
         let (work, seven) = (Work::of(description, batch), SevenFeatures::of(description, batch));
-        Row { label, family, card, work, seven, measured }
+        Row { label, family, peaks, work, seven, measured }
+    }
+
+    /// The name of its card, which stands for all boards of which the same is promised.
+    pub fn gpu(&self) -> String {
+        self.peaks.product_names.first().cloned().unwrap_or_default()
     }
 
     /// Of one.

@@ -66,7 +66,7 @@ pub fn fit_power(rows: &[Row]) -> Result<PowerFit, Unfit> {
         idle_w: fitted[0],
         sm_active_w: fitted[1],
         dram_active_w: fitted[2],
-        card: measured.first().map_or_else(String::new, |row| rows[*row].card.names[0].to_string()),
+        card: measured.first().map_or_else(String::new, |row| rows[*row].gpu()),
         width: width(&residuals)?,
         left_out: RelativeScore::of(&families, samples.iter().zip(&said).map(|((_, is), said)| said / is)),
     };

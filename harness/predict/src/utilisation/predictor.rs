@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use collo_gpus::Peaks;
 use collo_text::{Diagnostic, Source};
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +17,6 @@ use crate::quantity::{Fitted, Quantity};
 
 use super::Row;
 use super::activity::{Activity, ActivityFit, ActivityLaw, fit_activity};
-use super::card::Card;
 use super::power::{PowerFit, PowerLaw, fit_power};
 use super::time::{TimeFit, TimeLaw, fit_time};
 use super::work::Work;
@@ -85,7 +85,7 @@ pub fn fit_utilisation(rows: &[Row]) -> Result<UtilisationFit, Unfit> {
     let timed = rows.iter().any(|row| row.measured.step_s.is_some());
     let time = timed.then(|| fit_time(rows).map_err(|unfit| noted("step time", unfit)).ok()).flatten();
     let metered = rows.iter().any(|row| row.measured.power_w.is_some());
-    let one_card = rows.iter().all(|row| Some(row.card) == rows.first().map(|first| first.card));
+    let one_card = rows.iter().all(|row| row.peaks.agrees_with(rows[0].peaks));
     let power = (metered && one_card).then(|| fit_power(rows).map_err(|unfit| noted("power", unfit)).ok()).flatten();
     match activities.is_empty() {
         true => Err(why.unwrap_or(Unfit::TooFewRows { rows: 0, columns: 1 })),
@@ -155,19 +155,19 @@ impl UtilisationPredictor {
     }
 
     /// What power follows from activity; `None` if it was fitted on another card, or not at all.
-    pub fn power_on(&self, card: &Card) -> Option<&PowerLaw> {
-        self.power.as_ref().filter(|law| card.names.contains(&law.card.as_str()))
+    pub fn power_on(&self, peaks: &Peaks) -> Option<&PowerLaw> {
+        self.power.as_ref().filter(|law| peaks.are_of(&law.card))
     }
 
     /// Of a step alone on a card; intervals so many times as wide, as logarithms.
-    pub fn predict(&self, work: &Work, card: &Card, widened: f64) -> UtilisationPrediction {
+    pub fn predict(&self, work: &Work, peaks: &Peaks, widened: f64) -> UtilisationPrediction {
         let activities: BTreeMap<Activity, Interval> =
-            self.targets.iter().map(|(activity, law)| (*activity, law.predict(work, card, widened))).collect();
+            self.targets.iter().map(|(activity, law)| (*activity, law.predict(work, peaks, widened))).collect();
         let percent = |activity: Activity| activities.get(&activity).map(|interval| interval.estimate);
         let power_w = self
-            .power_on(card)
+            .power_on(peaks)
             .and_then(|law| Some(law.predict(percent(Activity::SmActive)?, percent(Activity::DramActive)?, widened)));
-        let step_s = self.time.as_ref().map(|law| law.predict(work, card, widened));
+        let step_s = self.time.as_ref().map(|law| law.predict(work, peaks, widened));
         let energy_j = power_w.zip(step_s).map(|(power, step)| Interval {
             estimate: power.estimate * step.estimate,
             low: power.low * step.low,

@@ -9,8 +9,8 @@ use crate::fit::Unfit;
 use crate::predictor::{Conditions, Mark};
 use crate::quantity::Fitted;
 
-fn a100() -> &'static Card {
-    Card::named("NVIDIA A100-SXM4-40GB").expect("known")
+fn a100() -> &'static Peaks {
+    peaks_of("NVIDIA A100-SXM4-40GB").expect("known")
 }
 
 fn work(batch: u64, kernels: f64, growing_bytes: f64, flops: f64) -> Work {
@@ -28,15 +28,15 @@ fn rows(families: usize) -> Vec<Row> {
     let of = |family: usize, batch: u64| {
         let size = 1.7f64.powi(family as i32);
         let work = work(batch, 150.0 + 30.0 * family as f64, 2e7 * size * batch as f64, 2e9 * size * batch as f64);
-        let card = a100();
-        let ln_filled = Feature::LnFilled.of(&work, card);
-        let dram = -0.5 + 0.5 * Feature::LnBusy.of(&work, card) + 0.5 * Feature::LnTraffic.of(&work, card);
+        let peaks = a100();
+        let ln_filled = Feature::LnFilled.of(&work, peaks);
+        let dram = -0.5 + 0.5 * Feature::LnBusy.of(&work, peaks) + 0.5 * Feature::LnTraffic.of(&work, peaks);
         let measured = Measured {
             sm_active_percent: Some((4.5 + 0.3 * ln_filled).exp_m1()),
             gpu_utilisation_percent: Some((4.6 + 0.2 * ln_filled).exp_m1()),
             dram_active_percent: Some(dram.exp_m1()),
             power_w: None,
-            step_s: Some(1.5 * work.roofline_s(card, 1.0, 1.0) + 50e-6 * work.kernels),
+            step_s: Some(1.5 * work.roofline_s(peaks, 1.0, 1.0) + 50e-6 * work.kernels),
         };
         let power_w = 60.0 + 2.0 * measured.sm_active_percent.unwrap() + 1.0 * measured.dram_active_percent.unwrap();
         let seven = SevenFeatures {
@@ -49,7 +49,7 @@ fn rows(families: usize) -> Vec<Row> {
             batch_size: batch as f64,
         };
         let measured = Measured { power_w: Some(power_w), ..measured };
-        Row { label: format!("{family} b{batch}"), family: format!("family {family}"), card, work, seven, measured }
+        Row { label: format!("{family} b{batch}"), family: format!("family {family}"), peaks, work, seven, measured }
     };
     (0..families).flat_map(|family| [16, 32, 64, 128].map(|batch| of(family, batch))).collect()
 }
@@ -115,7 +115,7 @@ fn a_row_without_a_reading_is_in_no_fit_and_has_no_prediction_of_it() {
 #[test]
 fn a_larger_batch_fills_a_card_more_and_a_faster_card_is_filled_less() {
     let (small, large) = (work(8, 200.0, 1e9, 1e11), work(128, 200.0, 16e9, 16e11));
-    let h100 = Card::named("NVIDIA H100 80GB HBM3").expect("known");
+    let h100 = peaks_of("NVIDIA H100 80GB HBM3").expect("known");
     assert!(small.filled(a100()) < large.filled(a100()) && large.filled(h100) < large.filled(a100()));
     assert!(small.busy(a100()) < large.busy(a100()) && large.busy(h100) < large.busy(a100()));
     assert!((0.0..=1.0).contains(&large.filled(a100())) && (0.0..=1.0).contains(&large.busy(a100())));
@@ -137,7 +137,7 @@ fn the_roofline_of_convolutions_is_by_tensor_cores_where_the_precision_has_them(
 fn a_step_is_known_by_the_first_rung_that_there_is() {
     let law = fit_time(&rows(5)).expect("a fit").law;
     let of = |batch: u64| work(batch, 200.0, 1e8 * batch as f64, 1e10 * batch as f64);
-    let unmeasured = Unmeasured { work: &of, card: a100(), law: &law, widened: 1.0 };
+    let unmeasured = Unmeasured { work: &of, peaks: a100(), law: &law, widened: 1.0 };
     let stored = |all: &[(u64, f64)]| -> Vec<StoredStep> {
         all.iter().map(|(batch_size, step_s)| StoredStep { batch_size: *batch_size, step_s: *step_s }).collect()
     };
@@ -153,7 +153,7 @@ fn a_step_is_known_by_the_first_rung_that_there_is() {
     let none = time(&[]);
     assert_eq!(none.rung, Rung::Roofline);
     assert!(none.seconds.low <= none.seconds.estimate && none.seconds.estimate <= none.seconds.high);
-    let elsewhere = Unmeasured { card: Card::named("NVIDIA A30").expect("known"), ..unmeasured };
+    let elsewhere = Unmeasured { peaks: peaks_of("NVIDIA A30").expect("known"), ..unmeasured };
     let scaled = step_time(64, &[], Some(elsewhere)).expect("known");
     assert_eq!(scaled.rung, Rung::ScaledRoofline);
     assert!(scaled.seconds.estimate > none.seconds.estimate, "a slower card");
@@ -177,7 +177,7 @@ fn power_is_said_of_the_card_alone_that_it_was_read_on() {
     assert!((here.power_w.expect("known").estimate / rows[0].measured.power_w.expect("known") - 1.0).abs() < 0.05);
     let (power, step, energy) = (here.power_w.unwrap(), here.step_s.unwrap(), here.energy_j.unwrap());
     assert!((energy.estimate - power.estimate * step.estimate).abs() < 1e-9);
-    let there = mine.predict(&rows[0].work, Card::named("NVIDIA A30").expect("known"), 1.0);
+    let there = mine.predict(&rows[0].work, peaks_of("NVIDIA A30").expect("known"), 1.0);
     assert!(there.power_w.is_none() && there.energy_j.is_none() && there.step_s.is_some());
 }
 
@@ -247,7 +247,24 @@ fn the_shipped_predictor_is_published_and_met_its_aim_on_architectures_left_out(
     assert_eq!(shipped.targets[&Activity::SmActive].width.from, WidthFrom::Spread);
     assert!(shipped.power.is_none(), "nobody published it");
     let time = shipped.time.expect("from published epochs");
-    assert!(!time.is_scaled(a100()) && time.is_scaled(Card::named("NVIDIA L4").expect("known")));
+    assert!(!time.is_scaled(a100()) && time.is_scaled(peaks_of("NVIDIA L4").expect("known")));
+}
+
+/// Estimates of a training step by the shipped predictor when the peaks were a table in this package: SM active, GPU utilisation, DRAM
+/// active, seconds.
+#[test]
+fn the_shipped_predictor_predicts_as_before_peaks_stood_in_the_files_of_gpus() {
+    let shipped = read(include_str!("../../../../predictors/published-a100-utilisation.json")).expect("right");
+    let said = |gpu: &str, arithmetic: Arithmetic| -> Vec<f64> {
+        let said = shipped.predict(&Work { arithmetic, ..work(64, 300.0, 6e9, 8e12) }, peaks_of(gpu).expect("known"), 1.0);
+        said.activities.values().chain(&said.step_s).map(|interval| interval.estimate).collect()
+    };
+    let a100 = [42.64709997395195, 61.73786127358568, 11.516392587575066, 0.1307684458806896];
+    assert_eq!(said("NVIDIA A100-SXM4-40GB", Arithmetic::TorchDefault), a100);
+    let l40s = [50.17511814683006, 67.67717203950328, 14.036012945726014, 0.07226564847312723];
+    assert_eq!(said("NVIDIA L40S", Arithmetic::Half), l40s);
+    let v100 = [49.63654100466395, 67.2653657413106, 9.384919107741727, 1.1086169765086702];
+    assert_eq!(said("Tesla V100-SXM2-32GB", Arithmetic::Tf32), v100, "without TF32 as in fp32");
 }
 
 #[test]

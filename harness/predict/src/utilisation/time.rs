@@ -10,6 +10,7 @@
 
 use std::fmt;
 
+use collo_gpus::Peaks;
 use serde::{Deserialize, Serialize};
 
 use crate::conformal::{Interval, Residual, Width};
@@ -18,7 +19,6 @@ use crate::fit::{Unfit, dot, fit_absolute};
 use crate::folds::Folds;
 use crate::json::amount;
 
-use super::card::Card;
 use super::work::Work;
 use super::{RelativeScore, Row};
 
@@ -50,7 +50,7 @@ const FEWEST_TO_FIT: usize = 3;
 /// The roofline of the rows whose step was timed.
 pub fn fit_time(rows: &[Row]) -> Result<TimeFit, Unfit> {
     let timed: Vec<usize> = (0..rows.len()).filter(|row| rows[*row].measured.step_s.is_some()).collect();
-    let sample = |&row: &usize| (inputs(&rows[row].work, rows[row].card), rows[row].measured.step_s.unwrap_or_default());
+    let sample = |&row: &usize| (inputs(&rows[row].work, rows[row].peaks), rows[row].measured.step_s.unwrap_or_default());
     let samples: Vec<([f64; 2], f64)> = timed.iter().map(sample).collect();
     let families: Vec<&str> = timed.iter().map(|row| rows[*row].family.as_str()).collect();
     let mut distinct = families.clone();
@@ -73,7 +73,7 @@ pub fn fit_time(rows: &[Row]) -> Result<TimeFit, Unfit> {
         intervals[row] = Some(Interval::around(said[place], width(&others)?.two_sided_log));
     }
     let [times, launch_s] = coefficients(&samples)?;
-    let mut cards: Vec<String> = timed.iter().map(|row| rows[*row].card.names[0].to_string()).collect();
+    let mut cards: Vec<String> = timed.iter().map(|row| rows[*row].gpu()).collect();
     cards.sort_unstable();
     cards.dedup();
     Ok(TimeFit {
@@ -89,8 +89,8 @@ pub fn fit_time(rows: &[Row]) -> Result<TimeFit, Unfit> {
 }
 
 /// Seconds at the card's peaks, and kernels.
-fn inputs(work: &Work, card: &Card) -> [f64; 2] {
-    [work.roofline_s(card, 1.0, 1.0), work.kernels]
+fn inputs(work: &Work, peaks: &Peaks) -> [f64; 2] {
+    [work.roofline_s(peaks, 1.0, 1.0), work.kernels]
 }
 
 /// A row's error counts as a share of what was measured.
@@ -101,17 +101,17 @@ fn coefficients(samples: &[([f64; 2], f64)]) -> Result<[f64; 2], Unfit> {
 }
 
 impl TimeLaw {
-    pub fn predict(&self, work: &Work, card: &Card, widened: f64) -> Interval {
-        Interval::around(self.seconds(work, card), self.width.times(widened).two_sided_log)
+    pub fn predict(&self, work: &Work, peaks: &Peaks, widened: f64) -> Interval {
+        Interval::around(self.seconds(work, peaks), self.width.times(widened).two_sided_log)
     }
 
-    fn seconds(&self, work: &Work, card: &Card) -> f64 {
-        dot(&[self.times, self.launch_s], &inputs(work, card))
+    fn seconds(&self, work: &Work, peaks: &Peaks) -> f64 {
+        dot(&[self.times, self.launch_s], &inputs(work, peaks))
     }
 
     /// Whether a step on this card is scaled from others.
-    pub fn is_scaled(&self, card: &Card) -> bool {
-        !self.cards.iter().any(|known| card.names.contains(&known.as_str()))
+    pub fn is_scaled(&self, peaks: &Peaks) -> bool {
+        !self.cards.iter().any(|known| peaks.are_of(known))
     }
 
     pub fn check(&self) -> Result<(), String> {
@@ -166,7 +166,7 @@ pub struct StepTime {
 #[derive(Clone, Copy)]
 pub struct Unmeasured<'a> {
     pub work: &'a dyn Fn(u64) -> Work,
-    pub card: &'a Card,
+    pub peaks: &'a Peaks,
     pub law: &'a TimeLaw,
     pub widened: f64,
 }
@@ -191,11 +191,11 @@ pub fn step_time(batch: u64, stored: &[StoredStep], unmeasured: Option<Unmeasure
         let seconds = known.step_s * growth(known.batch_size, batch, unmeasured);
         return Ok(StepTime { seconds: Interval::around(seconds, OTHER_BATCH_LOG), rung: Rung::OtherBatch });
     }
-    let Some(Unmeasured { work, card, law, widened }) = unmeasured else {
+    let Some(Unmeasured { work, peaks, law, widened }) = unmeasured else {
         return Err("neither it nor another of its batch sizes was measured alone on this card, and there is no roofline for it");
     };
-    let rung = if law.is_scaled(card) { Rung::ScaledRoofline } else { Rung::Roofline };
-    Ok(StepTime { seconds: law.predict(&work(batch), card, widened), rung })
+    let rung = if law.is_scaled(peaks) { Rung::ScaledRoofline } else { Rung::Roofline };
+    Ok(StepTime { seconds: law.predict(&work(batch), peaks, widened), rung })
 }
 
 /// Neither part of the line is negative. None: of fewer than two batch sizes.
@@ -211,7 +211,7 @@ fn line_through(batch: u64, stored: &[StoredStep]) -> Option<f64> {
 /// How many times as long a step takes at another batch size: as the roofline says, and without one as the items.
 fn growth(from: u64, to: u64, unmeasured: Option<Unmeasured<'_>>) -> f64 {
     match unmeasured {
-        Some(Unmeasured { work, card, law, .. }) => law.seconds(&work(to), card) / law.seconds(&work(from), card),
+        Some(Unmeasured { work, peaks, law, .. }) => law.seconds(&work(to), peaks) / law.seconds(&work(from), peaks),
         None => to as f64 / from as f64,
     }
 }

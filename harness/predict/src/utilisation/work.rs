@@ -1,9 +1,11 @@
 //! A training step in the numbers that utilisation depends on. In: a description, a batch size, a card. Out: bytes, FLOPs, kernels, and
 //! what shares of a card they could keep busy.
 
+use collo_gpus::Peaks;
+
 use crate::description::Description;
 
-use super::card::Card;
+use super::peaks::peak;
 
 /// A mean operation has a card half full that moves what its memory could move in this time: below, the host is not done with the next
 /// one when it ends, and it has too little for every SM. From 60 to 500 µs all do nearly as well on the published profiles.
@@ -103,10 +105,10 @@ impl Work {
 
     /// Seconds of the card at given shares of its peaks, if each kind is limited by arithmetic or by memory (Williams and others 2009,
     /// doi 10.1145/1498765.1498785), without launches.
-    pub fn roofline_s(&self, card: &Card, flops_share: f64, bandwidth_share: f64) -> f64 {
+    pub fn roofline_s(&self, peaks: &Peaks, flops_share: f64, bandwidth_share: f64) -> f64 {
         let of = |kind: &WorkOfKind| {
-            let arithmetic = kind.flops / (card.peak(self.arithmetic, kind.kind) * flops_share);
-            arithmetic.max((kind.growing_bytes + kind.fixed_bytes) / (card.bandwidth * bandwidth_share))
+            let arithmetic = kind.flops / (peak(peaks, self.arithmetic, kind.kind) * flops_share);
+            arithmetic.max((kind.growing_bytes + kind.fixed_bytes) / (peaks.bandwidth() * bandwidth_share))
         };
         self.kinds.iter().map(of).sum()
     }
@@ -118,30 +120,30 @@ impl Work {
 
     /// How full a mean operation has the card, from 0 to 1: what it moves of activations beside what the card moves
     /// in the time that fills it.
-    pub fn filled(&self, card: &Card) -> f64 {
+    pub fn filled(&self, peaks: &Peaks) -> f64 {
         let moved = self.bytes_per_kernel();
-        moved / (moved + card.bandwidth * FILLING_S)
+        moved / (moved + peaks.bandwidth() * FILLING_S)
     }
 
     /// The share of a step in which the card computes, from 0 to 1; in the rest the host launches.
-    pub fn busy(&self, card: &Card) -> f64 {
-        let computes = self.computes_s(card);
-        computes / self.step_s(card)
+    pub fn busy(&self, peaks: &Peaks) -> f64 {
+        let computes = self.computes_s(peaks);
+        computes / self.step_s(peaks)
     }
 
     /// The share of its bandwidth that a step would need of the card's memory, without what the L2 cache keeps; may exceed 1.
-    pub fn traffic(&self, card: &Card) -> f64 {
+    pub fn traffic(&self, peaks: &Peaks) -> f64 {
         let moved = self.bytes_per_kernel();
-        let uncached = moved / (moved + CACHED_SHARE * card.l2_bytes);
-        (self.fixed_bytes() + self.growing_bytes() * uncached) / (card.bandwidth * self.step_s(card))
+        let uncached = moved / (moved + CACHED_SHARE * peaks.l2_bytes());
+        (self.fixed_bytes() + self.growing_bytes() * uncached) / (peaks.bandwidth() * self.step_s(peaks))
     }
 
-    fn computes_s(&self, card: &Card) -> f64 {
-        self.roofline_s(card, REACHED_FLOPS, REACHED_BANDWIDTH)
+    fn computes_s(&self, peaks: &Peaks) -> f64 {
+        self.roofline_s(peaks, REACHED_FLOPS, REACHED_BANDWIDTH)
     }
 
     /// Rough, and above 0: shares of it are wanted, and a description without kernels computes nothing.
-    fn step_s(&self, card: &Card) -> f64 {
-        self.computes_s(card) + self.kernels.max(1.0) * LAUNCH_S
+    fn step_s(&self, peaks: &Peaks) -> f64 {
+        self.computes_s(peaks) + self.kernels.max(1.0) * LAUNCH_S
     }
 }

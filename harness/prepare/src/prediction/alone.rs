@@ -1,19 +1,20 @@
 //! What is predicted of a member alone on a GPU: activity, power, pace. In: its description, a predictor, the card. Out: the claim.
 
-use collo_predict::utilisation::{Activity, Card, UtilisationPrediction, UtilisationPredictor, Work};
+use collo_gpus::Peaks;
+use collo_predict::utilisation::{Activity, UtilisationPrediction, UtilisationPredictor, Work};
 use collo_predict::{Chosen, Description, Interval};
 use collo_store::{PredictedAlone, PredictedValue};
 
 /// Who says it, and of which card.
 pub struct AlonePredictor<'a> {
     pub chosen: &'a Chosen<'a, UtilisationPredictor>,
-    pub card: &'static Card,
+    pub peaks: &'a Peaks,
 }
 
 impl AlonePredictor<'_> {
     pub fn claim(&self, description: &Description, batch: u64) -> PredictedAlone {
         let work = Work::of(description, batch);
-        let said = self.chosen.predictor.predict(&work, self.card, self.chosen.widened);
+        let said = self.chosen.predictor.predict(&work, self.peaks, self.chosen.widened);
         let share = |activity: Activity| share(&said, activity);
         PredictedAlone {
             sm_active_ratio: share(Activity::SmActive),
@@ -31,7 +32,7 @@ impl AlonePredictor<'_> {
 
     /// Board power at a sum of activities, as shares; absent if the predictor knows none for this card.
     pub fn power_w(&self, sm_active: f64, dram_active: f64) -> Option<PredictedValue> {
-        let law = self.chosen.predictor.power_on(self.card)?;
+        let law = self.chosen.predictor.power_on(self.peaks)?;
         Some(value(law.predict(100.0 * sm_active.min(1.0), 100.0 * dram_active.min(1.0), self.chosen.widened)))
     }
 }

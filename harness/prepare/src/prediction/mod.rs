@@ -10,7 +10,6 @@ mod contexts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_predict::utilisation::Card;
 use collo_predict::{
     Basis, Chosen, CompanyPredictor, Description, Fitted, Predictor, Target, TargetDevice, UtilisationPredictor, choose,
 };
@@ -80,8 +79,8 @@ pub fn predict(
     measured: &Measured,
     tell: &mut dyn FnMut(usize),
 ) -> Result<Predicted, Diagnostic> {
-    let card = || Card::named(&facts.gpu()?.name).ok();
-    let alone = || Some(AlonePredictor { chosen: chosen.utilisation.as_ref()?, card: card()? });
+    let cards = project.cards();
+    let alone = || Some(AlonePredictor { chosen: chosen.utilisation.as_ref()?, peaks: cards.peaks_of(&facts.gpu()?.name)? });
     let members = match describer {
         Some(describer) => members(project, plan, facts, chosen, alone(), describer, tell)?,
         None => Vec::new(),

@@ -29,9 +29,6 @@ const OF_SMS: [&str; 7] = [
 const OF_MEMORY: &str = "dram_active_ratio";
 const UTILIZATION: &str = "gpu_utilization_ratio";
 
-/// The first compute capability at which DCGM reads instances individually.
-const HOPPER: u32 = 9;
-
 /// NVML's utilisation is a mean over up to a second: nothing shorter is compared with it, except at the beginning.
 const JUDGED_NS: u64 = 1_000_000_000;
 /// If NVML reports nothing (with MIG on), zeros up to the end of training are not trusted after this long.
@@ -117,7 +114,7 @@ impl Trust {
     fn doubt_unequal(&mut self, card: &str, read: &ReadCard) {
         let major = read.compute_capability.as_ref().and_then(|c| c.split('.').next()?.parse::<u32>().ok());
         let sizes: BTreeSet<u32> = read.slices.values().copied().collect();
-        if sizes.len() < 2 || major.is_none_or(|major| major >= HOPPER) {
+        if sizes.len() < 2 || major.is_none_or(|major| major >= u32::from(collo_gpus::HOPPER)) {
             return;
         }
         self.unequal.insert(card.to_string());

@@ -24,8 +24,8 @@ pub fn card(name: &str, memory_bytes: Option<u64>) -> Option<GpuModel> {
     Some(GpuModel {
         model,
         memory_gb,
-        compute_slices: model.and_then(|model| model.compute_slices).unwrap_or(7),
-        memory_units: model.and_then(|model| model.memory_units).unwrap_or(8),
+        compute_slices: model.and_then(|model| model.compute_slices).unwrap_or(collo_gpus::USUAL_COMPUTE_SLICES),
+        memory_units: model.and_then(|model| model.memory_units).unwrap_or(collo_gpus::USUAL_MEMORY_UNITS),
     })
 }
 

@@ -191,7 +191,7 @@ pub fn bare(name: &str) -> &str {
 
 /// True for the GPU model of the study.
 pub fn is_card(name: &str) -> bool {
-    bare(name) == bare(&study().device)
+    collo_gpus::is_same_product(name, &study().device)
 }
 
 /// The published figure of a cell's quantity, for a remark beside our own. Only on the study's GPU model.

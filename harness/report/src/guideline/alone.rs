@@ -25,7 +25,8 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
         return None;
     }
     // A GPU that no file describes is taken to be partitioned like most.
-    let whole = collo_gpus::of_product(&analysis.campaign.device.name).and_then(|model| model.compute_slices).unwrap_or(7);
+    let model = collo_gpus::of_product(&analysis.campaign.device.name);
+    let whole = model.and_then(|model| model.compute_slices).unwrap_or(collo_gpus::USUAL_COMPUTE_SLICES);
     let mps = |c: &Cell| c.record.mode.mps && !c.record.mode.limited && !c.record.mode.partitioned;
     let single = |c: &&Cell| c.record.degree == 1 && !c.is_solo() && !c.serves() && (mps(c) || slices(c) == Some(whole));
     let groups = Groups::of(analysis, analysis.groups().filter(single), Key::Slowdown);

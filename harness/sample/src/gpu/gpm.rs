@@ -41,9 +41,10 @@ pub fn supported(opened: &Opened) -> Result<(), String> {
         Ok(true) => permitted(opened),
         Err(e) if !is_never(&e) => Err(text(&e)),
         Err(e @ (NvmlError::FunctionNotFound | NvmlError::FailedToLoadSymbol(_))) => Err(text(&e)),
-        // Hopper is compute capability 9.0.
         Ok(false) | Err(_) => match opened.card.ask(|d| d.cuda_compute_capability()) {
-            Ok(capability) if capability.major >= 9 => Err("this GPU reports that it has no GPM".into()),
+            Ok(capability) if capability.major >= i32::from(collo_gpus::HOPPER) => {
+                Err("this GPU reports that it has no GPM".into())
+            }
             _ => Err("GPM requires Hopper".into()),
         },
     }

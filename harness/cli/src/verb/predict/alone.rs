@@ -3,7 +3,7 @@
 
 use collo_plan::predictors;
 use collo_plan::project::Project;
-use collo_predict::utilisation::{Activity, Card, Rung, UtilisationPrediction, UtilisationPredictor, Work};
+use collo_predict::utilisation::{Activity, Rung, UtilisationPrediction, UtilisationPredictor, Work, unknown_peaks};
 use collo_predict::{Because, Description, Interval, Mark, Target, choose};
 use collo_report::document::{Align, Table};
 use collo_text::{Diagnostic, Diagnostics};
@@ -37,14 +37,12 @@ impl Alone {
             let why = Diagnostic::new("no predictor of utilisation serves this GPU");
             return Ok(Err(why.hint("`collo predictor fit CAMPAIGN --quantity utilisation --to predictors/NAME.json`")));
         };
-        let card = match Card::named(gpu) {
-            Ok(card) => card,
-            Err(why) => return Ok(Err(why)),
-        };
+        let cards = project.cards();
+        let Some(peaks) = cards.peaks_of(gpu) else { return Ok(Err(unknown_peaks(gpu))) };
         let predictor: &UtilisationPredictor = chosen.predictor;
-        let is_scaled = predictor.time.as_ref().is_some_and(|law| law.is_scaled(card));
+        let is_scaled = predictor.time.as_ref().is_some_and(|law| law.is_scaled(peaks));
         Ok(Ok(Alone {
-            prediction: predictor.predict(&Work::of(description, batch), card, chosen.widened),
+            prediction: predictor.predict(&Work::of(description, batch), peaks, chosen.widened),
             rung: if is_scaled { Rung::ScaledRoofline } else { Rung::Roofline },
             because: chosen.because,
             mark: predictor.mark,

@@ -37,9 +37,6 @@ pub const EVERY: Duration = Duration::from_millis(100);
 
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// The compute capability from which on DCGM reads through GPM: any metrics together, and each instance's own shares.
-const HOPPER: i32 = 9;
-
 /// Wanted metrics of a GPU, by the GPU's number.
 pub type WantedMetrics = (usize, Vec<Missing>);
 
@@ -58,11 +55,11 @@ fn everywhere(opened: &Opened) -> impl Iterator<Item = Missing> {
     scopes.flat_map(|(scope, level)| PROFILED.iter().filter(move |p| p.exists_at(level)).map(|p| (scope.clone(), p)))
 }
 
-/// Whether DCGM would alternate between this metric and SM activity. Before Hopper the counters of the FP64 and the FP16 pipe do
-/// not fit into one pass with the others (DCGM user guide, "Concurrent metrics"; DCGM #144), so each is left out unless
-/// requested.
+/// Whether DCGM would alternate between this metric and SM activity. From Hopper on it reads any metrics together, through GPM.
+/// Before, the counters of the FP64 and the FP16 pipe do not fit into one pass with the others (DCGM user guide, "Concurrent
+/// metrics"; DCGM #144), so each is left out unless requested.
 fn is_by_turns(opened: &Opened, profiled: &Profiled) -> bool {
-    let is_before_hopper = opened.capability.is_some_and(|(major, _)| major < HOPPER);
+    let is_before_hopper = opened.capability.is_some_and(|(major, _)| major < i32::from(collo_gpus::HOPPER));
     is_before_hopper && !opened.sources.pipes && [1006, 1008].contains(&profiled.dcgm)
 }
 

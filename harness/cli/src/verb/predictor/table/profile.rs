@@ -1,6 +1,7 @@
 //! Tables of trainings alone: how busy each kept its card, and how long its step took. In: a row. Out: percentages, watts, seconds.
 
-use collo_predict::utilisation::{Card, Measured};
+use collo_gpus::Peaks;
+use collo_predict::utilisation::{Measured, peaks_of};
 use collo_text::Diagnostic;
 use collo_text::quoted;
 
@@ -10,8 +11,8 @@ use super::{Reading, Row};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Profile {
     pub measured: Measured,
-    /// None: the row names no device.
-    pub card: Option<&'static Card>,
+    /// Of its device; None: the row names none.
+    pub peaks: Option<&'static Peaks>,
 }
 
 /// Columns of one reading: of each the name, and how many times as much a percent is.
@@ -83,11 +84,11 @@ impl Reading for Profile {
             return Err(row.wrong("sm_active_ratio", "nothing was read of this training").hint("an absent reading is no row"));
         }
         let device = row.get("device");
-        let card = match device.is_empty() {
+        let peaks = match device.is_empty() {
             true => None,
-            false => Some(Card::named(device).map_err(|unknown| row.wrong("device", unknown.what().to_string()))?),
+            false => Some(peaks_of(device).map_err(|unknown| row.wrong("device", unknown.what().to_string()))?),
         };
-        Ok(Profile { measured, card })
+        Ok(Profile { measured, peaks })
     }
 
     fn read_by(_row: &Row<'_>, _is_cpu: bool) -> (String, bool) {

@@ -83,7 +83,7 @@ fn judged(of_one: &Profiled, fitted: Option<&UtilisationFit>, shipped: Option<&U
     if let Some(shipped) = shipped.filter(|_| !of_one.who.simulated) {
         let of = |activity: &Activity| {
             let law = shipped.targets.get(activity)?;
-            Some(rows.iter().map(|row| Some(law.predict(&row.work, row.card, 1.0))).collect())
+            Some(rows.iter().map(|row| Some(law.predict(&row.work, row.peaks, 1.0))).collect())
         };
         all.push(Judged::of(&format!("collo, {} as it is", shipped.name), rows, of));
     }
@@ -224,8 +224,8 @@ fn value(
             let step = fitted.and_then(|fit| fit.time.as_ref()).and_then(|fit| fit.left_out[place]);
             json!({"training": row.label, "family": row.family, "activities": each, "step_s": row.measured.step_s,
                 "predicted_step_s": step.map(|s| s.estimate), "kernels": row.work.kernels, "bytes": row.work.bytes(),
-                "growing_bytes": row.work.growing_bytes(), "filled": row.work.filled(row.card), "busy": row.work.busy(row.card),
-                "traffic": row.work.traffic(row.card)})
+                "growing_bytes": row.work.growing_bytes(), "filled": row.work.filled(row.peaks), "busy": row.work.busy(row.peaks),
+                "traffic": row.work.traffic(row.peaks)})
         })
         .collect();
     let like = protocols.map(|all| {

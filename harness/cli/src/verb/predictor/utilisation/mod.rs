@@ -5,7 +5,7 @@ mod fit;
 mod show;
 
 use collo_predict::Conditions;
-use collo_predict::utilisation::{Card, Row};
+use collo_predict::utilisation::{Row, peaks_of};
 use collo_text::{Diagnostic, Diagnostics};
 
 pub use evaluate::evaluate;
@@ -39,8 +39,8 @@ pub fn profiled(context: &Context<'_>, asked: &Evaluate) -> Result<Vec<Profiled>
         all = all.of(who)?;
     }
     let descriptions = describing::traced(context, asked, &mut all)?;
-    let usual = Card::named(USUAL_CARD)?;
-    let unnamed = all.rows.iter().filter(|row| row.reading.card.is_none()).count();
+    let usual = peaks_of(USUAL_CARD)?;
+    let unnamed = all.rows.iter().filter(|row| row.reading.peaks.is_none()).count();
     if unnamed > 0 {
         output::warning(format!("{unnamed} rows name no `device`: they are taken to be of {USUAL_CARD}"));
     }
@@ -51,8 +51,8 @@ pub fn profiled(context: &Context<'_>, asked: &Evaluate) -> Result<Vec<Profiled>
             let Some((description, _)) = &descriptions[subject] else { continue };
             let subject = &all.subjects[subject];
             let label = format!("{} b{batch_size}", subject.name());
-            let card = reading.card.unwrap_or(usual);
-            of_one.rows.push(Row::of(label, subject.family.clone(), card, description, batch_size, reading.measured));
+            let peaks = reading.peaks.unwrap_or(usual);
+            of_one.rows.push(Row::of(label, subject.family.clone(), peaks, description, batch_size, reading.measured));
             of_one.sources.push(all.sources[source].clone());
             of_one.precisions.push(description.precision.clone());
         }
@@ -71,9 +71,9 @@ impl Profiled {
         let mut precisions = self.precisions.clone();
         precisions.sort_unstable();
         precisions.dedup();
-        let card = self.rows.first().map(|row| row.card).filter(|card| self.rows.iter().all(|row| row.card == *card));
+        let first = self.rows.first().filter(|first| self.rows.iter().all(|row| row.peaks.agrees_with(first.peaks)));
         Conditions {
-            gpu: self.who.conditions.gpu.clone().or_else(|| card.map(|card| card.names[0].to_string())),
+            gpu: self.who.conditions.gpu.clone().or_else(|| first.map(Row::gpu)),
             precision: Some(precisions.join(", ")),
             sharing: Some("solo".into()),
             ..self.who.conditions.clone()
