@@ -1,0 +1,99 @@
+//! Prints what the test of the house counts; lowers its ceilings.
+//!
+//! In: a word, or none. Out: tables on standard output; with `lower`, `ceilings.toml`; with `words NAME`, a line for each place.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use collo_house::ceilings::Ceilings;
+use collo_house::checkout::Checkout;
+use collo_house::{ratchet::Counts, rules, words};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let answer = match words.as_slice() {
+        [] => tables(),
+        ["lower"] => lower(),
+        ["words", name] => places(name),
+        _ => Err("usage: cargo run -p collo-house [-- lower | -- words NAME]".to_string()),
+    };
+    match answer {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(problem) => {
+            eprintln!("error: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn checkout() -> Result<Checkout, String> {
+    Checkout::here().map_err(|e| format!("the checkout cannot be read: {e}"))
+}
+
+fn file() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("ceilings.toml")
+}
+
+/// Every count, the largest first; of lines, what the product has and what its tools have.
+fn tables() -> Result<String, String> {
+    let checkout = checkout()?;
+    let counted = rules::counted(&checkout)?;
+    let mut text = String::new();
+    for rule in &rules::RULES {
+        let section = rule.ratchet.section;
+        let counts = &counted[section];
+        let _ = writeln!(text, "{section}: {}\n", rule.about);
+        let shown = |number: usize| section != "files" || number > 400;
+        let mut rows: Vec<_> = counts.iter().filter(|(_, count)| shown(count.number)).collect();
+        rows.sort_by_key(|(_, count)| std::cmp::Reverse(count.number));
+        for (name, count) in rows {
+            let _ = writeln!(text, "{:>8}  {name}{}", count.number, of_words(section, &count.places));
+        }
+        if section == "packages" {
+            text += &totals(&checkout, counts);
+        }
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn of_words(section: &str, places: &[String]) -> String {
+    if section == "words" { format!("  ({})", places.join("; ")) } else { String::new() }
+}
+
+fn totals(checkout: &Checkout, counts: &Counts) -> String {
+    let sum = |tools: bool| -> usize {
+        let of_kind = checkout.packages.iter().filter(|p| p.is_tool() == tools);
+        of_kind.filter_map(|p| counts.get(&p.name)).map(|c| c.number).sum()
+    };
+    format!("{:>8}  in all, without development tools\n{:>8}  in development tools\n", sum(false), sum(true))
+}
+
+fn lower() -> Result<String, String> {
+    let refuse = |e: std::io::Error| format!("{}: {e}", file().display());
+    let before = std::fs::read_to_string(file()).map_err(refuse)?;
+    let (text, problems) = rules::lowered(&checkout()?, &Ceilings::read(&before)?)?;
+    if !problems.is_empty() {
+        let problems: String = problems.iter().map(|p| format!("\n  {p}")).collect();
+        return Err(format!("nothing was lowered: what is above its ceiling comes first{problems}"));
+    }
+    if text == before {
+        return Ok("every ceiling is as low as it can be\n".to_string());
+    }
+    std::fs::write(file(), text).map_err(refuse)?;
+    Ok(format!("lowered {}\n", file().display()))
+}
+
+fn places(name: &str) -> Result<String, String> {
+    let uses = words::uses(&checkout()?);
+    let of_name = uses.get(name).ok_or_else(|| {
+        let names: Vec<&str> = uses.keys().map(String::as_str).collect();
+        format!("there is no `{name}`: it is one of {}", names.join(", "))
+    })?;
+    Ok(of_name.iter().map(|found| format!("{}:{}: {}\n", found.place, found.line, found.word)).collect())
+}

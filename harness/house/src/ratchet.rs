@@ -1,0 +1,206 @@
+//! Counts compared with ceilings that may only fall. In: counts, and the rows of a section. Out: problems; or the rows lowered.
+//!
+//! A count above its ceiling is a problem, and so is a ceiling that is too far above its count, or not needed any more: what was won
+//! is not lost again. Lowering never raises: a new row, or a higher one, takes its number from rows that became less.
+
+use std::collections::BTreeMap;
+
+use crate::ceilings::{Ceiling, Rows};
+
+/// What a rule counted of a name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Count {
+    pub number: usize,
+    /// Where to look, a line each.
+    pub places: Vec<String>,
+}
+
+impl From<usize> for Count {
+    fn from(number: usize) -> Count {
+        Count { number, places: Vec::new() }
+    }
+}
+
+pub type Counts = BTreeMap<String, Count>;
+
+/// How the counts of a section are compared with its rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Ratchet {
+    /// In `ceilings.toml`.
+    pub section: &'static str,
+    /// What is counted: `lines of production code`.
+    pub unit: &'static str,
+    /// The ceiling of what has no row.
+    pub general: usize,
+    /// Ceilings are multiples of it.
+    pub step: usize,
+    /// How far a ceiling may be above its count.
+    pub slack: usize,
+    pub way_out: &'static str,
+    /// Whether what the first counts may have come from the second: a room that moved to another package.
+    pub moved: fn(&str, &str) -> bool,
+}
+
+const LOWER: &str = "`cargo run -p collo-house -- lower`";
+
+impl Ratchet {
+    fn rounded(&self, number: usize) -> usize {
+        number.next_multiple_of(self.step)
+    }
+
+    /// What is not as the rows say, each with its way out.
+    pub fn problems(&self, counts: &Counts, rows: &Rows) -> Vec<String> {
+        let above = counts.iter().filter_map(|(name, count)| self.above(name, count, rows));
+        above.chain(rows.iter().filter_map(|(name, ceiling)| self.too_high(name, ceiling, counts))).collect()
+    }
+
+    fn above(&self, name: &str, count: &Count, rows: &Rows) -> Option<String> {
+        let (allowed, whose) = match rows.get(name) {
+            Some(Ceiling::Reason(_)) => return None,
+            Some(Ceiling::Number(number)) => (*number, "its ceiling"),
+            None => (self.general, "the general ceiling"),
+        };
+        let Count { number, places } = count;
+        let places: String = places.iter().map(|place| format!("\n    {place}")).collect();
+        (*number > allowed).then(|| format!("`{name}`: {number} {}, {whose} is {allowed}: {}{places}", self.unit, self.way_out))
+    }
+
+    fn too_high(&self, name: &str, ceiling: &Ceiling, counts: &Counts) -> Option<String> {
+        let number = counts.get(name).map_or(0, |c| c.number);
+        match ceiling {
+            _ if number <= self.general => Some(format!(
+                "remove the row of `{name}` from [{}]: {number} {} need none; {LOWER} does it",
+                self.section, self.unit
+            )),
+            Ceiling::Number(ceiling) if *ceiling > number + self.slack => Some(format!(
+                "lower the ceiling of `{name}` in [{}] from {ceiling} to {}: {number} {} are left; {LOWER} does it",
+                self.section,
+                self.rounded(number),
+                self.unit
+            )),
+            _ => None,
+        }
+    }
+
+    /// The rows that these counts need; or, with what could not be lowered, the problems that stay.
+    pub fn lowered(&self, counts: &Counts, rows: &Rows) -> (Rows, Vec<String>) {
+        let need = |name: &str| counts.get(name).map_or(0, |c| c.number);
+        let mut lowered = Rows::new();
+        let mut spare: BTreeMap<&str, usize> = BTreeMap::new();
+        for (name, ceiling) in rows {
+            match ceiling {
+                Ceiling::Reason(_) if need(name) > self.general => {
+                    lowered.insert(name.clone(), ceiling.clone());
+                }
+                Ceiling::Number(number) if need(name) > self.general => {
+                    let lower = self.rounded(need(name)).min(*number);
+                    spare.insert(name, number - lower);
+                    lowered.insert(name.clone(), Ceiling::Number(lower));
+                }
+                Ceiling::Reason(_) => {}
+                Ceiling::Number(number) => {
+                    spare.insert(name, *number);
+                }
+            }
+        }
+        let mut problems = Vec::new();
+        for (name, count) in counts {
+            let has = match lowered.get(name) {
+                Some(Ceiling::Reason(_)) => continue,
+                Some(Ceiling::Number(number)) => *number,
+                None => 0,
+            };
+            if count.number <= self.general.max(has) {
+                continue;
+            }
+            let moved_from = |old: &&str| (self.moved)(name, old);
+            let available: usize = spare.iter().filter(|(old, _)| moved_from(old)).map(|(_, left)| left).sum();
+            let lacking = self.rounded(count.number) - has;
+            if lacking <= available {
+                let mut left = lacking;
+                for (_, rest) in spare.iter_mut().filter(|(old, _)| moved_from(old)) {
+                    let taken = left.min(*rest);
+                    *rest -= taken;
+                    left -= taken;
+                }
+                lowered.insert(name.clone(), Ceiling::Number(has + lacking));
+            } else {
+                problems.extend(self.above(name, count, &lowered));
+            }
+        }
+        (lowered, problems)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn same_room(new: &str, old: &str) -> bool {
+        new.split_once('/').map(|n| n.1) == old.split_once('/').map(|o| o.1)
+    }
+
+    const ROOMS: Ratchet =
+        Ratchet { section: "rooms", unit: "lines", general: 3000, step: 50, slack: 150, way_out: "split it", moved: same_room };
+
+    fn counts(of: &[(&str, usize)]) -> Counts {
+        of.iter().map(|(name, number)| (name.to_string(), (*number).into())).collect()
+    }
+
+    fn rows(of: &[(&str, usize)]) -> Rows {
+        of.iter().map(|(name, number)| (name.to_string(), Ceiling::Number(*number))).collect()
+    }
+
+    #[test]
+    fn counts_at_or_below_their_ceilings_are_no_problem() {
+        assert!(
+            ROOMS
+                .problems(&counts(&[("a/x", 3000), ("a/y", 4000), ("a/z", 3851)]), &rows(&[("a/y", 4000), ("a/z", 4000)]))
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn a_count_above_its_ceiling_is_a_problem() {
+        assert_eq!(
+            ROOMS.problems(&counts(&[("a/x", 3001), ("a/y", 4001)]), &rows(&[("a/y", 4000)])),
+            ["`a/x`: 3001 lines, the general ceiling is 3000: split it", "`a/y`: 4001 lines, its ceiling is 4000: split it"]
+        );
+    }
+
+    #[test]
+    fn a_ceiling_that_is_too_high_or_not_needed_is_a_problem() {
+        let found =
+            ROOMS.problems(&counts(&[("a/x", 3849), ("a/y", 2999)]), &rows(&[("a/x", 4000), ("a/y", 3050), ("a/z", 3050)]));
+        assert_eq!(found.len(), 3);
+        assert!(found[0].starts_with("lower the ceiling of `a/x` in [rooms] from 4000 to 3850"), "{}", found[0]);
+        assert!(found[1].starts_with("remove the row of `a/y`"), "{}", found[1]);
+        assert!(found[2].starts_with("remove the row of `a/z`"), "{}", found[2]);
+    }
+
+    #[test]
+    fn lowering_follows_what_fell_moved_or_is_gone() {
+        let (lower, problems) = ROOMS.lowered(
+            &counts(&[("a/x", 3501), ("a/y", 2000), ("b/moved", 4990)]),
+            &rows(&[("a/x", 4000), ("a/y", 3100), ("a/gone", 3100), ("a/moved", 5000)]),
+        );
+        assert_eq!((lower, problems), (rows(&[("a/x", 3550), ("b/moved", 5000)]), vec![]));
+    }
+
+    #[test]
+    fn lowering_never_raises() {
+        let before = rows(&[("a/x", 4000), ("a/moved", 5000)]);
+        let (lower, problems) = ROOMS.lowered(&counts(&[("a/x", 4001), ("a/new", 3500), ("b/moved", 5001)]), &before);
+        assert_eq!(lower, rows(&[("a/x", 4000)]));
+        assert_eq!(problems.len(), 3, "{problems:#?}");
+    }
+
+    #[test]
+    fn a_row_with_a_reason_allows_any_count_as_long_as_there_is_one() {
+        let rows: Rows = [("a/x".to_string(), Ceiling::Reason("because".into()))].into();
+        assert!(ROOMS.problems(&counts(&[("a/x", 9000)]), &rows).is_empty());
+        assert_eq!(ROOMS.problems(&counts(&[("a/x", 1)]), &rows).len(), 1);
+        assert_eq!(ROOMS.lowered(&counts(&[("a/x", 9000)]), &rows).0, rows);
+        assert!(ROOMS.lowered(&counts(&[]), &rows).0.is_empty());
+    }
+}
