@@ -1,4 +1,5 @@
-//! Second lists. In: packages, and the names that have a table of their own. Out: constants that list three or more of these names.
+//! Second lists. In: packages, and the names that have a table of their own. Out: constants that list three or more of these names, and
+//! lists of strings that are all in another constant.
 //!
 //! The table of quantities is the one invocation of `quantities!`; GPU models are the files of `mig-profiles/`, by their own names and
 //! by those of their drivers. What a test can see is a `const` or a `static` with such names, as strings or as `Key::Name`; a list
@@ -54,35 +55,76 @@ pub fn models(checkout: &Checkout) -> Table {
     Table { of: "GPU models", names, ..Table::default() }
 }
 
-/// Constants that list names of a table, by `package/src/path NAME`.
+/// A `const` or a `static`.
+#[derive(Debug, Clone)]
+struct Constant {
+    /// `package/src/path NAME`.
+    key: String,
+    /// With its line.
+    place: String,
+    file: String,
+    /// Its strings.
+    texts: BTreeSet<String>,
+    /// What stands behind `Key::`.
+    keys: BTreeSet<String>,
+    /// Whether it is a list of strings and nothing else.
+    is_bare: bool,
+}
+
+/// Constants that list names of a table, or a part of another constant, by `package/src/path NAME`.
 pub fn counts(packages: &[Package], tables: &[Table]) -> Counts {
+    let constants: Vec<Constant> = packages.iter().flat_map(constants).collect();
     let mut counts = Counts::new();
-    for package in packages {
-        for file in package.production() {
-            let place = package.place(file);
-            for (name, line, names) in second_lists(&production(&file.text).code(), &place, tables) {
-                let place = format!("{place}:{line}: {}", names.join(", "));
-                let key = format!("{}/src/{} {name}", package.name, file.path);
-                counts.insert(key, Count { number: names.len(), places: vec![place] });
-            }
+    for (at, constant) in constants.iter().enumerate() {
+        let found = of_table(constant, tables).or_else(|| part_of(at, &constants));
+        if let Some(count) = found {
+            counts.insert(constant.key.clone(), count);
         }
     }
     counts
 }
 
-/// Constants with their line and what they list of a table.
-fn second_lists<'a>(code: &[Token<'a>], place: &str, tables: &[Table]) -> Vec<(&'a str, usize, Vec<&'a str>)> {
+fn of_table(constant: &Constant, tables: &[Table]) -> Option<Count> {
+    let tables = tables.iter().filter(|table| table.home.as_ref() != Some(&constant.file));
+    tables.into_iter().find_map(|table| {
+        let listed = constant.texts.intersection(&table.names).chain(constant.keys.intersection(&table.keys));
+        let listed: Vec<&str> = listed.map(String::as_str).collect();
+        let place = format!("{}: {} are {}", constant.place, listed.join(", "), table.of);
+        (listed.len() >= LIST).then(|| Count { number: listed.len(), places: vec![place] })
+    })
+}
+
+/// The constant that has all strings of a bare list; of two equal lists the second is part of the first.
+fn part_of(at: usize, constants: &[Constant]) -> Option<Count> {
+    let part = &constants[at];
+    let (texts, is_list) = (&part.texts, part.is_bare && part.texts.len() >= LIST);
+    let is_whole = |(other, whole): &(usize, &Constant)| {
+        let is_equal = whole.texts.len() == texts.len() && whole.is_bare;
+        *other != at && texts.is_subset(&whole.texts) && (!is_equal || *other < at)
+    };
+    let (_, whole) = constants.iter().enumerate().filter(|_| is_list).find(is_whole)?;
+    Some(Count { number: texts.len(), places: vec![format!("{}: all are in {}", part.place, whole.place)] })
+}
+
+/// The constants of a package. Those of development tools are left out: they repeat what they imitate.
+fn constants(package: &Package) -> Vec<Constant> {
     let mut found = Vec::new();
-    for (at, token) in code.iter().enumerate() {
-        let Some(name) = code.get(at + 1).filter(|t| t.kind == Kind::Word && (token.is("const") || token.is("static"))) else {
-            continue;
-        };
-        let Some(value) = value(&code[at..]) else { continue };
-        for table in tables.iter().filter(|t| t.home.as_deref() != Some(place)) {
-            let listed = listed(value, table);
-            if listed.len() >= LIST {
-                found.push((name.text, name.line, listed));
-            }
+    for file in package.production().filter(|_| !package.is_tool()) {
+        let code = production(&file.text).code();
+        for (at, token) in code.iter().enumerate() {
+            let is_constant = token.is("const") || token.is("static");
+            let Some(name) = code.get(at + 1).filter(|t| t.kind == Kind::Word && is_constant) else { continue };
+            let Some(value) = value(&code[at..]) else { continue };
+            let texts = value.iter().filter(|t| t.kind == Kind::Text);
+            let keys = value.windows(3).filter(|w| w[0].is("Key") && w[1].is("::"));
+            found.push(Constant {
+                key: format!("{}/src/{} {}", package.name, file.path, name.text),
+                place: format!("{}:{} {}", package.place(file), name.line, name.text),
+                file: package.place(file),
+                texts: texts.map(|t| t.text.to_string()).collect(),
+                keys: keys.map(|w| w[2].text.to_string()).collect(),
+                is_bare: value.iter().all(|t| t.kind == Kind::Text || ["&", "[", "]", ","].iter().any(|mark| t.is(mark))),
+            });
         }
     }
     found
@@ -106,19 +148,6 @@ fn value<'t, 'a>(code: &'t [Token<'a>]) -> Option<&'t [Token<'a>]> {
         at += 1;
     }
     None
-}
-
-/// The names of a table in a value, each once, in their order.
-fn listed<'a>(value: &[Token<'a>], table: &Table) -> Vec<&'a str> {
-    let mut found: Vec<&str> = Vec::new();
-    for (at, token) in value.iter().enumerate() {
-        let is_key = at >= 2 && value[at - 1].is("::") && value[at - 2].is("Key") && table.keys.contains(token.text);
-        let is_name = token.kind == Kind::Text && table.names.contains(token.text);
-        if (is_key || is_name) && !found.contains(&token.text) {
-            found.push(token.text);
-        }
-    }
-    found
 }
 
 /// Whether a list is the same constant in another file.
@@ -157,6 +186,19 @@ mod tests {
             found("static R: [Row; 3] = [Row { n: \"speed_m\" }, row(\"power_w\"), Row { n: \"time_s\" }];"),
             ["p/src/a.rs R: 3"]
         );
+    }
+
+    #[test]
+    fn a_list_that_is_part_of_another_is_a_second_list() {
+        assert_eq!(
+            found("const A: [&str; 4] = [\"a\", \"b\", \"c\", \"d\"];\nconst B: &[&str] = &[\"c\", \"b\", \"a\"];"),
+            ["p/src/a.rs B: 3"]
+        );
+        assert_eq!(
+            found("const A: [&str; 3] = [\"a\", \"b\", \"c\"];\nconst B: &[&str] = &[\"c\", \"b\", \"a\"];"),
+            ["p/src/a.rs B: 3"]
+        );
+        assert!(found("const A: [&str; 3] = [\"a\", \"b\", \"c\"];\nconst B: &[&str] = &[\"c\", \"b\", \"d\"];").is_empty());
     }
 
     #[test]

@@ -87,6 +87,7 @@ impl Ratchet {
         let need = |name: &str| counts.get(name).map_or(0, |c| c.number);
         let mut lowered = Rows::new();
         let mut spare: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut reasons: Vec<(&str, &Ceiling)> = Vec::new();
         for (name, ceiling) in rows {
             match ceiling {
                 Ceiling::Reason(_) if need(name) > self.general => {
@@ -97,7 +98,7 @@ impl Ratchet {
                     spare.insert(name, number - lower);
                     lowered.insert(name.clone(), Ceiling::Number(lower));
                 }
-                Ceiling::Reason(_) => {}
+                Ceiling::Reason(_) => reasons.push((name, ceiling)),
                 Ceiling::Number(number) => {
                     spare.insert(name, *number);
                 }
@@ -114,6 +115,10 @@ impl Ratchet {
                 continue;
             }
             let moved_from = |old: &&str| (self.moved)(name, old);
+            if let Some((_, reason)) = reasons.iter().find(|(old, _)| moved_from(old)) {
+                lowered.insert(name.clone(), (*reason).clone());
+                continue;
+            }
             let available: usize = spare.iter().filter(|(old, _)| moved_from(old)).map(|(_, left)| left).sum();
             let lacking = self.rounded(count.number) - has;
             if lacking <= available {
@@ -202,5 +207,7 @@ mod tests {
         assert_eq!(ROOMS.problems(&counts(&[("a/x", 1)]), &rows).len(), 1);
         assert_eq!(ROOMS.lowered(&counts(&[("a/x", 9000)]), &rows).0, rows);
         assert!(ROOMS.lowered(&counts(&[]), &rows).0.is_empty());
+        let moved: Rows = [("b/x".to_string(), Ceiling::Reason("because".into()))].into();
+        assert_eq!(ROOMS.lowered(&counts(&[("b/x", 9000)]), &rows), (moved, vec![]));
     }
 }

@@ -89,14 +89,15 @@ pub const RULES: [Rule; 7] = [
     Rule {
         ratchet: Ratchet {
             section: "lists",
-            unit: "names of a table in a constant",
+            unit: "names that another list has",
             general: 0,
             step: 1,
             slack: 0,
-            way_out: "ask the table, by a column of its own if need be; or add a row with the reason why this is another list",
+            way_out: "ask that list, which can have a column for it; or add a row with the reason why this is another",
             moved: lists::is_same,
         },
-        about: "Constants that list three or more quantities or GPU models beside their one table, each with its reason.",
+        about: "Constants that list three or more quantities or GPU models beside their one table, or a part of another constant: each with \
+its reason.",
         counts: second_lists,
     },
     Rule {

@@ -115,7 +115,7 @@ fn in_line(line: &str) -> Vec<&'static str> {
     let words = words.map(|w| w.trim_end_matches("'s").trim_end_matches("’s").to_string());
     let text = format!(" {} ", words.filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" "));
     let forbidden = TABLE.iter().flat_map(|(_, words)| *words).chain(&OTHERS);
-    let times = |word: &&'static str| {
+    let times = |word: &str| {
         // Each blank belongs to two words: the text is searched from the word's own end on.
         let sought = format!(" {word} ");
         let mut rest = text.as_str();
@@ -126,7 +126,7 @@ fn in_line(line: &str) -> Vec<&'static str> {
         }
         times
     };
-    forbidden.flat_map(|word| std::iter::repeat_n(*word, times(&word))).collect()
+    forbidden.flat_map(|word| std::iter::repeat_n(*word, times(word))).collect()
 }
 
 /// A line without what stands between two marks.
