@@ -5,90 +5,36 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::production::test_files;
+use crate::production::{Production, production, test_files};
 
 /// Packages that no user runs; their lines are counted apart.
 pub const TOOLS: [&str; 3] = ["bench", "house", "simgpu"];
 
-/// A file of a package's `src`.
+/// What is read of a checkout: texts by their paths.
 #[derive(Debug, Clone)]
-pub struct SourceFile {
-    /// Relative to `src`: `device/mod.rs`.
-    pub path: String,
-    pub text: String,
-    /// Whether only tests compile it.
-    pub for_tests: bool,
-}
-
-impl SourceFile {
-    /// The folder or file at the top of `src` that it belongs to; a crate's root belongs to none.
-    pub fn room(&self) -> Option<&str> {
-        match self.path.split_once('/') {
-            Some((room, _)) => Some(room),
-            None => self.path.strip_suffix(".rs").filter(|name| !["lib", "main"].contains(name)),
-        }
-    }
-}
-
-/// A package of the workspace.
-#[derive(Debug, Clone)]
-pub struct Package {
-    /// Of its folder in `harness/`.
-    pub name: String,
-    pub files: Vec<SourceFile>,
-}
-
-impl Package {
-    /// From the texts of its files, by their paths relative to `src`.
-    pub fn of(name: &str, texts: BTreeMap<String, String>) -> Package {
-        let pairs: Vec<(&str, &str)> = texts.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-        let tests = test_files(&pairs);
-        let file = |(path, text): &(&str, &str)| SourceFile {
-            path: path.to_string(),
-            text: text.to_string(),
-            for_tests: tests.contains(path),
-        };
-        Package { name: name.to_string(), files: pairs.iter().map(file).collect() }
-    }
-
-    pub fn production(&self) -> impl Iterator<Item = &SourceFile> {
-        self.files.iter().filter(|f| !f.for_tests)
-    }
-
-    /// Where a file is, from the root of the checkout.
-    pub fn place(&self, file: &SourceFile) -> String {
-        format!("harness/{}/src/{}", self.name, file.path)
-    }
-
-    pub fn is_tool(&self) -> bool {
-        TOOLS.contains(&self.name.as_str())
-    }
-}
-
-#[derive(Debug, Clone)]
-pub struct Checkout {
+pub struct Texts {
     pub root: PathBuf,
-    /// By name.
-    pub packages: Vec<Package>,
+    /// The files of each package's `src` by their paths from it, by the package's folder in `harness/`.
+    pub packages: BTreeMap<String, BTreeMap<String, String>>,
     /// README, CHANGELOG and all of `docs`, by path from the root.
     pub documents: BTreeMap<String, String>,
     /// The files of `mig-profiles/` by the name of their model.
     pub models: BTreeMap<String, String>,
 }
 
-impl Checkout {
-    /// The checkout that this package was compiled in.
-    pub fn here() -> io::Result<Checkout> {
-        Checkout::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+impl Texts {
+    /// Of the checkout that this package was compiled in.
+    pub fn here() -> io::Result<Texts> {
+        Texts::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
     }
 
-    pub fn at(root: &Path) -> io::Result<Checkout> {
+    pub fn at(root: &Path) -> io::Result<Texts> {
         let root = root.canonicalize()?;
-        let mut packages = Vec::new();
+        let mut packages = BTreeMap::new();
         for folder in sorted(&root.join("harness"))? {
             let source = folder.join("src");
             if folder.join("Cargo.toml").is_file() && source.is_dir() {
-                packages.push(Package::of(&name_of(&folder), texts(&source, "rs")?));
+                packages.insert(name_of(&folder), texts(&source, "rs")?);
             }
         }
         let mut documents = BTreeMap::new();
@@ -100,7 +46,73 @@ impl Checkout {
         }
         let models = texts(&root.join("mig-profiles"), "toml")?;
         let models = models.into_iter().map(|(path, text)| (path.trim_end_matches(".toml").to_string(), text)).collect();
-        Ok(Checkout { root, packages, documents, models })
+        Ok(Texts { root, packages, documents, models })
+    }
+}
+
+/// A file of a package's `src`.
+#[derive(Debug, Clone)]
+pub struct SourceFile<'a> {
+    /// Relative to `src`: `device/mod.rs`.
+    pub path: &'a str,
+    pub text: &'a str,
+    /// Absent if only tests compile it.
+    pub production: Option<Production<'a>>,
+}
+
+impl<'a> SourceFile<'a> {
+    /// The folder or file at the top of `src` that it belongs to; a crate's root belongs to none.
+    pub fn room(&self) -> Option<&'a str> {
+        match self.path.split_once('/') {
+            Some((room, _)) => Some(room),
+            None => self.path.strip_suffix(".rs").filter(|name| !["lib", "main"].contains(name)),
+        }
+    }
+}
+
+/// A package of the workspace.
+#[derive(Debug, Clone)]
+pub struct Package<'a> {
+    /// Of its folder in `harness/`.
+    pub name: &'a str,
+    pub files: Vec<SourceFile<'a>>,
+}
+
+impl<'a> Package<'a> {
+    /// From the texts of its files, by their paths relative to `src`.
+    pub fn of(name: &'a str, texts: &'a BTreeMap<String, String>) -> Package<'a> {
+        let pairs: Vec<(&str, &str)> = texts.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let tests = test_files(&pairs);
+        let production = |path, text| (!tests.contains(path)).then(|| production(text));
+        let files = pairs.into_iter().map(|(path, text)| SourceFile { path, text, production: production(path, text) });
+        Package { name, files: files.collect() }
+    }
+
+    /// Its files that are no tests, with what of them is production.
+    pub fn production(&self) -> impl Iterator<Item = (&SourceFile<'a>, &Production<'a>)> {
+        self.files.iter().filter_map(|file| Some((file, file.production.as_ref()?)))
+    }
+
+    /// Where a file is, from the root of the checkout.
+    pub fn place(&self, file: &SourceFile) -> String {
+        format!("harness/{}/src/{}", self.name, file.path)
+    }
+
+    pub fn is_tool(&self) -> bool {
+        TOOLS.contains(&self.name)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Checkout<'a> {
+    pub texts: &'a Texts,
+    /// By name.
+    pub packages: Vec<Package<'a>>,
+}
+
+impl<'a> Checkout<'a> {
+    pub fn of(texts: &'a Texts) -> Checkout<'a> {
+        Checkout { texts, packages: texts.packages.iter().map(|(name, files)| Package::of(name, files)).collect() }
     }
 }
 

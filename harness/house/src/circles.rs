@@ -8,21 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::checkout::Package;
 use crate::paths::{aliases, depth, root_names};
-use crate::production::production;
 use crate::ratchet::{Count, Counts};
 
 /// From a room to a room: the lines that make it.
 pub type Arrows = BTreeMap<(String, String), Vec<String>>;
 
 pub fn arrows(package: &Package) -> Arrows {
-    let rooms: BTreeSet<&str> = package.production().filter_map(|f| f.room()).filter(|r| *r != "bin").collect();
-    let roots = package.files.iter().filter(|f| f.path == "lib.rs" || f.path == "main.rs");
-    let roots: Vec<_> = roots.map(|root| production(&root.text).code()).collect();
-    let aliases: BTreeMap<&str, &str> = roots.iter().flat_map(|code| aliases(code)).collect();
+    let rooms: BTreeSet<&str> = package.production().filter_map(|(file, _)| file.room()).filter(|r| *r != "bin").collect();
+    let roots = package.production().filter(|(file, _)| depth(file.path) == 0);
+    let aliases: BTreeMap<&str, &str> = roots.flat_map(|(_, production)| aliases(&production.code)).collect();
     let mut arrows = Arrows::new();
-    for file in package.production() {
+    for (file, production) in package.production() {
         let Some(from) = file.room().filter(|room| rooms.contains(room)) else { continue };
-        for (name, line) in root_names(&production(&file.text).code(), depth(&file.path)) {
+        for (name, line) in root_names(&production.code, depth(file.path)) {
             let to = if rooms.contains(name) { Some(name) } else { aliases.get(name).copied().filter(|to| rooms.contains(to)) };
             if let Some(to) = to.filter(|to| *to != from) {
                 let origin = if to == name { String::new() } else { format!(", of `{to}`") };
@@ -94,18 +92,19 @@ pub fn is_part(new: &str, old: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn package(texts: &[(&str, &str)]) -> Package {
-        Package::of("p", texts.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect())
+    fn counted(texts: &[(&str, &str)]) -> Counts {
+        let texts = texts.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
+        counts(&[Package::of("p", &texts)])
     }
 
     fn names(texts: &[(&str, &str)]) -> Vec<String> {
-        counts(&[package(texts)]).into_keys().collect()
+        counted(texts).into_keys().collect()
     }
 
     #[test]
     fn two_rooms_that_import_each_other_are_a_circle_with_its_lines() {
         let texts = [("lib.rs", "mod a; mod b;"), ("a/x.rs", "use crate::b::B;"), ("b.rs", "\nfn f() { crate::a::x::f() }")];
-        let counts = counts(&[package(&texts)]);
+        let counts = counted(&texts);
         assert_eq!(counts["p: a b"].number, 2);
         let places = ["a → b: harness/p/src/a/x.rs:1 (`crate::b`)", "b → a: harness/p/src/b.rs:2 (`crate::a`)"];
         assert_eq!(counts["p: a b"].places, places);
@@ -121,7 +120,7 @@ mod tests {
             ("d.rs", ""),
         ];
         assert_eq!(names(&texts), ["p: a b c"]);
-        assert!(counts(&[package(&texts)])["p: a b c"].places[0].contains("harness/p/src/a/x.rs:3 (`crate::Bee`, of `b`)"));
+        assert!(counted(&texts)["p: a b c"].places[0].contains("harness/p/src/a/x.rs:3 (`crate::Bee`, of `b`)"));
     }
 
     #[test]

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use crate::checkout::Package;
-use crate::production::production;
 use crate::ratchet::Counts;
 
 #[derive(Debug, Clone, Default)]
@@ -21,9 +20,9 @@ pub struct Lines {
 pub fn lines(packages: &[Package]) -> Lines {
     let mut lines = Lines::default();
     for package in packages {
-        for file in package.production() {
-            let count = production(&file.text).lines;
-            *lines.packages.entry(package.name.clone()).or_default() += count;
+        for (file, production) in package.production() {
+            let count = production.lines;
+            *lines.packages.entry(package.name.to_string()).or_default() += count;
             lines.files.insert(format!("{}/src/{}", package.name, file.path), count);
             if let Some(room) = file.room() {
                 *lines.rooms.entry(format!("{}/{room}", package.name)).or_default() += count;
@@ -50,8 +49,8 @@ mod tests {
             ("room/tests.rs", "fn a() {}\n"),
             ("other.rs", "fn a() {}\n"),
         ];
-        let package = Package::of("p", texts.map(|(path, text)| (path.into(), text.into())).into());
-        let lines = lines(&[package]);
+        let texts = texts.map(|(path, text)| (path.into(), text.into())).into();
+        let lines = lines(&[Package::of("p", &texts)]);
         assert_eq!(lines.packages["p"], 6);
         assert_eq!(lines.rooms, [("p/room".to_string(), 4), ("p/other".to_string(), 1)].into());
         assert_eq!(lines.files["p/src/room.rs"], 3);

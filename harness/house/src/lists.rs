@@ -5,10 +5,10 @@
 //! by those of their drivers. What a test can see is a `const` or a `static` with such names, as strings or as `Key::Name`; a list
 //! that is a function or a `match` is not seen. A list that has to be is in `ceilings.toml` with its reason.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::checkout::{Checkout, Package};
-use crate::production::{group_end, production};
+use crate::checkout::Package;
+use crate::production::group_end;
 use crate::ratchet::{Count, Counts};
 use crate::tokens::{Kind, Token, tokens};
 
@@ -29,11 +29,10 @@ pub struct Table {
 
 /// The table of quantities; `None` if there is not exactly one.
 pub fn quantities(packages: &[Package]) -> Option<Table> {
-    let files = packages.iter().flat_map(|p| p.production().map(move |f| (p.place(f), f)));
-    let mut tables = files.filter_map(|(place, file)| {
-        let code = production(&file.text).code();
+    let files = packages.iter().flat_map(|p| p.production().map(move |(file, production)| (p.place(file), &production.code)));
+    let mut tables = files.filter_map(|(place, code)| {
         let at = code.windows(3).position(|w| w[0].is("quantities") && w[1].is("!") && w[2].is("{"))?;
-        let rows = &code[at..group_end(&code, at + 2)];
+        let rows = &code[at..group_end(code, at + 2)];
         let rows = rows.windows(3).filter(|w| w[0].kind == Kind::Word && w[1].is(":") && w[2].kind == Kind::Text);
         let is_row = |w: &&[Token]| w[0].text.starts_with(char::is_uppercase);
         let (keys, names) = rows.filter(is_row).map(|w| (w[0].text.to_string(), w[2].text.to_string())).unzip();
@@ -42,8 +41,8 @@ pub fn quantities(packages: &[Package]) -> Option<Table> {
     tables.next().filter(|_| tables.next().is_none())
 }
 
-/// The table of GPU models.
-pub fn models(checkout: &Checkout) -> Table {
+/// The table of GPU models, of the files by their names.
+pub fn models(files: &BTreeMap<String, String>) -> Table {
     let product_names = |text: &String| -> Vec<String> {
         let text: String = text.lines().filter(|l| !l.trim_start().starts_with('#')).map(|l| format!("{l}\n")).collect();
         let tokens = tokens(&text);
@@ -51,7 +50,7 @@ pub fn models(checkout: &Checkout) -> Table {
         let list = &tokens[at + 2..group_end(&tokens, at + 2)];
         list.iter().filter(|t| t.kind == Kind::Text).map(|t| t.text.to_string()).collect()
     };
-    let names = checkout.models.keys().cloned().chain(checkout.models.values().flat_map(product_names)).collect();
+    let names = files.keys().cloned().chain(files.values().flat_map(product_names)).collect();
     Table { of: "GPU models", names, ..Table::default() }
 }
 
@@ -109,8 +108,8 @@ fn part_of(at: usize, constants: &[Constant]) -> Option<Count> {
 /// The constants of a package. Those of development tools are left out: they repeat what they imitate.
 fn constants(package: &Package) -> Vec<Constant> {
     let mut found = Vec::new();
-    for file in package.production().filter(|_| !package.is_tool()) {
-        let code = production(&file.text).code();
+    for (file, production) in package.production().filter(|_| !package.is_tool()) {
+        let code = &production.code;
         for (at, token) in code.iter().enumerate() {
             let is_constant = token.is("const") || token.is("static");
             let Some(name) = code.get(at + 1).filter(|t| t.kind == Kind::Word && is_constant) else { continue };
@@ -163,19 +162,27 @@ mod tests {
         Power: \"power_w\", \"power\", WATT { short: \"p\" }\n    Time: \"time_s\", \"time\", SECOND { }\n}\n";
 
     fn found(source: &str) -> Vec<String> {
-        let texts = [("table.rs", TABLE), ("a.rs", source)].map(|(path, text)| (path.into(), text.into()));
-        let packages = [Package::of("p", texts.into())];
+        let texts = [("table.rs", TABLE), ("a.rs", source)].map(|(path, text)| (path.into(), text.into())).into();
+        let packages = [Package::of("p", &texts)];
         let table = quantities(&packages).expect("one table");
         counts(&packages, &[table]).into_iter().map(|(name, count)| format!("{name}: {}", count.number)).collect()
     }
 
     #[test]
     fn the_table_has_names_and_keys() {
-        let package = Package::of("p", [("table.rs".to_string(), TABLE.to_string())].into());
+        let texts = [("table.rs".to_string(), TABLE.to_string())].into();
+        let package = Package::of("p", &texts);
         let table = quantities(std::slice::from_ref(&package)).expect("one table");
         assert_eq!(table.names.iter().collect::<Vec<_>>(), ["power_w", "speed_m", "time_s"]);
         assert_eq!(table.keys.iter().collect::<Vec<_>>(), ["Power", "Speed", "Time"]);
         assert_eq!(quantities(&[package.clone(), package]), None);
+    }
+
+    #[test]
+    fn models_have_the_names_of_their_files_and_those_of_drivers() {
+        let file = "# of \"sheets\"\nproduct_names = [\n  \"NVIDIA A30\",\n]\npci_devices = [\"20b7\"]\n";
+        let table = models(&[("a30-24gb".to_string(), file.to_string())].into());
+        assert_eq!(table.names.iter().collect::<Vec<_>>(), ["NVIDIA A30", "a30-24gb"]);
     }
 
     #[test]

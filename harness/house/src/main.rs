@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use collo_house::ceilings::Ceilings;
-use collo_house::checkout::Checkout;
+use collo_house::checkout::{Checkout, Texts};
 use collo_house::{ratchet::Counts, rules, words};
 
 fn main() -> ExitCode {
@@ -31,8 +31,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn checkout() -> Result<Checkout, String> {
-    Checkout::here().map_err(|e| format!("the checkout cannot be read: {e}"))
+fn texts() -> Result<Texts, String> {
+    Texts::here().map_err(|e| format!("the checkout cannot be read: {e}"))
 }
 
 fn file() -> PathBuf {
@@ -41,7 +41,8 @@ fn file() -> PathBuf {
 
 /// Every count, the largest first; of lines, what the product has and what its tools have.
 fn tables() -> Result<String, String> {
-    let checkout = checkout()?;
+    let texts = texts()?;
+    let checkout = Checkout::of(&texts);
     let counted = rules::counted(&checkout)?;
     let mut text = String::new();
     for rule in &rules::RULES {
@@ -69,7 +70,7 @@ fn of_words(section: &str, places: &[String]) -> String {
 fn totals(checkout: &Checkout, counts: &Counts) -> String {
     let sum = |tools: bool| -> usize {
         let of_kind = checkout.packages.iter().filter(|p| p.is_tool() == tools);
-        of_kind.filter_map(|p| counts.get(&p.name)).map(|c| c.number).sum()
+        of_kind.filter_map(|p| counts.get(p.name)).map(|c| c.number).sum()
     };
     format!("{:>8}  in all, without development tools\n{:>8}  in development tools\n", sum(false), sum(true))
 }
@@ -77,7 +78,7 @@ fn totals(checkout: &Checkout, counts: &Counts) -> String {
 fn lower() -> Result<String, String> {
     let refuse = |e: std::io::Error| format!("{}: {e}", file().display());
     let before = std::fs::read_to_string(file()).map_err(refuse)?;
-    let (text, problems) = rules::lowered(&checkout()?, &Ceilings::read(&before)?)?;
+    let (text, problems) = rules::lowered(&Checkout::of(&texts()?), &Ceilings::read(&before)?)?;
     if !problems.is_empty() {
         let problems: String = problems.iter().map(|p| format!("\n  {p}")).collect();
         return Err(format!("nothing was lowered: what is above its ceiling comes first{problems}"));
@@ -90,7 +91,7 @@ fn lower() -> Result<String, String> {
 }
 
 fn places(name: &str) -> Result<String, String> {
-    let uses = words::uses(&checkout()?);
+    let uses = words::uses(&Checkout::of(&texts()?));
     let of_name = uses.get(name).ok_or_else(|| {
         let names: Vec<&str> = uses.keys().map(String::as_str).collect();
         format!("there is no `{name}`: it is one of {}", names.join(", "))

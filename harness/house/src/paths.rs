@@ -131,9 +131,7 @@ mod tests {
     use crate::production::production;
 
     fn names(source: &str, path: &str) -> Vec<String> {
-        let names: Vec<_> =
-            root_names(&production(source).code(), depth(path)).into_iter().map(|(n, l)| format!("{n}:{l}")).collect();
-        names
+        root_names(&production(source).code, depth(path)).into_iter().map(|(n, l)| format!("{n}:{l}")).collect()
     }
 
     #[test]
@@ -158,8 +156,7 @@ mod tests {
     #[test]
     fn exports_of_the_root_belong_to_their_module() {
         let root = "mod cell;\npub use cell::{Cell, deep::{Term as Word, Other}};\nuse crate::plan::Plan;\npub use collo_store::fields;\nfn f() { use hidden::A; }";
-        let code = production(root).code();
-        let found: Vec<_> = aliases(&code).into_iter().collect();
+        let found: Vec<_> = aliases(&production(root).code).into_iter().collect();
         assert_eq!(found, [("Cell", "cell"), ("Other", "cell"), ("Plan", "plan"), ("Word", "cell"), ("fields", "collo_store")]);
     }
 }

@@ -7,28 +7,21 @@ use std::collections::BTreeSet;
 
 use crate::tokens::{Kind, Token, tokens};
 
-/// The tokens of a file that are production, and how many of its lines are.
+/// What of a file is production.
 #[derive(Debug, Clone)]
 pub struct Production<'a> {
-    /// Comments included.
-    pub tokens: Vec<Token<'a>>,
+    /// Without comments.
+    pub code: Vec<Token<'a>>,
+    /// With blanks and comments.
     pub lines: usize,
-}
-
-impl<'a> Production<'a> {
-    /// Tokens without comments.
-    pub fn code(&self) -> Vec<Token<'a>> {
-        self.tokens.iter().copied().filter(|t| t.kind != Kind::Comment).collect()
-    }
 }
 
 /// A file without its items under `#[cfg(test)]`.
 pub fn production(source: &str) -> Production<'_> {
-    let all = tokens(source);
-    let tests: Vec<(usize, usize)> = test_items(&code_of(&all)).into_iter().map(|item| item.lines).collect();
-    let of_tests: BTreeSet<usize> = tests.iter().flat_map(|(from, to)| *from..=*to).collect();
-    let kept = all.into_iter().filter(|t| !of_tests.contains(&t.line)).collect();
-    Production { tokens: kept, lines: source.lines().count() - of_tests.len() }
+    let mut code = code(source);
+    let of_tests: BTreeSet<usize> = test_items(&code).iter().flat_map(|item| item.lines.0..=item.lines.1).collect();
+    code.retain(|token| !of_tests.contains(&token.line));
+    Production { code, lines: source.lines().count() - of_tests.len() }
 }
 
 /// The files of a `src` folder that only tests compile. Paths are relative to `src`.
@@ -52,8 +45,10 @@ fn is_named_for_tests(path: &str) -> bool {
 
 /// Where the modules that a file declares for tests can be: `a.rs` and `a/mod.rs`.
 fn declared_for_tests(path: &str, text: &str) -> Vec<String> {
-    let all = tokens(text);
-    let code = code_of(&all);
+    if !text.contains("cfg(") {
+        return Vec::new();
+    }
+    let code = code(text);
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let own = match path.strip_suffix(".rs").unwrap_or(path) {
         root if ["lib", "main"].contains(&root) => "",
@@ -78,8 +73,11 @@ fn join(folder: &str, path: &str) -> String {
     if folder.is_empty() { path.to_string() } else { format!("{folder}/{path}") }
 }
 
-fn code_of<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
-    tokens.iter().copied().filter(|t| t.kind != Kind::Comment).collect()
+/// The tokens of a text without its comments.
+fn code(source: &str) -> Vec<Token<'_>> {
+    let mut tokens = tokens(source);
+    tokens.retain(|token| token.kind != Kind::Comment);
+    tokens
 }
 
 /// An item under `#[cfg(test)]`, from the attribute on.
@@ -178,7 +176,7 @@ mod tests {
     use super::*;
 
     fn left(source: &str) -> String {
-        production(source).code().iter().map(|t| t.text).collect::<Vec<_>>().join(" ")
+        production(source).code.iter().map(|t| t.text).collect::<Vec<_>>().join(" ")
     }
 
     #[test]

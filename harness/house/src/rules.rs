@@ -117,7 +117,7 @@ its reason.",
 
 fn second_lists(checkout: &Checkout) -> Result<Counts, String> {
     let quantities = lists::quantities(&checkout.packages).ok_or("there is not one `quantities!` table of quantities")?;
-    Ok(lists::counts(&checkout.packages, &[quantities, lists::models(checkout)]))
+    Ok(lists::counts(&checkout.packages, &[quantities, lists::models(&checkout.texts.models)]))
 }
 
 fn same(new: &str, old: &str) -> bool {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::checkout::Package;
-use crate::production::{group_end, production};
+use crate::production::group_end;
 use crate::ratchet::{Count, Counts};
 use crate::tokens::{Kind, Token};
 
@@ -40,8 +40,8 @@ pub fn types<'a>(code: &[Token<'a>]) -> Vec<(&'a str, usize)> {
 pub fn counts(packages: &[Package]) -> Counts {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for package in packages {
-        for file in package.production() {
-            for (name, line) in types(&production(&file.text).code()) {
+        for (file, production) in package.production() {
+            for (name, line) in types(&production.code) {
                 places.entry(format!("{}: {name}", package.name)).or_default().push(format!("{}:{line}", package.place(file)));
             }
         }
@@ -54,22 +54,21 @@ pub fn counts(packages: &[Package]) -> Counts {
 mod tests {
     use super::*;
 
-    fn package(texts: &[(&str, &str)]) -> Package {
-        Package::of("p", texts.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect())
+    fn counted(texts: &[(&str, &str)]) -> Counts {
+        let texts = texts.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
+        counts(&[Package::of("p", &texts)])
     }
 
     #[test]
     fn a_name_of_two_types_is_found_with_its_places() {
-        let package =
-            package(&[("a.rs", "pub struct Row<'a>(&'a str);\n"), ("b/c.rs", "\nmod inner {\n    enum Row { A }\n}\n")]);
-        let counts = counts(&[package]);
+        let counts = counted(&[("a.rs", "pub struct Row<'a>(&'a str);\n"), ("b/c.rs", "\nmod inner {\n    enum Row { A }\n}\n")]);
         assert_eq!(counts.keys().collect::<Vec<_>>(), ["p: Row"]);
         assert_eq!(counts["p: Row"].places, ["harness/p/src/a.rs:1", "harness/p/src/b/c.rs:3"]);
     }
 
     #[test]
     fn types_of_impls_functions_macros_and_tests_have_no_name_of_their_own() {
-        let package = package(&[
+        let counts = counted(&[
             (
                 "a.rs",
                 "type Row = u8;\nimpl Iterator for A { type Row = u8; }\nfn f() { struct Row; }\nmacro_rules! m { () => { struct Row; } }\n",
@@ -77,12 +76,12 @@ mod tests {
             ("b.rs", "#[cfg(test)]\nmod tests {\n    struct Row;\n}\nfn g(r#type: u8) -> &'static str { \"struct Row\" }\n"),
             ("tests.rs", "struct Row;"),
         ]);
-        assert!(counts(&[package]).is_empty());
+        assert!(counts.is_empty());
     }
 
     #[test]
     fn one_name_in_two_packages_is_no_problem() {
-        let other = Package { name: "q".into(), ..package(&[("a.rs", "struct Row;")]) };
-        assert!(counts(&[package(&[("a.rs", "struct Row;")]), other]).is_empty());
+        let texts = [("a.rs".to_string(), "struct Row;".to_string())].into();
+        assert!(counts(&[Package::of("p", &texts), Package::of("q", &texts)]).is_empty());
     }
 }

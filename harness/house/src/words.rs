@@ -55,10 +55,10 @@ pub fn uses(checkout: &Checkout) -> BTreeMap<String, Vec<Use>> {
     };
     for package in &checkout.packages {
         for file in &package.files {
-            add(&package.name, package.place(file), in_rust(&file.text));
+            add(package.name, package.place(file), in_rust(file.text));
         }
     }
-    for (path, text) in &checkout.documents {
+    for (path, text) in &checkout.texts.documents {
         add(DOCUMENTS, path.clone(), in_markdown(text));
     }
     found

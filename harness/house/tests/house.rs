@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use collo_house::ceilings::Ceilings;
-use collo_house::checkout::Checkout;
+use collo_house::checkout::{Checkout, Texts};
 use collo_house::{named, rules, words};
 
-static CHECKOUT: LazyLock<Checkout> = LazyLock::new(|| Checkout::here().expect("the checkout can be read"));
+static TEXTS: LazyLock<Texts> = LazyLock::new(|| Texts::here().expect("the checkout can be read"));
+static CHECKOUT: LazyLock<Checkout> = LazyLock::new(|| Checkout::of(&TEXTS));
 static CEILINGS: LazyLock<Ceilings> = LazyLock::new(|| Ceilings::read(include_str!("../ceilings.toml")).expect("is valid"));
 
 #[track_caller]
@@ -58,13 +59,13 @@ fn words_that_the_style_forbids_become_fewer() {
 
 #[test]
 fn files_that_the_architecture_names_exist() {
-    let paths = named::paths(&CHECKOUT.root).expect("the checkout can be read");
-    none(&named::missing(&CHECKOUT.documents["docs/architecture.md"], "docs", &paths));
+    let paths = named::paths(&TEXTS.root).expect("the checkout can be read");
+    none(&named::missing(&TEXTS.documents["docs/architecture.md"], "docs", &paths));
 }
 
 #[test]
 fn every_row_of_the_styles_words_is_counted_or_left_out_on_purpose() {
-    let rows = CHECKOUT.documents["docs/style.md"].lines().filter_map(|line| {
+    let rows = TEXTS.documents["docs/style.md"].lines().filter_map(|line| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         (cells.len() == 4 && cells[2] != "not" && !cells[2].starts_with("---")).then(|| cells[2].to_string())
     });
