@@ -57,13 +57,17 @@ fn reachable<'a>(arrows: &'a Arrows, from: &String) -> BTreeSet<&'a String> {
 }
 
 /// The circles of all packages by `package: rooms`, with the number of their rooms, and with the lines of their arrows, of the arrows
-/// with the fewest lines first.
-pub fn counts(packages: &[Package]) -> Counts {
+/// with the fewest lines first. Arrows within a circle that is known are left out: they did not close a larger one.
+pub fn counts<'a>(packages: &[Package], known: impl Iterator<Item = &'a str>) -> Counts {
+    let known: Vec<(&str, BTreeSet<&str>)> = known.map(parts).collect();
     let mut counts = Counts::new();
     for package in packages {
         let arrows = arrows(package);
         for circle in circles(&arrows) {
+            let is_known =
+                |from: &str, to: &str| known.iter().any(|(of, k)| *of == package.name && k.contains(from) && k.contains(to));
             let mut inside: Vec<_> = arrows.iter().filter(|((a, b), _)| circle.contains(a) && circle.contains(b)).collect();
+            inside.retain(|((from, to), _)| !is_known(from, to));
             inside.sort_by_key(|(_, places)| places.len());
             let places = inside.into_iter().map(|((from, to), places)| described(from, to, places)).collect();
             let rooms: Vec<&str> = circle.iter().map(String::as_str).collect();
@@ -71,6 +75,12 @@ pub fn counts(packages: &[Package]) -> Counts {
         }
     }
     counts
+}
+
+/// The package and the rooms of a circle's name.
+fn parts(name: &str) -> (&str, BTreeSet<&str>) {
+    let (package, rooms) = name.split_once(": ").unwrap_or((name, ""));
+    (package, rooms.split(' ').filter(|room| !room.is_empty()).collect())
 }
 
 fn described(from: &str, to: &str, places: &[String]) -> String {
@@ -82,10 +92,7 @@ fn described(from: &str, to: &str, places: &[String]) -> String {
 
 /// Whether a circle is part of another, or the same rooms in another package.
 pub fn is_part(new: &str, old: &str) -> bool {
-    let rooms = |name: &str| -> BTreeSet<String> {
-        name.split_once(": ").map(|(_, rooms)| rooms.split(' ').map(str::to_string).collect()).unwrap_or_default()
-    };
-    rooms(new).is_subset(&rooms(old))
+    parts(new).1.is_subset(&parts(old).1)
 }
 
 #[cfg(test)]
@@ -94,7 +101,7 @@ mod tests {
 
     fn counted(texts: &[(&str, &str)]) -> Counts {
         let texts = texts.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect();
-        counts(&[Package::of("p", &texts)])
+        counts(&[Package::of("p", &texts)], [].into_iter())
     }
 
     fn names(texts: &[(&str, &str)]) -> Vec<String> {
@@ -144,6 +151,15 @@ mod tests {
             ("d.rs", "use crate::c;"),
         ];
         assert_eq!(names(&texts), ["p: a b", "p: c d"]);
+    }
+
+    #[test]
+    fn a_circle_that_grew_shows_the_arrows_that_are_new() {
+        let texts = [("a.rs", "use crate::b;"), ("b.rs", "use crate::a;\nuse crate::c;"), ("c.rs", "use crate::b;")];
+        let texts = texts.map(|(path, text)| (path.to_string(), text.to_string())).into();
+        let counts = counts(&[Package::of("p", &texts)], ["p: a b"].into_iter());
+        let places = ["b → c: harness/p/src/b.rs:2 (`crate::c`)", "c → b: harness/p/src/c.rs:1 (`crate::b`)"];
+        assert_eq!(counts["p: a b c"].places, places);
     }
 
     #[test]

@@ -81,7 +81,9 @@ fn lower() -> Result<String, String> {
     let (text, problems) = rules::lowered(&Checkout::of(&texts()?), &Ceilings::read(&before)?)?;
     if !problems.is_empty() {
         let problems: String = problems.iter().map(|p| format!("\n  {p}")).collect();
-        return Err(format!("nothing was lowered: what is above its ceiling comes first{problems}"));
+        return Err(format!(
+            "nothing was lowered: first cut down what is above its ceiling, or add its row by hand, with a sentence in the commit{problems}"
+        ));
     }
     if text == before {
         return Ok("every ceiling is as low as it can be\n".to_string());

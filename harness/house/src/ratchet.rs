@@ -50,8 +50,32 @@ impl Ratchet {
 
     /// What is not as the rows say, each with its way out.
     pub fn problems(&self, counts: &Counts, rows: &Rows) -> Vec<String> {
-        let above = counts.iter().filter_map(|(name, count)| self.above(name, count, rows));
-        above.chain(rows.iter().filter_map(|(name, ceiling)| self.too_high(name, ceiling, counts))).collect()
+        let is_fresh = |name: &str| self.number(counts, name) > self.general && !rows.contains_key(name);
+        let is_stale = |name: &str| self.number(counts, name) <= self.general;
+        let fresh: Vec<&String> = counts.keys().filter(|name| is_fresh(name)).collect();
+        let stale: Vec<&String> = rows.keys().filter(|name| is_stale(name)).collect();
+        let above = counts.iter().filter_map(|(name, count)| {
+            let old = stale.iter().find(|old| is_fresh(name) && self.is_enough(&rows[**old], count) && (self.moved)(name, old));
+            match old {
+                Some(old) => Some(format!("`{name}` is what is left of `{old}` in [{}]: {LOWER} writes its row", self.section)),
+                None => self.above(name, count, rows),
+            }
+        });
+        // A row whose place another name took is that name's problem.
+        let is_taken = |old: &str| fresh.iter().any(|name| (self.moved)(name, old) || (self.moved)(old, name));
+        let open = rows.iter().filter(|(name, _)| !(is_stale(name) && is_taken(name)));
+        above.chain(open.filter_map(|(name, ceiling)| self.too_high(name, ceiling, counts))).collect()
+    }
+
+    fn number(&self, counts: &Counts, name: &str) -> usize {
+        counts.get(name).map_or(0, |count| count.number)
+    }
+
+    fn is_enough(&self, ceiling: &Ceiling, count: &Count) -> bool {
+        match ceiling {
+            Ceiling::Reason(_) => true,
+            Ceiling::Number(number) => *number >= self.rounded(count.number),
+        }
     }
 
     fn above(&self, name: &str, count: &Count, rows: &Rows) -> Option<String> {
@@ -66,7 +90,7 @@ impl Ratchet {
     }
 
     fn too_high(&self, name: &str, ceiling: &Ceiling, counts: &Counts) -> Option<String> {
-        let number = counts.get(name).map_or(0, |c| c.number);
+        let number = self.number(counts, name);
         match ceiling {
             _ if number <= self.general => Some(format!(
                 "remove the row of `{name}` from [{}]: {number} {} need none; {LOWER} does it",
@@ -82,28 +106,9 @@ impl Ratchet {
         }
     }
 
-    /// The rows that these counts need; or, with what could not be lowered, the problems that stay.
+    /// The rows that these counts need, and what is above its ceiling all the same.
     pub fn lowered(&self, counts: &Counts, rows: &Rows) -> (Rows, Vec<String>) {
-        let need = |name: &str| counts.get(name).map_or(0, |c| c.number);
-        let mut lowered = Rows::new();
-        let mut spare: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut reasons: Vec<(&str, &Ceiling)> = Vec::new();
-        for (name, ceiling) in rows {
-            match ceiling {
-                Ceiling::Reason(_) if need(name) > self.general => {
-                    lowered.insert(name.clone(), ceiling.clone());
-                }
-                Ceiling::Number(number) if need(name) > self.general => {
-                    let lower = self.rounded(need(name)).min(*number);
-                    spare.insert(name, number - lower);
-                    lowered.insert(name.clone(), Ceiling::Number(lower));
-                }
-                Ceiling::Reason(_) => reasons.push((name, ceiling)),
-                Ceiling::Number(number) => {
-                    spare.insert(name, *number);
-                }
-            }
-        }
+        let (mut lowered, mut spares) = self.kept(counts, rows);
         let mut problems = Vec::new();
         for (name, count) in counts {
             let has = match lowered.get(name) {
@@ -114,27 +119,63 @@ impl Ratchet {
             if count.number <= self.general.max(has) {
                 continue;
             }
-            let moved_from = |old: &&str| (self.moved)(name, old);
-            if let Some((_, reason)) = reasons.iter().find(|(old, _)| moved_from(old)) {
-                lowered.insert(name.clone(), (*reason).clone());
-                continue;
-            }
-            let available: usize = spare.iter().filter(|(old, _)| moved_from(old)).map(|(_, left)| left).sum();
-            let lacking = self.rounded(count.number) - has;
-            if lacking <= available {
-                let mut left = lacking;
-                for (_, rest) in spare.iter_mut().filter(|(old, _)| moved_from(old)) {
-                    let taken = left.min(*rest);
-                    *rest -= taken;
-                    left -= taken;
-                }
-                lowered.insert(name.clone(), Ceiling::Number(has + lacking));
+            let mut old: Vec<&mut Spare> = spares.iter_mut().filter(|spare| (self.moved)(name, spare.of)).collect();
+            if let Some(reason) = old.iter().find_map(|spare| spare.reason) {
+                lowered.insert(name.clone(), reason.clone());
+            } else if take(&mut old, self.rounded(count.number) - has) {
+                lowered.insert(name.clone(), Ceiling::Number(self.rounded(count.number)));
             } else {
                 problems.extend(self.above(name, count, &lowered));
             }
         }
         (lowered, problems)
     }
+
+    /// The rows that are still needed, none higher than before, and what the others leave.
+    fn kept<'a>(&self, counts: &Counts, rows: &'a Rows) -> (Rows, Vec<Spare<'a>>) {
+        let mut kept = Rows::new();
+        let mut spares = Vec::new();
+        for (name, ceiling) in rows {
+            let number = self.number(counts, name);
+            let needed = number > self.general;
+            let (row, left) = match ceiling {
+                Ceiling::Reason(_) => (ceiling.clone(), 0),
+                Ceiling::Number(old) if needed => {
+                    let lower = self.rounded(number).min(*old);
+                    (Ceiling::Number(lower), old - lower)
+                }
+                Ceiling::Number(old) => (ceiling.clone(), *old),
+            };
+            let reason = Some(ceiling).filter(|c| !needed && matches!(c, Ceiling::Reason(_)));
+            spares.push(Spare { of: name, left, reason });
+            if needed {
+                kept.insert(name.clone(), row);
+            }
+        }
+        (kept, spares)
+    }
+}
+
+/// What a row does not need any more.
+struct Spare<'a> {
+    of: &'a str,
+    left: usize,
+    /// Of a row that is not needed at all.
+    reason: Option<&'a Ceiling>,
+}
+
+/// Take a number from what is spare, if there is so much.
+fn take(spares: &mut [&mut Spare], number: usize) -> bool {
+    if spares.iter().map(|spare| spare.left).sum::<usize>() < number {
+        return false;
+    }
+    let mut lacking = number;
+    for spare in spares {
+        let taken = lacking.min(spare.left);
+        spare.left -= taken;
+        lacking -= taken;
+    }
+    true
 }
 
 #[cfg(test)]
@@ -181,6 +222,14 @@ mod tests {
         assert!(found[0].starts_with("lower the ceiling of `a/x` in [rooms] from 4000 to 3850"), "{}", found[0]);
         assert!(found[1].starts_with("remove the row of `a/y`"), "{}", found[1]);
         assert!(found[2].starts_with("remove the row of `a/z`"), "{}", found[2]);
+    }
+
+    #[test]
+    fn what_moved_is_one_problem() {
+        let found = ROOMS.problems(&counts(&[("b/x", 3900)]), &rows(&[("a/x", 4000)]));
+        assert_eq!(found, ["`b/x` is what is left of `a/x` in [rooms]: `cargo run -p collo-house -- lower` writes its row"]);
+        let found = ROOMS.problems(&counts(&[("b/x", 4001)]), &rows(&[("a/x", 4000)]));
+        assert_eq!(found, ["`b/x`: 4001 lines, the general ceiling is 3000: split it"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ceilings::Ceilings;
+use crate::ceilings::{Ceilings, Rows};
 use crate::checkout::Checkout;
 use crate::ratchet::{Counts, Ratchet};
 use crate::{circles, lines, lists, types, words};
@@ -12,7 +12,8 @@ pub struct Rule {
     pub ratchet: Ratchet,
     /// What stands above the section in `ceilings.toml`.
     pub about: &'static str,
-    pub counts: fn(&Checkout) -> Result<Counts, String>,
+    /// With the rows of its section, for what is known already.
+    pub counts: fn(&Checkout, &Rows) -> Result<Counts, String>,
 }
 
 /// What stands at the top of `ceilings.toml`.
@@ -32,7 +33,7 @@ pub const RULES: [Rule; 7] = [
             moved: same,
         },
         about: "Production lines of a package; the general ceiling is 12,000.",
-        counts: |checkout| Ok(lines::counts(&lines::lines(&checkout.packages).packages)),
+        counts: |checkout, _| Ok(lines::counts(&lines::lines(&checkout.packages).packages)),
     },
     Rule {
         ratchet: Ratchet {
@@ -45,7 +46,7 @@ pub const RULES: [Rule; 7] = [
             moved: below_package,
         },
         about: "Production lines of a room, which is a folder or a file at the top of a package's `src`; the general ceiling is 3,000.",
-        counts: |checkout| Ok(lines::counts(&lines::lines(&checkout.packages).rooms)),
+        counts: |checkout, _| Ok(lines::counts(&lines::lines(&checkout.packages).rooms)),
     },
     Rule {
         ratchet: Ratchet {
@@ -58,7 +59,7 @@ pub const RULES: [Rule; 7] = [
             moved: below_package,
         },
         about: "Production lines of a file; the general ceiling is 500, and past 400 it is time to look.",
-        counts: |checkout| Ok(lines::counts(&lines::lines(&checkout.packages).files)),
+        counts: |checkout, _| Ok(lines::counts(&lines::lines(&checkout.packages).files)),
     },
     Rule {
         ratchet: Ratchet {
@@ -71,7 +72,7 @@ pub const RULES: [Rule; 7] = [
             moved: circles::is_part,
         },
         about: "Circles of rooms that import each other, with the number of rooms. There should be none.",
-        counts: |checkout| Ok(circles::counts(&checkout.packages)),
+        counts: |checkout, rows| Ok(circles::counts(&checkout.packages, rows.keys().map(String::as_str))),
     },
     Rule {
         ratchet: Ratchet {
@@ -84,7 +85,7 @@ pub const RULES: [Rule; 7] = [
             moved: below_package,
         },
         about: "Names that several types of a package have, with their number. There should be none.",
-        counts: |checkout| Ok(types::counts(&checkout.packages)),
+        counts: |checkout, _| Ok(types::counts(&checkout.packages)),
     },
     Rule {
         ratchet: Ratchet {
@@ -111,11 +112,11 @@ its reason.",
             moved: words::moved,
         },
         about: "Words that `docs/style.md` forbids, in comments and strings of a package, and in README, CHANGELOG and docs.",
-        counts: |checkout| Ok(words::counts(checkout)),
+        counts: |checkout, _| Ok(words::counts(checkout)),
     },
 ];
 
-fn second_lists(checkout: &Checkout) -> Result<Counts, String> {
+fn second_lists(checkout: &Checkout, _: &Rows) -> Result<Counts, String> {
     let quantities = lists::quantities(&checkout.packages).ok_or("there is not one `quantities!` table of quantities")?;
     Ok(lists::counts(&checkout.packages, &[quantities, lists::models(&checkout.texts.models)]))
 }
@@ -137,8 +138,9 @@ pub fn rule(section: &str) -> Option<&'static Rule> {
 
 /// What is not as a rule demands.
 pub fn problems(rule: &Rule, checkout: &Checkout, ceilings: &Ceilings) -> Vec<String> {
-    match (rule.counts)(checkout) {
-        Ok(counts) => rule.ratchet.problems(&counts, &ceilings.rows(rule.ratchet.section)),
+    let rows = ceilings.rows(rule.ratchet.section);
+    match (rule.counts)(checkout, &rows) {
+        Ok(counts) => rule.ratchet.problems(&counts, &rows),
         Err(problem) => vec![problem],
     }
 }
@@ -148,7 +150,8 @@ pub fn lowered(checkout: &Checkout, ceilings: &Ceilings) -> Result<(String, Vec<
     let mut lower = ceilings.clone();
     let mut problems = Vec::new();
     for rule in &RULES {
-        let (rows, left) = rule.ratchet.lowered(&(rule.counts)(checkout)?, &ceilings.rows(rule.ratchet.section));
+        let rows = ceilings.rows(rule.ratchet.section);
+        let (rows, left) = rule.ratchet.lowered(&(rule.counts)(checkout, &rows)?, &rows);
         problems.extend(left);
         lower.set(rule.ratchet.section, rows);
     }
@@ -158,5 +161,5 @@ pub fn lowered(checkout: &Checkout, ceilings: &Ceilings) -> Result<(String, Vec<
 
 /// The counts of every rule, by section.
 pub fn counted(checkout: &Checkout) -> Result<BTreeMap<&'static str, Counts>, String> {
-    RULES.iter().map(|rule| Ok((rule.ratchet.section, (rule.counts)(checkout)?))).collect()
+    RULES.iter().map(|rule| Ok((rule.ratchet.section, (rule.counts)(checkout, &Rows::new())?))).collect()
 }
