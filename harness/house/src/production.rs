@@ -147,10 +147,10 @@ fn item_end(code: &[Token], from: usize) -> usize {
             None => break,
         }
     }
-    let head: Vec<&str> = code[at..].iter().take(8).map(|t| t.text).collect();
-    let is_function = head.iter().take_while(|t| **t != "=" && **t != "{" && **t != ";").any(|t| *t == "fn");
-    let has_value = !is_function && head.iter().any(|t| ["use", "const", "static", "type", "let"].contains(t));
-    let is_item = ["mod", "fn", "impl", "struct", "enum", "trait", "macro_rules"].iter().any(|word| head.contains(word));
+    let head: Vec<&str> = code[at..].iter().map(|t| t.text).take_while(|text| !["=", "{", ";", ","].contains(text)).collect();
+    let has = |words: &[&str]| words.iter().any(|word| head.contains(word));
+    let has_value = !has(&["fn"]) && has(&["use", "const", "static", "type", "let"]);
+    let is_item = has(&["mod", "fn", "impl", "struct", "enum", "trait", "macro_rules"]);
     while at < code.len() {
         let token = &code[at];
         let opens = token.kind == Kind::Symbol && ["(", "[", "{"].contains(&token.text);
