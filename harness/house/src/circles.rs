@@ -56,6 +56,24 @@ fn reachable<'a>(arrows: &'a Arrows, from: &String) -> BTreeSet<&'a String> {
     found
 }
 
+/// The number of floors of a package, where every arrow leads to a lower one but for those within a circle.
+pub fn floors(arrows: &Arrows) -> usize {
+    let circles = circles(arrows);
+    let mut floors: BTreeMap<&str, usize> = arrows.keys().flat_map(|(from, to)| [(from.as_str(), 1), (to.as_str(), 1)]).collect();
+    let is_within = |from: &String, to: &String| circles.iter().any(|circle| circle.contains(from) && circle.contains(to));
+    loop {
+        let before = floors.clone();
+        for (from, to) in arrows.keys() {
+            let step = usize::from(!is_within(from, to));
+            let floor = floors[from.as_str()].max(floors[to.as_str()] + step);
+            floors.insert(from, floor);
+        }
+        if floors == before {
+            return floors.values().copied().max().unwrap_or(1);
+        }
+    }
+}
+
 /// The circles of all packages by `package: rooms`, with the number of their rooms, and with the lines of their arrows, of the arrows
 /// with the fewest lines first. Arrows within a circle that is known are left out: they did not close a larger one.
 pub fn counts<'a>(packages: &[Package], known: impl Iterator<Item = &'a str>) -> Counts {
@@ -151,6 +169,15 @@ mod tests {
             ("d.rs", "use crate::c;"),
         ];
         assert_eq!(names(&texts), ["p: a b", "p: c d"]);
+    }
+
+    #[test]
+    fn floors_are_counted_over_circles() {
+        let texts =
+            [("a.rs", "use crate::b;"), ("b.rs", "use crate::c;"), ("c.rs", "use crate::{b, d};"), ("d.rs", ""), ("e.rs", "")];
+        let texts = texts.map(|(path, text)| (path.to_string(), text.to_string())).into();
+        assert_eq!(floors(&arrows(&Package::of("p", &texts))), 3);
+        assert_eq!(floors(&Arrows::new()), 1);
     }
 
     #[test]

@@ -2,13 +2,15 @@
 //!
 //! In: a word, or none. Out: tables on standard output; with `lower`, `ceilings.toml`; with `words NAME`, a line for each place.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use collo_house::ceilings::Ceilings;
-use collo_house::checkout::{Checkout, Texts};
-use collo_house::{ratchet::Counts, rules, words};
+use collo_house::checkout::{Checkout, Package, Texts};
+use collo_house::ratchet::Counts;
+use collo_house::{circles, rules, words};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -57,6 +59,8 @@ fn tables() -> Result<String, String> {
         }
         if section == "packages" {
             text += &totals(&checkout, counts);
+        } else if section == "circles" {
+            text += &floors(&checkout);
         }
         text.push('\n');
     }
@@ -73,6 +77,16 @@ fn totals(checkout: &Checkout, counts: &Counts) -> String {
         of_kind.filter_map(|p| counts.get(p.name)).map(|c| c.number).sum()
     };
     format!("{:>8}  in all, without development tools\n{:>8}  in development tools\n", sum(false), sum(true))
+}
+
+/// How the rooms of each package stand on each other.
+fn floors(checkout: &Checkout) -> String {
+    let of_package = |package: &Package| {
+        let arrows = circles::arrows(package);
+        let rooms = package.production().filter_map(|(file, _)| file.room()).collect::<BTreeSet<_>>().len();
+        format!("{:>8}  floors of {}: {rooms} rooms, {} arrows\n", circles::floors(&arrows), package.name, arrows.len())
+    };
+    checkout.packages.iter().map(of_package).collect()
 }
 
 fn lower() -> Result<String, String> {
