@@ -110,6 +110,11 @@ install:
 test *ARGS:
     cargo test --workspace "$@"
 
+# Print lines by package and room, circles, repeated names and lists; `just house lower` lowers the ceilings to them
+[group('develop')]
+house *ARGS:
+    cargo run --quiet --package collo-house -- "$@"
+
 # What CI checks: format, lints, every test
 [group('develop')]
 check:
