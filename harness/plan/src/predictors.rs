@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use collo_predict::{AnyPredictor, CompanyPredictor, Predictor, Quantity, Target, TargetDevice, UtilisationPredictor};
+use collo_predict::AnyPredictor;
+use collo_predict::{CompanyPredictor, Predictor, Target, UtilisationPredictor};
+use collo_predict::{Quantity, TargetDevice};
 use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics, Source};
 

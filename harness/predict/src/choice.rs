@@ -5,8 +5,9 @@ use std::cmp::Reverse;
 use std::fmt;
 
 use crate::conformal::Width;
-use crate::predictor::{Mark, Predictor, TargetDevice};
-use crate::quantity::Fitted;
+use crate::header::Fitted;
+use crate::header::{Mark, TargetDevice};
+use crate::predictor::Predictor;
 
 /// What is predicted for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

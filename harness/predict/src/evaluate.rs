@@ -9,6 +9,7 @@ use crate::fit::{Unfit, fit_absolute};
 use crate::folds::Folds;
 use crate::memory::Coefficients;
 use crate::predictor::LeftOut;
+use crate::quantile::quantile;
 
 /// A training whose memory was measured, with the inputs of the formula.
 #[derive(Debug, Clone, PartialEq)]
@@ -256,14 +257,6 @@ impl BoundScore {
             median_over_reservation: quantile(over, 0.5)?,
         })
     }
-}
-
-/// Between the two nearest where it falls between them. None: there are no values.
-pub fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    let at = share * values.len().checked_sub(1)? as f64;
-    let (below, above) = (values[at.floor() as usize], values[at.ceil() as usize]);
-    Some(below + (above - below) * at.fract())
 }
 
 #[cfg(test)]

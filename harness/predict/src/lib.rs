@@ -14,6 +14,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod allocator;
+mod any;
 mod bins;
 mod choice;
 mod company;
@@ -24,16 +25,18 @@ mod estimate;
 mod evaluate;
 mod fit;
 mod folds;
+mod header;
 mod json;
 mod linear;
 mod memory;
 mod peers;
 mod predictor;
 pub mod published;
-mod quantity;
+mod quantile;
 mod seeded;
 pub mod utilisation;
 
+pub use any::AnyPredictor;
 pub use bins::{BinScore, CommonestBin};
 pub use choice::{Because, Chosen, Target, choose};
 pub use company::{
@@ -50,10 +53,10 @@ pub use evaluate::{
     BoundScore, FEWEST_TO_FIT, MeasuredRow, MemoryFit, Score, Scored, fit_context, fit_memory, refit_context, score,
 };
 pub use fit::Unfit;
+pub use header::{Conditions, Fitted, Mark, Quantity, TargetDevice};
 pub use memory::{Basis, Coefficients, DoesNotFit, Footprint, NotReplayed, Part, Peaks, Replay, replay, replay_within};
 pub use peers::{DeepSpeed, Peer};
-pub use predictor::{Conditions, Factors, LeftOut, Mark, Prediction, Predictor, TargetDevice};
-pub use quantity::{AnyPredictor, Fitted, Quantity};
+pub use predictor::{Factors, LeftOut, Prediction, Predictor};
 pub use utilisation::UtilisationPredictor;
 
 /// The schema of predictor files that this build writes, and the newest that it reads. The first had no `covariance`, `widening` and

@@ -10,9 +10,9 @@ use crate::PREDICTOR_SCHEMA;
 use crate::conformal::{Bounds, Width};
 use crate::covariance::Covariance;
 use crate::description::Description;
+use crate::header::{Conditions, Fitted, Mark, Quantity, TargetDevice, WAY_OUT, check_widening};
 use crate::json::{self, Kind};
 use crate::memory::{Basis, Coefficients, Footprint};
-use crate::quantity::{Fitted, Quantity};
 
 /// As in the file; what is absent was not known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,45 +41,6 @@ pub struct Predictor {
     pub left_out: LeftOut,
 }
 
-/// Whose measurements it was fitted on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mark {
-    /// The simulated GPU's: it serves simulated GPUs only.
-    Simulated,
-    /// Others', as published.
-    Published,
-    /// The user's own campaigns on real GPUs.
-    Own,
-}
-
-impl Mark {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Mark::Simulated => "simulated",
-            Mark::Published => "published",
-            Mark::Own => "own",
-        }
-    }
-}
-
-/// Whose memory is predicted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TargetDevice {
-    /// What a process holds of a GPU.
-    #[default]
-    Gpu,
-    /// The resident memory of a process that trains on a CPU.
-    Cpu,
-}
-
-impl TargetDevice {
-    fn is_gpu(&self) -> bool {
-        *self == TargetDevice::Gpu
-    }
-}
-
 /// Where the factors of reserved bytes and of the workspace come from; the context is always fitted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -96,28 +57,6 @@ impl Factors {
     fn are_fitted(&self) -> bool {
         *self == Factors::Fitted
     }
-}
-
-/// Under which conditions the rows were measured.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Conditions {
-    #[serde(default, skip_serializing_if = "TargetDevice::is_gpu")]
-    pub device: TargetDevice,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gpu: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub architecture: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub driver: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub torch: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sharing: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub precision: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allocator: Option<String>,
 }
 
 /// How well the formula did on families that its fit had not seen.
@@ -156,11 +95,7 @@ pub struct Prediction {
     pub least_bytes: f64,
 }
 
-/// Of a predictor file that is not as it should be.
-pub const WAY_OUT: &str = "fit it again, or restore the file";
 const KIND: Kind = Kind { name: "a predictor", way_out: WAY_OUT, newest_schema: PREDICTOR_SCHEMA };
-/// With a larger one the first step back would leave nothing said.
-pub const MOST_WIDENING: f64 = 10.0;
 /// Beyond this a coefficient is no multiple of bytes that a step needs.
 const LARGEST_FACTOR: f64 = 100.0;
 /// A context of more than 64 GiB is none.
@@ -304,14 +239,6 @@ impl Fitted for Predictor {
 
     fn to_text(&self) -> String {
         json::to_text(self)
-    }
-}
-
-/// Of predictors of every quantity.
-pub fn check_widening(widening: f64) -> Result<(), String> {
-    match (1.0..=MOST_WIDENING).contains(&widening) {
-        true => Ok(()),
-        false => Err(format!("`widening` is {widening}, not from 1 to {MOST_WIDENING}")),
     }
 }
 

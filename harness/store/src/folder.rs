@@ -7,10 +7,11 @@ use fs_err as fs;
 
 use crate::lock::{self, CampaignLock};
 use crate::names::last_part;
+use crate::record::run;
 use crate::recorded::{Digests, Recorded};
 use crate::{
     Campaign, Error, Journal, JournalEntry, PlanRecord, Predicted, Result, RunDraft, RunRecord, SCHEMA, digest, journal, place,
-    run, shape,
+    shape,
 };
 use collo_text::entries;
 use collo_text::read_small;

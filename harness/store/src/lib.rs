@@ -16,14 +16,12 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-pub mod campaign;
 mod caught;
 mod clock;
 mod comments;
 mod cooling;
 mod digest;
 mod error;
-mod expectation;
 mod folder;
 mod intact;
 mod journal;
@@ -37,11 +35,10 @@ mod observed;
 mod order;
 mod outcome;
 mod place;
-mod predicted;
 mod progress;
+mod record;
 mod recorded;
 mod reference;
-mod run;
 mod runs;
 mod scope;
 mod shape;
@@ -55,17 +52,12 @@ mod verify;
 mod wanted_width;
 mod xid;
 
-pub use campaign::{
-    AfterMeasured, BlockEdge, Campaign, CellRecord, Filing, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord,
-    Thresholds, without_mode,
-};
 pub use caught::caught;
 pub use clock::{monotonic_ns, utc_id, utc_now, utc_seconds, utc_text};
 pub use comments::Comment;
 pub use cooling::Cooling;
 pub use digest::{sha256_file, sha256_of, sha256_text};
 pub use error::{Error, Result};
-pub use expectation::{Expectation, Standing};
 pub use folder::{CampaignFolder, Foreign, StoredRun};
 pub use intact::copies;
 pub use journal::{Journal, JournalEntry};
@@ -80,17 +72,22 @@ pub use observed::{
 };
 pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
 pub use place::{place_file, replace_file, sweep};
-pub use predicted::{
+pub use progress::Progress;
+pub use record::campaign::{
+    AfterMeasured, BlockEdge, Campaign, CellRecord, Filing, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord,
+    Thresholds, without_mode,
+};
+pub use record::expectation::{Expectation, Standing};
+pub use record::predicted::{
     AloneFrom, GraphNumbers, MarkedCell, Predicted, PredictedAlone, PredictedCell, PredictedCompany, PredictedMember,
     PredictedMemory, PredictedValue, PredictorRecord,
 };
-pub use progress::Progress;
-pub use recorded::Recorded;
-pub use reference::Reference;
-pub use run::{
+pub use record::run::{
     Features, Instrument, MemberRecord, PROCESS_LOG, ProcessRecord, ReadCard, RunDraft, RunRecord, SAMPLING_OFF, SamplingQuality,
     Serving, StoredFile, Timeline,
 };
+pub use recorded::Recorded;
+pub use reference::Reference;
 pub use runs::Runs;
 pub use scope::{PROCESS_SCOPE, is_scope_of_a_part, member_of_scope, member_scope};
 pub use shard::{Origin, Shard};

@@ -10,12 +10,13 @@ use std::path::Path;
 
 use fs_err as fs;
 
-use crate::campaign::Filing;
 use crate::folder::{CampaignFolder, StoredRun, write_manifest};
 use crate::place::{fresh_file, sweep, sync_folder};
+use crate::record::campaign::Filing;
+use crate::record::run;
 use crate::{
     Campaign, Comment, Error, Ingredient, Journal, Origin, PlannedRun, Predicted, RefusalRecord, Result, Runs, SCHEMA, comments,
-    digest, names, order, run,
+    digest, names, order,
 };
 
 /// Prefix of a campaign's name while it is merged; listings ignore such names.

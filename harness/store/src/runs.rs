@@ -9,9 +9,9 @@ use std::time::SystemTime;
 use fs_err as fs;
 use nix::unistd::{Uid, User};
 
-use crate::campaign::Filing;
 use crate::folder::{self, CampaignFolder, Foreign};
 use crate::names::last_part;
+use crate::record::campaign::Filing;
 use crate::recorded::Recorded;
 use crate::{Campaign, Error, Result, order, utc_id};
 use collo_text::entries;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::record::run::SUPERSEDED;
 use crate::recorded::Digests;
-use crate::run::SUPERSEDED;
 use crate::{AttestationVerdict, CampaignFolder, Foreign, Outcome, Recorded, Result, Standing, StoredRun, Verdict, copies};
 
 /// The severity of a finding.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::predictor::Conditions;
+use crate::header::Conditions;
 use crate::predictor::tests::published;
 
 const A100: &str = "NVIDIA A100-SXM4-40GB";

@@ -6,7 +6,7 @@ use super::left_out::family_set;
 use super::prediction::{GroupQuantities, Widths};
 use super::{Alone, MeasuredGroup};
 use crate::conformal::Interval;
-use crate::evaluate::quantile;
+use crate::quantile::quantile;
 
 /// A measured group beside an estimate of it.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,9 +12,9 @@ use super::prediction::{Assumed, CompanyPrediction, Extrapolated, NotPredicted, 
 use super::{Alone, CompanyMode, Law, Slice, SliceLaw, StoredForest, Unseen};
 use crate::PREDICTOR_SCHEMA;
 use crate::conformal::Interval;
+use crate::header::{Conditions, Mark, WAY_OUT};
+use crate::header::{Fitted, Quantity};
 use crate::json::{self, Kind};
-use crate::predictor::{Conditions, Mark, WAY_OUT};
-use crate::quantity::{Fitted, Quantity};
 
 /// As in the file; what is absent was not measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -149,7 +149,7 @@ impl CompanyPredictor {
         if self.quantity != Quantity::Company.as_str() {
             return Err(format!("it predicts `{}`", self.quantity));
         }
-        crate::predictor::check_widening(self.widening)?;
+        crate::header::check_widening(self.widening)?;
         for (mode, fit) in self.modes.shared() {
             fit.check().map_err(|reason| format!("{mode}: {reason}"))?;
         }

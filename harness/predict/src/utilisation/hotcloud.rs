@@ -12,10 +12,10 @@ use smartcore::tree::decision_tree_regressor::{DecisionTreeRegressor, DecisionTr
 use smartcore::xgboost::{XGRegressor, XGRegressorParameters};
 
 use crate::description::Description;
-use crate::evaluate::quantile;
 use crate::fit::Unfit;
 use crate::folds::Folds;
 use crate::linear::ridge;
+use crate::quantile::quantile;
 use crate::seeded::mixed;
 
 use super::Row;

@@ -17,8 +17,8 @@ use collo_gpus::Peaks;
 use serde::{Deserialize, Serialize};
 
 use crate::description::Description;
-use crate::evaluate::quantile;
 use crate::json::amount;
+use crate::quantile::quantile;
 
 pub use activity::{Activity, ActivityFit, ActivityLaw, Feature, LogScore, fit_activity, rmsle};
 pub use hotcloud::{Regressor, Scores, SevenFeatures, law as law_scores, regressor_left_out, regressors};

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::PREDICTOR_SCHEMA;
 use crate::conformal::Interval;
 use crate::fit::Unfit;
+use crate::header::{Conditions, MOST_WIDENING, Mark};
+use crate::header::{Fitted, Quantity};
 use crate::json::{self, Kind};
-use crate::predictor::{Conditions, MOST_WIDENING, Mark};
-use crate::quantity::{Fitted, Quantity};
 
 use super::Row;
 use super::activity::{Activity, ActivityFit, ActivityLaw, fit_activity};

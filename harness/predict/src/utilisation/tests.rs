@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::conformal::{Interval, Width, WidthFrom};
 use crate::fit::Unfit;
-use crate::predictor::{Conditions, Mark};
-use crate::quantity::Fitted;
+use crate::header::Fitted;
+use crate::header::{Conditions, Mark};
 
 fn a100() -> &'static Peaks {
     peaks_of("NVIDIA A100-SXM4-40GB").expect("known")

@@ -14,10 +14,10 @@ use collo_gpus::Peaks;
 use serde::{Deserialize, Serialize};
 
 use crate::conformal::{Interval, Residual, Width};
-use crate::evaluate::quantile;
 use crate::fit::{Unfit, dot, fit_absolute};
 use crate::folds::Folds;
 use crate::json::amount;
+use crate::quantile::quantile;
 
 use super::work::Work;
 use super::{RelativeScore, Row};

@@ -10,9 +10,8 @@ mod contexts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_predict::{
-    Basis, Chosen, CompanyPredictor, Description, Fitted, Predictor, Target, TargetDevice, UtilisationPredictor, choose,
-};
+use collo_predict::{Basis, Chosen, CompanyPredictor, Description, Predictor, Target, UtilisationPredictor, choose};
+use collo_predict::{Fitted, TargetDevice};
 use collo_store::{GraphNumbers, Predicted, PredictedMember, PredictedMemory, PredictorRecord, Runs, sha256_text, utc_now};
 use collo_text::Diagnostic;
 

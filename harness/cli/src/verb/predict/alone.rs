@@ -3,8 +3,9 @@
 
 use collo_plan::predictors;
 use collo_plan::project::Project;
+use collo_predict::Mark;
 use collo_predict::utilisation::{Activity, Rung, UtilisationPrediction, UtilisationPredictor, Work, unknown_peaks};
-use collo_predict::{Because, Description, Interval, Mark, Target, choose};
+use collo_predict::{Because, Description, Interval, Target, choose};
 use collo_report::document::{Align, Table};
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::{Value as Json, json};

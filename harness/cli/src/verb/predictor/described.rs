@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use collo_predict::Conditions;
 use collo_predict::{
-    Basis, Coefficients, Conditions, Description, Factors, MeasuredRow, MemoryFit, Predictor, Replay, Scored, Unfit, fit_context,
-    fit_memory, published, replay,
+    Basis, Coefficients, Description, Factors, MeasuredRow, MemoryFit, Predictor, Replay, Scored, Unfit, fit_context, fit_memory,
+    published, replay,
 };
 use collo_prepare::memnet::MemnetRow;
 use collo_text::Diagnostics;

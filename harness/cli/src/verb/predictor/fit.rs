@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use collo_plan::predictors;
-use collo_predict::{FEWEST_TO_FIT, Factors, Fitted, Mark, Predictor};
+use collo_predict::{FEWEST_TO_FIT, Factors, Predictor};
+use collo_predict::{Fitted, Mark};
 use collo_store::replace_file;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::json;

@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use super::super::forest::tests::groups;
 use super::super::law::tests::alone;
 use super::*;
+use crate::any::AnyPredictor;
 use crate::description::tests::{edited, edits, fuzzed};
-use crate::quantity::AnyPredictor;
 
 const LEFT_OUT: CompanyLeftOut = CompanyLeftOut {
     unseen: Unseen::EveryFamily,

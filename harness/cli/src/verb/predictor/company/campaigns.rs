@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use collo_predict::{Alone, CompanyMode, Conditions, MeasuredGroup, MeasuredMember, TargetDevice};
+use collo_predict::{Alone, CompanyMode, MeasuredGroup, MeasuredMember};
+use collo_predict::{Conditions, TargetDevice};
 use collo_store::Sharing;
 use collo_text::{Diagnostics, Source};
 

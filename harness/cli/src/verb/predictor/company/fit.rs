@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use collo_predict::{
-    CompanyLeftOut, CompanyMode, CompanyModes, CompanyPredictor, Conditions, FEWEST_GROUPS, Fitted, ForestFit, Mark,
-    MeasuredGroup, ModeFit, Quantity, Serves, SliceFit, Unseen, fit_company, fit_slices, score_company,
+    CompanyLeftOut, CompanyMode, CompanyModes, CompanyPredictor, FEWEST_GROUPS, ForestFit, MeasuredGroup, ModeFit, Serves,
+    SliceFit, Unseen, fit_company, fit_slices, score_company,
 };
+use collo_predict::{Conditions, Fitted, Mark, Quantity};
 use collo_text::Diagnostic;
 use serde_json::json;
 

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use collo_predict::{Alone, CompanyMode, Conditions, MeasuredGroup};
+use collo_predict::Conditions;
+use collo_predict::{Alone, CompanyMode, MeasuredGroup};
 use collo_text::{Diagnostic, Diagnostics, Source};
 
 use super::super::sources;

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_predict::{Alone, CompanyMode, Conditions, MeasuredGroup, MeasuredMember, PairTimes};
+use collo_predict::Conditions;
+use collo_predict::{Alone, CompanyMode, MeasuredGroup, MeasuredMember, PairTimes};
 use collo_store::Sharing;
 use collo_text::nearest;
 use collo_text::quoted;

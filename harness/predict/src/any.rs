@@ -1,6 +1,5 @@
 //! Predictors of several quantities. In: a predictor file. Out: the predictor of the quantity that it names.
 
-use std::fmt;
 use std::sync::Arc;
 
 use collo_text::quoted;
@@ -9,36 +8,10 @@ use serde::Deserialize;
 
 use crate::PREDICTOR_SCHEMA;
 use crate::company::CompanyPredictor;
+use crate::header::{Fitted, Quantity, WAY_OUT};
 use crate::json::{self, Kind};
-use crate::predictor::{Conditions, Mark, Predictor};
+use crate::predictor::Predictor;
 use crate::utilisation::UtilisationPredictor;
-
-/// What a predictor predicts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Quantity {
-    /// The bytes of a member.
-    Memory,
-    /// How busy a member alone keeps its device, and how long its step takes.
-    Utilisation,
-    /// What members that share a device cost one another.
-    Company,
-}
-
-/// A fitted predictor of whatever quantity: what choosing, listing and showing it takes.
-pub trait Fitted {
-    fn quantity(&self) -> Quantity;
-    fn name(&self) -> &str;
-    fn conditions(&self) -> &Conditions;
-    fn mark(&self) -> Mark;
-    /// How many families its intervals are of.
-    fn families(&self) -> usize;
-    /// How many rows its left-out scores are of.
-    fn rows(&self) -> usize;
-    /// How many times as wide its intervals become, as logarithms, with each step away from what it was fitted on.
-    fn widening(&self) -> f64;
-    /// As it stands in its file.
-    fn to_text(&self) -> String;
-}
 
 /// A predictor file.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,26 +21,7 @@ pub enum AnyPredictor {
     Company(Box<CompanyPredictor>),
 }
 
-const KIND: Kind = Kind { name: "a predictor", way_out: "fit it again, or restore the file", newest_schema: PREDICTOR_SCHEMA };
-
-impl Quantity {
-    pub const ALL: [Quantity; 3] = [Quantity::Memory, Quantity::Utilisation, Quantity::Company];
-
-    /// As in files and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Quantity::Memory => "memory",
-            Quantity::Utilisation => "utilisation",
-            Quantity::Company => "company",
-        }
-    }
-}
-
-impl fmt::Display for Quantity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+const KIND: Kind = Kind { name: "a predictor", way_out: WAY_OUT, newest_schema: PREDICTOR_SCHEMA };
 
 impl AnyPredictor {
     /// Reads and checks it.
