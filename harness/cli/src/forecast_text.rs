@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use collo_measure::host::Price;
 use collo_measure::{CellForecast, DeviceFacts, DeviceKind, ForecastBasis, ForecastSource, OutOfMemoryRisk, Plan, PlannedCell};
-use collo_report::number;
+use collo_quantity::number;
 use collo_store::PredictorRecord;
 use collo_text::units;
 

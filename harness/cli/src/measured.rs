@@ -3,8 +3,8 @@
 
 use collo_measure::machine::cpu_model;
 use collo_measure::{Measured, MeasuredCell, MeasuredMember, Project};
+use collo_quantity::Key;
 use collo_report::CellVerdict;
-use collo_report::quantity::Key;
 use collo_report::report_json::{CellJson, MemberJson, Quantities, ReportJson};
 use collo_store::DeviceRecord;
 

@@ -15,17 +15,17 @@ mod format;
 mod guideline;
 pub mod history;
 mod plot;
-pub mod quantity;
+#[cfg(test)]
+#[path = "../../quantity/tests/support/random.rs"]
+pub mod random;
 mod render;
 pub mod report_json;
 mod section;
-pub mod stats;
 mod verdict;
 
 pub use analysis::{Analysis, Cell, CellVerdict, Member, ReferenceCheck, ReferenceVerdict, WidthVerdict};
 pub use document::Written;
 pub use error::{Error, Result};
-pub use format::number;
 pub use guideline::{Evidence, Guideline};
 pub use report_json::{ReportJson, schema as json_schema};
 pub use section::EnergyModel;

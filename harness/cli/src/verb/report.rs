@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use collo_measure::launch::Errand;
+use collo_measure::shown;
 use collo_report::export::{Format, export, mlflow};
 use collo_report::{Analysis, EnergyModel, Report, Written};
 use collo_store::{CampaignFolder, LendsNothing, MergeScope, Runs};
@@ -16,7 +17,6 @@ use super::{Context, Ended, merge};
 use crate::args::{MemberEnergy, ReportFormat as Asked};
 use crate::exit;
 use crate::{args, output};
-use collo_measure::shown;
 
 /// The file extension that selects Parquet.
 const PARQUET: &str = "parquet";
@@ -214,7 +214,7 @@ fn target(context: &Context<'_>, asked: Asked, to: Option<&Path>) -> Result<Targ
 fn stored(report: &Report, folder: &Path) -> Ended {
     let runs = mlflow::write(report, folder)?;
     report.analysis.problems.iter().for_each(output::warning);
-    output::note(format!("{} in the MLflow store {}", collo_report::number::runs(runs), shown(folder)));
+    output::note(format!("{} in the MLflow store {}", collo_quantity::number::runs(runs), shown(folder)));
     output::note(format!("see them: `MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {}`", shown(folder)));
     Ok(exit::DONE)
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use collo_measure::campaign::{CampaignEnd, CampaignOptions, Finished, Only};
 use collo_measure::{Project, Request, Selection};
-use collo_report::{Report, WidthVerdict, number};
+use collo_quantity::number;
+use collo_report::{Report, WidthVerdict};
 use collo_text::Diagnostics;
 
 use super::{Context, measuring};

@@ -3,29 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, Subject, Trait};
 use collo_store::{Campaign, SAMPLING_OFF};
 
 use super::Cell;
 use super::quantities::Baselines;
 use super::repetition::{NO_COMMON_TIME, Repetition};
-use crate::quantity::{self, Key, Subject, Trait};
-use crate::stats::Quantity;
-
-/// The quantities of training that come from time series; besides, all those of the GPU do.
-const OF_SAMPLES: [Key; 12] = [
-    Key::Memory,
-    Key::MemoryOfSolo,
-    Key::Cpu,
-    Key::EnergyPerEpoch,
-    Key::EnergyPerEpochAboveIdle,
-    Key::EnergyPerItem,
-    Key::EnergyOfSolo,
-    Key::SoloSmActiveSum,
-    Key::PcieRxPerItem,
-    Key::PcieTxPerItem,
-    Key::PcieRxOfSolo,
-    Key::Throttled,
-];
 
 /// Why a solo cell has no numbers, by its label: those that were refused, are not planned, or did not complete.
 pub type Lacking = BTreeMap<String, String>;
@@ -76,7 +60,7 @@ pub fn of_cell(cell: &Cell, baselines: &Baselines, lacking: &Lacking, for_a_time
         (_, Some(solo)) if key.has(Trait::NeedsBaseline) => why_lacking(solo, lacking),
         _ if key.has(Trait::Company) && cell.record.members.len() < 2 => "it has a single member".into(),
         _ if key.has(Trait::Uniform) && !cell.record.is_uniform() => "its members train different workloads".into(),
-        (key, _) if OF_SAMPLES.contains(&key) && cell.counted().all(|r| !r.record().is_sampled()) => SAMPLING_OFF.into(),
+        (key, _) if key.has(Trait::Sampled) && cell.counted().all(|r| !r.record().is_sampled()) => SAMPLING_OFF.into(),
         (Key::EnergyPerEpoch | Key::Cpu, _) if cell.counted().all(|r| r.measured.is_none()) => NO_COMMON_TIME.into(),
         (Key::Makespan, _) if for_a_time => "runs are measured for a time, not for an amount of work".into(),
         (Key::EnergyPerEpochAboveIdle, _) if cell.get(Key::EnergyPerEpoch).is_some() => {
@@ -98,7 +82,7 @@ pub fn of_cell(cell: &Cell, baselines: &Baselines, lacking: &Lacking, for_a_time
         _ => key.absent.into(),
     };
     let mut found: BTreeMap<Key, String> =
-        quantity::all(Trait::Cell).filter(|&key| cell.get(key).is_none()).map(|key| (key, why(key))).collect();
+        Key::with(Trait::Cell).filter(|&key| cell.get(key).is_none()).map(|key| (key, why(key))).collect();
     if cell.metric(Key::SmActive).is_none() {
         // Of several reasons the first is told, as of other quantities.
         found.extend(cell.counted().find_map(|r| r.trust.why_absent.clone()).map(|why| (Key::SmActive, why)));
@@ -141,7 +125,7 @@ pub fn of_epochs(
 
 /// Why a cell lacks quantities of requests.
 fn of_servers(cell: &Cell, baselines: &Baselines, lacking: &Lacking) -> BTreeMap<Key, String> {
-    let all = |why: &str| quantity::of_requests().map(|key| (key, why.to_string())).collect();
+    let all = |why: &str| Key::of_requests().map(|key| (key, why.to_string())).collect();
     let mut solos: Vec<&str> = cell.members.iter().filter(|m| m.serving.is_some()).map(|m| m.spec.solo.as_str()).collect();
     solos.dedup();
     match solos[..] {
@@ -180,5 +164,5 @@ pub fn of_requests(
             _ => told.unwrap_or_else(|| "its requests cannot be read".into()),
         }
     };
-    quantity::of_requests().filter(|key| !known.contains_key(key)).map(|key| (key, why(key))).collect()
+    Key::of_requests().filter(|key| !known.contains_key(key)).map(|key| (key, why(key))).collect()
 }

@@ -3,6 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use collo_quantity::number;
+use collo_quantity::stats::devices::{DeviceValue, log_moments_by_device};
+use collo_quantity::stats::{self, Quantity};
+use collo_quantity::{Key, Trait, is_share};
 use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, Serving, StoredRun, Validity, Verdict};
 
 use super::devices::{self, Differing};
@@ -13,10 +17,7 @@ use super::repetition::Repetition;
 use super::second_look::{self, FarRun, SecondLook};
 use super::usage::{MemoryKind, Usage};
 use super::{Analysis, Cell, Index, Member, Traces, Watching, absent, check, data, idle, suspect, timeline, trace};
-use crate::quantity::{self, Key, Trait};
-use crate::stats::devices::{DeviceValue, log_moments_by_device};
-use crate::stats::{self, Quantity};
-use crate::{Result, number};
+use crate::Result;
 
 /// For a planned run that is not stored.
 const MISSING: &str = "missing";
@@ -332,7 +333,7 @@ fn estimate(
             _ => quantities::capped(key, q),
         };
         let of = |key| Some((key, bounded(key, pools.quantity(key, values, is_far(key, values, without), (baselines, &pools))?)));
-        cell.quantities = quantity::all(Trait::Cell).filter_map(of).collect();
+        cell.quantities = Key::with(Trait::Cell).filter_map(of).collect();
         let again = |key: Key| {
             let moved = is_far(key, values, without) && !(solo && key.has(Trait::OneAlone));
             let with = cell.quantities.get(&key).filter(|_| moved)?.clone();
@@ -347,7 +348,7 @@ fn estimate(
                     let far = is_far(key, group, without);
                     Some((key, bounded(key, member_pools.quantity(key, group, far, (baselines, &pools))?)))
                 };
-                let quantities = quantity::all(Trait::Member).filter_map(of).collect();
+                let quantities = Key::with(Trait::Member).filter_map(of).collect();
                 let losses: Vec<f64> = cell.counted().filter_map(|r| r.members.get(i)?.loss).collect();
                 let loss = (!losses.is_empty()).then(|| losses.iter().sum::<f64>() / losses.len() as f64);
                 let told = |r: &Repetition| r.record().members.get(i).and_then(|m| m.features.clone());
@@ -396,7 +397,7 @@ fn metrics(cell: &Cell, differing: &BTreeSet<&str>) -> BTreeMap<String, Quantity
     }
     let summed = found.into_iter().map(|(metric, values)| {
         // A difference has no ratio: a geometric mean would make little of a large one beside a small one.
-        let is_difference = quantity::find(&metric) == Some(Key::TemperatureDrift);
+        let is_difference = Key::find(&metric) == Some(Key::TemperatureDrift);
         if let Some(m) = log_moments_by_device(&values).filter(|_| !is_difference && differing.contains(metric.as_str())) {
             return (metric, stats::quantity(m.log_mean, values.len(), &m.terms(m.within, values.len())));
         }
@@ -412,7 +413,7 @@ fn metrics(cell: &Cell, differing: &BTreeSet<&str>) -> BTreeMap<String, Quantity
         (metric, quantity)
     });
     let capped = |(metric, q): (String, Quantity)| {
-        let is_share = quantity::is_share(&metric);
+        let is_share = is_share(&metric);
         (metric, if is_share { q.capped_at_one() } else { q })
     };
     summed.map(capped).collect()

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use collo_quantity::number;
 use collo_store::{AfterMeasured, BlockEdge, Campaign, Validity, Verdict};
 
 use super::repetition::Repetition;
-use crate::number;
 
 /// Lower a run for too little overlap, starts too far apart, or a load from others that left little to its members.
 pub fn run(repetition: &mut Repetition, campaign: &Campaign) {

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use collo_quantity::stats::Quantity;
+use collo_quantity::stats::devices::{self, DeviceRatio, DeviceValue};
+use collo_quantity::{Key, Trait};
 use collo_store::Campaign;
 
 use super::quantities::Values;
 use super::{Cell, Repetition};
-use crate::quantity::{self, Key, Trait};
-use crate::stats::Quantity;
-use crate::stats::devices::{self, DeviceRatio, DeviceValue};
 
 /// A quantity of which one device has more or less than the others.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +44,7 @@ const METRICS: [Key; 3] = [Key::Power, Key::SmActive, Key::SmClock];
 pub(super) fn compare(cells: &[Cell], of_cells: &[Vec<Values>], campaign: &Campaign) -> Differing {
     let mut found: Vec<(Quantities, Vec<DeviceRatio>)> = Vec::new();
     let is_compared = |key: &Key| key.is_pooled() && (key.has(Trait::OneCard) || *key == Key::Memory);
-    for key in quantity::all(Trait::Cell).filter(is_compared) {
+    for key in Key::with(Trait::Cell).filter(is_compared) {
         let values = |(cell, runs): (&Cell, &Vec<Values>)| {
             let of = |(r, v): (&Repetition, &Values)| Some(value(r, v.get(&key)?.value));
             cell.counted().zip(runs).filter_map(of).collect()

@@ -43,7 +43,7 @@ fn on(analysis: &Analysis, machine: &Machine) -> Vec<(String, String)> {
         put("cut as found", card.partition.clone());
     }
     put("CPU", machine.cpu_model.clone().map(|model| format!("{model}, {} logical cores", machine.cpu_cores)));
-    put("memory", Some(crate::number::gib(machine.memory_bytes as f64)));
+    put("memory", Some(collo_quantity::number::gib(machine.memory_bytes as f64)));
     put("governor", machine.governor.clone());
     put("virtualization", machine.virtualization.clone());
     let scheduling = campaign.surroundings.as_ref().and_then(|s| s.scheduling.as_ref());

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use collo_quantity::stats;
+
 use super::repetition::Repetition;
-use crate::stats;
 
 /// Assign the campaign's idle power of its state to every run, and return it; over
 /// several GPUs their mean.

@@ -5,11 +5,11 @@
 //! A request counts if it was due in a measured span, whether or not it was served: counting only answers would make a server
 //! look faster the more it drops. Without an answer it is later than any other, so quantiles need no guess about it.
 
+use collo_quantity::Key;
+use collo_quantity::number;
 use collo_store::{RequestRecord, Serving};
 
 use super::samples::Window;
-use crate::number;
-use crate::quantity::Key;
 
 /// The reported quantiles, with the share of the requests that are not later.
 const QUANTILES: [(Key, f64); 3] = [(Key::LatencyP50, 0.50), (Key::LatencyP95, 0.95), (Key::LatencyP99, 0.99)];
@@ -269,7 +269,6 @@ impl Latency {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quantity;
 
     const S: u64 = 1_000_000_000;
 
@@ -381,7 +380,7 @@ mod tests {
         let found = Requests::of(early.iter(), &[Window { start_ns: 0, end_ns: S }], &serving(None));
         assert_eq!((found.impossible, found.arrived), (1, 0));
         let unmeasured = Requests::of(requests(0, 400, 400).iter(), &[], &serving(Some(1.0))).summary();
-        assert!(quantity::of_requests().all(|name| unmeasured.get(name).is_none()));
+        assert!(Key::of_requests().all(|name| unmeasured.get(name).is_none()));
         assert!(unmeasured.why_absent(Key::Offered).unwrap().contains("all members running"));
     }
 

@@ -1,10 +1,11 @@
 //! What kept a campaign from more certain numbers, the most important first. In: an analysis. Out: each cause with its way out.
 
+use collo_quantity::number;
+use collo_quantity::stats::{self, RatioVerdict};
+
 use super::build::ONE_REPETITION;
 use super::check::OTHERS_RATIO;
 use super::{Analysis, Cell, CellVerdict};
-use crate::number;
-use crate::stats::{self, RatioVerdict};
 
 /// A cause of wide intervals, or of too few valid runs.
 #[derive(Debug, Clone, PartialEq)]

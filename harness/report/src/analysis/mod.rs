@@ -37,9 +37,9 @@ use std::collections::{BTreeMap, HashMap};
 use collo_store::{Campaign, CellRecord, Comment, Devices, Features, MemberSpec, Serving, Validity, Verdict};
 use serde_json::{Map, Value};
 
-use crate::quantity::Key;
-use crate::stats::seats::Seats;
-use crate::stats::{Quantity, RatioTest};
+use collo_quantity::Key;
+use collo_quantity::stats::seats::Seats;
+use collo_quantity::stats::{Quantity, RatioTest};
 
 pub use absent::NOBODY_SERVES;
 pub use build::analyse;

@@ -1,14 +1,15 @@
 //! What a baseline would have taken when a group was measured that has no run of it in its own block, as on MIG instances. In: the runs of
-//! a campaign. Out: the baseline's time at the pace of a run, and the uncertainty of that; see [`crate::stats::pace`].
+//! a campaign. Out: the baseline's time at the pace of a run, and the uncertainty of that; see [`collo_quantity::stats::pace`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use collo_quantity::Key;
+use collo_quantity::stats::Variance;
+use collo_quantity::stats::pace::{FittedPace, Pace, PacedRun};
 
 use super::Cell;
 use super::quantities::{BaselineQuantity, TIMES};
 use super::repetition::Repetition;
-use crate::quantity::Key;
-use crate::stats::Variance;
-use crate::stats::pace::{FittedPace, Pace, PacedRun};
 
 /// With more cells the pace is fitted to baselines and to the groups that need it.
 const LARGEST: usize = 400;

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use collo_quantity::stats::devices::{DeviceValue, log_moments_by_device};
+use collo_quantity::stats::{self, Pool, Quantity, Term, Variance};
+use collo_quantity::{Key, Trait};
+
 use super::quantities::{BaselineQuantity, Baselines, Lean, RepetitionValue, Values};
-use crate::quantity::{Key, Trait};
-use crate::stats::devices::{DeviceValue, log_moments_by_device};
-use crate::stats::{self, Pool, Quantity, Term, Variance};
 
 /// The pools of every quantity: cells (or members) of a campaign share information about their variance.
 #[derive(Debug, Default)]

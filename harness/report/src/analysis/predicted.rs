@@ -2,11 +2,11 @@
 //! point for each cell or distinct member of one, those without one and why, scores. It predicts nothing itself.
 
 use collo_predict::{Bounds, Scored};
+use collo_quantity::Key;
+use collo_quantity::stats::{self, Quantity};
 use collo_store::{MemberSpec, Predicted, PredictedAlone, PredictedCompany, PredictedMember, PredictedValue, PredictorRecord};
 
 use super::{Analysis, Cell, Member, MemberNumbers};
-use crate::quantity::Key;
-use crate::stats::{self, Quantity};
 
 /// What is claimed before a run, in the unit of the quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]

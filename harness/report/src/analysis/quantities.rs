@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use collo_quantity::stats::devices::DeviceValue;
+use collo_quantity::stats::{self, Quantity, Variance};
+use collo_quantity::{Key, Trait};
 use collo_store::{AfterMeasured, CellRecord};
 
 use super::Cell;
@@ -10,9 +13,6 @@ use super::headroom;
 use super::latency::Latency;
 use super::pace::Paces;
 use super::repetition::Repetition;
-use crate::quantity::{self, Key, Trait};
-use crate::stats::devices::DeviceValue;
-use crate::stats::{self, Quantity, Variance};
 
 /// A share of a whole ends at 1, and so does its interval.
 pub fn capped(key: Key, found: Quantity) -> Quantity {
@@ -109,7 +109,7 @@ impl Baselines {
     fn keep(&mut self, device: usize, cell: &CellRecord, own: &[(u32, Values)]) {
         let fast = |(_, v): &&(u32, Values)| v.contains_key(&Key::EpochTime) || v.contains_key(&Key::Offered);
         self.repetitions.insert((device, cell.cell.clone()), own.iter().filter(fast).count());
-        for name in quantity::all(Trait::Baseline) {
+        for name in Key::with(Trait::Baseline) {
             let source = (device, cell.cell.clone(), name);
             let values: Vec<(u32, f64)> = own.iter().filter_map(|(block, v)| Some((*block, v.get(&name)?.value))).collect();
             let all: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
@@ -181,7 +181,7 @@ fn plain(value: f64) -> RepetitionValue {
 /// Quantities of the requests of a run that need no baseline.
 fn of_requests(latency: &Latency) -> impl Iterator<Item = (Key, RepetitionValue)> + '_ {
     let of = |name: Key| Some((name, RepetitionValue { resolution: latency.resolution(name), ..plain(latency.get(name)?) }));
-    quantity::of_requests().filter_map(of)
+    Key::of_requests().filter_map(of)
 }
 
 /// The p99 relative to that of the workload alone.

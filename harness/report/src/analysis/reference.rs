@@ -1,11 +1,11 @@
 //! Measured values compared with the references of the experiment. In: an analysis. Out: for each reference of this device a verdict.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 use collo_store::Reference;
 
 use super::Analysis;
-use crate::number;
-use crate::quantity;
-use crate::stats::Quantity;
 
 /// A reference compared with what was measured.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ impl ReferenceVerdict {
 impl ReferenceCheck {
     fn of(analysis: &Analysis, reference: &Reference) -> Self {
         let cell = analysis.cells.iter().find(|c| c.name() == reference.cell && !c.counted.is_empty());
-        let key = quantity::find(&reference.quantity);
+        let key = Key::find(&reference.quantity);
         let measured = cell.zip(key).and_then(|(c, key)| c.get(key).or_else(|| c.metric(key))).filter(|q| q.estimate.is_finite());
         let (low, high) = reference.bounds();
         let verdict = match measured {
@@ -51,7 +51,7 @@ impl ReferenceCheck {
 
     /// `` `tiny×2 naive b32`: throughput gain 1.97 ±0.02, outside 2.40 ±5 % ``.
     pub fn text(&self) -> String {
-        let key = quantity::find(&self.reference.quantity);
+        let key = Key::find(&self.reference.quantity);
         let unit = key.map(|key| key.unit);
         let factor = unit.map_or(1.0, |u| u.factor);
         let symbol = unit.map(|u| u.symbol).filter(|s| !s.is_empty()).map_or_else(String::new, |s| format!(" {s}"));

@@ -263,7 +263,7 @@ impl Repetition {
             of_all.push((&record.spec, own));
         }
         if impossible > 0 {
-            let n = crate::number::count(impossible, "request");
+            let n = collo_quantity::number::count(impossible, "request");
             self.validity.lower(Verdict::Indicative, format!("{n} answered before they were due, left out"));
         }
         if of_all.windows(2).all(|w| w[0].0 == w[1].0) {

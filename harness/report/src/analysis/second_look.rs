@@ -4,11 +4,12 @@
 
 use std::collections::BTreeSet;
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::{Quantity, outliers};
+
 use super::quantities::Values;
 use super::{Cell, GainBy, Repetition};
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::{Quantity, outliers};
 
 /// A smaller deviation is never worth reporting.
 const LEAST: f64 = 0.01;

@@ -1,11 +1,11 @@
 //! The servers of a cell: equal members are one server with pooled requests, members of different workloads are one each. In: a
 //! cell. Out: its servers, each with its quantities. It computes nothing that is not in the cell.
 
+use collo_quantity::Key;
+use collo_quantity::stats::Quantity;
 use collo_store::Serving;
 
 use super::{Cell, Latency};
-use crate::quantity::Key;
-use crate::stats::Quantity;
 
 /// A serving workload of a cell.
 #[derive(Debug, Clone, Copy)]

@@ -4,10 +4,10 @@
 //! A run changed steadily if the mean of its second half differs from that of the first by more than the threshold, and Kendall's
 //! rank correlation of epochs and time (Mann, Econometrica 13(3), 1945) is strong: a single slow epoch is noise.
 
+use collo_quantity::number;
 use collo_store::AfterMeasured;
 
 use super::Cell;
-use crate::number;
 
 /// Fewer measured epochs show no trend.
 const EPOCHS: usize = 4;

@@ -2,9 +2,10 @@
 //!
 //! Repetitions far from the others of their cell are found in `second_look`.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+
 use super::{Cell, steady};
-use crate::number;
-use crate::quantity::Key;
 
 /// Minimum share of the readings that a source must have given.
 const COVERED: f64 = 0.8;

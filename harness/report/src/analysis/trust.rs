@@ -8,10 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use collo_quantity::number;
 use collo_store::{ReadCard, RunRecord, SAMPLING_OFF, SampleSeries};
 
 use super::samples::Window;
-use crate::number;
 
 const SOURCE: &str = "dcgm";
 const ACTIVITY: &str = "sm_active_ratio";

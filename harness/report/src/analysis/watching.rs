@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use collo_quantity::stats::orders::{self, Values};
+use collo_quantity::stats::{self, Pool, Quantity, RatioTest};
 use collo_store::{NOBODY_WATCHES, ObserverOutcome, ObserverRecord, PROFILER};
 
 use super::{Cell, Repetition};
-use crate::stats::orders::{self, Values};
-use crate::stats::{self, Pool, Quantity, RatioTest};
 
 /// Where runs may be compared: the merged campaign, and the block.
 type At = (usize, u32);

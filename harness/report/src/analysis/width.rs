@@ -1,9 +1,10 @@
 //! Which cells have an interval as narrow as the experiment wants it. In: an analysis. Out: the cells that are to be repeated, and what is
 //! said of the others.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+
 use super::{Analysis, Cell};
-use crate::number;
-use crate::quantity;
 
 /// How the interval of a cell compares with the wanted width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +20,7 @@ impl Analysis {
     /// The cells that have the quantity, or may get it from a second repetition; `None` if no width is wanted.
     pub fn widths(&self) -> Option<Vec<(&Cell, WidthVerdict)>> {
         let wanted = self.campaign.until.as_ref()?;
-        let key = quantity::find(&wanted.quantity)?;
+        let key = Key::find(&wanted.quantity)?;
         let judged = self.cells.iter().enumerate().filter_map(|(place, cell)| {
             let q = cell.get(key).or_else(|| cell.metric(key)).filter(|q| q.estimate.is_finite() && !cell.counted.is_empty())?;
             let width = q.low.zip(q.high).map(|(low, high)| (high - low) / q.estimate.abs());
@@ -40,7 +41,7 @@ impl Analysis {
     pub fn width_sentence(&self) -> Option<String> {
         const NAMES: usize = 12;
         let (wanted, all) = (self.campaign.until.as_ref()?, self.widths()?);
-        let what = quantity::find(&wanted.quantity).map_or(wanted.quantity.as_str(), |key| key.label);
+        let what = Key::find(&wanted.quantity).map_or(wanted.quantity.as_str(), |key| key.label);
         let of = |verdict: WidthVerdict| all.iter().filter(move |(_, v)| *v == verdict).map(|(cell, _)| *cell);
         let width = number::percent_as_written(wanted.width_ratio);
         let mut said = format!(

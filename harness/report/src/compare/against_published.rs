@@ -4,6 +4,9 @@
 
 use std::collections::BTreeSet;
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 use serde_json::{Value, json};
 
 use super::Head;
@@ -14,9 +17,6 @@ use super::position::Position;
 use super::published::{Other, PublishedFigure, bare, is_card, study};
 use super::quantity;
 use crate::document::{Block, Document, Fact, Present, Section, Table, TableCell, TableLayout};
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::Quantity;
 
 /// One figure beside a cell.
 #[derive(Debug)]

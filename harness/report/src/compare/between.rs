@@ -6,11 +6,12 @@
 //! unchanged, and the few others are pulled in. A real change of many cells by different amounts is taken for such variation, and
 //! then needs a history.
 
+use collo_quantity::Better;
+use collo_quantity::stats::moves::{CellMove, MovedGroup, centre};
+use collo_quantity::stats::{Quantity, robust, t_p, t_quantile};
+
 use super::ratio::{Quantiles, Ratio};
 use crate::history::CampaignVariation;
-use crate::quantity::Better;
-use crate::stats::moves::{CellMove, MovedGroup, centre};
-use crate::stats::{Quantity, robust, t_p, t_quantile};
 
 /// What machines are assumed to move by between campaigns without a history: the standard deviation of one campaign, as a ratio.
 const ASSUMED_COMMON_SD: f64 = 0.02;
@@ -102,7 +103,7 @@ pub fn apply(
         (_, Some(known)) if from_nights => {
             let mut all: Vec<f64> = of_nights.iter().flatten().copied().collect();
             // A cell that no night knows is as the others are.
-            let usual = crate::stats::median(&mut all).unwrap_or(0.0);
+            let usual = collo_quantity::stats::median(&mut all).unwrap_or(0.0);
             let variances = of_nights.iter().map(|v| 2.0 * v.unwrap_or(usual)).collect();
             (Source::Nights(known.nights), variances, f64::INFINITY)
         }
@@ -113,7 +114,7 @@ pub fn apply(
         (None, _) => return (none(), all.iter().map(|c| c.ratio.clone()).collect()),
     };
     let mut sds: Vec<f64> = variances.iter().map(|v: &f64| v.sqrt()).collect();
-    let sd = crate::stats::median(&mut sds).unwrap_or(0.0);
+    let sd = collo_quantity::stats::median(&mut sds).unwrap_or(0.0);
     let taken = found.as_ref().filter(|_| is_speed).map_or(0.0, |c| c.log);
     let mut judged: Vec<Ratio> = all.iter().map(|c| c.ratio.clone()).collect();
     for (&i, variance) in with.iter().zip(&variances) {

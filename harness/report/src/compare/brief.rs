@@ -1,8 +1,9 @@
 //! A comparison for a terminal: the most important rows, cells of only one side, differences, and what would decide.
 
+use collo_quantity::number::{self, ABSENT};
+
 use super::{ComparedCell, Comparison, trace_page, words};
 use crate::document::{Align, Block, Column, Table};
-use crate::number::{self, ABSENT};
 use crate::plot::cut;
 
 /// Limits for a terminal: rows of a table, names of a list, notes, and characters of a value.
@@ -81,7 +82,7 @@ fn table(rows: &[ComparedCell]) -> Table {
     let mut table = Table { columns, ..Table::default() };
     let absent = || ABSENT.to_string();
     for r in rows {
-        let side = |q: &Option<crate::stats::Quantity>| q.as_ref().map_or_else(absent, |q| number::scaled(q, factor));
+        let side = |q: &Option<collo_quantity::stats::Quantity>| q.as_ref().map_or_else(absent, |q| number::scaled(q, factor));
         let mut texts = vec![
             r.left_label.as_ref().map_or_else(|| r.label.clone(), |left| format!("{left} ↔ {}", r.label)),
             side(&r.left),

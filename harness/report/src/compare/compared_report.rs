@@ -6,12 +6,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use collo_quantity::stats::Quantity;
 use collo_store::last_part;
 
 use crate::Result;
 pub use crate::report_json::{AdviceJson, CellJson, MemberJson};
 use crate::report_json::{Device, Ordered, Refusal, ReportJson, Thresholds, TraceJson};
-use crate::stats::Quantity;
 
 /// A report that is compared with another.
 #[derive(Debug, Clone)]

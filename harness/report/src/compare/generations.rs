@@ -1,14 +1,14 @@
 //! Compares several GPU models. In: one side per model. Out: which guidelines changed, and the gain of each group on each model,
 //! with slices matched by their share. Times of different GPU models are not compared.
 
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 use serde_json::{Value, json};
 
 use super::brief::more;
 use super::compared_report::{CellJson, ComparedReport};
 use super::{Head, cards, matching, quantity};
 use crate::document::{Badge, Block, Document, Fact, FactLine, Present, Row, Section, Table, TableCell, TableLayout};
-use crate::number;
-use crate::stats::Quantity;
 use crate::verdict::Holds;
 use crate::{Error, Result};
 

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use collo_quantity::Key;
 use serde::Deserialize;
 
 use crate::analysis::trace::Arm;
 use crate::guideline::Published;
-use crate::quantity::{self, Key};
 
 /// The published results.
 #[derive(Debug, Default, Deserialize)]
@@ -93,7 +93,7 @@ impl Manager {
 impl PolicyFigure {
     /// The quantity that it is about.
     pub fn key(&self) -> Option<Key> {
-        quantity::find(&self.quantity)
+        Key::find(&self.quantity)
     }
 
     /// True if an arm is of the same policy, estimate and mode; `exclusive` knows no company, so that its mode says nothing.

@@ -42,16 +42,16 @@ pub use quantity::QuantityChoice;
 pub use ratio::{Finding, More};
 pub use trace::{ComparedPolicy, ComparedTraces};
 
+use collo_quantity::stats::Quantity;
+use collo_quantity::{Better, Key, Subject, Trait};
 use collo_store::last_part;
+use serde::Serialize;
 
 use crate::history::CampaignVariation;
-use crate::quantity::{Better, Key, Subject, Trait, find};
-use crate::stats::Quantity;
 use crate::{Error, Result};
 use compared_report::CellJson;
 use matching::Pair;
 use ratio::{Quantiles, Ratio, judge};
-use serde::Serialize;
 
 /// What to group verdicts by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -403,7 +403,7 @@ fn not_judged(
     if quantity::has(name, Trait::EpochLength) && shorter(sides.0, left) != shorter(sides.1, right) {
         return not("epochs differ in length".into());
     }
-    if find(name).is_some_and(|q| q.subject == Subject::Requests) && left.served() != right.served() {
+    if Key::find(name).is_some_and(|q| q.subject == Subject::Requests) && left.served() != right.served() {
         return not("request rates or limits differ".into());
     }
     if name == Key::Makespan.name && sides.0.fact("epochs").zip(sides.1.fact("epochs")).is_some_and(|(l, r)| l != r) {

@@ -1,12 +1,12 @@
 //! A comparison as a document: every row with its ratio drawn, worst first.
 
+use collo_quantity::number;
 use collo_store::last_part;
 
 use super::{By, ComparedCell, Comparison, Finding, Head, Only, brief, json, trace_page, words};
 use crate::document::{
     Align, Badge, Block, Column, Document, Fact, FactLine, Present, Section, Table, TableCell, TableLayout, Tone,
 };
-use crate::number;
 use crate::plot::{Interval, Ratios, mode_order};
 
 /// Rows on a page; further ones are in the JSON.
@@ -192,8 +192,8 @@ fn cells(row: &ComparedCell, own: bool, axis: &Ratios, factor: f64) -> Vec<Table
         Finding::Same => ("= ", Tone::Plain),
         Finding::NotJudged(_) => ("– ", Tone::Plain),
     };
-    let side = |q: &Option<crate::stats::Quantity>| q.as_ref().map_or_else(String::new, |q| number::scaled(q, factor));
-    let text_of = |q: Option<&crate::stats::Quantity>| {
+    let side = |q: &Option<collo_quantity::stats::Quantity>| q.as_ref().map_or_else(String::new, |q| number::scaled(q, factor));
+    let text_of = |q: Option<&collo_quantity::stats::Quantity>| {
         q.map_or_else(String::new, |r| match r.low {
             Some(_) => format!("{} {}", number::estimate(r), number::bounds(r)),
             None => number::with_interval(r),

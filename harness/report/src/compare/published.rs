@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 use collo_store::Sharing;
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +15,6 @@ use super::conditions::Conditions;
 use super::position::Position;
 use super::quantity;
 use crate::analysis::Regime;
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::Quantity;
 
 /// The published results.
 #[derive(Debug, Default, Deserialize)]
@@ -226,7 +226,7 @@ mod tests {
         assert!(study.figures.len() >= 170 && study.others.len() >= 4, "{}", study.figures.len());
         for f in &study.figures {
             assert!(f.range().is_some() != f.outcome.is_some(), "{}", f.id);
-            let known = ["progress", "outcome"].contains(&f.quantity.as_str()) || crate::quantity::find(&f.quantity).is_some();
+            let known = ["progress", "outcome"].contains(&f.quantity.as_str()) || Key::find(&f.quantity).is_some();
             assert!(known, "{}: {}", f.id, f.quantity);
             assert!(f.members.iter().all(|m| !m.regime.is_empty()), "{} has no conditions", f.id);
             assert!(!f.source.is_empty() && !f.conditions.is_empty() && !f.published.is_empty(), "{}", f.id);

@@ -1,11 +1,11 @@
 //! The quantity compared. In: the request, and both sides. Out: its name for each pair, its printed unit, and which direction is
 //! better.
 
+use collo_quantity::{Better, Key, Trait};
 use collo_store::AfterMeasured;
 
 use super::ComparedReport;
 use super::matching::Pair;
-use crate::quantity::{Better, Key, Trait, find, of_traces};
 use crate::{Error, Result};
 
 /// What is compared.
@@ -47,7 +47,7 @@ impl QuantityChoice {
         }
         let mut names: Vec<&str> = left.cells.iter().chain(&right.cells).take(64).flat_map(|c| c.names()).collect();
         if !left.traces.is_empty() && !right.traces.is_empty() {
-            names.extend(of_traces().map(|key| key.name));
+            names.extend(Key::of_traces().map(|key| key.name));
         }
         names.sort_unstable();
         names.dedup();
@@ -78,12 +78,12 @@ impl QuantityChoice {
         }
         let name = self.of_pair(pair);
         let one = |cell: &super::CellJson| cell.is_solo() && cell.get(&name).is_none_or(|q| q.estimate == 1.0 && q.df.is_none());
-        find(&name).is_some_and(|q| q.has(Trait::OneAlone) || q.has(Trait::Company)) && one(pair.left) && one(pair.right)
+        Key::find(&name).is_some_and(|q| q.has(Trait::OneAlone) || q.has(Trait::Company)) && one(pair.left) && one(pair.right)
     }
 
     /// Which way is better.
     pub fn better(&self, name: &str) -> Better {
-        find(name).map_or(Better::Neither, |q| q.better)
+        Key::find(name).map_or(Better::Neither, |q| q.better)
     }
 
     /// The quantity in words: `throughput gain`.
@@ -91,14 +91,14 @@ impl QuantityChoice {
         match self {
             QuantityChoice::Time => "time",
             QuantityChoice::Across => ACROSS.label,
-            QuantityChoice::Named(name) => find(name).map_or(name, |q| q.label),
+            QuantityChoice::Named(name) => Key::find(name).map_or(name, |q| q.label),
         }
     }
 }
 
 /// The head of a quantity's column, its unit and the factor to it. A metric without a definition is printed as it is.
 pub fn unit(name: &str) -> (&str, &'static str, f64) {
-    find(name).map_or((name, "", 1.0), |q| (q.head(), q.unit.symbol, q.unit.factor))
+    Key::find(name).map_or((name, "", 1.0), |q| (q.head(), q.unit.symbol, q.unit.factor))
 }
 
 /// True for quantities that are meaningless between different GPU models: times, energies, rates.
@@ -108,5 +108,5 @@ pub fn is_absolute(name: &str) -> bool {
 
 /// True where a quantity of this name has the trait.
 pub fn has(name: &str, what: Trait) -> bool {
-    find(name).is_some_and(|q| q.has(what))
+    Key::find(name).is_some_and(|q| q.has(what))
 }

@@ -9,9 +9,10 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use collo_quantity::Better;
+use collo_quantity::stats::{self, Quantity, holm};
+
 use crate::analysis::trace::OrdersNeeded;
-use crate::quantity::Better;
-use crate::stats::{self, Quantity, holm};
 
 /// The verdict on one cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -271,9 +272,10 @@ fn more(ratio: &Ratio, effect: f64, limit: f64, (ends, strictest): (&Quantiles, 
 
 #[cfg(test)]
 mod tests {
+    use crate::random::Random;
+    use collo_quantity::stats::{Pool, Term, log_moments, quantity};
+
     use super::*;
-    use crate::stats::random::Random;
-    use crate::stats::{Pool, Term, log_moments, quantity};
 
     fn q(estimate: f64, factor: f64, n: usize, df: f64) -> Quantity {
         Quantity { estimate, low: Some(estimate / factor), high: Some(estimate * factor), n, df: Some(df) }

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use collo_quantity::stats::Quantity;
+
 use super::ratio::{Finding, More};
 use super::{ComparedCell, ComparedReport};
-use crate::stats::Quantity;
 
 /// Maximum number of repetitions requested together.
 const AT_ONCE: usize = 10;

@@ -4,10 +4,10 @@
 
 use std::sync::OnceLock;
 
+use collo_quantity::Key;
 use serde::Deserialize;
 
 use crate::guideline::Published;
-use crate::quantity::Key;
 
 /// The published readings.
 #[derive(Debug, Default, Deserialize)]

@@ -4,13 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use collo_quantity::stats::orders::{self, Values};
+use collo_quantity::stats::{self, Pool, Quantity, RatioVerdict};
+use collo_quantity::{Better, Key, Trait};
+
 use super::ratio::{Finding, More};
 use super::{ComparedReport, Only};
 use crate::analysis::trace::{OrdersNeeded, gains, shared_variance};
-use crate::quantity::{self, Better, Key, Trait};
 use crate::report_json::{PolicyJson, TraceJson};
-use crate::stats::orders::{self, Values};
-use crate::stats::{self, Pool, Quantity, RatioVerdict};
 
 /// What is compared of a policy, if nobody asks for one quantity.
 const KEYS: [Key; 6] = [Key::Total, Key::WaitMean, Key::ExecutionMean, Key::CompletionMean, Key::StretchMean, Key::SiteEnergy];
@@ -46,7 +47,7 @@ pub struct ComparedTraces {
 
 /// The quantity of traces of this name.
 pub fn key(name: &str) -> Option<Key> {
-    quantity::of_traces().find(|key| key.name == name)
+    Key::of_traces().find(|key| key.name == name)
 }
 
 /// A line before its verdict: the values of both sides by order, and why it has none, if so.

@@ -1,11 +1,11 @@
 //! Renders blocks as lines of a terminal: without colour, at most as many columns as the screen is wide. Text from a member, a
 //! file or other people's campaigns never reaches the terminal with its control characters.
 
+use collo_quantity::number::ABSENT;
 use collo_text::quoting::line;
 use unicode_width::UnicodeWidthStr;
 
 use super::model::{Align, Block, Column, Table};
-use crate::number::ABSENT;
 
 /// Columns of the names of facts, at least; a longer name than the second stands out.
 const NAME: usize = 10;

@@ -44,7 +44,7 @@ pub fn report(report: &Report) -> String {
 }
 
 fn how_many(rows: usize, all: usize) -> String {
-    let cells = crate::number::count(all, "cell");
+    let cells = collo_quantity::number::count(all, "cell");
     match rows {
         _ if rows >= all => cells,
         0 => format!("0 of {cells}: they are too long for a comment"),
@@ -68,7 +68,7 @@ fn cut(text: &str, most: usize) -> String {
         };
         used += characters(&line) + 1;
         if used > most {
-            out += &format!("\n… left out: {}.\n", crate::number::count(lines.len() - i, "line"));
+            out += &format!("\n… left out: {}.\n", collo_quantity::number::count(lines.len() - i, "line"));
             break;
         }
         out += &line;

@@ -4,17 +4,17 @@
 //!
 //! A run with unusable numbers has its row without results, so that it cannot be trained on by mistake.
 
+use collo_quantity::Key;
+use collo_store::{
+    Features, GpuRecord, GraphNumbers, MemberRecord, Predicted, PredictedAlone, PredictedCompany, PredictedMember,
+    PredictedMemory, PredictedValue, PredictorRecord,
+};
 use serde_json::json;
 
 use super::caveats;
 use super::table::{ColumnKind, ExportTable, ExportValue};
 use crate::analysis::{Analysis, Cell, MemberNumbers, Repetition};
 use crate::format::words;
-use crate::quantity::Key;
-use collo_store::{
-    Features, GpuRecord, GraphNumbers, MemberRecord, Predicted, PredictedAlone, PredictedCompany, PredictedMember,
-    PredictedMemory, PredictedValue, PredictorRecord,
-};
 
 use ColumnKind::{Flag, Number, Text, Whole};
 

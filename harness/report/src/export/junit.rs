@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use collo_quantity::Key;
+use collo_quantity::number;
 use collo_store::{Outcome, RefusalRecord, RunRecord, Standing as Compared};
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
@@ -12,8 +14,6 @@ use super::caveats;
 use crate::analysis::trace::TraceRun;
 use crate::analysis::{Analysis, Cell, ReferenceVerdict};
 use crate::format::words::outcome_in_full;
-use crate::number;
-use crate::quantity::Key;
 use crate::{Error, Result};
 
 /// The result of a cell.

@@ -10,6 +10,7 @@
 
 use std::path::Path;
 
+use collo_quantity::Key;
 use collo_store::{sha256_text, utc_seconds};
 use collo_text::quoting;
 use fs_err as fs;
@@ -18,7 +19,6 @@ use serde_json::{Value, json};
 use super::caveats;
 use crate::analysis::{Analysis, Cell, Repetition};
 use crate::format::words;
-use crate::quantity::Key;
 use crate::{Report, Result};
 
 /// `RunStatus` and `SourceType` of MLflow, which it stores as numbers.

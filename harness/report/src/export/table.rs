@@ -1,6 +1,6 @@
 //! A table with typed columns, before it is CSV or Parquet. In: heads and rows. It knows no format.
 
-use crate::stats::Quantity;
+use collo_quantity::stats::Quantity;
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

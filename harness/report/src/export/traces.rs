@@ -1,13 +1,14 @@
 //! Traces as tables: policies, one row each; the tasks and the attempts of every run. In: an analysis. Out: rows under the names of
 //! `report.json`; times are seconds from the first arrival of their run.
 
+use collo_quantity::Key;
+use collo_quantity::unit::COUNT;
 use serde_json::{Map, Value};
 
 use super::table::{ColumnKind, ExportTable, ExportValue};
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, TraceMatrix, TraceRun};
 use crate::format::words;
-use crate::quantity::{self, Key, unit::COUNT};
 
 use ColumnKind::{Flag, Number, Text, Whole};
 
@@ -90,7 +91,7 @@ fn seconds(ns: u64) -> f64 {
 /// A row for each policy of each trace: its means, and its ratios to the reference within orders.
 pub fn policies(analysis: &Analysis) -> ExportTable {
     let mut heads = owned(&[CAMPAIGN, POLICY]);
-    for key in quantity::of_traces() {
+    for key in Key::of_traces() {
         heads.extend(["", "_low", "_high"].map(|end| (format!("{}{end}", key.name), Number)));
         if has_ratio(key) {
             let of_ratio = [("", Number), ("_low", Number), ("_high", Number), ("_p_adjusted", Number), ("_verdict", Text)];
@@ -119,7 +120,7 @@ fn policy(analysis: &Analysis, matrix: &TraceMatrix, arm: &Arm) -> Vec<ExportVal
         ExportValue::list(&arm.validity.reasons),
         matrix.reference().name().into(),
     ]);
-    for key in quantity::of_traces() {
+    for key in Key::of_traces() {
         row.extend(ExportValue::with_ends(arm.get(key)));
         if has_ratio(key) {
             let ratio = arm.ratios.get(&key);

@@ -1,5 +1,4 @@
-//! Formats numbers and words for people. It knows quantities, and nothing of what they were measured on.
+//! Texts for people and programs.
 
-pub mod number;
 pub mod quoted;
 pub mod words;

@@ -2,7 +2,7 @@
 
 use collo_store::{Outcome, Verdict};
 
-use crate::stats::Quantity;
+use collo_quantity::stats::Quantity;
 
 /// An outcome as people read it.
 pub fn outcome(word: &str) -> String {

@@ -1,12 +1,12 @@
 //! Collocate or not, and up to how many members: the knee of the throughput gain.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::{Quantity, RatioVerdict};
 use collo_store::without_mode;
 
 use super::{Claim, Evidence, Guideline, NO_GROUP, Published, STUDY, decide, nothing};
 use crate::analysis::{Analysis, Cell};
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::{Quantity, RatioVerdict};
 use crate::verdict::{self, Groups, Ranking};
 
 const PUBLISHED: Published = Published {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::RatioVerdict;
+
 use super::collocate::mode_name;
 use super::pairs::{Pairs, family, matched, members};
 use super::{Claim, Evidence, Guideline, NO_GROUP, Published, STUDY, compared, decide, nothing, on_a_card};
 use crate::analysis::{Analysis, Cell};
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::RatioVerdict;
 use crate::verdict::{self, Agreement, Groups, Ranking, rank};
 
 const PUBLISHED: Published = Published {

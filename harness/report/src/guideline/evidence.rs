@@ -1,10 +1,11 @@
 //! The numbers behind a guideline.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
+use collo_quantity::unit::{BYTE, COUNT, RATIO, SECOND, SHARE, Unit};
+
 use crate::analysis::Cell;
-use crate::number;
-use crate::quantity::Key;
-use crate::quantity::unit::{BYTE, COUNT, RATIO, SECOND, SHARE, Unit};
-use crate::stats::Quantity;
 
 /// A number behind a guideline.
 #[derive(Debug, Clone)]

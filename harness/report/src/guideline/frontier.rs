@@ -1,9 +1,10 @@
 //! How many fit: does the sum of the solo footprints predict what runs out of memory?
 
+use collo_quantity::Key;
+use collo_quantity::number;
+
 use super::{Claim, Evidence, Guideline, Published, STUDY};
 use crate::analysis::{Analysis, Cell};
-use crate::number;
-use crate::quantity::Key;
 use crate::verdict::{self, Holds, Next};
 
 const PUBLISHED: Published = Published {

@@ -1,9 +1,10 @@
 //! Does memory add up? Compares the footprint of a group with the sum of its members' solo footprints.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+
 use super::{Claim, Evidence, Guideline, Published, STUDY, decide_by_interval, nothing};
 use crate::analysis::{Analysis, Cell, MemoryKind};
-use crate::number;
-use crate::quantity::Key;
 use crate::verdict::{self, Groups};
 
 const PUBLISHED: Published = Published {

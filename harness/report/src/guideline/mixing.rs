@@ -1,10 +1,11 @@
 //! Mixed groups: which workloads to combine, and does it pay compared with running in turn?
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::RatioVerdict;
+
 use super::{Claim, Evidence, Guideline, Published, decide, nothing};
 use crate::analysis::{Analysis, Cell};
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::RatioVerdict;
 use crate::verdict::{self, Groups, Holds};
 
 const PUBLISHED: Published = Published {

@@ -27,9 +27,10 @@ mod threshold;
 mod trace;
 mod watching;
 
+use collo_quantity::Key;
+use collo_quantity::stats::{self, RatioTest, RatioVerdict};
+
 use crate::analysis::{Analysis, Cell};
-use crate::quantity::Key;
-use crate::stats::{self, RatioTest, RatioVerdict};
 use crate::verdict::{Agreement, Groups, Holds, Next, Scope, next};
 
 pub(crate) use collocate::capital;

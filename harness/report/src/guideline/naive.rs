@@ -1,10 +1,11 @@
 //! Naive sharing compared with running in turn: is any workload worse off?
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::RatioVerdict;
+
 use super::{Claim, Evidence, Guideline, Published, STUDY, decide, nothing};
 use crate::analysis::{Analysis, Cell};
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::RatioVerdict;
 use crate::verdict::{self, Groups};
 
 const PUBLISHED: Published = Published {

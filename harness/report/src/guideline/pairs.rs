@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::{self, Quantity, RatioTest, RatioVerdict};
+
 use super::{Evidence, how_many};
 use crate::analysis::{Analysis, Cell, CellVerdict, GainBy};
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::{self, Quantity, RatioTest, RatioVerdict};
 use crate::verdict::{Cause, Groups};
 
 /// Two groups that differ in one thing only.

@@ -1,11 +1,12 @@
 //! The cost of MPS in PCIe traffic.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::RatioVerdict;
+
 use super::pairs::{Pairs, matched, together};
 use super::{Claim, Guideline, Published, STUDY, decide, on_a_card};
 use crate::analysis::{Analysis, Cell};
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::RatioVerdict;
 use crate::verdict::{self, Agreement, Holds};
 
 const METRIC: Key = Key::PcieRx;

@@ -1,13 +1,13 @@
 //! Was memory, and what company gives, what had been predicted? Compares each claim, made before the campaign ran, with what was
 //! measured.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use super::{Claim, Evidence, Guideline, PREDICTED, capital};
 use crate::analysis::{Analysis, MemoryWarnings, PredictedPoint, PredictionScore};
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::Quantity;
 use crate::verdict::{Agreement, Groups, Holds, next};
 
 /// The share of measurements that an interval is meant to hold.

@@ -3,11 +3,12 @@
 //! Requests must be answered: with a limit, 99 % of them within it, which is a p99 within the limit; without one, the p99 must
 //! not be more than twice the solo p99. The operator chooses by the modes that satisfy this, and by the training speed in each.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+
 use super::collocate::mode_name;
 use super::{Claim, Evidence, Guideline, Published, nothing, on_a_card};
 use crate::analysis::{Analysis, Cell, Member, Server};
-use crate::number;
-use crate::quantity::Key;
 use crate::verdict::{self, Agreement, Groups, Holds, Next};
 
 /// The share of the requests that must be answered within the limit.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::RatioVerdict;
+
 use super::pairs::{Match, Pairs};
 use super::{Claim, Guideline, Published, STUDY, decide};
 use crate::analysis::{Analysis, Cell};
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::RatioVerdict;
 use crate::verdict;
 
 const PUBLISHED: Published = Published {

@@ -1,12 +1,13 @@
 //! One process instead of several: compares groups whose members are threads of one process with the same members in processes of
 //! their own.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::{Quantity, RatioVerdict};
+
 use super::pairs::{Pair, Pairs, matched, together};
 use super::{Claim, Guideline, decide, nothing, on_a_card};
 use crate::analysis::{Analysis, Cell};
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::{Quantity, RatioVerdict};
 use crate::verdict::{Agreement, Holds};
 
 /// The mode in which threads take turns with Python's lock; its variant has none.

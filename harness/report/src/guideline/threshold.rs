@@ -10,13 +10,13 @@
 //! than the noise of the slowdowns and the relevant difference explain (lack of fit, F test at 5 %), and the threshold must be known within
 //! a factor.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::{Quantity, t_quantile};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use super::{Claim, Evidence, Guideline, Published, STUDY, decide_by_interval, on_a_card};
 use crate::analysis::{Analysis, Cell};
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::{Quantity, t_quantile};
 use crate::verdict::{self, Agreement, Groups, Holds};
 
 /// The study's threshold.
@@ -246,8 +246,9 @@ fn bounds(q: &Quantity) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::random::Random;
+
     use super::*;
-    use crate::stats::random::Random;
 
     /// Groups whose slowdown begins at `knee` and grows with `exponent`.
     fn points(knee: f64, exponent: f64, noise: f64, seed: u64) -> Vec<(f64, f64)> {

@@ -1,11 +1,12 @@
 //! Does watching change what is measured?
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::RatioVerdict;
+
 use super::{Claim, Evidence, Guideline, Published, is_undecided};
 use crate::analysis::Analysis;
 use crate::analysis::watching::WatchedCost;
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::RatioVerdict;
 use crate::verdict::{self, Holds, Next};
 
 const PUBLISHED: Published = Published {
@@ -63,7 +64,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     };
     let tests = monitors.iter().filter_map(|(_, row)| row.test.as_ref()).filter(|test| is_undecided(test));
     // One repetition decides nothing, and says nothing of how many would.
-    let more = if evidence.is_empty() { Some(2) } else { crate::stats::repetitions_to_decide(tests) };
+    let more = if evidence.is_empty() { Some(2) } else { collo_quantity::stats::repetitions_to_decide(tests) };
     let name = &analysis.campaign.experiment;
     let command = match (analysis.count("missing") + analysis.count("interrupted") > 0, more) {
         _ if analysis.campaign.is_merged() => None,

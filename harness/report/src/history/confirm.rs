@@ -1,11 +1,12 @@
 //! From a suspicion to a confirmed step. In: a suspicious cell and the added repetitions. Out: a step, or `None`.
 
+use collo_quantity::stats::{Quantity, t_p, t_quantile};
+
 use super::detect::{Judge, Suspect};
 use super::night::Mean;
 use super::noise::Noise;
 use super::rules::WINDOWS;
 use super::track::Step;
-use crate::stats::{Quantity, t_p, t_quantile};
 
 impl Judge {
     /// Test a suspicious cell by the added repetitions: tonight's alone, then with those of the nights just before, which removes

@@ -4,13 +4,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use collo_quantity::stats::moves::{self, CELLS_FOR_A_CENTRE, CellMove, Centre};
+use collo_quantity::stats::{robust, t_p, t_quantile};
+
 use super::change;
 use super::night::{CellNight, Mean, NightlyRun};
 use super::noise::{self, Noise};
 use super::rules::{DISTURBED, NIGHTS_BACK, NIGHTS_TO_LEARN, Rules, WINDOWS};
 use super::track::{NightPoint, SegmentLevel, Step, Track};
-use crate::stats::moves::{self, CELLS_FOR_A_CENTRE, CellMove, Centre};
-use crate::stats::{robust, t_p, t_quantile};
 
 /// A cell that appears to have moved.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,8 +4,9 @@
 //! What repetitions of one night do not explain is the night's own noise. Nights are not independent: the night's part is assumed
 //! to be correlated by .8 from one night to the next, which is the worst that was simulated, so a run of odd nights is no step.
 
+use collo_quantity::stats::{self, Pool, Variance, robust};
+
 use super::track::{Past, SegmentLevel};
-use crate::stats::{self, Pool, Variance, robust};
 
 /// Correlation of the night's own noise with the next night's.
 const PERSISTENCE: f64 = 0.8;

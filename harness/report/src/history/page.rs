@@ -1,13 +1,14 @@
 //! A history as a document: every cell with its nights as a line of dots, grouped by class.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::t_quantile;
+
 use super::summary::{CellHistory, Class, History, NIGHTS_SHOWN};
 use super::track::NightPoint;
 use super::words;
 use crate::document::{Block, Document, Fact, Section, Table, TableCell, TableLayout, Tone};
-use crate::number;
 use crate::plot::{Spark, SparkDot};
-use crate::quantity::{self, Key};
-use crate::stats::t_quantile;
 
 /// Drawn rows of a section; the others are in `history.json`.
 const ROWS: usize = 400;
@@ -159,7 +160,7 @@ impl Nights {
 fn line(history: &History, nights: &Nights, row: &CellHistory) -> Vec<TableCell> {
     let track = &history.judge.tracks[row.track];
     let first = history.first_shown();
-    let key = quantity::find(&track.quantity);
+    let key = Key::find(&track.quantity);
     let longest = track.points.iter().map(|p| p.x.exp()).fold(0.0, f64::max);
     let (per_s, unit) = if longest < 1.0 { (1e3, "ms") } else { (1.0, "s") };
     let head = key.map_or("time", |key| key.head());
@@ -210,7 +211,7 @@ fn line(history: &History, nights: &Nights, row: &CellHistory) -> Vec<TableCell>
         Class::Gone { since, .. } => words::explains(history, *since, 4),
         _ => String::new(),
     };
-    let last = points.last().map_or_else(String::new, |p| match quantity::find(&track.quantity) {
+    let last = points.last().map_or_else(String::new, |p| match Key::find(&track.quantity) {
         Some(Key::LatencyP99) => format!("{} {} ms", Key::LatencyP99.head(), number::three(measured(p).exp() * 1e3)),
         key => format!("{} {} s", key.map_or("time", |key| key.head()), number::three(measured(p).exp())),
     });

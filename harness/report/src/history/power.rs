@@ -1,11 +1,12 @@
 //! What the next night could detect. In: a judge's state. Out: per cell the smallest detectable step, and the band in which its
 //! next time is expected.
 
+use collo_quantity::stats::t_quantile;
+
 use super::detect::Judge;
 use super::noise::Noise;
 use super::rules::WINDOWS;
 use super::track::SegmentLevel;
-use crate::stats::t_quantile;
 
 impl Judge {
     /// The detectable step of each cell: the smallest that is found within three nights in four of five cases, as a share.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use collo_quantity::Key;
 use collo_store::{AfterMeasured, Campaign, CampaignFolder, JournalEntry, Runs, sha256_file, sha256_text};
 use collo_text::read_small_text;
 use fs_err as fs;
@@ -12,7 +13,6 @@ use serde_json::json;
 use super::codec::Kept;
 use super::night::{CellNight, Mean, NightlyRun};
 use crate::analysis::{Analysis, Cell, analyse, environment};
-use crate::quantity::Key;
 use crate::{Error, Result};
 
 /// Incremented when the same runs would give another summary.

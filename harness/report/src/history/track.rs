@@ -1,7 +1,8 @@
 //! One cell over the nights: its points, its steps, and the level of its present segment.
 
+use collo_quantity::stats::{self, Quantity, robust};
+
 use super::rules::{NIGHTS_AFTER_STEP, NIGHTS_BACK, NIGHTS_TO_LEARN, WINDOWS};
-use crate::stats::{self, Quantity, robust};
 
 /// One cell over the nights.
 #[derive(Debug, Clone)]

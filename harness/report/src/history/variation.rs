@@ -68,9 +68,10 @@ pub fn between(reports: &Path, experiment: &str, campaigns: [&str; 2], places: [
 
 #[cfg(test)]
 mod tests {
+    use crate::random::Random;
+
     use super::super::night::{CellNight, Mean};
     use super::*;
-    use crate::stats::random::Random;
 
     fn nights(n: usize, own: f64, common: f64) -> Vec<NightlyRun> {
         let mut random = Random::seeded(5);
@@ -97,7 +98,7 @@ mod tests {
     fn both_variations_are_learnt_and_few_nights_say_nothing() {
         let found = CampaignVariation::of(&nights(30, 0.015, 0.02)).unwrap();
         let mut own: Vec<f64> = found.cells.values().map(|c| c.variance.sqrt()).collect();
-        let own = crate::stats::median(&mut own).unwrap();
+        let own = collo_quantity::stats::median(&mut own).unwrap();
         // Nights are assumed to be correlated, which makes both larger: never much smaller.
         assert!((0.012..0.03).contains(&own), "{own}");
         let common = found.common.unwrap().0.sqrt();

@@ -1,10 +1,11 @@
 //! A history in words. In: numbers of a history. Out: short texts for the terminal, Markdown and the page.
 
+use collo_quantity::number;
+
 use super::detect::{Common, JudgedNight};
 use super::night::NightlyRun;
 use super::summary::{CellHistory, Class, History};
 use super::track::Step;
-use crate::number;
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 

@@ -69,7 +69,7 @@ impl Axis {
     fn stepped(range: Range<f64>, step: f64) -> Self {
         let exponent = (0..6).find(|d| (step * 10f64.powi(*d) - (step * 10f64.powi(*d)).round()).abs() < 1e-6);
         let ticks = (range.start / step - 1e-6).ceil() as i64..=(range.end / step + 1e-6).floor() as i64;
-        let ticks = ticks.map(|i| i as f64 * step).map(|t| (t, crate::number::fixed(t, exponent.unwrap_or(6))));
+        let ticks = ticks.map(|i| i as f64 * step).map(|t| (t, collo_quantity::number::fixed(t, exponent.unwrap_or(6))));
         Axis::named(range, ticks.collect())
     }
 
@@ -90,7 +90,7 @@ impl Axis {
         let from = all.iter().rposition(|t| *t <= low / room * 1.0001).unwrap_or(0);
         let to = all.iter().position(|t| *t >= high * room * 0.9999).unwrap_or(all.len() - 1);
         let ticks = all[from..=to].iter().filter(|t| to - from < TICKS || (t.log10() - t.log10().round()).abs() < 1e-6);
-        let text = |t: &f64| (*t, crate::number::fixed(*t, (-t.log10().floor()).max(0.0) as i32));
+        let text = |t: &f64| (*t, collo_quantity::number::fixed(*t, (-t.log10().floor()).max(0.0) as i32));
         Axis::log_named(all[from]..all[to], ticks.map(text).collect())
     }
 

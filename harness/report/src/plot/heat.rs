@@ -1,11 +1,12 @@
 //! A heat map in one hue: slowdowns, where rows suffer and columns cause, or gains by workload and degree. Each field has its
 //! number, shade is the second sign; a field without one says why.
 
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
+
 use super::chart::drawing;
 use super::themed::ThemedSvg;
 use super::{Anchor, Drawing, WIDTH, cut, hue};
-use crate::number;
-use crate::stats::Quantity;
 
 /// The content of a field.
 #[derive(Debug, Clone, PartialEq)]

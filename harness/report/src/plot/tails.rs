@@ -1,10 +1,11 @@
 //! The share of requests that are later than a latency, both on logarithmic axes: one line per sharing mode, its tail to the
 //! right. In: lines of shares and latencies in one unit. Out: a drawing.
 
+use collo_quantity::number;
+
 use super::axis::Axis;
 use super::chart::{Frame, charts};
 use super::{Drawing, WIDTH, shape};
-use crate::number;
 
 /// One server under one sharing mode.
 #[derive(Debug, Clone)]

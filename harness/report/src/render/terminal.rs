@@ -1,5 +1,7 @@
 //! The summary table at the end of a run, and one cell in full. In: an analysis. Out: plain text of limited width.
 
+use collo_quantity::number::{self, ABSENT};
+use collo_quantity::{Key, Trait};
 use collo_store::Features;
 use collo_text::quoting;
 
@@ -8,8 +10,6 @@ use crate::analysis::{Analysis, Cell, CellVerdict, NOBODY_SERVES, Server, enviro
 use crate::compare::published;
 use crate::document::{Align, Block, Column, Table, terminal};
 use crate::format::words;
-use crate::number::{self, ABSENT};
-use crate::quantity::{Key, Trait};
 use crate::section::{self, finding, notes, prediction, provenance};
 
 /// The end-of-run table with its notes and findings, at most `width` columns wide.
@@ -122,7 +122,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell, width: usize) -> String {
     let solo = cell.workload().and_then(|w| analysis.solo_beside(cell.counted(), w)).filter(|_| !cell.is_solo());
     let mut rows: Vec<(&str, Vec<String>)> = Vec::new();
     let (factor, unit) = words::time_unit(cell.get(Key::EpochTime).into_iter());
-    let time = |q: &crate::stats::Quantity| format!("{} {unit}", number::scaled(q, factor));
+    let time = |q: &collo_quantity::stats::Quantity| format!("{} {unit}", number::scaled(q, factor));
     let mut epoch: Vec<String> = cell.get(Key::EpochTime).map(&time).into_iter().collect();
     epoch.extend(solo.and_then(|s| s.get(Key::EpochTime)).map(|q| format!("solo {}", time(q))));
     epoch.extend(q(Key::Slowdown).filter(|_| !cell.is_solo()).map(|s| format!("slowdown {s}")));

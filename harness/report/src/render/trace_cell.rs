@@ -1,5 +1,8 @@
 //! One cell of a trace in full: of each run its tasks, its attempts, and what was decided how often.
 
+use collo_quantity::Key;
+use collo_quantity::number::{self, ABSENT};
+use collo_quantity::unit::{COUNT, JOULE, SHARE};
 use collo_store::{AttemptRecord, TaskRecord, TaskTimes};
 use collo_text::quoting;
 
@@ -7,9 +10,6 @@ use crate::analysis::trace::TraceRun;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Align, Block, Table, terminal};
 use crate::format::words;
-use crate::number::{self, ABSENT};
-use crate::quantity::Key;
-use crate::quantity::unit::{COUNT, JOULE, SHARE};
 
 /// Its title, its numbers, and the tables of each run, at most `width` columns wide.
 pub fn text(analysis: &Analysis, cell: &Cell, width: usize) -> String {

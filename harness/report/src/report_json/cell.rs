@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, Trait};
 use collo_store::{AfterMeasured, Features, PredictedCell, Serving};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
@@ -11,8 +13,6 @@ use serde_json::{Map, Value};
 
 use super::{Ordered, PredictedJson, Texts};
 use crate::analysis::{CellVerdict, Regime};
-use crate::quantity::{self, Key, Trait};
-use crate::stats::Quantity;
 
 /// Quantities by name; null if nothing was measured.
 pub type Quantities = Ordered<Option<Quantity>>;
@@ -168,18 +168,18 @@ fn validity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Err
 pub(super) fn quantities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Quantities, D::Error> {
     let all = Ordered::<Value>::deserialize(deserializer)?;
     let read = |(name, value)| match Option::<Quantity>::deserialize(value) {
-        Err(why) if quantity::find(name).is_some() => Some(Err(D::Error::custom(format!("{name}: {why}")))),
+        Err(why) if Key::find(name).is_some() => Some(Err(D::Error::custom(format!("{name}: {why}")))),
         read => Some(Ok((name, read.ok()?))),
     };
     all.iter().filter_map(read).collect()
 }
 
 fn of_cells(generator: &mut SchemaGenerator) -> Schema {
-    properties(quantity::all(Trait::Cell), generator)
+    properties(Key::with(Trait::Cell), generator)
 }
 
 fn of_members(generator: &mut SchemaGenerator) -> Schema {
-    properties(quantity::all(Trait::Member), generator)
+    properties(Key::with(Trait::Member), generator)
 }
 
 /// An object with these quantities.

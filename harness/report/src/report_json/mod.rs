@@ -27,8 +27,9 @@ pub use predicted::{PredictedBy, PredictedJson, PredictedMemoryJson, PredictorJs
 pub use trace::{OrderJson, PolicyJson, PolicyRatioJson, TraceJson};
 pub use watching::{WatchedCostJson, WatchedJson};
 
+use collo_quantity::stats::Quantity;
+
 use crate::analysis::ReferenceVerdict;
-use crate::stats::Quantity;
 use crate::verdict::{Agreement, Holds};
 
 /// The version of `report.json`.

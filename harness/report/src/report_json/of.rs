@@ -1,20 +1,22 @@
 //! From a report to the contents of its file. A number that is not finite is absent.
 
+use collo_store::Predicted;
+use serde_json::Value;
+
 use super::{
     AdviceJson, CellJson, CommentJson, Device, DeviceDifferenceJson, EvidenceJson, LenderJson, MemberJson, PredictedBy,
     PredictedJson, PublishedJson, ReferenceJson, Refusal, ReportJson, SCHEMA, ScopeJson, Shortened, SurroundingsJson, Thresholds,
     TraceJson, WatchedJson,
 };
-use collo_store::Predicted;
-use serde_json::Value;
+
+use collo_quantity::stats::RatioTest;
+use collo_quantity::{Key, Trait};
 
 use crate::Report;
 use crate::analysis::{self, Analysis, DeviceDifference, FarRun, GainBy, ReferenceCheck, SecondLook, environment};
 use crate::export::traces;
 use crate::guideline::{self, Guideline};
-use crate::quantity::{self, Trait};
 use crate::report_json::cell::{FarRunJson, GainVerdict, SecondLookJson};
-use crate::stats::RatioTest;
 use crate::verdict::Scope;
 
 fn finite(x: f64) -> Option<f64> {
@@ -144,7 +146,7 @@ fn of_cell(c: &analysis::Cell, claims: Option<&Predicted>) -> CellJson {
         reasons: c.validity.reasons.clone(),
         suspicious: c.suspicious.clone(),
         second_look: c.second_look.as_ref().map(SecondLookJson::from),
-        quantities: quantity::all(Trait::Cell).map(|key| (key.name, c.get(key).cloned())).collect(),
+        quantities: Key::with(Trait::Cell).map(|key| (key.name, c.get(key).cloned())).collect(),
         throughput_gain_by: Some(GainBy::of(&c.record).as_str().into()),
         throughput_gain_verdict: c.gain_verdict.as_ref().map(GainVerdict::from),
         memory_kind: c.memory_kind.map(|kind| kind.as_str().into()),
@@ -181,7 +183,7 @@ fn member(cell: &analysis::Cell, index: usize, claims: Option<&Predicted>) -> Me
         regime: cell.regime(index).cloned(),
         solo: m.spec.solo.clone(),
         serving: m.serving.clone(),
-        quantities: quantity::all(Trait::Member).map(|key| (key.name, m.get(key).cloned())).collect(),
+        quantities: Key::with(Trait::Member).map(|key| (key.name, m.get(key).cloned())).collect(),
         absent: m.absent.iter().map(|(name, why)| (name.to_string(), why.clone())).collect(),
         loss: m.loss.and_then(finite),
         features: m.features.clone(),

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use collo_quantity::Key;
+use collo_quantity::stats::Quantity;
 use collo_store::Verdict;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -12,8 +14,6 @@ use super::{Ordered, Quantities};
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, OrdersNeeded, RatioToReference, TraceMatrix, verdict_text};
 use crate::format::words;
-use crate::quantity;
-use crate::stats::Quantity;
 
 /// A trace on a number of cards at a scale, under several policies.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -99,7 +99,7 @@ fn one() -> u32 {
 }
 
 fn of_policies(generator: &mut SchemaGenerator) -> Schema {
-    properties(quantity::of_traces(), generator)
+    properties(Key::of_traces(), generator)
 }
 
 impl TraceJson {
@@ -134,8 +134,8 @@ impl PolicyJson {
             runs: arm.by_order.iter().map(|at| at.repetitions).sum(),
             validity: words::verdict(arm.validity.verdict).into(),
             reasons: arm.validity.reasons.clone(),
-            quantities: quantity::of_traces().map(|key| (key.name, arm.get(key).cloned())).collect(),
-            ratios: quantity::of_traces().filter_map(|key| Some((key.name, arm.ratios.get(&key)?.into()))).collect(),
+            quantities: Key::of_traces().map(|key| (key.name, arm.get(key).cloned())).collect(),
+            ratios: Key::of_traces().filter_map(|key| Some((key.name, arm.ratios.get(&key)?.into()))).collect(),
             by_order: arm
                 .by_order
                 .iter()

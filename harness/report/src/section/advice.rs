@@ -1,10 +1,11 @@
 //! Guidelines as the page prints them: those of the first screen, and the others folded under a title.
 
+use collo_quantity::number;
+
 use super::anchor::cell_id;
 use crate::analysis::Analysis;
 use crate::document::{Advice, Block, Table, TableCell};
 use crate::guideline::{Evidence, Guideline};
-use crate::number;
 use crate::verdict::Scope;
 
 /// Rows of evidence on the page; all of them are in the JSON.

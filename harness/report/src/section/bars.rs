@@ -1,14 +1,15 @@
 //! Bars of one reading, a panel for each workload.
 
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
+
 use super::figure::{failure, figure, hover, indicative_note, interval, whiskers};
 use super::panels::{describe, describe_alone, drawn};
 use super::places::{Places, alone_on_slice, compute_slices, drawn_as, places_note};
 use super::values::{Reading, values};
 use crate::analysis::{Analysis, Cell};
 use crate::document::Figure;
-use crate::number;
 use crate::plot::{Bar, BarGroup, Bars, Panel, reach};
-use crate::stats::Quantity;
 
 /// The content of bars.
 pub struct BarSpec<'a> {

@@ -2,6 +2,10 @@
 
 use std::collections::HashMap;
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
+
 use super::absent::{nothing, without};
 use super::anchor::{REASONS, TOO_MANY, cell_id, with_reasons};
 use super::figure::tags;
@@ -9,10 +13,7 @@ use super::values::reading;
 use crate::analysis::{Analysis, Cell, Repetition};
 use crate::document::{Block, Row, Section, Table, TableCell, TableLayout};
 use crate::format::words;
-use crate::number;
 use crate::plot::mode_label;
-use crate::quantity::Key;
-use crate::stats::Quantity;
 
 const ID: &str = "cells";
 const TITLE: &str = "All cells";

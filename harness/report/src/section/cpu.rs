@@ -1,12 +1,13 @@
 //! CPU by member, compared with the cores of the device, and how long members waited for them.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+
 use super::absent::{nothing, without};
 use super::figure::{figure, indicative_note};
 use super::values::values;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
-use crate::number;
-use crate::quantity::Key;
 
 const ID: &str = "cpu";
 const TITLE: &str = "CPU";

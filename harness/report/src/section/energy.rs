@@ -1,5 +1,9 @@
 //! Energy per member and epoch, with and without idle power, and power over time.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
+
 use super::absent::{nothing, without};
 use super::bars::{BarSpec, bar_panels, metric_figure};
 use super::figure::{figure, indicative_note, whiskers};
@@ -8,9 +12,6 @@ use super::places::places_note;
 use super::values::{Reading, reading, values};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::Quantity;
 
 const ID: &str = "energy";
 const TITLE: &str = "Energy and power";

@@ -1,12 +1,13 @@
 //! The energy of a GPU divided among the members that share it, by a model that the reader asked for. No counter measures it.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+
 use super::absent::without;
 use super::figure::tags;
 use super::values::{cut_rows, label};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
-use crate::number;
-use crate::quantity::Key;
 
 const ID: &str = "energy-by-member";
 const TITLE: &str = "Energy by member, modelled";

@@ -1,5 +1,8 @@
 //! Time per epoch by degree and mode.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+
 use super::absent::{nothing, without};
 use super::bars::{BarSpec, bar_panels};
 use super::figure::{figure, indicative_note, whiskers};
@@ -8,8 +11,6 @@ use super::values::values;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
 use crate::format::words;
-use crate::number;
-use crate::quantity::Key;
 
 const ID: &str = "epoch-time";
 const TITLE: &str = "Time per epoch";

@@ -1,5 +1,8 @@
 //! Slowdown of every member: which ones pay for the sharing.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+
 use super::absent::{nothing, without};
 use super::figure::{figure, hover, interval, legend, tags, whiskers};
 use super::panels::{describe, drawn};
@@ -8,9 +11,7 @@ use super::{mixed, pairs};
 use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
-use crate::number;
 use crate::plot::{Dot, DotRow, Dots, Panel, cut, mode_label, mode_order};
-use crate::quantity::Key;
 
 const ID: &str = "fairness";
 const TITLE: &str = "Fairness";

@@ -1,12 +1,12 @@
 //! The findings, in one or two sentences: for each workload the mode that gains most.
 
+use collo_quantity::Key;
+use collo_quantity::number;
 use collo_store::without_mode;
 
 use crate::analysis::Analysis;
 use crate::guideline::{Knee, capital, knees, rank};
-use crate::number;
 use crate::plot::mode_label;
-use crate::quantity::Key;
 
 /// The findings as remarks; the last says how many more there are.
 pub fn remarks(analysis: &Analysis) -> Vec<String> {

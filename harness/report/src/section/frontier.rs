@@ -1,5 +1,7 @@
 //! Which groups fit: workload and mode down, degree across; mixed groups by mode.
 
+use collo_quantity::Key;
+use collo_quantity::number;
 use collo_store::{Sharing, without_mode};
 
 use super::figure::{figure as finished, legend_of};
@@ -10,9 +12,7 @@ use super::values::label;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Figure, Table, TableCell};
 use crate::format::words;
-use crate::number;
 use crate::plot::{Feasibility, Panel, Square, SquareRow, Squares, mode_label, mode_order};
-use crate::quantity::Key;
 
 /// Maximum columns of one panel: a search tries more degrees than fit beside each other.
 const COLUMNS: usize = 16;

@@ -1,5 +1,7 @@
 //! Throughput gain over running in turn, by degree.
 
+use collo_quantity::Key;
+use collo_quantity::number;
 use collo_store::Sharing;
 
 use super::absent::{nothing, without};
@@ -11,9 +13,7 @@ use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
 use crate::format::words;
-use crate::number;
 use crate::plot::{DegreePoint, Failure, Lines, ModeLine, Panel, cut, mode_label, mode_order};
-use crate::quantity::Key;
 
 const ID: &str = "gain";
 const TITLE: &str = "Throughput gain";

@@ -1,10 +1,11 @@
 //! The head of a report: what was measured, on what, and how much of the plan is accounted for.
 
+use collo_quantity::number;
+
 use crate::Report;
 use crate::analysis::{Analysis, ReferenceVerdict};
 use crate::document::{Document, Fact, FactLine};
 use crate::format::words;
-use crate::number;
 use crate::verdict;
 
 /// Deviations from references that are listed at the top; all are under Measurement quality.

@@ -1,5 +1,8 @@
 //! Serving members: the latency of their answers, alone and beside training, and the speed of the training members beside them.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 use collo_store::without_mode;
 
 use super::absent::{nothing, without};
@@ -10,10 +13,7 @@ use crate::Report;
 use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
 use crate::document::{Block, Figure, Section, Table, TableCell};
 use crate::guideline::serving::{Promise, criterion, kept};
-use crate::number;
 use crate::plot::{Delay, DelayRow, Delays, Panel, Tail, TailChart, mode_order};
-use crate::quantity::Key;
-use crate::stats::Quantity;
 
 const ID: &str = "latency";
 const TITLE: &str = "Latency";

@@ -1,5 +1,8 @@
 //! What the metrics see: GPU utilisation, GRACT, SMACT and SMOCC of a sweep over launches, each point beside what was published of it.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+
 use super::anchor::cell_id;
 use super::figure::{figure, indicative_note, interval, tags, told};
 use crate::Report;
@@ -7,9 +10,7 @@ use crate::analysis::{Analysis, LaunchPoint};
 use crate::compare::square::square;
 use crate::document::{Block, Figure, Section, Table, TableCell};
 use crate::guideline::METRICS;
-use crate::number;
 use crate::plot::{LaunchLine, LaunchMark, Launches, Panel};
-use crate::quantity::Key;
 
 const ID: &str = "metrics-see";
 pub const TITLE: &str = "What the metrics see";

@@ -1,5 +1,8 @@
 //! The gain of every workload by mode and degree: the first figure of the page.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+
 use super::figure::{failure, figure, hover, indicative_note, legend, tags};
 use super::notes::in_turn;
 use super::panels::{by_workload, called, degrees};
@@ -7,9 +10,7 @@ use super::refused::{self, Refused};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Figure, Table, TableCell};
 use crate::guideline::capital;
-use crate::number;
 use crate::plot::{Field, FieldValue, HIGH, Heat, HeatNumber, Panel, mode_label, mode_order};
-use crate::quantity::Key;
 
 /// Maximum workloads, and maximum degrees of a panel.
 const ROWS: usize = 24;

@@ -1,5 +1,9 @@
 //! Memory by member, compared with the device's.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::unit::GIB;
+
 use super::absent::{nothing, without};
 use super::figure::{failure, figure, hover, indicative_note, interval};
 use super::panels::{describe, describe_alone, drawn};
@@ -8,10 +12,7 @@ use super::values::{Reading, values_of};
 use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
-use crate::number;
 use crate::plot::{Panel, Stack, Stacks, reach};
-use crate::quantity::Key;
-use crate::quantity::unit::GIB;
 
 const ID: &str = "memory";
 const TITLE: &str = "Memory";

@@ -1,5 +1,8 @@
 //! Mixed groups: makespan and energy compared with running in turn, and which members pay.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 use collo_store::without_mode;
 
 use super::absent::{nothing, without};
@@ -7,10 +10,7 @@ use super::figure::{failure, figure, hover, interval, whiskers};
 use super::values::{cut_rows, label};
 use crate::analysis::{Analysis, Cell, GainBy};
 use crate::document::{Block, Section, Table, TableCell};
-use crate::number;
 use crate::plot::{Dot, DotRow, Dots, LevelBar, LevelRow, Levels, Panel, mode_order, row_height};
-use crate::quantity::Key;
-use crate::stats::Quantity;
 
 const ID: &str = "mixed";
 const TITLE: &str = "Mixed workloads";

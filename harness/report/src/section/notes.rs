@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 use collo_store::{AttestationVerdict, SAMPLING_OFF};
 
 use crate::analysis::{Analysis, Cell, CellVerdict, DeviceDifference, Lender};
 use crate::format::words;
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::Quantity;
 use crate::verdict;
 
 /// `quickstart on cpu: 12 of 12 runs completed in 2 min 4 s`.

@@ -1,10 +1,11 @@
 //! A series of the whole GPU over time: the same members under each mode on one axis, one panel per workload.
 
+use collo_quantity::number;
+
 use super::figure::{figure as finished, legend_of};
 use super::panels::{PANELS, describe};
 use crate::analysis::{Analysis, Timeline};
 use crate::document::{Figure, Table, TableCell};
-use crate::number;
 use crate::plot::{OverTime, Panel, Trace};
 
 /// The series to draw.

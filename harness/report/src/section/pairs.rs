@@ -1,15 +1,15 @@
 //! Interference between workloads: the slowdown of each one beside each other one, one heat map per sharing mode.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 use collo_store::without_mode;
 
 use super::figure::{failure, figure, legend, tags, told};
 use super::panels::called;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Figure, Table, TableCell};
-use crate::number;
 use crate::plot::{Field, FieldValue, Heat, HeatNumber, Panel, mode_label, mode_order};
-use crate::quantity::Key;
-use crate::stats::Quantity;
 
 /// Maximum workloads of a map.
 const NAMES: usize = 8;

@@ -1,5 +1,9 @@
 //! PCIe traffic: bytes per item, and the link over time.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
+
 use super::absent::{nothing, without};
 use super::bars::{BarSpec, bar_panels};
 use super::figure::{figure, indicative_note, whiskers};
@@ -7,9 +11,6 @@ use super::over_time;
 use super::values::{Reading, reading, values};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::Quantity;
 
 const ID: &str = "pcie";
 const TITLE: &str = "PCIe";

@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use collo_predict::FEWEST_FAMILIES;
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::unit::{BYTE, GIB};
 use collo_store::{AloneFrom, MemberSpec, Predicted, PredictorRecord};
 
 use super::absent::{nothing, without};
@@ -15,10 +18,7 @@ use crate::Report;
 use crate::analysis::{Analysis, Claim, PredictedPoint, PredictedQuantity, PredictionScore, Uncompared};
 use crate::document::{Block, Figure, Section, Table, TableCell, TableLayout};
 use crate::guideline::prediction;
-use crate::number;
 use crate::plot::{Calibrated, OrderedErrors, Panel, PredictedMeasured};
-use crate::quantity::Key;
-use crate::quantity::unit::{BYTE, GIB};
 
 const ID: &str = "prediction";
 const TITLE: &str = "Predicted and measured";

@@ -47,7 +47,7 @@ pub fn section(analysis: &Analysis) -> Section {
     if !digests.is_empty() {
         let title = format!(
             "{}: SHA-256 of every input, the files of all workloads included",
-            crate::number::count(digests.len(), "digest")
+            collo_quantity::number::count(digests.len(), "digest")
         );
         blocks.push(Block::Folded(title, vec![Block::Facts(digests)]));
     }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use collo_quantity::Key;
+use collo_quantity::number;
 use collo_store::Cooling;
 
 use super::absent::without;
@@ -10,8 +12,6 @@ use super::figure::tags;
 use super::values::label;
 use crate::analysis::{Analysis, Cell, Drift, ReferenceVerdict};
 use crate::document::{Block, Row, Section, Table, TableCell};
-use crate::number;
-use crate::quantity::Key;
 
 const ID: &str = "quality";
 const TITLE: &str = "Measurement quality";

@@ -1,5 +1,9 @@
 //! SM activity of the GPU: the achieved one, compared with the sum of the members' solo activity.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
+
 use super::absent::{nothing, without};
 use super::bars::{BarSpec, bar_panels};
 use super::figure::{figure, indicative_note, tags, whiskers};
@@ -7,10 +11,7 @@ use super::places::places_note;
 use super::values::{Reading, cut_rows, label, reading, values_of};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
-use crate::number;
 use crate::plot::mode_label;
-use crate::quantity::Key;
-use crate::stats::Quantity;
 
 const ID: &str = "sm-activity";
 const TITLE: &str = "SM activity";

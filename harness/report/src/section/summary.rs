@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::RatioVerdict;
+
 use super::absent::nothing;
 use super::figure::tags;
 use crate::Report;
 use crate::analysis::{Analysis, Cell, limitation};
 use crate::document::{Block, Section, Table, TableCell};
 use crate::guideline::{knees, rank_by_energy, rank_by_gain, separated};
-use crate::number;
 use crate::plot::{mode_label, mode_order};
-use crate::quantity::Key;
-use crate::stats::RatioVerdict;
 use crate::verdict::{self, Cause, Groups, Ranking};
 
 /// Maximum rows of the decision table: more would not fit the first screen.

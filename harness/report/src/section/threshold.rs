@@ -1,15 +1,16 @@
 //! Up to which summed demand members keep their speed: slowdown over the sum of the members' solo SM activity, with the fitted
 //! hinge.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+
 use super::absent::{nothing, without};
 use super::figure::{figure, hover, interval, legend, tags};
 use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
 use crate::guideline::{Guideline, HingeFit, PUBLISHED_RATIO, fit};
-use crate::number;
 use crate::plot::{Panel, Reference, ReferenceLine, Scatter};
-use crate::quantity::Key;
 
 const ID: &str = "threshold";
 const TITLE: &str = "Threshold";
@@ -118,7 +119,8 @@ fn table(analysis: &Analysis, cells: &[&Cell]) -> Table {
     for cell in cells {
         let mut label = TableCell::text(cell.name());
         label.link = super::anchor::cell_id(analysis, cell.name());
-        let percent = |q: Option<&crate::stats::Quantity>| q.map_or_else(String::new, |q| format!("{:.0}", q.estimate * 100.0));
+        let percent =
+            |q: Option<&collo_quantity::stats::Quantity>| q.map_or_else(String::new, |q| format!("{:.0}", q.estimate * 100.0));
         let slowdown = cell.get(Key::Slowdown);
         table.row(vec![
             label,

@@ -1,14 +1,14 @@
 //! The members of one repetition over time, with their resource usage.
 
+use collo_quantity::number;
+use collo_quantity::unit::GIB;
 use collo_store::Sharing;
 
 use super::absent::{nothing, without};
 use super::figure::{legend_of, tags};
 use crate::analysis::{Analysis, MemoryKind, Timeline};
 use crate::document::{Block, Figure, Section, Table, TableCell};
-use crate::number;
 use crate::plot::{Area, Lane, Panel, Timelines, mode_label, peak};
-use crate::quantity::unit::GIB;
 
 const ID: &str = "timelines";
 const TITLE: &str = "Timelines";

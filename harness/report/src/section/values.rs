@@ -1,13 +1,14 @@
 //! The values of a figure as a table, and the readings of a cell that they come from.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
+
 use super::anchor::cell_id;
 use super::figure::{failure, tags};
 use super::panels::by_workload;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Table, TableCell};
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::Quantity;
 
 /// A reading of a cell.
 pub type Reading<'a> = &'a dyn Fn(&Cell) -> Option<Quantity>;

@@ -1,5 +1,8 @@
 //! The cost of watching: epoch times under each observer beside nobody, and what observers take for themselves.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::{Quantity, RatioVerdict};
 use collo_store::observer_name;
 
 use super::figure::{failure, figure, hover, indicative_note, legend, tags};
@@ -8,10 +11,7 @@ use crate::analysis::Analysis;
 use crate::analysis::watching::{WatchedCost, WatchedGroup};
 use crate::compare::watching::published_tools;
 use crate::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
-use crate::number;
 use crate::plot::{Dot, DotRow, Dots, Panel, cut, mode_label};
-use crate::quantity::Key;
-use crate::stats::{Quantity, RatioVerdict};
 
 const ID: &str = "watching";
 const TITLE: &str = "The cost of watching";

@@ -1,6 +1,8 @@
 //! Whether what was found here agrees with what was published. A published figure has no interval, so agreement is equivalence: our
 //! whole interval lies within a stated margin of it. In: cells, and the published figures about them. Out: an [`Agreement`].
 
+use collo_quantity::Key;
+use collo_quantity::stats::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +10,6 @@ use super::Holds;
 use crate::analysis::{Analysis, Cell};
 use crate::compare::published::{PublishedFigure, is_card, study};
 use crate::document::{Badge, Tone};
-use crate::quantity;
-use crate::stats::Quantity;
 
 /// How far our interval may reach from a published figure, as a ratio: repeats of one published pair differ by 2 to 8 %, and drivers,
 /// data loaders and clocks differ besides.
@@ -136,7 +136,7 @@ fn compare(cell: &Cell, figure: &PublishedFigure) -> Option<Agreement> {
     if let Some(outcome) = &figure.outcome {
         return Some(if cell.outcome() == outcome { Agreement::Yes } else { Agreement::No });
     }
-    let key = quantity::find(&figure.quantity)?;
+    let key = Key::find(&figure.quantity)?;
     let ours = cell.get(key).or_else(|| cell.metric(key)).filter(|_| cell.is_valid());
     let range = figure.range()?;
     Some(ours.map_or(Agreement::Open, |q| equivalence(q, range, MARGIN_RATIO)))

@@ -1,9 +1,10 @@
 //! Why a group cannot be judged. In: a cell, and the quantity that a rule needs of it. Out: the cause, which decides what to do next.
 
+use collo_quantity::{Key, Trait};
+
 use crate::analysis::check::OTHERS_RATIO;
 use crate::analysis::{Analysis, Cell, CellVerdict, suspect};
 use crate::format::words;
-use crate::quantity::{Key, Trait};
 
 /// Why a group cannot be judged, in the order in which causes are worth removing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

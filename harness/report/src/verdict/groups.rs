@@ -1,9 +1,10 @@
 //! The groups that a rule is about. In: cells, and the quantity that judges them. Out: those that can be judged, and those that cannot,
 //! each with its cause.
 
+use collo_quantity::Key;
+
 use super::{Cause, Scope};
 use crate::analysis::{Analysis, Cell, CellVerdict};
-use crate::quantity::Key;
 
 /// The groups that a rule is about, divided by whether they can be judged.
 pub struct Groups<'a> {
@@ -53,7 +54,7 @@ impl<'a> Groups<'a> {
                 let reason = cause.reason().map_or_else(String::new, |why| format!(" ({why})"));
                 format!("No group can be judged by {what}: {}{reason}.", super::scope::counted(&self.causes()))
             }
-            None => format!("No group fits into memory ({}).", crate::number::count(n, "group")),
+            None => format!("No group fits into memory ({}).", collo_quantity::number::count(n, "group")),
         })
     }
 

@@ -5,9 +5,10 @@
 //! first, at 5 % for all comparisons together, and one-sided. Bonferroni's bound takes the place of Dunnett's constant, which is a little
 //! smaller.
 
+use collo_quantity::stats::{Quantity, t_quantile};
+
 use crate::analysis::Cell;
 use crate::plot::mode_order;
-use crate::stats::{Quantity, t_quantile};
 
 /// An order of cells with its certainty.
 pub struct Ranking<'a> {
@@ -34,7 +35,7 @@ impl<'a> Ranking<'a> {
     pub fn tie(&self, threshold: f64) -> Option<String> {
         match (self.equal.is_empty(), self.open.is_empty()) {
             (true, true) => None,
-            (false, true) => Some(format!("the same within {}", crate::number::percent(threshold))),
+            (false, true) => Some(format!("the same within {}", collo_quantity::number::percent(threshold))),
             _ => Some("not told apart".into()),
         }
     }

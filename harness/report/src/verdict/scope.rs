@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use collo_quantity::number;
 use collo_store::without_mode;
 
 use super::Cause;
 use crate::analysis::{Analysis, Cell};
-use crate::number;
 
 /// With fewer workloads a sentence names them.
 const NAMED: usize = 3;

@@ -4,10 +4,10 @@ use collo_measure::experiment::{DeviceRequest, Overrides};
 use collo_measure::{
     Experiment, ForecastSource, NotPredicted, Plan, PlannedCell, Project, PythonToPredict, Request, Session, Workloads,
 };
+use collo_quantity::number;
 use collo_report::document::{Align, Table};
 use collo_report::export::csv;
 use collo_report::export::table::{ColumnKind, ExportTable, ExportValue};
-use collo_report::number;
 use collo_store::PredictedMember;
 use collo_text::Diagnostic;
 use collo_text::units;

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use collo_quantity::Key;
+use collo_quantity::stats::orders::Values;
+use collo_quantity::stats::{self, Quantity, log_moments};
+use collo_quantity::unit::COUNT;
 use collo_store::{Validity, Verdict};
 
 use super::TraceRun;
 use super::policies::RatioToReference;
 use crate::plot::mode_label;
-use crate::quantity::unit::COUNT;
-use crate::quantity::{self, Key};
-use crate::stats::orders::Values;
-use crate::stats::{self, Quantity, log_moments};
 
 /// The policy that uses idle cards only: what the others are compared with.
 const EXCLUSIVE: &str = "exclusive";
@@ -137,11 +137,7 @@ impl Arm {
             noise.extend(log_moments(&of(Key::Total)).and_then(|m| m.1));
             // A repeat without a reading says nothing of it, but neither do the others then: they are not the same runs.
             let mean = |key: Key| Some((key, mean_of_repeats(&of(key), key)?)).filter(|_| of(key).len() == runs.len());
-            self.by_order.push(ArmValues {
-                order,
-                repetitions: runs.len(),
-                values: quantity::of_traces().filter_map(mean).collect(),
-            });
+            self.by_order.push(ArmValues { order, repetitions: runs.len(), values: Key::of_traces().filter_map(mean).collect() });
         }
         noise
     }

@@ -11,10 +11,10 @@ mod run;
 
 use std::collections::BTreeSet;
 
+use collo_quantity::number;
 use collo_store::{TaskEnd, Verdict};
 
 use super::{Cell, Repetition};
-use crate::number;
 
 pub use arm::Arm;
 pub use policies::{OrdersNeeded, RatioToReference, TraceMatrix, gains, shared_variance, verdict_text};

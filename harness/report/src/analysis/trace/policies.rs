@@ -3,16 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use collo_quantity::stats::orders::{self, Difference, Values, blocks_needed};
+use collo_quantity::stats::{self, Pool, Quantity, RatioTest, RatioVerdict, log_moments};
+use collo_quantity::unit::COUNT;
+use collo_quantity::{Better, Key};
 use collo_store::Validity;
 
 use super::TraceRun;
 use super::arm::{Arm, Order};
 use crate::analysis::Cell;
 use crate::analysis::quantities::capped;
-use crate::quantity::unit::COUNT;
-use crate::quantity::{self, Better, Key};
-use crate::stats::orders::{self, Difference, Values, blocks_needed};
-use crate::stats::{self, Pool, Quantity, RatioTest, RatioVerdict, log_moments};
 
 /// A trace on a site at a scale, under several policies.
 #[derive(Debug)]
@@ -181,7 +181,7 @@ impl TraceMatrix {
             method: None,
             threshold,
         };
-        quantity::of_traces().for_each(|key| matrix.compare(key));
+        Key::of_traces().for_each(|key| matrix.compare(key));
         matrix.pair();
         Some(matrix)
     }
@@ -311,7 +311,7 @@ impl TraceMatrix {
     /// The same of one that is only known by name.
     pub fn called(trace: &str, cards: u32, scale: u32) -> String {
         let scaled = scaled(scale).map_or_else(String::new, |scale| format!(", scale {scale}"));
-        format!("{trace}, {}{scaled}", crate::number::count(cards as usize, "card"))
+        format!("{trace}, {}{scaled}", collo_quantity::number::count(cards as usize, "card"))
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use collo_quantity::Key;
+use collo_quantity::stats;
 use collo_store::{
     AttemptRecord, DecisionRecord, MemberRecord, TaskEnd, TaskRecord, TaskTimes, TraceCard, TraceCell, TraceNumbers, Validity,
     read_attempts, read_decisions, read_tasks,
@@ -12,8 +14,6 @@ use super::queue::{self, Steps};
 use super::readings::SiteReadings;
 use crate::analysis::samples::Window;
 use crate::analysis::{Cell, Repetition};
-use crate::quantity::Key;
-use crate::stats;
 
 /// Nanoseconds as seconds.
 fn seconds(ns: u64) -> f64 {

@@ -9,16 +9,16 @@ mod text;
 
 use std::fmt::Write;
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 use collo_store::without_mode;
 
 use super::caveats;
 use crate::analysis::{Analysis, Cell, GainBy};
 use crate::format::words;
-use crate::number;
 use crate::plot::mode_label;
-use crate::quantity::Key;
 use crate::section::{called, notes};
-use crate::stats::Quantity;
 
 pub use macros::macros;
 use text::{comment, escape, name, value};

@@ -1,12 +1,13 @@
 //! Is one policy best? Only if its total is shorter than that of each other one.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::RatioVerdict;
+
 use super::{Evidence, Holds, Wording, claim, matrices};
 use crate::analysis::Analysis;
 use crate::analysis::trace::TraceMatrix;
 use crate::guideline::Guideline;
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::RatioVerdict;
 
 pub fn best(analysis: &Analysis) -> Option<Guideline> {
     let matrices = matrices(analysis)?;

@@ -1,11 +1,12 @@
 //! Does MPS spend less energy than `exclusive`, while round-robin on naive sharing does not?
 
+use collo_quantity::Key;
+use collo_quantity::stats::RatioVerdict;
+
 use super::{Holds, Wording, all_smaller, beside_exclusive, claim, judge, matrices, ratios_text, wanting};
 use crate::analysis::Analysis;
 use crate::analysis::trace::Arm;
 use crate::guideline::Guideline;
-use crate::quantity::Key;
-use crate::stats::RatioVerdict;
 
 fn under(arm: &Arm, family: &str) -> bool {
     !arm.is_exclusive() && collo_store::Sharing::of_label(&arm.sharing).family == family

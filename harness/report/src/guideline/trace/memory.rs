@@ -1,10 +1,11 @@
 //! What avoids out of memory: conditions, estimates, a stricter cap?
 
+use collo_quantity::Key;
+
 use super::{Counted, Holds, Judged, Wording, all_fewer, all_smaller, claim, judge, listed, matrices, wanting};
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, TraceMatrix};
 use crate::guideline::Guideline;
-use crate::quantity::Key;
 
 /// Pairs of arms with the same order over the cards and the same mode, that differ as asked: the first is the safer one.
 fn pairs(matrices: &[TraceMatrix], differ: impl Fn(&Arm, &Arm) -> bool) -> Vec<(&TraceMatrix, usize, usize)> {

@@ -1,11 +1,12 @@
 //! Does packing tasks onto the fullest card that fits lengthen their execution?
 
+use collo_quantity::Key;
+use collo_quantity::stats::RatioVerdict;
+
 use super::{Holds, Wording, claim, judge, listed, matrices, wanting};
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, TraceMatrix};
 use crate::guideline::Guideline;
-use crate::quantity::Key;
-use crate::stats::RatioVerdict;
 
 /// The order that takes the card with the least free memory.
 const PACKS: &str = "bf";

@@ -1,12 +1,13 @@
 //! Does collocating shorten the total: under MPS, and under naive sharing?
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::RatioVerdict;
+
 use super::{Holds, Judged, Wording, all_smaller, beside_exclusive, claim, judge, matrices, ratios_text, wanting};
 use crate::analysis::Analysis;
 use crate::analysis::trace::Arm;
 use crate::guideline::Guideline;
-use crate::number;
-use crate::quantity::Key;
-use crate::stats::RatioVerdict;
 
 fn collocates(arm: &Arm, family: &str) -> bool {
     !arm.is_exclusive() && collo_store::Sharing::of_label(&arm.sharing).family == family

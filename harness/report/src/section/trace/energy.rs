@@ -1,14 +1,15 @@
 //! Energy of all cards over the total, idle ones included.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+
 use super::{drawn_as, figure, nothing, of_matrices};
 use crate::Report;
 use crate::analysis::Analysis;
 use crate::analysis::trace::TraceMatrix;
 use crate::document::{Block, Section, Table, TableCell};
 use crate::format::words;
-use crate::number;
 use crate::plot::{LevelBar, LevelRow, Levels, Panel};
-use crate::quantity::Key;
 use crate::section::absent::without;
 
 const ID: &str = "trace-energy";

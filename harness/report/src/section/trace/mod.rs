@@ -10,6 +10,9 @@ mod waits;
 
 use std::borrow::Cow;
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 use collo_store::{TaskRecord, Verdict};
 
 use super::absent::without;
@@ -18,10 +21,7 @@ use crate::Report;
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, TraceMatrix, TraceRun};
 use crate::document::{Block, Figure, Section, Table, TableCell};
-use crate::number;
 use crate::plot::{Panel, WORKLOAD_TINTS};
-use crate::quantity::Key;
-use crate::stats::Quantity;
 
 pub use policies::{costs as policy_costs, remarks, times as policy_times};
 

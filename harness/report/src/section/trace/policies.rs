@@ -1,5 +1,9 @@
 //! Policies beside each other: every number of a policy, and its ratio to `exclusive` within the same orders.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::{Quantity, RatioVerdict};
+
 use super::{
     TimeUnit, arm_cell, drawn_as, figure, of_matrices, orders_text, ratio_of_orders, ratio_text, ratios_note, trace_tags,
     with_ratio,
@@ -9,10 +13,7 @@ use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, OrdersNeeded, TraceMatrix, verdict_text};
 use crate::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
 use crate::format::words;
-use crate::number;
 use crate::plot::{Dot, DotRow, Dots, Panel};
-use crate::quantity::Key;
-use crate::stats::{Quantity, RatioVerdict};
 
 const ID: &str = "policies";
 const TITLE: &str = "Policies";

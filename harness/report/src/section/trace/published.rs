@@ -1,12 +1,13 @@
 //! What was published of policies, with its source, beside ours. Published numbers are never ours, and judge nothing.
 
+use collo_quantity::Key;
+use collo_quantity::number;
+
 use super::{TimeUnit, of_matrices};
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, TraceMatrix};
 use crate::compare::manager::{Manager, PolicyFigure, manager};
 use crate::document::{Block, Row, Section, Table, TableCell, TableLayout};
-use crate::number;
-use crate::quantity::Key;
 
 const ID: &str = "published-policies";
 const TITLE: &str = "What was published";

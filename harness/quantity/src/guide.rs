@@ -1,6 +1,6 @@
 //! The tables of `docs/guide/metrics.md`, generated from the definitions and compared with the file.
 
-use super::{Better, Key, Subject, Trait};
+use crate::{Better, Key, Subject, Trait};
 
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/metrics.md");
 
@@ -55,6 +55,6 @@ fn names_are_there_once_and_end_in_their_units() {
     for key in Key::ALL {
         assert!(key.name.contains(key.unit.suffix), "{} in {}", key.name, key.unit.symbol);
         assert!(!key.label.is_empty() && !key.definition.is_empty(), "{}", key.name);
-        assert_eq!(super::find(key.name), Some(*key));
+        assert_eq!(Key::find(key.name), Some(*key));
     }
 }

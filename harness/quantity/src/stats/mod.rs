@@ -180,31 +180,9 @@ pub fn nearest_rank(values: &mut [f64], p: f64) -> Option<f64> {
     (!values.is_empty()).then(|| *values.select_nth_unstable_by(rank.min(values.len()) - 1, f64::total_cmp).1)
 }
 
-/// A small generator for simulations in tests: seeded, so that a failure is reproducible.
 #[cfg(test)]
-pub(crate) mod random {
-    pub struct Random(u64);
-
-    impl Random {
-        pub fn seeded(seed: u64) -> Self {
-            Random(seed)
-        }
-
-        /// Uniform in (0, 1), by splitmix64.
-        pub fn uniform(&mut self) -> f64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64 + 1e-18
-        }
-
-        /// Standard normal, by Box and Muller.
-        pub fn normal(&mut self) -> f64 {
-            (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
-        }
-    }
-}
+#[path = "../../tests/support/random.rs"]
+pub mod random;
 
 #[cfg(test)]
 mod coverage;

@@ -22,9 +22,13 @@ impl Random {
         -self.uniform().ln() / rate
     }
 
+    /// Standard normal.
+    pub fn normal(&mut self) -> f64 {
+        (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
     /// Log-normal around 1.
     pub fn log_normal(&mut self, sigma: f64) -> f64 {
-        let normal = (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos();
-        (sigma * normal).exp()
+        (sigma * self.normal()).exp()
     }
 }

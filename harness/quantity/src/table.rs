@@ -1,9 +1,9 @@
 //! The table. To add a quantity, add it here at its place in `report.json`; the code that computes it uses its key.
 
-use super::Better::{Larger, Neither, Smaller};
-use super::Trait::*;
-use super::unit::*;
-use super::{Definition, Subject};
+use crate::definition::Better::{Larger, Neither, Smaller};
+use crate::definition::Trait::*;
+use crate::definition::{Definition, Subject};
+use crate::unit::*;
 
 const TRAINING: Definition = Definition {
     name: "",
@@ -100,13 +100,13 @@ quantities! {
         definition: "`go` until the last measured epoch ended, warm-up epoch included",
     }
     Memory: "memory_bytes", "memory", BYTE, Smaller, TRAINING {
-        traits: &[Cell, Member, Baseline],
+        traits: &[Cell, Member, Baseline, Sampled],
         absent: "no sample was taken",
         definition: "sum of the members' peaks while they trained, read as described below: an upper bound of their simultaneous use; of threads of one process the peak of that process",
     }
     MemoryOfSolo: "memory_of_solo", "memory ÷ sum of solo", RATIO, Smaller, TRAINING {
         short: "memory ÷ solo",
-        traits: &[Cell, NeedsBaseline, OneAlone],
+        traits: &[Cell, NeedsBaseline, OneAlone, Sampled],
         absent: "no sample was taken",
         definition: "`memory_bytes` ÷ Σ of the members' solo footprints, both read the same way",
     }
@@ -116,7 +116,7 @@ quantities! {
     }
     Cpu: "cpu_ratio", "CPU", CORES, Neither, TRAINING {
         short: "cpu",
-        traits: &[Cell, Member],
+        traits: &[Cell, Member, Sampled],
         absent: "no sample was taken",
         definition: "sum over members of the mean CPU, in cores; a member counts with its threads and descendants; of threads of one process the CPU of that process",
     }
@@ -127,51 +127,51 @@ quantities! {
         definition: "sum over members of items ÷ time of the measured epochs",
     }
     EnergyPerEpoch: "energy_j_per_epoch", "energy per epoch", JOULE_PER_EPOCH, Smaller, TRAINING {
-        traits: &[Cell, Baseline, PerEpoch, EpochLength, OneCard],
+        traits: &[Cell, Baseline, PerEpoch, EpochLength, OneCard, Sampled],
         absent: "no readable counter",
         definition: "growth of the energy counter per second × length of the measured window ÷ epochs finished in it (Σ window ÷ \
             *eᵢ*): joules of the whole device per member and epoch",
     }
     EnergyPerEpochAboveIdle: "energy_j_per_epoch_above_idle", "energy above idle per epoch", JOULE_PER_EPOCH, Smaller, TRAINING {
-        traits: &[Cell, PerEpoch, EpochLength, OneCard, Unmissed],
+        traits: &[Cell, PerEpoch, EpochLength, OneCard, Sampled, Unmissed],
         absent: "no readable counter",
         definition: "the same less the GPU's idle power (see below), which is treated as known",
     }
     EnergyPerItem: "energy_j_per_item", "energy per item", JOULE_PER_ITEM, Smaller, TRAINING {
-        traits: &[Cell, PerEpoch, OneCard, Unmissed],
+        traits: &[Cell, PerEpoch, OneCard, Sampled, Unmissed],
         absent: "no readable counter",
         definition: "growth of the counter per second ÷ `items_per_s`",
     }
     EnergyOfSolo: "energy_of_solo", "energy ÷ in turn", RATIO, Smaller, TRAINING {
-        traits: &[Cell, NeedsBaseline, OneAlone, PerEpoch, Unmissed],
+        traits: &[Cell, NeedsBaseline, OneAlone, PerEpoch, Sampled, Unmissed],
         absent: "no readable counter",
         definition: "joules of the group ÷ joules of the same work in turn: *P* ÷ Σ *(Eᵢ ÷ eᵢ)*, with the group's power *P* from the \
             counter and *Eᵢ* the joules of an epoch of member *i* alone; below 1 the group saves energy",
     }
     SoloSmActiveSum: "solo_sm_active_sum_ratio", "sum of solo SMACT", SHARE, Neither, TRAINING {
-        traits: &[Cell, NeedsBaseline, Unmissed],
+        traits: &[Cell, NeedsBaseline, Sampled, Unmissed, MayExceedOne],
         absent: "the SM activity of its baselines was not read",
         definition: "Σ of the members' solo SMACT; `sm_active_ratio` is what was achieved",
     }
     PcieRxPerItem: "pcie_rx_bytes_per_item", "PCIe in per item", BYTE_PER_ITEM, Neither, TRAINING {
-        traits: &[Cell, Baseline, PerEpoch, Unmissed],
+        traits: &[Cell, Baseline, PerEpoch, Sampled, Unmissed],
         absent: "the traffic or the items were not recorded",
         definition: "traffic into the GPU ÷ `items_per_s`",
     }
     PcieTxPerItem: "pcie_tx_bytes_per_item", "PCIe out per item", BYTE_PER_ITEM, Neither, TRAINING {
-        traits: &[Cell, PerEpoch, Unmissed],
+        traits: &[Cell, PerEpoch, Sampled, Unmissed],
         absent: "the traffic or the items were not recorded",
         definition: "traffic out of the GPU ÷ `items_per_s`",
     }
     PcieRxOfSolo: "pcie_rx_of_solo", "PCIe in per item ÷ solo", RATIO, Neither, TRAINING {
         short: "PCIe in ÷ solo",
-        traits: &[Cell, NeedsBaseline, OneAlone, Uniform, PerEpoch, Unmissed],
+        traits: &[Cell, NeedsBaseline, OneAlone, Uniform, PerEpoch, Sampled, Unmissed],
         absent: "the traffic or the items were not recorded",
         definition: "`pcie_rx_bytes_per_item` ÷ that of the workload alone: its growth with the degree; null for mixed groups",
     }
     Throttled: "throttled_ratio", "throttled share", SHARE, Smaller, TRAINING {
         short: "throttled",
-        traits: &[Cell, Unmissed],
+        traits: &[Cell, Sampled, Unmissed],
         definition: "share of the readings of NVML's throttle reasons with one that reduces the clocks: power cap, hardware \
             slowdown, sync boost, thermal slowdown by hardware or software, power brake. Idle and set clocks do not count",
         source: "NVML",
@@ -286,6 +286,7 @@ quantities! {
         source: "NVML",
     }
     SmClockDrift: "sm_clock_drift_ratio", "SM clock drift", SHARE, Neither, CARD {
+        traits: &[MayExceedOne],
         definition: "mean of the second half of the window ÷ mean of the first",
         source: "NVML",
     }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
-use collo_report::stats::{Pool, Term, holm, log_moments, quantity, t_p, t_quantile};
+use collo_quantity::stats::{Pool, Term, holm, log_moments, quantity, t_p, t_quantile};
 use serde_json::Value;
 
 fn reference(name: &str) -> Vec<Value> {
