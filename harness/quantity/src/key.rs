@@ -80,6 +80,21 @@ pub fn is_share(metric: &str) -> bool {
     Key::find(metric).map_or(metric.ends_with("_ratio"), Key::is_at_most_one)
 }
 
+/// The head of a quantity's column, its unit and the factor to it. A metric without a definition is printed as it is.
+pub fn column(name: &str) -> (&str, &'static str, f64) {
+    Key::find(name).map_or((name, "", 1.0), |q| (q.head(), q.unit.symbol, q.unit.factor))
+}
+
+/// True for quantities that are meaningless between different GPU models: times, energies, rates.
+pub fn is_absolute(name: &str) -> bool {
+    has(name, Trait::OneCard)
+}
+
+/// True where a quantity of this name has the trait.
+pub fn has(name: &str, what: Trait) -> bool {
+    Key::find(name).is_some_and(|q| q.has(what))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,10 +15,12 @@ mod format;
 mod guideline;
 pub mod history;
 mod plot;
+mod published;
 #[cfg(test)]
 #[path = "../../quantity/tests/support/random.rs"]
 pub mod random;
 mod render;
+mod report;
 pub mod report_json;
 mod section;
 mod verdict;
@@ -27,39 +29,9 @@ pub use analysis::{Analysis, Cell, CellVerdict, Member, ReferenceCheck, Referenc
 pub use document::Written;
 pub use error::{Error, Result};
 pub use guideline::{Evidence, Guideline};
+pub use report::{EnergyModel, Report};
 pub use report_json::{ReportJson, schema as json_schema};
-pub use section::EnergyModel;
 pub use verdict::{Agreement, Holds, Scope};
-
-/// The contents of a report, before wording: what was measured, and what follows from it.
-#[derive(Debug)]
-pub struct Report {
-    pub analysis: Analysis,
-    /// In print order.
-    pub guidelines: Vec<Guideline>,
-    /// Divide the energy among members by this model; not at all if absent.
-    pub energy_model: Option<EnergyModel>,
-    /// The folder of the campaign.
-    pub folder: std::path::PathBuf,
-}
-
-impl Report {
-    /// Of a stored campaign.
-    pub fn of(campaign: &collo_store::CampaignFolder) -> Result<Report> {
-        Report::beside(campaign, None)
-    }
-
-    /// Of a stored campaign whose groups are compared with the baselines of another where they have none of their own.
-    pub fn beside(campaign: &collo_store::CampaignFolder, lender: Option<&collo_store::CampaignFolder>) -> Result<Report> {
-        let analysis = analysis::analyse(campaign, lender)?;
-        Ok(Report { guidelines: guideline::all(&analysis), analysis, energy_model: None, folder: campaign.path().to_path_buf() })
-    }
-
-    /// The guideline with this id, if it applies here.
-    pub fn guideline(&self, id: &str) -> Option<&Guideline> {
-        self.guidelines.iter().find(|g| g.id == id)
-    }
-}
 
 /// Write the report under `reports/NAME/CAMPAIGN/`, with copies of page, Markdown, JSON and CSV in `reports/NAME/`.
 pub fn write(report: &Report, reports: &std::path::Path) -> Result<Written> {
@@ -84,10 +56,10 @@ pub fn terminal_cell(report: &Report, cell: &str, width: usize) -> Option<String
 
 /// The same as JSON, by the cell's label: of a trace with the tasks, attempts and decisions of each run.
 pub fn json_cell(report: &Report, label: &str) -> Option<serde_json::Value> {
-    report_json::cell(report, label)
+    report_json::cell(&report.analysis, label)
 }
 
 /// The report as JSON.
 pub fn json(report: &Report) -> serde_json::Value {
-    serde_json::json!(ReportJson::from(report))
+    serde_json::json!(ReportJson::new(&report.analysis, &report.guidelines))
 }

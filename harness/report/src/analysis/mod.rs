@@ -222,6 +222,17 @@ impl Cell {
         others.max_by_key(|(_, n)| **n).map_or("completed", |(word, _)| word)
     }
 
+    /// Its mode without its settings, except where a limit makes it another mode: `mps:50%` is not `mps`.
+    pub fn family(&self) -> &str {
+        if self.is_separated() { &self.record.mode.family } else { &self.record.sharing }
+    }
+
+    /// True if every member has a GPU instance to itself: MPS inside instances, and compute instances of one GPU instance, share
+    /// memory.
+    pub fn is_separated(&self) -> bool {
+        self.record.mode.isolated
+    }
+
     /// True if its numbers may support a guideline.
     pub fn is_valid(&self) -> bool {
         self.validity.verdict == Verdict::Valid

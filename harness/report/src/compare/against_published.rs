@@ -4,19 +4,19 @@
 
 use std::collections::BTreeSet;
 
-use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, key};
 use serde_json::{Value, json};
 
 use super::Head;
 use super::brief::{ROWS, more};
 use super::compared_report::ComparedReport;
-use super::conditions::Conditions;
-use super::position::Position;
-use super::published::{Other, PublishedFigure, bare, is_card, study};
-use super::quantity;
 use crate::document::{Block, Document, Fact, Present, Section, Table, TableCell, TableLayout};
+use crate::published::conditions::Conditions;
+use crate::published::position::Position;
+use crate::published::study::{Other, PublishedFigure, bare, is_card, study};
+use crate::report_json::CellJson;
 
 /// One figure beside a cell.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ pub fn beside(side: &ComparedReport) -> PublishedComparison {
         let whole = |f: &&PublishedFigure| side.shortened.is_empty() || f.quantity != Key::EpochTime.name;
         let before = rows.len();
         rows.extend(about.filter(whole).map(|figure| {
-            let ours = figure.value(cell);
+            let ours = value_of(cell, figure);
             let conditions = figure.conditions(cell.members.iter().map(|m| (m.workload.as_str(), m.regime.as_ref())));
             let place = match &figure.outcome {
                 _ if !conditions.differ.is_empty() => Some(Position::OtherConditions),
@@ -100,6 +100,17 @@ pub fn beside(side: &ComparedReport) -> PublishedComparison {
     PublishedComparison { head: Head::of(side), rows, warnings, others }
 }
 
+/// The cell's own number for a figure.
+fn value_of(cell: &CellJson, figure: &PublishedFigure) -> Option<Quantity> {
+    if figure.quantity != "progress" {
+        return cell.get(&figure.quantity);
+    }
+    // Normalised progress is one over the slowdown.
+    let q = cell.of_member(figure.member_of(cell.members.iter().map(|m| m.workload.as_str()))?, Key::Slowdown.name)?;
+    let invert = |x: Option<f64>| x.map(|x| 1.0 / x);
+    Some(Quantity { estimate: 1.0 / q.estimate, low: invert(q.high), high: invert(q.low), ..q })
+}
+
 impl PublishedRow {
     /// The differing conditions; empty if there are none.
     pub fn differs(&self) -> String {
@@ -107,7 +118,7 @@ impl PublishedRow {
     }
 
     fn ours_text(&self) -> String {
-        let (_, unit, factor) = quantity::unit(&self.figure.quantity);
+        let (_, unit, factor) = key::column(&self.figure.quantity);
         match &self.ours {
             _ if self.figure.outcome.is_some() => self.outcome.clone(),
             Some(q) => format!("{} {unit}", number::scaled(q, factor)).trim().to_string(),
@@ -132,7 +143,7 @@ impl PublishedRow {
     fn quantity(&self) -> &str {
         match self.figure.quantity.as_str() {
             "progress" => "speed ÷ alone",
-            name => quantity::unit(name).0,
+            name => key::column(name).0,
         }
     }
 

@@ -1,14 +1,16 @@
 //! Compares several GPU models. In: one side per model. Out: which guidelines changed, and the gain of each group on each model,
 //! with slices matched by their share. Times of different GPU models are not compared.
 
+use collo_quantity::key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use serde_json::{Value, json};
 
 use super::brief::more;
-use super::compared_report::{CellJson, ComparedReport};
+use super::compared_report::ComparedReport;
 use super::{Head, cards, matching, quantity};
 use crate::document::{Badge, Block, Document, Fact, FactLine, Present, Row, Section, Table, TableCell, TableLayout};
+use crate::report_json::CellJson;
 use crate::verdict::Holds;
 use crate::{Error, Result};
 
@@ -78,7 +80,7 @@ impl CellRow {
 pub fn generations(sides: &[ComparedReport], asked: Option<&str>) -> Result<Generations> {
     let name = asked.unwrap_or(quantity::ACROSS.name).to_string();
     if let [first, .., last] = sides
-        && quantity::is_absolute(&name)
+        && key::is_absolute(&name)
     {
         return Err(Error::AcrossDevices { quantity: name, left: first.device_said(), right: last.device_said() });
     }
@@ -171,7 +173,7 @@ impl Generations {
     }
 
     fn to_text(&self) -> &str {
-        quantity::unit(&self.quantity).0
+        key::column(&self.quantity).0
     }
 
     fn note(&self) -> String {

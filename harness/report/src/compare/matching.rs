@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use collo_store::Sharing;
 
 use super::cards::{self, GpuModel};
-use super::compared_report::{CellJson, ComparedReport};
+use super::compared_report::ComparedReport;
+use crate::report_json::CellJson;
 
 /// A cell of either side.
 #[derive(Debug, Clone, Copy)]

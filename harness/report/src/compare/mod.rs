@@ -9,47 +9,41 @@ mod between;
 mod brief;
 pub mod cards;
 mod compared_report;
-pub(crate) mod conditions;
 mod environment_diff;
 pub(crate) mod generations;
 mod json;
-pub(crate) mod manager;
 mod matching;
 mod page;
-mod position;
-pub(crate) mod published;
 mod quantity;
 mod ratio;
 mod repetitions_needed;
-pub(crate) mod square;
 mod trace;
 mod trace_page;
-pub(crate) mod watching;
 mod words;
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
+pub use crate::published::position::Position;
+pub(crate) use crate::published::study::bare;
+pub use crate::published::study::{Study, study};
 pub use against_published::{PublishedComparison, beside};
 pub use between::{Between, CommonMove, CommonVerdict, MixedMove, Source};
 pub use compared_report::ComparedReport;
 pub use environment_diff::{Environment, EnvironmentDifference};
 pub use generations::{Generations, generations};
-pub use position::Position;
-pub(crate) use published::bare;
-pub use published::{Study, study};
 pub use quantity::QuantityChoice;
 pub use ratio::{Finding, More};
 pub use trace::{ComparedPolicy, ComparedTraces};
 
 use collo_quantity::stats::Quantity;
-use collo_quantity::{Better, Key, Subject, Trait};
+use collo_quantity::{Better, Key, Subject, Trait, key};
 use collo_store::last_part;
 use serde::Serialize;
 
 use crate::history::CampaignVariation;
+use crate::report_json::{CellJson, MemberJson};
 use crate::{Error, Result};
-use compared_report::CellJson;
 use matching::Pair;
 use ratio::{Quantiles, Ratio, judge};
 
@@ -196,7 +190,7 @@ impl Comparison {
 
     /// What a difference may explain, if its direction is known and some row changed that way.
     pub fn may_explain(&self, difference: &EnvironmentDifference) -> Option<&'static str> {
-        let times = self.rows.iter().any(|r| quantity::has(&r.quantity, Trait::Speed));
+        let times = self.rows.iter().any(|r| key::has(&r.quantity, Trait::Speed));
         let common = |verdict| self.between.common.as_ref().is_some_and(|c| c.verdict == verdict);
         match difference.slower? {
             _ if !times => None,
@@ -322,7 +316,7 @@ fn with_between(
             between::Compared { cell, quantity, ratio, is_baseline }
         })
         .collect();
-    let is_speed = !compared.is_empty() && compared.iter().all(|c| quantity::has(c.quantity, Trait::Speed));
+    let is_speed = !compared.is_empty() && compared.iter().all(|c| key::has(c.quantity, Trait::Speed));
     let better = compared.first().map_or(Better::Neither, |c| asked.better(c.quantity));
     between::apply(&compared, known, (threshold, is_speed, better), ends)
 }
@@ -400,7 +394,7 @@ fn not_judged(
     fn shorter<'a>(side: &'a ComparedReport, cell: &CellJson) -> Vec<Option<&'a BTreeSet<u64>>> {
         cell.members.iter().map(|m| side.shortened.get(&m.workload)).collect()
     }
-    if quantity::has(name, Trait::EpochLength) && shorter(sides.0, left) != shorter(sides.1, right) {
+    if key::has(name, Trait::EpochLength) && shorter(sides.0, left) != shorter(sides.1, right) {
         return not("epochs differ in length".into());
     }
     if Key::find(name).is_some_and(|q| q.subject == Subject::Requests) && left.served() != right.served() {
@@ -427,7 +421,7 @@ fn settings(left: &CellJson, right: &CellJson) -> Vec<String> {
     for (l, r) in left.members.iter().zip(&right.members).filter(|(l, r)| !l.is_like(r)) {
         let names: std::collections::BTreeSet<&String> = l.settings.keys().chain(r.settings.keys()).collect();
         for name in names {
-            let text = |m: &compared_report::MemberJson| match m.settings.get(name) {
+            let text = |m: &MemberJson| match m.settings.get(name) {
                 None => "none".to_string(),
                 Some(serde_json::Value::String(text)) => text.clone(),
                 Some(other) => other.to_string(),

@@ -1,11 +1,12 @@
 //! The quantity compared. In: the request, and both sides. Out: its name for each pair, its printed unit, and which direction is
 //! better.
 
-use collo_quantity::{Better, Key, Trait};
+use collo_quantity::{Better, Key, Trait, key};
 use collo_store::AfterMeasured;
 
 use super::ComparedReport;
 use super::matching::Pair;
+use crate::report_json::CellJson;
 use crate::{Error, Result};
 
 /// What is compared.
@@ -33,7 +34,7 @@ impl QuantityChoice {
         let Some(name) = name else {
             return Ok(if different_devices { QuantityChoice::Across } else { QuantityChoice::Time });
         };
-        if different_devices && is_absolute(name) {
+        if different_devices && key::is_absolute(name) {
             let (left, right) = (left.device_said(), right.device_said());
             return Err(Error::AcrossDevices { quantity: name.into(), left, right });
         }
@@ -77,7 +78,7 @@ impl QuantityChoice {
             return false;
         }
         let name = self.of_pair(pair);
-        let one = |cell: &super::CellJson| cell.is_solo() && cell.get(&name).is_none_or(|q| q.estimate == 1.0 && q.df.is_none());
+        let one = |cell: &CellJson| cell.is_solo() && cell.get(&name).is_none_or(|q| q.estimate == 1.0 && q.df.is_none());
         Key::find(&name).is_some_and(|q| q.has(Trait::OneAlone) || q.has(Trait::Company)) && one(pair.left) && one(pair.right)
     }
 
@@ -94,19 +95,4 @@ impl QuantityChoice {
             QuantityChoice::Named(name) => Key::find(name).map_or(name, |q| q.label),
         }
     }
-}
-
-/// The head of a quantity's column, its unit and the factor to it. A metric without a definition is printed as it is.
-pub fn unit(name: &str) -> (&str, &'static str, f64) {
-    Key::find(name).map_or((name, "", 1.0), |q| (q.head(), q.unit.symbol, q.unit.factor))
-}
-
-/// True for quantities that are meaningless between different GPU models: times, energies, rates.
-pub fn is_absolute(name: &str) -> bool {
-    has(name, Trait::OneCard)
-}
-
-/// True where a quantity of this name has the trait.
-pub fn has(name: &str, what: Trait) -> bool {
-    Key::find(name).is_some_and(|q| q.has(what))
 }

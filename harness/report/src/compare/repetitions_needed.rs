@@ -7,6 +7,7 @@ use collo_quantity::stats::Quantity;
 
 use super::ratio::{Finding, More};
 use super::{ComparedCell, ComparedReport};
+use crate::report_json::CellJson;
 
 /// Maximum number of repetitions requested together.
 const AT_ONCE: usize = 10;
@@ -60,7 +61,7 @@ fn condition(side: &ComparedReport, labels: &BTreeSet<&str>) -> Option<String> {
     if side.cells.iter().all(|c| labels.contains(c.label.as_str())) {
         return None;
     }
-    type Axis = fn(&super::CellJson) -> Option<String>;
+    type Axis = fn(&CellJson) -> Option<String>;
     let axes: [Axis; 4] = [
         |c| Some(format!("degree == {}", c.degree)),
         |c| {

@@ -1,7 +1,7 @@
 //! A comparison in words, wherever it is printed. In: a comparison. Out: short texts without markup.
 
 use collo_quantity::number::{self, ABSENT};
-use collo_quantity::{Better, Trait};
+use collo_quantity::{Better, Trait, key};
 
 use super::{CommonVerdict, ComparedCell, Comparison, EnvironmentDifference, Head, Only, Source};
 use crate::document::Table;
@@ -43,7 +43,7 @@ pub fn counted(counts: &[(&'static str, usize)]) -> String {
 /// The common unit of all rows: name, unit, factor. Times below a second are in ms.
 pub fn unit(rows: &[ComparedCell]) -> (String, &'static str, f64) {
     let Some(first) = rows.first() else { return (String::new(), "", 1.0) };
-    let (words, unit, factor) = super::quantity::unit(&first.quantity);
+    let (words, unit, factor) = key::column(&first.quantity);
     let words = if rows.iter().all(|r| r.quantity == first.quantity) {
         words
     } else if unit.is_empty() {
@@ -105,7 +105,7 @@ pub fn includes(comparison: &Comparison) -> Option<String> {
             if common { "; without a history, what moves all cells is in none" } else { "" }
         )),
         Source::Unknown => {
-            let times = comparison.rows.iter().any(|r| super::quantity::has(&r.quantity, Trait::Speed));
+            let times = comparison.rows.iter().any(|r| key::has(&r.quantity, Trait::Speed));
             let ratios = if times { "; `--quantity slowdown` and `throughput_gain` do not see what moves all cells" } else { "" };
             Some(format!(
                 "not in the intervals: what campaigns differ by without a change, which eight cells or five nights would show{ratios}"

@@ -8,9 +8,9 @@ use collo_quantity::{Key, Trait};
 use serde_json::Value as Json;
 
 use super::caveats;
-use super::table::{ColumnKind, ExportTable, ExportValue};
 use crate::analysis::{Analysis, Cell, GainBy};
 use crate::format::words;
+use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
 
 /// The columns before the quantities.
 const LABELS: [(&str, ColumnKind); 30] = [

@@ -3,8 +3,8 @@
 //!
 //! GitHub refuses longer ones: "body is too long (maximum is 65536 characters)".
 
-use crate::Report;
 use crate::document::markdown;
+use crate::report::Report;
 use crate::section;
 
 /// Characters of a comment at most; the rest up to GitHub's limit is left to whoever adds a line of their own.

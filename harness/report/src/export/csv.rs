@@ -1,8 +1,8 @@
 //! A table as CSV: RFC 4180 quoting, lines that end in a line feed, UTF-8. In: a table. Out: text. Text that a spreadsheet would
 //! interpret as a formula gets an apostrophe before it; a number never does.
 
-use super::table::{ExportTable, ExportValue};
 use crate::format::quoted::quoted;
+use crate::report_json::table::{ExportTable, ExportValue};
 
 /// The whole file.
 pub fn text(table: &ExportTable) -> String {
@@ -31,7 +31,7 @@ fn field(value: &ExportValue) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::table::ColumnKind;
+    use crate::report_json::table::ColumnKind;
 
     #[test]
     fn what_is_absent_is_an_empty_field_and_never_zero() {

@@ -12,9 +12,9 @@ use collo_store::{
 use serde_json::json;
 
 use super::caveats;
-use super::table::{ColumnKind, ExportTable, ExportValue};
 use crate::analysis::{Analysis, Cell, MemberNumbers, Repetition};
 use crate::format::words;
+use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
 
 use ColumnKind::{Flag, Number, Text, Whole};
 

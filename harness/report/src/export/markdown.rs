@@ -1,7 +1,7 @@
 //! `report.md` without its figures, complete in itself. Each figure's values are in its table.
 
-use crate::Report;
 use crate::document::markdown;
+use crate::report::Report;
 use crate::section;
 
 /// The report's text.

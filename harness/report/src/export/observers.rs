@@ -3,10 +3,10 @@
 use collo_quantity::Key;
 use collo_quantity::stats::Quantity;
 
-use super::table::{ColumnKind, ExportTable, ExportValue};
 use crate::analysis::Analysis;
 use crate::analysis::watching::{WatchedCost, WatchedGroup};
 use crate::format::words;
+use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
 
 use ColumnKind::{Flag, Number, Text, Whole};
 

@@ -11,9 +11,9 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
-use super::table::{ColumnKind, ExportTable, ExportValue};
 use crate::Result;
 use crate::format::quoted::quoted;
+use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
 
 /// The whole file.
 pub fn bytes(table: ExportTable) -> Result<Vec<u8>> {

@@ -7,10 +7,10 @@ use collo_quantity::unit::Unit;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::table::{ColumnKind, ExportTable, ExportValue};
 use super::{caveats, cells, observers, traces};
 use crate::analysis::{Analysis, Repetition};
 use crate::format::words;
+use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
 use crate::{Error, Result};
 
 use ColumnKind::{Flag, Number, Text, Whole};

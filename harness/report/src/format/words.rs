@@ -56,3 +56,9 @@ pub fn energy_unit<'a>(quantities: impl Iterator<Item = &'a Quantity>) -> (f64, 
         _ => (1.0, "J"),
     }
 }
+
+/// A sentence with a capital first letter.
+pub fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |c| c.to_uppercase().collect::<String>() + chars.as_str())
+}

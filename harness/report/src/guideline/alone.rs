@@ -4,8 +4,9 @@ use collo_gpus::notation::Size;
 use collo_quantity::Key;
 use collo_quantity::number;
 
-use super::{Claim, Evidence, Guideline, Published, STUDY, all_one, compared, decide, nothing, on_a_card};
+use super::{Claim, Evidence, Guideline, STUDY, all_one, compared, decide, nothing, on_a_card};
 use crate::analysis::{Analysis, Cell};
+use crate::published::Published;
 use crate::verdict::{self, Groups};
 
 const PUBLISHED: Published = Published {

@@ -5,8 +5,9 @@ use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
 
 use super::pairs::Pairs;
-use super::{Claim, Guideline, Published, STUDY, decide, nothing, on_a_card};
+use super::{Claim, Guideline, STUDY, decide, nothing, on_a_card};
 use crate::analysis::Analysis;
+use crate::published::Published;
 use crate::verdict::{self, Holds};
 
 const PUBLISHED: Published = Published {

@@ -5,8 +5,10 @@ use collo_quantity::number;
 use collo_quantity::stats::{Quantity, RatioVerdict};
 use collo_store::without_mode;
 
-use super::{Claim, Evidence, Guideline, NO_GROUP, Published, STUDY, decide, nothing};
+use super::{Claim, Evidence, Guideline, NO_GROUP, STUDY, decide, nothing};
 use crate::analysis::{Analysis, Cell};
+use crate::format::words::capital;
+use crate::published::Published;
 use crate::verdict::{self, Groups, Ranking};
 
 const PUBLISHED: Published = Published {
@@ -207,7 +209,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let sentence = best.and_then(|k| k.sentence()).map(|text| format!("{}.{counts}", capital(&text)));
     let finding = sentence.unwrap_or_else(|| nothing(&groups, "the throughput gain", NO_GROUP));
     let key = best.and_then(|k| Evidence::of(k.cell(), Key::ThroughputGain)).map(|e| e.picked_from(groups.judged.len()));
-    let two_at_once = |f: &crate::compare::published::PublishedFigure| {
+    let two_at_once = |f: &crate::published::study::PublishedFigure| {
         ["throughput_gain", "slowdown"].contains(&f.quantity.as_str()) && f.is_uniform()
     };
     Some(
@@ -235,12 +237,6 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
 
 fn gain(cell: &Cell) -> f64 {
     cell.get(Key::ThroughputGain).map_or(f64::NEG_INFINITY, |q| q.estimate)
-}
-
-/// A sentence with a capital first letter.
-pub(crate) fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |c| c.to_uppercase().collect::<String>() + chars.as_str())
 }
 
 /// A mode's name in sentences: `MPS`, `naive sharing`.

@@ -7,9 +7,10 @@ use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
 
 use super::collocate::mode_name;
-use super::pairs::{Pairs, family, matched, members};
-use super::{Claim, Evidence, Guideline, NO_GROUP, Published, STUDY, compared, decide, nothing, on_a_card};
+use super::pairs::{Pairs, matched, members};
+use super::{Claim, Evidence, Guideline, NO_GROUP, STUDY, compared, decide, nothing, on_a_card};
 use crate::analysis::{Analysis, Cell};
+use crate::published::Published;
 use crate::verdict::{self, Agreement, Groups, Ranking, rank};
 
 const PUBLISHED: Published = Published {
@@ -82,7 +83,7 @@ fn advise(saving: &[&Cell], threshold: f64) -> String {
         subjects.entry(members(cell)).or_default().push(cell);
     }
     let rankings: Vec<Ranking> = subjects.values().filter_map(|cells| rank_by_energy(cells, threshold)).collect();
-    let leaders: Vec<Vec<&str>> = rankings.iter().map(|r| r.leaders().into_iter().map(family).collect()).collect();
+    let leaders: Vec<Vec<&str>> = rankings.iter().map(|r| r.leaders().into_iter().map(Cell::family).collect()).collect();
     let Some(first) = leaders.first() else { return String::new() };
     if leaders.iter().any(|other| other != first) {
         return "Share to save energy, and choose the mode per workload.".into();

@@ -3,8 +3,9 @@
 use collo_quantity::Key;
 use collo_quantity::number;
 
-use super::{Claim, Evidence, Guideline, Published, STUDY};
+use super::{Claim, Evidence, Guideline, STUDY};
 use crate::analysis::{Analysis, Cell};
+use crate::published::Published;
 use crate::verdict::{self, Holds, Next};
 
 const PUBLISHED: Published = Published {

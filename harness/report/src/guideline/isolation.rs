@@ -4,8 +4,9 @@
 use collo_quantity::Key;
 use collo_quantity::number;
 
-use super::{Claim, Evidence, Guideline, Published, STUDY, all_one, compared, decide, nothing, on_a_card, separated};
+use super::{Claim, Evidence, Guideline, STUDY, all_one, compared, decide, nothing, on_a_card};
 use crate::analysis::Analysis;
+use crate::published::Published;
 use crate::verdict::{self, Groups};
 
 const PUBLISHED: Published = Published {
@@ -15,7 +16,7 @@ const PUBLISHED: Published = Published {
 };
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
-    let on_slices = || super::training(analysis).filter(|c| separated(c));
+    let on_slices = || super::training(analysis).filter(|c| c.is_separated());
     // Where all groups on slices serve, their latency is the subject of another rule.
     if !on_a_card(analysis) || on_slices().next().is_none() && analysis.groups().any(|c| c.serves()) {
         return None;

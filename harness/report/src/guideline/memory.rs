@@ -3,8 +3,9 @@
 use collo_quantity::Key;
 use collo_quantity::number;
 
-use super::{Claim, Evidence, Guideline, Published, STUDY, decide_by_interval, nothing};
+use super::{Claim, Evidence, Guideline, STUDY, decide_by_interval, nothing};
 use crate::analysis::{Analysis, Cell, MemoryKind};
+use crate::published::Published;
 use crate::verdict::{self, Groups};
 
 const PUBLISHED: Published = Published {

@@ -31,14 +31,14 @@ use collo_quantity::Key;
 use collo_quantity::stats::{self, RatioTest, RatioVerdict};
 
 use crate::analysis::{Analysis, Cell};
+use crate::published::Published;
 use crate::verdict::{Agreement, Groups, Holds, Next, Scope, next};
 
-pub(crate) use collocate::capital;
 pub(crate) use collocate::rank_by_gain;
 pub use collocate::{Knee, knees, rank};
 pub(crate) use energy::rank_by_energy;
 pub use evidence::Evidence;
-pub(crate) use pairs::{advantage, family, separated};
+pub(crate) use pairs::advantage;
 pub(crate) use saturation::METRICS;
 pub use threshold::{HingeFit, PUBLISHED_RATIO, fit};
 
@@ -96,15 +96,6 @@ fn worded(holds: Holds, question: &str, advice: impl Into<String>, otherwise: &s
 
 /// What a measured value is divided by, if that was predicted.
 const PREDICTED: &str = "predicted";
-
-/// Results from the literature, never ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Published {
-    pub statement: &'static str,
-    /// A few words for the column beside our number.
-    pub short: &'static str,
-    pub source: &'static str,
-}
 
 /// The study that this project repeats.
 pub const STUDY: &str = "collocation study on an A100-40GB, EuroMLSys 2024";

@@ -4,8 +4,9 @@ use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
 
-use super::{Claim, Evidence, Guideline, Published, STUDY, decide, nothing};
+use super::{Claim, Evidence, Guideline, STUDY, decide, nothing};
 use crate::analysis::{Analysis, Cell};
+use crate::published::Published;
 use crate::verdict::{self, Groups};
 
 const PUBLISHED: Published = Published {

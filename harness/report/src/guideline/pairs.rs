@@ -41,7 +41,7 @@ pub(super) struct Pairs<'a> {
 pub(super) fn matched<'a>(analysis: &'a Analysis, left: &str, right: &str) -> Vec<Match<'a>> {
     let of = |mode: &str| {
         let mode = mode.to_string();
-        super::training(analysis).filter(move |c| family(c) == mode)
+        super::training(analysis).filter(move |c| c.family() == mode)
     };
     let mut others = HashMap::<Vec<&str>, Vec<&Cell>>::new();
     for b in of(right) {
@@ -176,17 +176,6 @@ impl Pair<'_> {
 /// Members by the labels of their solo cells, which name workload and settings.
 pub(super) fn members(cell: &Cell) -> Vec<&str> {
     cell.record.members.iter().map(|m| m.solo.as_str()).collect()
-}
-
-/// A mode without its settings, except where a limit makes it another mode: `mps:50%` is not `mps`.
-pub(crate) fn family(cell: &Cell) -> &str {
-    if separated(cell) { &cell.record.mode.family } else { &cell.record.sharing }
-}
-
-/// True if every member has a GPU instance to itself: MPS inside instances, and compute instances of one GPU instance, share
-/// memory.
-pub(crate) fn separated(cell: &Cell) -> bool {
-    cell.record.mode.isolated
 }
 
 /// True if the numbers of both come from the same devices, so that their own values may be compared. Means over several devices are

@@ -5,8 +5,9 @@ use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
 
 use super::pairs::{Pairs, matched, together};
-use super::{Claim, Guideline, Published, STUDY, decide, on_a_card};
+use super::{Claim, Guideline, STUDY, decide, on_a_card};
 use crate::analysis::{Analysis, Cell};
+use crate::published::Published;
 use crate::verdict::{self, Agreement, Holds};
 
 const METRIC: Key = Key::PcieRx;

@@ -6,8 +6,9 @@ use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-use super::{Claim, Evidence, Guideline, PREDICTED, capital};
+use super::{Claim, Evidence, Guideline, PREDICTED};
 use crate::analysis::{Analysis, MemoryWarnings, PredictedPoint, PredictionScore};
+use crate::format::words::capital;
 use crate::verdict::{Agreement, Groups, Holds, next};
 
 /// The share of measurements that an interval is meant to hold.

@@ -91,7 +91,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
                 number::percent(FREE)
             ),
             evidence: beside.chain(first).collect(),
-            published: crate::compare::square::square().claim("saturation"),
+            published: crate::published::square::square().claim("saturation"),
             next: Next { command, before: None },
             scope: None,
         }

@@ -7,8 +7,9 @@ use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::collocate::mode_name;
-use super::{Claim, Evidence, Guideline, Published, nothing, on_a_card};
+use super::{Claim, Evidence, Guideline, nothing, on_a_card};
 use crate::analysis::{Analysis, Cell, Member, Server};
+use crate::published::Published;
 use crate::verdict::{self, Agreement, Groups, Holds, Next};
 
 /// The share of the requests that must be answered within the limit.

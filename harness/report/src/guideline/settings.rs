@@ -7,8 +7,9 @@ use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
 
 use super::pairs::{Match, Pairs};
-use super::{Claim, Guideline, Published, STUDY, decide};
+use super::{Claim, Guideline, STUDY, decide};
 use crate::analysis::{Analysis, Cell};
+use crate::published::Published;
 use crate::verdict;
 
 const PUBLISHED: Published = Published {

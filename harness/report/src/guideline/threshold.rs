@@ -15,8 +15,9 @@ use collo_quantity::number;
 use collo_quantity::stats::{Quantity, t_quantile};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
-use super::{Claim, Evidence, Guideline, Published, STUDY, decide_by_interval, on_a_card};
+use super::{Claim, Evidence, Guideline, STUDY, decide_by_interval, on_a_card};
 use crate::analysis::{Analysis, Cell};
+use crate::published::Published;
 use crate::verdict::{self, Agreement, Groups, Holds};
 
 /// The study's threshold.

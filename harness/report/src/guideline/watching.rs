@@ -4,9 +4,10 @@ use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
 
-use super::{Claim, Evidence, Guideline, Published, is_undecided};
+use super::{Claim, Evidence, Guideline, is_undecided};
 use crate::analysis::Analysis;
 use crate::analysis::watching::WatchedCost;
+use crate::published::Published;
 use crate::verdict::{self, Holds, Next};
 
 const PUBLISHED: Published = Published {

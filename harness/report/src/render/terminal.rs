@@ -7,9 +7,9 @@ use collo_text::quoting;
 
 use super::trace_cell;
 use crate::analysis::{Analysis, Cell, CellVerdict, NOBODY_SERVES, Server, environment, limitation};
-use crate::compare::published;
 use crate::document::{Align, Block, Column, Table, terminal};
 use crate::format::words;
+use crate::published::study;
 use crate::section::{self, finding, notes, prediction, provenance};
 
 /// The end-of-run table with its notes and findings, at most `width` columns wide.
@@ -130,7 +130,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell, width: usize) -> String {
     if !cell.is_solo() {
         let mut gain: Vec<String> = q(Key::ThroughputGain).into_iter().collect();
         let who: Vec<_> = cell.record.members.iter().map(|m| (m.workload.as_str(), m.batch_size.map(u64::from))).collect();
-        let figure = published::figure(&campaign.device.name, &cell.record.sharing, &who, Key::ThroughputGain);
+        let figure = study::figure(&campaign.device.name, &cell.record.sharing, &who, Key::ThroughputGain);
         gain.extend(figure.map(|figure| {
             let told = cell.record.members.iter().enumerate().map(|(i, m)| (m.workload.as_str(), cell.regime(i)));
             let differs = figure.conditions(told).text(cell.workload().is_none());

@@ -51,7 +51,7 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
             Err(panic) => std::panic::resume_unwind(panic),
         })
     })?;
-    let json = serde_json::json!(ReportJson::from(of));
+    let json = serde_json::json!(ReportJson::new(&of.analysis, &of.guidelines));
     let cells = crate::export::export(of, crate::export::Format::Csv)?;
     let mut write = |place: &Path, plots: String, up: &str| {
         report.plots = Some(plots);

@@ -5,10 +5,13 @@
 //! campaign, its device or a cell's label it is not a report: `read` checks this.
 
 mod cell;
+mod comparable;
 mod of;
 mod ordered;
 mod predicted;
 mod read;
+pub mod run;
+pub mod table;
 mod trace;
 mod watching;
 
@@ -21,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use cell::{CellJson, MemberJson, Quantities};
-pub(crate) use of::cell;
+pub use of::cell;
 pub use ordered::Ordered;
 pub use predicted::{PredictedBy, PredictedJson, PredictedMemoryJson, PredictorJson};
 pub use trace::{OrderJson, PolicyJson, PolicyRatioJson, TraceJson};

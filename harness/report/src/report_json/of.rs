@@ -12,9 +12,7 @@ use super::{
 use collo_quantity::stats::RatioTest;
 use collo_quantity::{Key, Trait};
 
-use crate::Report;
 use crate::analysis::{self, Analysis, DeviceDifference, FarRun, GainBy, ReferenceCheck, SecondLook, environment};
-use crate::export::traces;
 use crate::guideline::{self, Guideline};
 use crate::report_json::cell::{FarRunJson, GainVerdict, SecondLookJson};
 use crate::verdict::Scope;
@@ -23,9 +21,9 @@ fn finite(x: f64) -> Option<f64> {
     Some(x).filter(|x| x.is_finite())
 }
 
-impl From<&Report> for ReportJson {
-    fn from(report: &Report) -> Self {
-        let analysis = &report.analysis;
+impl ReportJson {
+    /// Of what was analysed, and what follows from it.
+    pub fn new(analysis: &Analysis, guidelines: &[Guideline]) -> Self {
         let c = &analysis.campaign;
         let shortened = analysis.shortened.iter().cloned();
         let refusals = c.plan.refusals.iter().cloned();
@@ -69,7 +67,7 @@ impl From<&Report> for ReportJson {
             cells: analysis.cells.iter().map(|cell| of_cell(cell, c.predicted.as_ref())).collect(),
             traces: analysis.traces.matrices.iter().map(|matrix| TraceJson::of(matrix, analysis)).collect(),
             watching: WatchedJson::all(analysis),
-            guidelines: report.guidelines.iter().map(AdviceJson::from).collect(),
+            guidelines: guidelines.iter().map(AdviceJson::from).collect(),
             references: analysis.references().iter().map(ReferenceJson::from).collect(),
             problems: analysis.problems.clone(),
         }
@@ -77,8 +75,7 @@ impl From<&Report> for ReportJson {
 }
 
 /// A cell by its label, with the report's schema and campaign; of a trace, which is no cell of a report, what it is and its runs.
-pub fn cell(report: &Report, label: &str) -> Option<Value> {
-    let analysis = &report.analysis;
+pub fn cell(analysis: &Analysis, label: &str) -> Option<Value> {
     let c = analysis.all_cells().find(|cell| cell.name() == label)?;
     let own = match &c.record.trace {
         None => serde_json::json!(of_cell(c, analysis.campaign.predicted.as_ref())),
@@ -90,7 +87,7 @@ pub fn cell(report: &Report, label: &str) -> Option<Value> {
             "outcome": c.outcome(),
             "validity": c.verdict().as_str(),
             "reasons": c.validity.reasons,
-            "runs": analysis.traces.of_cell(label).map(traces::run_json).collect::<Vec<_>>(),
+            "runs": analysis.traces.of_cell(label).map(super::run::json).collect::<Vec<_>>(),
         }),
     };
     let mut answer = serde_json::json!({ "schema": SCHEMA, "campaign": analysis.campaign.id });

@@ -8,34 +8,10 @@ use super::figure::tags;
 use super::values::{cut_rows, label};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
+use crate::report::EnergyModel;
 
 const ID: &str = "energy-by-member";
 const TITLE: &str = "Energy by member, modelled";
-
-/// How energy is divided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EnergyModel {
-    /// Idle power in equal parts; what is above it by the SM activity of each member alone times its progress in the group, which
-    /// is the SM time of its work per second.
-    SmShare,
-}
-
-impl EnergyModel {
-    pub fn name(self) -> &'static str {
-        match self {
-            EnergyModel::SmShare => "sm-share",
-        }
-    }
-
-    fn statement(self) -> &'static str {
-        match self {
-            EnergyModel::SmShare => {
-                "a model, not a measurement. Idle power is divided equally; power above idle by each member's SMACT alone × its \
-                 progress (1 ÷ slowdown)"
-            }
-        }
-    }
-}
 
 /// One member's part, watts.
 #[derive(Debug, Clone, Copy, PartialEq)]

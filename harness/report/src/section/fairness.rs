@@ -8,10 +8,10 @@ use super::figure::{figure, hover, interval, legend, tags, whiskers};
 use super::panels::{describe, drawn};
 use super::values::cut_rows;
 use super::{mixed, pairs};
-use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
 use crate::plot::{Dot, DotRow, Dots, Panel, cut, mode_label, mode_order};
+use crate::report::Report;
 
 const ID: &str = "fairness";
 const TITLE: &str = "Fairness";

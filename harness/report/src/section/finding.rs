@@ -5,7 +5,8 @@ use collo_quantity::number;
 use collo_store::without_mode;
 
 use crate::analysis::Analysis;
-use crate::guideline::{Knee, capital, knees, rank};
+use crate::format::words::capital;
+use crate::guideline::{Knee, knees, rank};
 use crate::plot::mode_label;
 
 /// The findings as remarks; the last says how many more there are.

@@ -9,11 +9,11 @@ use super::figure::{failure, figure, hover, interval, legend, tags};
 use super::panels::{describe, drawn};
 use super::places::alone_on_slice;
 use super::values::cut_rows;
-use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
 use crate::format::words;
 use crate::plot::{DegreePoint, Failure, Lines, ModeLine, Panel, cut, mode_label, mode_order};
+use crate::report::Report;
 
 const ID: &str = "gain";
 const TITLE: &str = "Throughput gain";

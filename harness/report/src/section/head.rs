@@ -2,10 +2,10 @@
 
 use collo_quantity::number;
 
-use crate::Report;
 use crate::analysis::{Analysis, ReferenceVerdict};
 use crate::document::{Document, Fact, FactLine};
 use crate::format::words;
+use crate::report::Report;
 use crate::verdict;
 
 /// Deviations from references that are listed at the top; all are under Measurement quality.

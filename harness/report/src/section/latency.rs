@@ -9,11 +9,11 @@ use super::absent::{nothing, without};
 use super::figure::{failure, figure, hover, indicative_note, interval, legend_of, tags};
 use super::mixed;
 use super::values::{cut_rows, label, times};
-use crate::Report;
 use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
 use crate::document::{Block, Figure, Section, Table, TableCell};
 use crate::guideline::serving::{Promise, criterion, kept};
 use crate::plot::{Delay, DelayRow, Delays, Panel, Tail, TailChart, mode_order};
+use crate::report::Report;
 
 const ID: &str = "latency";
 const TITLE: &str = "Latency";
@@ -37,7 +37,7 @@ struct ServingGroup<'a> {
 pub fn section(report: &Report) -> Section {
     let analysis = &report.analysis;
     if !analysis.cells.iter().any(Cell::serves) {
-        return without(ID, TITLE, format!("{} in this experiment.", crate::guideline::capital(NOBODY_SERVES)));
+        return without(ID, TITLE, format!("{} in this experiment.", crate::format::words::capital(NOBODY_SERVES)));
     }
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);

@@ -5,12 +5,12 @@ use collo_quantity::number;
 
 use super::anchor::cell_id;
 use super::figure::{figure, indicative_note, interval, tags, told};
-use crate::Report;
 use crate::analysis::{Analysis, LaunchPoint};
-use crate::compare::square::square;
 use crate::document::{Block, Figure, Section, Table, TableCell};
 use crate::guideline::METRICS;
 use crate::plot::{LaunchLine, LaunchMark, Launches, Panel};
+use crate::published::square::square;
+use crate::report::Report;
 
 const ID: &str = "metrics-see";
 pub const TITLE: &str = "What the metrics see";

@@ -9,7 +9,7 @@ use super::panels::{by_workload, called, degrees};
 use super::refused::{self, Refused};
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Figure, Table, TableCell};
-use crate::guideline::capital;
+use crate::format::words::capital;
 use crate::plot::{Field, FieldValue, HIGH, Heat, HeatNumber, Panel, mode_label, mode_order};
 
 /// Maximum workloads, and maximum degrees of a panel.

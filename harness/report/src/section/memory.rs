@@ -9,10 +9,10 @@ use super::figure::{failure, figure, hover, indicative_note, interval};
 use super::panels::{describe, describe_alone, drawn};
 use super::places::{Places, compute_slices, drawn_as};
 use super::values::{Reading, values_of};
-use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section};
 use crate::plot::{Panel, Stack, Stacks, reach};
+use crate::report::Report;
 
 const ID: &str = "memory";
 const TITLE: &str = "Memory";

@@ -42,11 +42,10 @@ mod trace;
 mod values;
 mod watching;
 
-use crate::Report;
 use crate::document::{Block, Section};
+use crate::report::Report;
 
 pub use cells::brief as brief_cells;
-pub use energy_by_member::EnergyModel;
 pub use figure::tags;
 pub use head::document;
 pub use latency::trainers_slowdown;

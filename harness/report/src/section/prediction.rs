@@ -14,11 +14,11 @@ use super::absent::{nothing, without};
 use super::figure::{failure, figure, legend_of, tags};
 use super::places::drawn_as;
 use super::values::{cut_rows, label};
-use crate::Report;
 use crate::analysis::{Analysis, Claim, PredictedPoint, PredictedQuantity, PredictionScore, Uncompared};
 use crate::document::{Block, Figure, Section, Table, TableCell, TableLayout};
 use crate::guideline::prediction;
 use crate::plot::{Calibrated, OrderedErrors, Panel, PredictedMeasured};
+use crate::report::Report;
 
 const ID: &str = "prediction";
 const TITLE: &str = "Predicted and measured";

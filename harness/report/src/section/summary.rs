@@ -8,11 +8,11 @@ use collo_quantity::stats::RatioVerdict;
 
 use super::absent::nothing;
 use super::figure::tags;
-use crate::Report;
 use crate::analysis::{Analysis, Cell, limitation};
 use crate::document::{Block, Section, Table, TableCell};
-use crate::guideline::{knees, rank_by_energy, rank_by_gain, separated};
+use crate::guideline::{knees, rank_by_energy, rank_by_gain};
 use crate::plot::{mode_label, mode_order};
+use crate::report::Report;
 use crate::verdict::{self, Cause, Groups, Ranking};
 
 /// Maximum rows of the decision table: more would not fit the first screen.
@@ -226,7 +226,7 @@ fn energy(analysis: &Analysis, subject: &DecisionSubject) -> TableCell {
 
 /// The group on instances with most throughput whose members certainly do not disturb each other.
 fn isolation(analysis: &Analysis, subject: &DecisionSubject) -> TableCell {
-    let on_slices: Vec<&Cell> = subject.groups.iter().copied().filter(|c| separated(c)).collect();
+    let on_slices: Vec<&Cell> = subject.groups.iter().copied().filter(|c| c.is_separated()).collect();
     if on_slices.is_empty() {
         return TableCell::with_note("–", "no group on slices");
     }

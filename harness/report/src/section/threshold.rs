@@ -6,11 +6,11 @@ use collo_quantity::number;
 
 use super::absent::{nothing, without};
 use super::figure::{figure, hover, interval, legend, tags};
-use crate::Report;
 use crate::analysis::{Analysis, Cell};
 use crate::document::{Block, Section, Table, TableCell};
 use crate::guideline::{Guideline, HingeFit, PUBLISHED_RATIO, fit};
 use crate::plot::{Panel, Reference, ReferenceLine, Scatter};
+use crate::report::Report;
 
 const ID: &str = "threshold";
 const TITLE: &str = "Threshold";

@@ -6,12 +6,12 @@ use collo_quantity::stats::{Quantity, RatioVerdict};
 use collo_store::observer_name;
 
 use super::figure::{failure, figure, hover, indicative_note, legend, tags};
-use crate::Report;
 use crate::analysis::Analysis;
 use crate::analysis::watching::{WatchedCost, WatchedGroup};
-use crate::compare::watching::published_tools;
 use crate::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
 use crate::plot::{Dot, DotRow, Dots, Panel, cut, mode_label};
+use crate::published::watching::published_tools;
+use crate::report::Report;
 
 const ID: &str = "watching";
 const TITLE: &str = "The cost of watching";

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Holds;
 use crate::analysis::{Analysis, Cell};
-use crate::compare::published::{PublishedFigure, is_card, study};
 use crate::document::{Badge, Tone};
+use crate::published::study::{PublishedFigure, is_card, study};
 
 /// How far our interval may reach from a published figure, as a ratio: repeats of one published pair differ by 2 to 8 %, and drivers,
 /// data loaders and clocks differ besides.

@@ -83,7 +83,7 @@ impl Scope {
             )
         });
         let parts: Vec<String> = basis.into_iter().chain([not_judged, memory]).filter(|part| !part.is_empty()).collect();
-        Some(format!("{}.", crate::guideline::capital(&parts.join("; "))))
+        Some(format!("{}.", crate::format::words::capital(&parts.join("; "))))
     }
 
     /// An instruction, limited to the workloads that it was found with where these are few: `For small b32: choose MPS.`
@@ -137,8 +137,8 @@ pub fn unfinished(analysis: &Analysis) -> Vec<String> {
     if missing > 0 {
         let mut modes: Vec<&str> = Vec::new();
         for cell in analysis.groups().filter(|c| c.record.degree > 1) {
-            let family = crate::guideline::family(cell);
-            let none = || analysis.groups().filter(|c| crate::guideline::family(c) == family).all(|c| c.repetitions.is_empty());
+            let family = cell.family();
+            let none = || analysis.groups().filter(|c| c.family() == family).all(|c| c.repetitions.is_empty());
             if !modes.contains(&family) && none() {
                 modes.push(family);
             }

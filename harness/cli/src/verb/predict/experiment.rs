@@ -7,7 +7,7 @@ use collo_measure::{
 use collo_quantity::number;
 use collo_report::document::{Align, Table};
 use collo_report::export::csv;
-use collo_report::export::table::{ColumnKind, ExportTable, ExportValue};
+use collo_report::report_json::table::{ColumnKind, ExportTable, ExportValue};
 use collo_store::PredictedMember;
 use collo_text::Diagnostic;
 use collo_text::units;

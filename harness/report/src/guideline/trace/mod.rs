@@ -21,7 +21,7 @@ use collo_quantity::stats::{self, Quantity, RatioVerdict};
 use super::{Evidence, Guideline};
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, TraceMatrix};
-use crate::compare::manager::manager;
+use crate::published::manager::manager;
 use crate::verdict::{self, Holds, Next};
 
 /// The words of a claim.

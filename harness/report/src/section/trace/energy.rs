@@ -4,12 +4,12 @@ use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{drawn_as, figure, nothing, of_matrices};
-use crate::Report;
 use crate::analysis::Analysis;
 use crate::analysis::trace::TraceMatrix;
 use crate::document::{Block, Section, Table, TableCell};
 use crate::format::words;
 use crate::plot::{LevelBar, LevelRow, Levels, Panel};
+use crate::report::Report;
 use crate::section::absent::without;
 
 const ID: &str = "trace-energy";
@@ -22,7 +22,7 @@ pub fn section(report: &Report) -> Section {
         return without(
             ID,
             TITLE,
-            format!("{}, so that energy is absent, not zero.", crate::guideline::capital(Key::SiteEnergy.absent)),
+            format!("{}, so that energy is absent, not zero.", crate::format::words::capital(Key::SiteEnergy.absent)),
         );
     }
     let finding = report.guideline("trace-energy").map_or_else(String::new, |g| g.finding.clone());

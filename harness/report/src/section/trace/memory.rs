@@ -4,10 +4,10 @@ use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{TimeUnit, arm_cell, of_matrices, trace_tags};
-use crate::Report;
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, TraceMatrix};
 use crate::document::{Block, Section, Table, TableCell, TableLayout};
+use crate::report::Report;
 
 const ID: &str = "recovery";
 const TITLE: &str = "Memory and recovery";

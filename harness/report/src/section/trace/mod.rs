@@ -17,11 +17,11 @@ use collo_store::{TaskRecord, Verdict};
 
 use super::absent::without;
 use super::figure::{legend_of, tags};
-use crate::Report;
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, TraceMatrix, TraceRun};
 use crate::document::{Block, Figure, Section, Table, TableCell};
 use crate::plot::{Panel, WORKLOAD_TINTS};
+use crate::report::Report;
 
 pub use policies::{costs as policy_costs, remarks, times as policy_times};
 

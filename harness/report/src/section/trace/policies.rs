@@ -8,12 +8,12 @@ use super::{
     TimeUnit, arm_cell, drawn_as, figure, of_matrices, orders_text, ratio_of_orders, ratio_text, ratios_note, trace_tags,
     with_ratio,
 };
-use crate::Report;
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, OrdersNeeded, TraceMatrix, verdict_text};
 use crate::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
 use crate::format::words;
 use crate::plot::{Dot, DotRow, Dots, Panel};
+use crate::report::Report;
 
 const ID: &str = "policies";
 const TITLE: &str = "Policies";

@@ -6,8 +6,8 @@ use collo_quantity::number;
 use super::{TimeUnit, of_matrices};
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, TraceMatrix};
-use crate::compare::manager::{Manager, PolicyFigure, manager};
 use crate::document::{Block, Row, Section, Table, TableCell, TableLayout};
+use crate::published::manager::{Manager, PolicyFigure, manager};
 
 const ID: &str = "published-policies";
 const TITLE: &str = "What was published";

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use collo_quantity::Key;
 use serde::Deserialize;
 
-use crate::guideline::Published;
+use crate::published::Published;
 
 /// The published readings.
 #[derive(Debug, Default, Deserialize)]

@@ -4,16 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, key};
 use collo_store::Sharing;
 use serde::{Deserialize, Serialize};
 
-use super::compared_report::{CellJson, MemberJson};
 use super::conditions::Conditions;
 use super::position::Position;
-use super::quantity;
 use crate::analysis::Regime;
 
 /// The published results.
@@ -152,23 +150,13 @@ impl PublishedFigure {
 
     /// True if the figure is meaningless on another GPU model.
     pub fn is_absolute(&self) -> bool {
-        quantity::is_absolute(&self.quantity)
+        key::is_absolute(&self.quantity)
     }
 
-    /// The index of the workload in the cell, for a figure of one member.
-    fn member_of(&self, members: &[MemberJson]) -> Option<usize> {
+    /// The index of the member that it is about, among members of these workloads; `None` for a figure of the whole group.
+    pub fn member_of<'w>(&self, mut workloads: impl Iterator<Item = &'w str>) -> Option<usize> {
         let who = self.members.get(self.member?)?;
-        members.iter().position(|m| who.is(&m.workload))
-    }
-
-    pub fn value(&self, cell: &CellJson) -> Option<Quantity> {
-        if self.quantity != "progress" {
-            return cell.get(&self.quantity);
-        }
-        // Normalised progress is one over the slowdown.
-        let q = cell.of_member(self.member_of(&cell.members)?, Key::Slowdown.name)?;
-        let invert = |x: Option<f64>| x.map(|x| 1.0 / x);
-        Some(Quantity { estimate: 1.0 / q.estimate, low: invert(q.high), high: invert(q.low), ..q })
+        workloads.position(|workload| who.is(workload))
     }
 
     pub fn place(&self, ours: &Quantity) -> Option<Position> {
@@ -205,7 +193,7 @@ pub fn figure(device: &str, sharing: &str, members: &[(&str, Option<u64>)], key:
 impl PublishedFigure {
     /// `5.35`, `1.5–2.1`, `out of memory`.
     pub fn value_text(&self) -> String {
-        let (_, unit, factor) = quantity::unit(&self.quantity);
+        let (_, unit, factor) = key::column(&self.quantity);
         let number = |x: f64| format!("{} {unit}", number::three(x * factor)).trim().to_string();
         match (&self.outcome, self.range()) {
             (Some(outcome), _) => crate::format::words::outcome(outcome),

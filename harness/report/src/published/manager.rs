@@ -8,7 +8,7 @@ use collo_quantity::Key;
 use serde::Deserialize;
 
 use crate::analysis::trace::Arm;
-use crate::guideline::Published;
+use crate::published::Published;
 
 /// The published results.
 #[derive(Debug, Default, Deserialize)]
