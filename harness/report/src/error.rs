@@ -28,12 +28,9 @@ pub enum Error {
     /// SQLite refused to build the database.
     #[error("the database could not be written: {0}")]
     Database(String),
-    /// A template could not be filled.
-    #[error("the page could not be rendered: {0}")]
-    Page(#[from] askama::Error),
-    /// A figure could not be turned into pixels.
-    #[error("figure `{figure}` could not be drawn: {reason}")]
-    Figure { figure: String, reason: String },
+    /// A page could not be rendered, or a figure not drawn.
+    #[error(transparent)]
+    Figures(#[from] collo_figures::Error),
 }
 
 impl From<Error> for Diagnostic {
@@ -45,7 +42,7 @@ impl From<Error> for Diagnostic {
             Error::NothingInCommon { .. } => shown.hint("what each has: `collo show CAMPAIGN`"),
             Error::AcrossDevices { .. } => shown.hint("`--quantity throughput_gain`, or another ratio"),
             Error::NoQuantity { known, .. } => shown.hint(format!("there are {}", known.join(", "))),
-            Error::Io(_) | Error::Database(_) | Error::Page(_) | Error::Figure { .. } => shown.of_machine(),
+            Error::Io(_) | Error::Database(_) | Error::Figures(_) => shown.of_machine(),
         }
     }
 }

@@ -6,15 +6,14 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+use collo_figures::document::Written;
+
 mod analysis;
 pub mod compare;
-pub mod document;
 mod error;
 pub mod export;
-mod format;
 mod guideline;
 pub mod history;
-mod plot;
 mod published;
 #[cfg(test)]
 #[path = "../../quantity/tests/support/random.rs"]
@@ -24,9 +23,9 @@ mod report;
 pub mod report_json;
 mod section;
 mod verdict;
+mod words;
 
 pub use analysis::{Analysis, Cell, CellVerdict, Member, ReferenceCheck, ReferenceVerdict, WidthVerdict};
-pub use document::Written;
 pub use error::{Error, Result};
 pub use guideline::{Evidence, Guideline};
 pub use report::{EnergyModel, Report};

@@ -5,9 +5,9 @@
 
 mod support;
 
+use collo_figures::document::Present;
 use collo_quantity::Key;
 use collo_report::compare::{ComparedReport, Options, compare};
-use collo_report::document::Present;
 use collo_report::history::{self, History, NightlyRun, NightlySummary, Rules};
 use collo_report::{Guideline, Holds, Report, json, json_schema, terminal, terminal_cell, write};
 use collo_store::{CampaignFolder, Outcome, RequestRecord, write_requests};

@@ -1,6 +1,6 @@
 //! What people read of a history: the terminal, Markdown and the page, of nights whose truth is known.
 
-use collo_report::document::Present;
+use collo_figures::document::Present;
 use collo_report::history::{CellNight, History, Mean, NightlyRun, NightlySummary, Rules};
 
 /// A wobble between repetitions and nights that is the same each time.

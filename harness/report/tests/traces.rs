@@ -6,9 +6,9 @@ mod support;
 
 use std::sync::LazyLock;
 
+use collo_figures::document::Present;
 use collo_quantity::Key;
 use collo_report::compare::{ComparedReport, Comparison, Finding, Options, compare};
-use collo_report::document::Present;
 use collo_report::export::{Format, export};
 use collo_report::{Report, ReportJson, json, json_cell, json_schema, terminal, terminal_cell};
 use collo_store::{CampaignFolder, TaskEnd, Verdict, copies};

@@ -6,9 +6,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use collo_figures::document::LONGEST_LINE;
 use collo_measure::host::Price;
 use collo_measure::{DeviceFacts, Plan};
-use collo_report::document::LONGEST_LINE;
 use collo_store::{AfterMeasured, RefusalRecord};
 
 use crate::forecast_text;

@@ -1,7 +1,7 @@
 //! The tables of `collo plan`: its cells, in full or by mode and degree, and every repetition in order.
 
+use collo_figures::document::{Align, Table};
 use collo_measure::{CellForecast, DeviceFacts, LeastTime, Plan, PlannedCell};
-use collo_report::document::{Align, Table};
 use collo_store::{CellRecord, TraceCell};
 use collo_text::units;
 

@@ -1,7 +1,7 @@
 //! `collo list gpus` and `collo list layouts`: the GPU models of `mig-profiles/`, and the layouts of each.
 
+use collo_figures::document::{Align, Table};
 use collo_measure::mig::{Cards, Engines, GpuModel, Instance, Profile};
-use collo_report::document::{Align, Table};
 use serde_json::{Value as Json, json};
 
 use collo_text::Diagnostics;

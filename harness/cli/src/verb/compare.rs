@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use collo_figures::document::Present;
+use collo_measure::shown;
 use collo_report::compare::{self, ComparedReport, Options};
-use collo_report::document::Present;
 use collo_report::history::{self, CampaignVariation};
 use collo_store::{CampaignFolder, Runs};
 use collo_text::{Diagnostic, Diagnostics};
@@ -12,7 +13,6 @@ use super::{Context, Ended};
 use crate::args::compare::{By, Compare};
 use crate::exit;
 use crate::output;
-use collo_measure::shown;
 
 /// The keyword for the published results, in place of a campaign.
 const STUDY: &str = "published:study";

@@ -1,9 +1,9 @@
 //! `collo list`: campaigns, or what can be measured, and on what.
 
+use collo_figures::document::{Align, Table};
 use collo_measure::experiment::{Overrides, TagFilter};
 use collo_measure::observer::Observers;
 use collo_measure::{Project, Workloads, sharing, shown};
-use collo_report::document::{Align, Table};
 use collo_schedule::policy;
 use collo_store::{COLLO_SAMPLES, Foreign, NOBODY_WATCHES};
 use collo_text::{Diagnostic, Diagnostics};

@@ -1,9 +1,9 @@
 //! `collo plan`: the cells of an experiment, without touching anything.
 
+use collo_figures::document::{Align, Table};
 use collo_measure::experiment::{DeviceRequest, Origin, Overrides};
 use collo_measure::host::HostFile;
 use collo_measure::{Experiment, NotPredicted, Project, PythonToPredict, Request, Session, Workloads};
-use collo_report::document::{Align, Table};
 use serde_json::json;
 
 use super::{Context, Ended};

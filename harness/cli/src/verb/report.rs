@@ -4,10 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use collo_figures::document::Written;
 use collo_measure::launch::Errand;
 use collo_measure::shown;
 use collo_report::export::{Format, export, mlflow};
-use collo_report::{Analysis, EnergyModel, Report, Written};
+use collo_report::{Analysis, EnergyModel, Report};
 use collo_store::{CampaignFolder, LendsNothing, MergeScope, Runs};
 use collo_text::{Diagnostic, Diagnostics, ExitClass};
 use fs_err as fs;

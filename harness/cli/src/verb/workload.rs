@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use collo_figures::document::{Align, Table};
 use collo_measure::experiment::DeviceRequest;
+use collo_measure::shown;
 use collo_measure::workload::{RECIPE, Requirement, WorkloadPython, plain};
 use collo_measure::workload_check::{self, Finding, Shown};
 use collo_measure::{Project, Workload, Workloads};
-use collo_report::document::{Align, Table};
 use collo_store::{EpochRecord, RunRecord};
 use collo_text::quoting::line;
 use collo_text::units;
@@ -19,7 +20,6 @@ use super::{Context, Ended};
 use crate::args::{self, WorkloadVerb};
 use crate::exit;
 use crate::output;
-use collo_measure::shown;
 
 pub fn run(context: &Context<'_>, a: &args::Workload) -> Ended {
     let project = context.project()?;

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use collo_figures::document::Present;
 use collo_report::compare::{self, ComparedReport, Options};
-use collo_report::document::Present;
 use serde_json::{Value, json};
 
 use crate::support::Fixture;

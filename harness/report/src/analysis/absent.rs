@@ -22,7 +22,7 @@ pub fn lacking(cells: &[Cell], campaign: &Campaign) -> Lacking {
         (Some(cell), _) if !cell.counted.is_empty() => None,
         (Some(cell), _) if cell.repetitions.is_empty() => Some(format!("no baseline: `{}` has not run", cell.name())),
         (Some(cell), _) => {
-            let word = crate::format::words::outcome(cell.outcome());
+            let word = crate::words::outcome(cell.outcome());
             let how = if cell.outcome() == "completed" { cell.validity.reasons.join("; ") } else { word };
             Some(format!("no baseline: `{solo}` has no usable run: {how}"))
         }

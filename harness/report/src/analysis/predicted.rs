@@ -353,6 +353,6 @@ fn unread(cell: &Cell, key: Key) -> String {
         "out_of_memory" => "it ran out of memory".into(),
         "missing" => "it has not run".into(),
         "completed" => "no run of it can be used".into(),
-        other => format!("it ended otherwise: {}", crate::format::words::outcome(other)),
+        other => format!("it ended otherwise: {}", crate::words::outcome(other)),
     }
 }

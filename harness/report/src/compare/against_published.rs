@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use collo_figures::document::{Block, Document, Fact, Present, Section, Table, TableCell, TableLayout};
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_quantity::{Key, key};
@@ -12,7 +13,6 @@ use serde_json::{Value, json};
 use super::Head;
 use super::brief::{ROWS, more};
 use super::compared_report::ComparedReport;
-use crate::document::{Block, Document, Fact, Present, Section, Table, TableCell, TableLayout};
 use crate::published::conditions::Conditions;
 use crate::published::position::Position;
 use crate::published::study::{Other, PublishedFigure, bare, is_card, study};
@@ -81,7 +81,7 @@ pub fn beside(side: &ComparedReport) -> PublishedComparison {
                 cell: cell.label.clone(),
                 figure,
                 ours,
-                outcome: crate::format::words::outcome(&cell.outcome),
+                outcome: crate::words::outcome(&cell.outcome),
                 validity: cell.validity.clone(),
                 place: place
                     .filter(|_| !matches!(cell.validity.as_str(), "discarded" | "out_of_memory") || figure.outcome.is_some()),

@@ -1,10 +1,10 @@
 //! A comparison for a terminal: the most important rows, cells of only one side, differences, and what would decide.
 
+use collo_figures::document::{Align, Block, Column, Table};
+use collo_figures::draw::cut;
 use collo_quantity::number::{self, ABSENT};
 
 use super::{ComparedCell, Comparison, trace_page, words};
-use crate::document::{Align, Block, Column, Table};
-use crate::plot::cut;
 
 /// Limits for a terminal: rows of a table, names of a list, notes, and characters of a value.
 pub const ROWS: usize = 60;

@@ -1,6 +1,7 @@
 //! Compares several GPU models. In: one side per model. Out: which guidelines changed, and the gain of each group on each model,
 //! with slices matched by their share. Times of different GPU models are not compared.
 
+use collo_figures::document::{Badge, Block, Document, Fact, FactLine, Present, Row, Section, Table, TableCell, TableLayout};
 use collo_quantity::key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
@@ -9,7 +10,6 @@ use serde_json::{Value, json};
 use super::brief::more;
 use super::compared_report::ComparedReport;
 use super::{Head, cards, matching, quantity};
-use crate::document::{Badge, Block, Document, Fact, FactLine, Present, Row, Section, Table, TableCell, TableLayout};
 use crate::report_json::CellJson;
 use crate::verdict::Holds;
 use crate::{Error, Result};
@@ -160,7 +160,7 @@ impl Share {
         let value = match &self.value {
             Some(q) => number::with_interval(q),
             None if self.outcome == "completed" => number::ABSENT.into(),
-            None => crate::format::words::outcome(&self.outcome),
+            None => crate::words::outcome(&self.outcome),
         };
         if self.validity == "valid" || self.value.is_none() { value } else { format!("{value} {}", self.validity) }
     }

@@ -367,7 +367,7 @@ fn not_judged(
     sides: (&ComparedReport, &ComparedReport),
 ) -> Option<Finding> {
     let Pair { left, right } = *pair;
-    let word = |cell: &CellJson| crate::format::words::outcome(&cell.outcome);
+    let word = |cell: &CellJson| crate::words::outcome(&cell.outcome);
     let ran = |cell: &CellJson| cell.outcome == "completed";
     let not = |why: String| Some(Finding::NotJudged(why));
     match (l.is_some(), r.is_some()) {
@@ -453,7 +453,7 @@ fn groups(rows: &[ComparedCell], by: By) -> Vec<VerdictGroup> {
         members.entry(name).or_default().push(row);
     }
     if by == By::Mode {
-        names.sort_by(|a, b| crate::plot::mode_order(a).cmp(&crate::plot::mode_order(b)));
+        names.sort_by(|a, b| collo_figures::modes::mode_order(a).cmp(&collo_figures::modes::mode_order(b)));
     }
     let of = |name: String| {
         let rows = &members[&name];

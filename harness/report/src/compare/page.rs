@@ -1,13 +1,14 @@
 //! A comparison as a document: every row with its ratio drawn, worst first.
 
+use collo_figures::chart::{Interval, Ratios};
+use collo_figures::document::{
+    Align, Badge, Block, Column, Document, Fact, FactLine, Present, Section, Table, TableCell, TableLayout, Tone,
+};
+use collo_figures::modes::mode_order;
 use collo_quantity::number;
 use collo_store::last_part;
 
 use super::{By, ComparedCell, Comparison, Finding, Head, Only, brief, json, trace_page, words};
-use crate::document::{
-    Align, Badge, Block, Column, Document, Fact, FactLine, Present, Section, Table, TableCell, TableLayout, Tone,
-};
-use crate::plot::{Interval, Ratios, mode_order};
 
 /// Rows on a page; further ones are in the JSON.
 const ROWS: usize = 500;

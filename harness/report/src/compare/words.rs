@@ -1,10 +1,10 @@
 //! A comparison in words, wherever it is printed. In: a comparison. Out: short texts without markup.
 
+use collo_figures::document::Table;
 use collo_quantity::number::{self, ABSENT};
 use collo_quantity::{Better, Trait, key};
 
 use super::{CommonVerdict, ComparedCell, Comparison, EnvironmentDifference, Head, Only, Source};
-use crate::document::Table;
 
 /// `a simulated A100-SXM4-40GB`, `an H100`, `a CPU`.
 pub fn with_article(device: &str) -> String {

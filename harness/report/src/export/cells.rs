@@ -9,8 +9,8 @@ use serde_json::Value as Json;
 
 use super::caveats;
 use crate::analysis::{Analysis, Cell, GainBy};
-use crate::format::words;
 use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
+use crate::words;
 
 /// The columns before the quantities.
 const LABELS: [(&str, ColumnKind); 30] = [

@@ -3,7 +3,8 @@
 //!
 //! GitHub refuses longer ones: "body is too long (maximum is 65536 characters)".
 
-use crate::document::markdown;
+use collo_figures::document::markdown;
+
 use crate::report::Report;
 use crate::section;
 

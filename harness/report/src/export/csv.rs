@@ -1,7 +1,8 @@
 //! A table as CSV: RFC 4180 quoting, lines that end in a line feed, UTF-8. In: a table. Out: text. Text that a spreadsheet would
 //! interpret as a formula gets an apostrophe before it; a number never does.
 
-use crate::format::quoted::quoted;
+use collo_figures::document::quoted::quoted;
+
 use crate::report_json::table::{ExportTable, ExportValue};
 
 /// The whole file.

@@ -13,8 +13,8 @@ use serde_json::json;
 
 use super::caveats;
 use crate::analysis::{Analysis, Cell, MemberNumbers, Repetition};
-use crate::format::words;
 use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
+use crate::words;
 
 use ColumnKind::{Flag, Number, Text, Whole};
 

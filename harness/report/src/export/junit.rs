@@ -13,7 +13,7 @@ use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, Te
 use super::caveats;
 use crate::analysis::trace::TraceRun;
 use crate::analysis::{Analysis, Cell, ReferenceVerdict};
-use crate::format::words::outcome_in_full;
+use crate::words::outcome_in_full;
 use crate::{Error, Result};
 
 /// The result of a cell.

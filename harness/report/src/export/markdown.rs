@@ -1,6 +1,7 @@
 //! `report.md` without its figures, complete in itself. Each figure's values are in its table.
 
-use crate::document::markdown;
+use collo_figures::document::markdown;
+
 use crate::report::Report;
 use crate::section;
 

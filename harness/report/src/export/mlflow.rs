@@ -17,9 +17,10 @@ use fs_err as fs;
 use serde_json::{Value, json};
 
 use super::caveats;
+use crate::Result;
 use crate::analysis::{Analysis, Cell, Repetition};
-use crate::format::words;
-use crate::{Report, Result};
+use crate::report::Report;
+use crate::words;
 
 /// `RunStatus` and `SourceType` of MLflow, which it stores as numbers.
 const FINISHED: u32 = 3;

@@ -16,8 +16,9 @@ mod parquet;
 mod sqlite;
 mod traces;
 
+use crate::report::Report;
 use crate::report_json::ReportJson;
-use crate::{Error, Report, Result};
+use crate::{Error, Result};
 
 /// A format that a report can be exported to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

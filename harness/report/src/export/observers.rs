@@ -5,8 +5,8 @@ use collo_quantity::stats::Quantity;
 
 use crate::analysis::Analysis;
 use crate::analysis::watching::{WatchedCost, WatchedGroup};
-use crate::format::words;
 use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
+use crate::words;
 
 use ColumnKind::{Flag, Number, Text, Whole};
 

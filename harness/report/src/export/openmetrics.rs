@@ -12,7 +12,7 @@ use collo_quantity::{Key, Trait};
 use super::caveats;
 use crate::analysis::trace::{Arm, TraceMatrix};
 use crate::analysis::{Analysis, Cell};
-use crate::format::words;
+use crate::words;
 
 /// The metric family of a quantity.
 struct Family {

@@ -9,8 +9,8 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::{caveats, cells, observers, traces};
 use crate::analysis::{Analysis, Repetition};
-use crate::format::words;
 use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
+use crate::words;
 use crate::{Error, Result};
 
 use ColumnKind::{Flag, Number, Text, Whole};

@@ -6,9 +6,9 @@ use collo_quantity::unit::COUNT;
 
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, TraceMatrix, TraceRun};
-use crate::format::words;
 use crate::report_json::run::{self, Heads};
 use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
+use crate::words;
 
 use ColumnKind::{Flag, Number, Text, Whole};
 

@@ -7,9 +7,9 @@ use collo_store::without_mode;
 
 use super::{Claim, Evidence, Guideline, NO_GROUP, STUDY, decide, nothing};
 use crate::analysis::{Analysis, Cell};
-use crate::format::words::capital;
 use crate::published::Published;
 use crate::verdict::{self, Groups, Ranking};
+use crate::words::capital;
 
 const PUBLISHED: Published = Published {
     statement: "Collocate when the aggregate compute and memory needs fit the device; the gain diminishes when one run alone \

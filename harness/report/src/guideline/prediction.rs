@@ -8,8 +8,8 @@ use statrs::distribution::{Binomial, DiscreteCDF};
 
 use super::{Claim, Evidence, Guideline, PREDICTED};
 use crate::analysis::{Analysis, MemoryWarnings, PredictedPoint, PredictionScore};
-use crate::format::words::capital;
 use crate::verdict::{Agreement, Groups, Holds, next};
+use crate::words::capital;
 
 /// The share of measurements that an interval is meant to hold.
 const NOMINAL: f64 = 0.95;

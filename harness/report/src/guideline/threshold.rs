@@ -184,7 +184,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             match (holds, p) {
                 (Holds::No, _) => format!(
                     "The slowdowns lie further from any threshold than their noise explains (p {}).",
-                    crate::format::words::p(p.unwrap_or(0.0))
+                    crate::words::p(p.unwrap_or(0.0))
                 ),
                 (Holds::Open, _) => format!("{beyond}, but the interval spans more than a factor of {WIDEST}."),
                 (Holds::Yes, _) => format!("{beyond}."),

@@ -1,7 +1,8 @@
 //! Nights by hand, and the verdicts on each.
 
+use collo_figures::document::{self, Present};
+
 use super::*;
-use crate::document::{self, Present};
 use crate::history::NightlySummary;
 use crate::history::summary::{Class, History};
 

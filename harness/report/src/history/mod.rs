@@ -27,7 +27,7 @@ pub use summary::{CellHistory, Class, History};
 pub use track::{NightPoint, Step, Track};
 pub use variation::{CampaignVariation, CellVariation, between};
 
-use crate::document::{Block, Document, Present};
+use collo_figures::document::{Block, Document, Present};
 
 impl Present for History {
     const NAME: &'static str = "history";

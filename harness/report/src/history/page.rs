@@ -1,5 +1,7 @@
 //! A history as a document: every cell with its nights as a line of dots, grouped by class.
 
+use collo_figures::chart::{Spark, SparkDot};
+use collo_figures::document::{Block, Document, Fact, Section, Table, TableCell, TableLayout, Tone};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::t_quantile;
@@ -7,8 +9,6 @@ use collo_quantity::stats::t_quantile;
 use super::summary::{CellHistory, Class, History, NIGHTS_SHOWN};
 use super::track::NightPoint;
 use super::words;
-use crate::document::{Block, Document, Fact, Section, Table, TableCell, TableLayout, Tone};
-use crate::plot::{Spark, SparkDot};
 
 /// Drawn rows of a section; the others are in `history.json`.
 const ROWS: usize = 400;

@@ -86,7 +86,7 @@ pub fn keep_summary(campaign: &CampaignFolder, reports: &Path) -> Result<()> {
 fn put(place: &Path, kept: &Kept) -> Result<()> {
     fs::create_dir_all(place)?;
     let text = serde_json::to_string(kept).map_err(|e| Error::Io(e.into()))? + "\n";
-    crate::document::replace(&place.join(format!("{}.json", kept.night.id)), text.as_bytes())
+    Ok(collo_figures::document::replace(&place.join(format!("{}.json", kept.night.id)), text.as_bytes())?)
 }
 
 fn kept(place: &Path) -> Result<Vec<PathBuf>> {

@@ -116,7 +116,7 @@ impl PublishedFigure {
 
     /// True if the figure is about a cell of these members under this mode.
     pub fn is_about(&self, sharing: &str, members: &[(&str, Option<u64>)]) -> bool {
-        let family = crate::plot::family(sharing);
+        let family = collo_figures::modes::family(sharing);
         let mode = self.sharing.as_deref().map_or(family != "solo", |mode| mode == family);
         // Limits and slices other than the study's are other modes, and of threads of one process nothing was published.
         let shared = Sharing::of_label(sharing);
@@ -196,7 +196,7 @@ impl PublishedFigure {
         let (_, unit, factor) = key::column(&self.quantity);
         let number = |x: f64| format!("{} {unit}", number::three(x * factor)).trim().to_string();
         match (&self.outcome, self.range()) {
-            (Some(outcome), _) => crate::format::words::outcome(outcome),
+            (Some(outcome), _) => crate::words::outcome(outcome),
             (None, Some((low, high))) if low == high => number(low),
             (None, Some((low, high))) => format!("{}–{}", number::three(low * factor), number(high)),
             (None, None) => number::ABSENT.into(),

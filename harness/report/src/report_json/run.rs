@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::table::{ColumnKind, ExportValue};
 use crate::analysis::trace::TraceRun;
-use crate::format::words;
+use crate::words;
 
 use ColumnKind::{Flag, Number, Text, Whole};
 

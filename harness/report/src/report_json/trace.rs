@@ -13,7 +13,7 @@ use super::cell::{properties, quantities};
 use super::{Ordered, Quantities};
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, OrdersNeeded, RatioToReference, TraceMatrix, verdict_text};
-use crate::format::words;
+use crate::words;
 
 /// A trace on a number of cards at a scale, under several policies.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

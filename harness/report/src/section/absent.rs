@@ -1,7 +1,8 @@
 //! Sections without content, and why.
 
+use collo_figures::document::Section;
+
 use crate::analysis::Analysis;
-use crate::document::Section;
 
 /// A section without content: the document leaves it out, and says so at its end.
 pub fn without(id: &'static str, title: &'static str, why: impl Into<String>) -> Section {

@@ -1,5 +1,9 @@
 //! Bars of one reading, a panel for each workload.
 
+use collo_figures::chart::{Bar, BarGroup, Bars};
+use collo_figures::document::Figure;
+use collo_figures::draw::Panel;
+use collo_figures::draw::slots::reach;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 
@@ -8,8 +12,6 @@ use super::panels::{describe, describe_alone, drawn};
 use super::places::{Places, alone_on_slice, compute_slices, drawn_as, places_note};
 use super::values::{Reading, values};
 use crate::analysis::{Analysis, Cell};
-use crate::document::Figure;
-use crate::plot::{Bar, BarGroup, Bars, Panel, reach};
 
 /// The content of bars.
 pub struct BarSpec<'a> {

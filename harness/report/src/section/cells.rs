@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use collo_figures::document::{Block, Row, Section, Table, TableCell, TableLayout};
+use collo_figures::modes::mode_label;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
@@ -11,9 +13,7 @@ use super::anchor::{REASONS, TOO_MANY, cell_id, with_reasons};
 use super::figure::tags;
 use super::values::reading;
 use crate::analysis::{Analysis, Cell, Repetition};
-use crate::document::{Block, Row, Section, Table, TableCell, TableLayout};
-use crate::format::words;
-use crate::plot::mode_label;
+use crate::words;
 
 const ID: &str = "cells";
 const TITLE: &str = "All cells";

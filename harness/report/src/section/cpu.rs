@@ -1,5 +1,6 @@
 //! CPU by member, compared with the cores of the device, and how long members waited for them.
 
+use collo_figures::document::{Block, Section};
 use collo_quantity::Key;
 use collo_quantity::number;
 
@@ -7,7 +8,6 @@ use super::absent::{nothing, without};
 use super::figure::{figure, indicative_note};
 use super::values::values;
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Block, Section};
 
 const ID: &str = "cpu";
 const TITLE: &str = "CPU";

@@ -1,5 +1,6 @@
 //! Energy per member and epoch, with and without idle power, and power over time.
 
+use collo_figures::document::{Block, Section};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
@@ -11,7 +12,6 @@ use super::over_time;
 use super::places::places_note;
 use super::values::{Reading, reading, values};
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Block, Section};
 
 const ID: &str = "energy";
 const TITLE: &str = "Energy and power";

@@ -1,5 +1,6 @@
 //! The energy of a GPU divided among the members that share it, by a model that the reader asked for. No counter measures it.
 
+use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_quantity::Key;
 use collo_quantity::number;
 
@@ -7,7 +8,6 @@ use super::absent::without;
 use super::figure::tags;
 use super::values::{cut_rows, label};
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Block, Section, Table, TableCell};
 use crate::report::EnergyModel;
 
 const ID: &str = "energy-by-member";

@@ -1,5 +1,6 @@
 //! Time per epoch by degree and mode.
 
+use collo_figures::document::{Block, Section};
 use collo_quantity::Key;
 use collo_quantity::number;
 
@@ -9,8 +10,7 @@ use super::figure::{figure, indicative_note, whiskers};
 use super::places::places_note;
 use super::values::values;
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Block, Section};
-use crate::format::words;
+use crate::words;
 
 const ID: &str = "epoch-time";
 const TITLE: &str = "Time per epoch";

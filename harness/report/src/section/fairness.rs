@@ -1,5 +1,9 @@
 //! Slowdown of every member: which ones pay for the sharing.
 
+use collo_figures::chart::{Dot, DotRow, Dots};
+use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::draw::{Panel, cut};
+use collo_figures::modes::{mode_label, mode_order};
 use collo_quantity::Key;
 use collo_quantity::number;
 
@@ -9,8 +13,6 @@ use super::panels::{describe, drawn};
 use super::values::cut_rows;
 use super::{mixed, pairs};
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Block, Section, Table, TableCell};
-use crate::plot::{Dot, DotRow, Dots, Panel, cut, mode_label, mode_order};
 use crate::report::Report;
 
 const ID: &str = "fairness";

@@ -1,11 +1,11 @@
 //! What ran, what ran out of memory, what was refused.
 
+use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_quantity::number;
 
 use super::absent::without;
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Block, Section, Table, TableCell};
-use crate::format::words;
+use crate::words;
 
 const ID: &str = "feasibility";
 const TITLE: &str = "Feasibility";

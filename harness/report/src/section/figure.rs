@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 
+use collo_figures::document::{Figure, Table};
+use collo_figures::draw::Panel;
+use collo_figures::modes::{family, mode_label, mode_order};
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_store::Verdict;
 
 use super::places::drawn_as;
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Figure, Table};
-use crate::format::words;
-use crate::plot::{Panel, family, mode_label, mode_order};
+use crate::words;
 
 /// Caveats that every presentation of these numbers must show.
 pub fn tags(analysis: &Analysis) -> Vec<String> {

@@ -1,5 +1,9 @@
 //! Which groups fit: workload and mode down, degree across; mixed groups by mode.
 
+use collo_figures::chart::{Feasibility, Square, SquareRow, Squares};
+use collo_figures::document::{Figure, Table, TableCell};
+use collo_figures::draw::Panel;
+use collo_figures::modes::{mode_label, mode_order};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::{Sharing, without_mode};
@@ -10,9 +14,7 @@ use super::panels::{PANELS, by_workload, degrees, describe};
 use super::refused;
 use super::values::label;
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Figure, Table, TableCell};
-use crate::format::words;
-use crate::plot::{Feasibility, Panel, Square, SquareRow, Squares, mode_label, mode_order};
+use crate::words;
 
 /// Maximum columns of one panel: a search tries more degrees than fit beside each other.
 const COLUMNS: usize = 16;

@@ -1,5 +1,9 @@
 //! Throughput gain over running in turn, by degree.
 
+use collo_figures::chart::{DegreePoint, Failure, Lines, ModeLine};
+use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::draw::{Panel, cut};
+use collo_figures::modes::{mode_label, mode_order};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::Sharing;
@@ -10,10 +14,8 @@ use super::panels::{describe, drawn};
 use super::places::alone_on_slice;
 use super::values::cut_rows;
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Block, Section, Table, TableCell};
-use crate::format::words;
-use crate::plot::{DegreePoint, Failure, Lines, ModeLine, Panel, cut, mode_label, mode_order};
 use crate::report::Report;
+use crate::words;
 
 const ID: &str = "gain";
 const TITLE: &str = "Throughput gain";

@@ -1,12 +1,12 @@
 //! The head of a report: what was measured, on what, and how much of the plan is accounted for.
 
+use collo_figures::document::{Document, Fact, FactLine};
 use collo_quantity::number;
 
 use crate::analysis::{Analysis, ReferenceVerdict};
-use crate::document::{Document, Fact, FactLine};
-use crate::format::words;
 use crate::report::Report;
 use crate::verdict;
+use crate::words;
 
 /// Deviations from references that are listed at the top; all are under Measurement quality.
 const OUTSIDE: usize = 5;

@@ -1,5 +1,9 @@
 //! Serving members: the latency of their answers, alone and beside training, and the speed of the training members beside them.
 
+use collo_figures::chart::{Delay, DelayRow, Delays, Tail, TailChart};
+use collo_figures::document::{Block, Figure, Section, Table, TableCell};
+use collo_figures::draw::Panel;
+use collo_figures::modes::mode_order;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
@@ -10,9 +14,7 @@ use super::figure::{failure, figure, hover, indicative_note, interval, legend_of
 use super::mixed;
 use super::values::{cut_rows, label, times};
 use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
-use crate::document::{Block, Figure, Section, Table, TableCell};
 use crate::guideline::serving::{Promise, criterion, kept};
-use crate::plot::{Delay, DelayRow, Delays, Panel, Tail, TailChart, mode_order};
 use crate::report::Report;
 
 const ID: &str = "latency";
@@ -37,7 +39,7 @@ struct ServingGroup<'a> {
 pub fn section(report: &Report) -> Section {
     let analysis = &report.analysis;
     if !analysis.cells.iter().any(Cell::serves) {
-        return without(ID, TITLE, format!("{} in this experiment.", crate::format::words::capital(NOBODY_SERVES)));
+        return without(ID, TITLE, format!("{} in this experiment.", crate::words::capital(NOBODY_SERVES)));
     }
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);

@@ -1,5 +1,9 @@
 //! The gain of every workload by mode and degree: the first figure of the page.
 
+use collo_figures::chart::{Field, FieldValue, HIGH, Heat, HeatNumber};
+use collo_figures::document::{Figure, Table, TableCell};
+use collo_figures::draw::Panel;
+use collo_figures::modes::{mode_label, mode_order};
 use collo_quantity::Key;
 use collo_quantity::number;
 
@@ -8,9 +12,7 @@ use super::notes::in_turn;
 use super::panels::{by_workload, called, degrees};
 use super::refused::{self, Refused};
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Figure, Table, TableCell};
-use crate::format::words::capital;
-use crate::plot::{Field, FieldValue, HIGH, Heat, HeatNumber, Panel, mode_label, mode_order};
+use crate::words::capital;
 
 /// Maximum workloads, and maximum degrees of a panel.
 const ROWS: usize = 24;

@@ -1,5 +1,9 @@
 //! Memory by member, compared with the device's.
 
+use collo_figures::chart::{Stack, Stacks};
+use collo_figures::document::{Block, Section};
+use collo_figures::draw::Panel;
+use collo_figures::draw::slots::reach;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::unit::GIB;
@@ -10,8 +14,6 @@ use super::panels::{describe, describe_alone, drawn};
 use super::places::{Places, compute_slices, drawn_as};
 use super::values::{Reading, values_of};
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Block, Section};
-use crate::plot::{Panel, Stack, Stacks, reach};
 use crate::report::Report;
 
 const ID: &str = "memory";

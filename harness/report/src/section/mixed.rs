@@ -1,5 +1,9 @@
 //! Mixed groups: makespan and energy compared with running in turn, and which members pay.
 
+use collo_figures::chart::{Dot, DotRow, Dots, LevelBar, LevelRow, Levels, row_height};
+use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::draw::Panel;
+use collo_figures::modes::mode_order;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
@@ -9,8 +13,6 @@ use super::absent::{nothing, without};
 use super::figure::{failure, figure, hover, interval, whiskers};
 use super::values::{cut_rows, label};
 use crate::analysis::{Analysis, Cell, GainBy};
-use crate::document::{Block, Section, Table, TableCell};
-use crate::plot::{Dot, DotRow, Dots, LevelBar, LevelRow, Levels, Panel, mode_order, row_height};
 
 const ID: &str = "mixed";
 const TITLE: &str = "Mixed workloads";

@@ -42,7 +42,8 @@ mod trace;
 mod values;
 mod watching;
 
-use crate::document::{Block, Section};
+use collo_figures::document::{Block, Section};
+
 use crate::report::Report;
 
 pub use cells::brief as brief_cells;

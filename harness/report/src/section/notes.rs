@@ -9,8 +9,8 @@ use collo_quantity::stats::Quantity;
 use collo_store::{AttestationVerdict, SAMPLING_OFF};
 
 use crate::analysis::{Analysis, Cell, CellVerdict, DeviceDifference, Lender};
-use crate::format::words;
 use crate::verdict;
+use crate::words;
 
 /// `quickstart on cpu: 12 of 12 runs completed in 2 min 4 s`.
 pub fn title(analysis: &Analysis) -> String {

@@ -1,12 +1,13 @@
 //! A series of the whole GPU over time: the same members under each mode on one axis, one panel per workload.
 
+use collo_figures::chart::{OverTime, Trace};
+use collo_figures::document::{Figure, Table, TableCell};
+use collo_figures::draw::Panel;
 use collo_quantity::number;
 
 use super::figure::{figure as finished, legend_of};
 use super::panels::{PANELS, describe};
 use crate::analysis::{Analysis, Timeline};
-use crate::document::{Figure, Table, TableCell};
-use crate::plot::{OverTime, Panel, Trace};
 
 /// The series to draw.
 pub struct Spec<'a> {

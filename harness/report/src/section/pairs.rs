@@ -1,5 +1,9 @@
 //! Interference between workloads: the slowdown of each one beside each other one, one heat map per sharing mode.
 
+use collo_figures::chart::{Field, FieldValue, Heat, HeatNumber};
+use collo_figures::document::{Figure, Table, TableCell};
+use collo_figures::draw::Panel;
+use collo_figures::modes::{mode_label, mode_order};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
@@ -8,8 +12,6 @@ use collo_store::without_mode;
 use super::figure::{failure, figure, legend, tags, told};
 use super::panels::called;
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Figure, Table, TableCell};
-use crate::plot::{Field, FieldValue, Heat, HeatNumber, Panel, mode_label, mode_order};
 
 /// Maximum workloads of a map.
 const NAMES: usize = 8;

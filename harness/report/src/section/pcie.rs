@@ -1,5 +1,6 @@
 //! PCIe traffic: bytes per item, and the link over time.
 
+use collo_figures::document::{Block, Section};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
@@ -10,7 +11,6 @@ use super::figure::{figure, indicative_note, whiskers};
 use super::over_time;
 use super::values::{Reading, reading, values};
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Block, Section};
 
 const ID: &str = "pcie";
 const TITLE: &str = "PCIe";

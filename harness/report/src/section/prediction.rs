@@ -4,6 +4,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use collo_figures::chart::{Calibrated, OrderedErrors, PredictedMeasured};
+use collo_figures::document::{Block, Figure, Section, Table, TableCell, TableLayout};
+use collo_figures::draw::Panel;
 use collo_predict::FEWEST_FAMILIES;
 use collo_quantity::Key;
 use collo_quantity::number;
@@ -15,9 +18,7 @@ use super::figure::{failure, figure, legend_of, tags};
 use super::places::drawn_as;
 use super::values::{cut_rows, label};
 use crate::analysis::{Analysis, Claim, PredictedPoint, PredictedQuantity, PredictionScore, Uncompared};
-use crate::document::{Block, Figure, Section, Table, TableCell, TableLayout};
 use crate::guideline::prediction;
-use crate::plot::{Calibrated, OrderedErrors, Panel, PredictedMeasured};
 use crate::report::Report;
 
 const ID: &str = "prediction";

@@ -1,7 +1,8 @@
 //! Where the numbers come from: card, software, machine, data, and the digests of everything they depend on.
 
+use collo_figures::document::{Block, Section};
+
 use crate::analysis::{Analysis, environment};
-use crate::document::{Block, Section};
 
 pub fn section(analysis: &Analysis) -> Section {
     let (c, m) = (&analysis.campaign, &analysis.campaign.machine);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use collo_figures::document::{Block, Row, Section, Table, TableCell};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::Cooling;
@@ -11,7 +12,6 @@ use super::anchor::{REASONS, with_reasons};
 use super::figure::tags;
 use super::values::label;
 use crate::analysis::{Analysis, Cell, Drift, ReferenceVerdict};
-use crate::document::{Block, Row, Section, Table, TableCell};
 
 const ID: &str = "quality";
 const TITLE: &str = "Measurement quality";

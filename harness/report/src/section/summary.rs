@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::modes::{mode_label, mode_order};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
@@ -9,9 +11,7 @@ use collo_quantity::stats::RatioVerdict;
 use super::absent::nothing;
 use super::figure::tags;
 use crate::analysis::{Analysis, Cell, limitation};
-use crate::document::{Block, Section, Table, TableCell};
 use crate::guideline::{knees, rank_by_energy, rank_by_gain};
-use crate::plot::{mode_label, mode_order};
 use crate::report::Report;
 use crate::verdict::{self, Cause, Groups, Ranking};
 

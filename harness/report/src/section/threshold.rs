@@ -1,15 +1,16 @@
 //! Up to which summed demand members keep their speed: slowdown over the sum of the members' solo SM activity, with the fitted
 //! hinge.
 
+use collo_figures::chart::{Reference, ReferenceLine, Scatter};
+use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::draw::Panel;
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::absent::{nothing, without};
 use super::figure::{figure, hover, interval, legend, tags};
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Block, Section, Table, TableCell};
 use crate::guideline::{Guideline, HingeFit, PUBLISHED_RATIO, fit};
-use crate::plot::{Panel, Reference, ReferenceLine, Scatter};
 use crate::report::Report;
 
 const ID: &str = "threshold";
@@ -105,7 +106,7 @@ fn panel(analysis: &Analysis, mode: &str, cells: &[&Cell]) -> Option<Panel> {
     }
     .draw();
     let subtitle = if fitted.is_some() { String::new() } else { "too few groups on both sides for a fit".into() };
-    let title = crate::plot::mode_label(mode);
+    let title = collo_figures::modes::mode_label(mode);
     (!points.is_empty()).then(|| Panel { label: format!("slowdown over summed SM activity, {title}"), title, subtitle, drawing })
 }
 

@@ -1,5 +1,9 @@
 //! The members of one repetition over time, with their resource usage.
 
+use collo_figures::chart::{Area, Lane, Timelines, peak};
+use collo_figures::document::{Block, Figure, Section, Table, TableCell};
+use collo_figures::draw::Panel;
+use collo_figures::modes::mode_label;
 use collo_quantity::number;
 use collo_quantity::unit::GIB;
 use collo_store::Sharing;
@@ -7,8 +11,6 @@ use collo_store::Sharing;
 use super::absent::{nothing, without};
 use super::figure::{legend_of, tags};
 use crate::analysis::{Analysis, MemoryKind, Timeline};
-use crate::document::{Block, Figure, Section, Table, TableCell};
-use crate::plot::{Area, Lane, Panel, Timelines, mode_label, peak};
 
 const ID: &str = "timelines";
 const TITLE: &str = "Timelines";

@@ -1,5 +1,6 @@
 //! The values of a figure as a table, and the readings of a cell that they come from.
 
+use collo_figures::document::{Table, TableCell};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
@@ -8,7 +9,6 @@ use super::anchor::cell_id;
 use super::figure::{failure, tags};
 use super::panels::by_workload;
 use crate::analysis::{Analysis, Cell};
-use crate::document::{Table, TableCell};
 
 /// A reading of a cell.
 pub type Reading<'a> = &'a dyn Fn(&Cell) -> Option<Quantity>;

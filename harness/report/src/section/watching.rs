@@ -1,5 +1,9 @@
 //! The cost of watching: epoch times under each observer beside nobody, and what observers take for themselves.
 
+use collo_figures::chart::{Dot, DotRow, Dots};
+use collo_figures::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
+use collo_figures::draw::{Panel, cut};
+use collo_figures::modes::mode_label;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::{Quantity, RatioVerdict};
@@ -8,8 +12,6 @@ use collo_store::observer_name;
 use super::figure::{failure, figure, hover, indicative_note, legend, tags};
 use crate::analysis::Analysis;
 use crate::analysis::watching::{WatchedCost, WatchedGroup};
-use crate::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
-use crate::plot::{Dot, DotRow, Dots, Panel, cut, mode_label};
 use crate::published::watching::published_tools;
 use crate::report::Report;
 

@@ -4,7 +4,7 @@ use collo_quantity::{Key, Trait};
 
 use crate::analysis::check::OTHERS_RATIO;
 use crate::analysis::{Analysis, Cell, CellVerdict, suspect};
-use crate::format::words;
+use crate::words;
 
 /// Why a group cannot be judged, in the order in which causes are worth removing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -83,7 +83,7 @@ impl Scope {
             )
         });
         let parts: Vec<String> = basis.into_iter().chain([not_judged, memory]).filter(|part| !part.is_empty()).collect();
-        Some(format!("{}.", crate::format::words::capital(&parts.join("; "))))
+        Some(format!("{}.", crate::words::capital(&parts.join("; "))))
     }
 
     /// An instruction, limited to the workloads that it was found with where these are few: `For small b32: choose MPS.`
@@ -148,7 +148,7 @@ pub fn unfinished(analysis: &Analysis) -> Vec<String> {
         } else {
             format!(
                 "; nothing was measured under {}",
-                modes.iter().map(|m| crate::plot::mode_label(m)).collect::<Vec<_>>().join(", ")
+                modes.iter().map(|m| collo_figures::modes::mode_label(m)).collect::<Vec<_>>().join(", ")
             )
         };
         found.push(format!(

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use collo_figures::document::Present;
 use collo_report::compare::{self, ComparedReport, Options};
-use collo_report::document::Present;
 use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::{CampaignFolder, Runs, read_epochs, read_requests, read_samples, sha256_file, verify};
 use serde_json::Value;

@@ -1,10 +1,10 @@
 //! Which source reports which metric of which entity, and how often, on this machine.
 
+use collo_figures::document::{Align, Table};
 use collo_measure::sampler::gpu;
 pub use collo_measure::sampler::gpu::Probed as Row;
 use collo_measure::sampler::{Board, BoardInstance, SourceChoice};
 use collo_measure::{Driver, Gpu, nvml, repartition};
-use collo_report::document::{Align, Table};
 use serde_json::{Value, json};
 
 /// Read everything that any source reports about these GPUs, for as long as the sampler's probe takes.

@@ -1,11 +1,11 @@
 //! How busy a workload alone keeps a GPU, and how long its step takes. In: its description, the GPU. Out: what is predicted, with
 //! intervals and by whom; or why nothing is.
 
+use collo_figures::document::{Align, Table};
 use collo_measure::Project;
 use collo_measure::predictors;
 use collo_predict::utilisation::{Activity, Card, Rung, UtilisationPrediction, UtilisationPredictor, Work};
 use collo_predict::{Because, Description, Interval, Mark, Target, choose};
-use collo_report::document::{Align, Table};
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::{Value as Json, json};
 

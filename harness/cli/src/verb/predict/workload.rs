@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
+use collo_figures::document::{Align, Table};
 use collo_measure::{Describer, Driver, Event, Gpu, Member, Project, Workloads, basis_of};
 use collo_predict::utilisation::SevenFeatures;
 use collo_predict::{Basis, Description, Peer, Prediction, Target, Width, WidthFrom};
 use collo_quantity::number;
-use collo_report::document::{Align, Table};
 use collo_text::units::gib;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::{Value as Json, json};

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use collo_figures::document::{Align, Table};
 use collo_measure::{Event, MemnetAnswer, MemnetOptions, MemnetResult, MemnetRow, memnet};
-use collo_report::document::{Align, Table};
 use collo_text::Diagnostics;
 
 use super::percent;

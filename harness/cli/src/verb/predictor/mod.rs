@@ -16,9 +16,9 @@ mod utilisation;
 
 use std::path::Path;
 
+use collo_figures::document::{Align, Table};
 use collo_measure::predictors;
 use collo_predict::{AnyPredictor, CompanyPredictor, Factors, Predictor, Quantity, TargetDevice, WidthFrom};
-use collo_report::document::{Align, Table};
 use collo_text::Diagnostic;
 use collo_text::units::gib;
 use serde_json::{Value as Json, json};

@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
+use collo_figures::document::{Align, LONGEST_LINE, Table};
 use collo_measure::experiment::{self, Overrides};
 use collo_measure::traces::{self, MeasuredTasks, MemberCache, least_s};
 use collo_measure::{CellTask, Project, Workloads};
-use collo_report::document::{Align, LONGEST_LINE, Table};
 use collo_schedule::trace::{Scale, Trace};
 use collo_store::Runs;
 use collo_text::Diagnostic;

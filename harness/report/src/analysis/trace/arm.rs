@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use collo_figures::modes::mode_label;
 use collo_quantity::Key;
 use collo_quantity::stats::orders::Values;
 use collo_quantity::stats::{self, Quantity, log_moments};
@@ -10,7 +11,6 @@ use collo_store::{Validity, Verdict};
 
 use super::TraceRun;
 use super::policies::RatioToReference;
-use crate::plot::mode_label;
 
 /// The policy that uses idle cards only: what the others are compared with.
 const EXCLUSIVE: &str = "exclusive";

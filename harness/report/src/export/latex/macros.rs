@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use collo_figures::modes::mode_label;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_store::without_mode;
@@ -12,7 +13,6 @@ use super::text::{comment, escape};
 use super::{LatexColumn, columns, name_of};
 use crate::analysis::{Analysis, Cell};
 use crate::export::caveats;
-use crate::plot::mode_label;
 
 /// Every number of the tables.
 pub fn macros(analysis: &Analysis) -> String {

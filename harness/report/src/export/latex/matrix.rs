@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
+use collo_figures::modes::{mode_label, mode_order};
 use collo_quantity::Key;
 
 use super::name_of;
 use super::text::{escape, name, value};
 use crate::analysis::{Analysis, Cell};
 use crate::export::caveats;
-use crate::format::words;
-use crate::plot::{mode_label, mode_order};
 use crate::section::degrees;
+use crate::words;
 
 /// Degrees that fit a page beside each other.
 const DEGREES: usize = 8;

@@ -9,6 +9,7 @@ mod text;
 
 use std::fmt::Write;
 
+use collo_figures::modes::mode_label;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
@@ -16,9 +17,8 @@ use collo_store::without_mode;
 
 use super::caveats;
 use crate::analysis::{Analysis, Cell, GainBy};
-use crate::format::words;
-use crate::plot::mode_label;
 use crate::section::{called, notes};
+use crate::words;
 
 pub use macros::macros;
 use text::{comment, escape, name, value};

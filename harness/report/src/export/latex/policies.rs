@@ -11,7 +11,7 @@ use super::text::{escape, name, value};
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, TraceMatrix};
 use crate::export::caveats;
-use crate::format::words;
+use crate::words;
 
 type Get = dyn Fn(&Arm) -> Option<&Quantity>;
 

@@ -1,16 +1,17 @@
 //! Energy of all cards over the total, idle ones included.
 
+use collo_figures::chart::{LevelBar, LevelRow, Levels};
+use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::draw::Panel;
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{drawn_as, figure, nothing, of_matrices};
 use crate::analysis::Analysis;
 use crate::analysis::trace::TraceMatrix;
-use crate::document::{Block, Section, Table, TableCell};
-use crate::format::words;
-use crate::plot::{LevelBar, LevelRow, Levels, Panel};
 use crate::report::Report;
 use crate::section::absent::without;
+use crate::words;
 
 const ID: &str = "trace-energy";
 const TITLE: &str = "Energy of traces";
@@ -22,7 +23,7 @@ pub fn section(report: &Report) -> Section {
         return without(
             ID,
             TITLE,
-            format!("{}, so that energy is absent, not zero.", crate::format::words::capital(Key::SiteEnergy.absent)),
+            format!("{}, so that energy is absent, not zero.", crate::words::capital(Key::SiteEnergy.absent)),
         );
     }
     let finding = report.guideline("trace-energy").map_or_else(String::new, |g| g.finding.clone());

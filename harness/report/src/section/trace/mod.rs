@@ -10,6 +10,9 @@ mod waits;
 
 use std::borrow::Cow;
 
+use collo_figures::document::{Block, Figure, Section, Table, TableCell};
+use collo_figures::draw::Panel;
+use collo_figures::draw::look::WORKLOAD_TINTS;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
@@ -19,8 +22,6 @@ use super::absent::without;
 use super::figure::{legend_of, tags};
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, TraceMatrix, TraceRun};
-use crate::document::{Block, Figure, Section, Table, TableCell};
-use crate::plot::{Panel, WORKLOAD_TINTS};
 use crate::report::Report;
 
 pub use policies::{costs as policy_costs, remarks, times as policy_times};
@@ -138,11 +139,8 @@ fn with_ratio(arm: &Arm, key: Key, text: impl Fn(&Quantity) -> String) -> TableC
 
 /// The head of a row: the arm, with the mark of its mode, and a word if its numbers are not valid.
 fn arm_cell(arm: &Arm) -> TableCell {
-    let note = if arm.validity.verdict == Verdict::Valid {
-        String::new()
-    } else {
-        crate::format::words::verdict(arm.validity.verdict).into()
-    };
+    let note =
+        if arm.validity.verdict == Verdict::Valid { String::new() } else { crate::words::verdict(arm.validity.verdict).into() };
     TableCell {
         mode: if arm.is_exclusive() { "solo".into() } else { arm.sharing.clone() },
         ..TableCell::with_note(arm.name(), note)

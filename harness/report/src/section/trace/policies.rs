@@ -1,5 +1,8 @@
 //! Policies beside each other: every number of a policy, and its ratio to `exclusive` within the same orders.
 
+use collo_figures::chart::{Dot, DotRow, Dots};
+use collo_figures::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
+use collo_figures::draw::Panel;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::{Quantity, RatioVerdict};
@@ -10,10 +13,8 @@ use super::{
 };
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, OrdersNeeded, TraceMatrix, verdict_text};
-use crate::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
-use crate::format::words;
-use crate::plot::{Dot, DotRow, Dots, Panel};
 use crate::report::Report;
+use crate::words;
 
 const ID: &str = "policies";
 const TITLE: &str = "Policies";

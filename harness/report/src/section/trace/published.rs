@@ -1,12 +1,12 @@
 //! What was published of policies, with its source, beside ours. Published numbers are never ours, and judge nothing.
 
+use collo_figures::document::{Block, Row, Section, Table, TableCell, TableLayout};
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{TimeUnit, of_matrices};
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, TraceMatrix};
-use crate::document::{Block, Row, Section, Table, TableCell, TableLayout};
 use crate::published::manager::{Manager, PolicyFigure, manager};
 
 const ID: &str = "published-policies";
@@ -55,7 +55,7 @@ fn table(analysis: &Analysis, matrix: &TraceMatrix, of: &Manager) -> Table {
 
 fn words(figure: &PolicyFigure) -> String {
     let estimate = if figure.estimate == "none" { String::new() } else { format!(" {}", figure.estimate) };
-    format!("{}{estimate} {}", figure.policy, crate::plot::mode_label(&figure.sharing))
+    format!("{}{estimate} {}", figure.policy, collo_figures::modes::mode_label(&figure.sharing))
 }
 
 /// Ours, with its interval: the value, and the ratio to `exclusive` if that was measured.

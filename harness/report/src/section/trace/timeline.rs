@@ -1,11 +1,13 @@
 //! A site over time, for one run of each policy: the first order.
 
+use collo_figures::chart::{Occupied, SiteTimeline};
+use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::draw::Panel;
+
 use super::{TimeUnit, drawn_run, figure, kind_of, kinds, of_matrices, task_name};
 use crate::analysis::Analysis;
 use crate::analysis::trace::{Arm, SiteReadings, TraceMatrix, TraceRun};
-use crate::document::{Block, Section, Table, TableCell};
-use crate::format::words;
-use crate::plot::{Occupied, Panel, SiteTimeline};
+use crate::words;
 
 const ID: &str = "sites";
 const TITLE: &str = "Cards over time";

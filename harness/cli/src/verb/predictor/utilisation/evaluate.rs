@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use collo_figures::document::{Align, Table};
 use collo_measure::predictors;
 use collo_predict::utilisation::{
     Activity, Regressor, Row, Scores, UtilisationFit, UtilisationPredictor, fit_utilisation, law_scores, regressor_left_out,
     regressors, rmsle,
 };
 use collo_predict::{AnyPredictor, Interval};
-use collo_report::document::{Align, Table};
 use serde_json::{Value as Json, json};
 
 use super::super::percent;

@@ -1,4 +1,0 @@
-//! Texts for people and programs.
-
-pub mod quoted;
-pub mod words;
