@@ -1,10 +1,10 @@
 //! What the project's reports say of cells that were measured, for plans. In: the reports of a project, a device. Out: their cells on
 //! that device, the newest report first. A report that cannot be read is passed over: a forecast never stops a plan.
 
+use collo_analysis::cell::verdict::CellVerdict;
 use collo_measure::machine::cpu_model;
 use collo_measure::{Measured, MeasuredCell, MeasuredMember, Project};
 use collo_quantity::Key;
-use collo_report::CellVerdict;
 use collo_report::report_json::{CellJson, MemberJson, Quantities, ReportJson};
 use collo_store::DeviceRecord;
 

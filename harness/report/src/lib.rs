@@ -8,7 +8,6 @@
 
 use collo_figures::document::Written;
 
-mod analysis;
 pub mod compare;
 mod error;
 pub mod export;
@@ -23,9 +22,7 @@ mod report;
 pub mod report_json;
 mod section;
 mod verdict;
-mod words;
 
-pub use analysis::{Analysis, Cell, CellVerdict, Member, ReferenceCheck, ReferenceVerdict, WidthVerdict};
 pub use error::{Error, Result};
 pub use guideline::{Evidence, Guideline};
 pub use report::{EnergyModel, Report};

@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
+use collo_analysis::cell::verdict::CellVerdict;
 use collo_measure::workload::{WorkloadForecast, WorkloadPython};
 use collo_measure::{AfterMeasured, Cell, Member, Workload, Workloads, sharing};
 use collo_quantity::stats::{self, Quantity, Term};
 use collo_quantity::{Key, Trait};
+use collo_report::Error;
 use collo_report::report_json::{CellJson, Device, MemberJson, ReportJson, SCHEMA};
-use collo_report::{CellVerdict, Error};
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::Value as Json;
 

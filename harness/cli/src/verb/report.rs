@@ -4,11 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use collo_analysis::campaign::Analysis;
 use collo_figures::document::Written;
 use collo_measure::launch::Errand;
 use collo_measure::shown;
 use collo_report::export::{Format, export, mlflow};
-use collo_report::{Analysis, EnergyModel, Report};
+use collo_report::{EnergyModel, Report};
 use collo_store::{CampaignFolder, LendsNothing, MergeScope, Runs};
 use collo_text::{Diagnostic, Diagnostics, ExitClass};
 use fs_err as fs;

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use collo_analysis::campaign::width::WidthVerdict;
 use collo_measure::campaign::{CampaignEnd, CampaignOptions, Finished, Only};
 use collo_measure::{Project, Request, Selection};
 use collo_quantity::number;
-use collo_report::{Report, WidthVerdict};
+use collo_report::Report;
 use collo_text::Diagnostics;
 
 use super::{Context, measuring};

@@ -81,7 +81,7 @@ pub fn beside(side: &ComparedReport) -> PublishedComparison {
                 cell: cell.label.clone(),
                 figure,
                 ours,
-                outcome: crate::words::outcome(&cell.outcome),
+                outcome: collo_analysis::words::outcome(&cell.outcome),
                 validity: cell.validity.clone(),
                 place: place
                     .filter(|_| !matches!(cell.validity.as_str(), "discarded" | "out_of_memory") || figure.outcome.is_some()),

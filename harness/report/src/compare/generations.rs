@@ -160,7 +160,7 @@ impl Share {
         let value = match &self.value {
             Some(q) => number::with_interval(q),
             None if self.outcome == "completed" => number::ABSENT.into(),
-            None => crate::words::outcome(&self.outcome),
+            None => collo_analysis::words::outcome(&self.outcome),
         };
         if self.validity == "valid" || self.value.is_none() { value } else { format!("{value} {}", self.validity) }
     }

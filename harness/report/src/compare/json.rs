@@ -1,11 +1,11 @@
 //! A comparison as JSON. In: a comparison. Out: every row with both sides, ratio, interval, p and verdict; what is absent is null.
 
+use collo_analysis::trace::OrdersNeeded;
 use collo_quantity::stats::Quantity;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{CommonVerdict, ComparedCell, ComparedPolicy, Comparison, Finding, Head, More, Only, Source, VerdictGroup, words};
-use crate::analysis::trace::OrdersNeeded;
 
 /// The version of this JSON.
 const SCHEMA: u32 = 1;

@@ -367,7 +367,7 @@ fn not_judged(
     sides: (&ComparedReport, &ComparedReport),
 ) -> Option<Finding> {
     let Pair { left, right } = *pair;
-    let word = |cell: &CellJson| crate::words::outcome(&cell.outcome);
+    let word = |cell: &CellJson| collo_analysis::words::outcome(&cell.outcome);
     let ran = |cell: &CellJson| cell.outcome == "completed";
     let not = |why: String| Some(Finding::NotJudged(why));
     match (l.is_some(), r.is_some()) {

@@ -9,10 +9,9 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use collo_analysis::trace::OrdersNeeded;
 use collo_quantity::Better;
 use collo_quantity::stats::{self, Quantity, holm};
-
-use crate::analysis::trace::OrdersNeeded;
 
 /// The verdict on one cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -272,8 +271,9 @@ fn more(ratio: &Ratio, effect: f64, limit: f64, (ends, strictest): (&Quantiles, 
 
 #[cfg(test)]
 mod tests {
-    use crate::random::Random;
     use collo_quantity::stats::{Pool, Term, log_moments, quantity};
+
+    use crate::random::Random;
 
     use super::*;
 

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
+use collo_analysis::trace::{OrdersNeeded, gains, shared_variance};
 use collo_quantity::stats::orders::{self, Values};
 use collo_quantity::stats::{self, Pool, Quantity, RatioVerdict};
 use collo_quantity::{Better, Key, Trait};
 
 use super::ratio::{Finding, More};
 use super::{ComparedReport, Only};
-use crate::analysis::trace::{OrdersNeeded, gains, shared_variance};
 use crate::report_json::{PolicyJson, TraceJson};
 
 /// What is compared of a policy, if nobody asks for one quantity.

@@ -1,5 +1,6 @@
 //! Policies of two reports as tables: one for each trace, on the page and in a terminal.
 
+use collo_analysis::words::energy_unit;
 use collo_figures::document::{Align, Block, Column, Section, Table, TableCell, TableLayout, Tone};
 use collo_quantity::Key;
 use collo_quantity::number::{self, ABSENT};
@@ -7,7 +8,6 @@ use collo_quantity::stats::Quantity;
 use collo_quantity::unit::JOULE;
 
 use super::{ComparedPolicy, Comparison, Finding, words};
-use crate::words::energy_unit;
 
 /// The section of a page; none if both sides have no policy in common.
 pub fn section(c: &Comparison) -> Option<Section> {

@@ -1,6 +1,7 @@
 //! Caveats about the numbers of a campaign, the same in every export. In: an analysis. Out: words, and one sentence.
 
-use crate::analysis::Analysis;
+use collo_analysis::campaign::Analysis;
+
 use crate::section::notes;
 pub use crate::section::tags;
 

@@ -3,14 +3,16 @@
 
 use std::collections::BTreeSet;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::cell::quantities::GainBy;
+use collo_analysis::words;
 use collo_quantity::stats::Quantity;
 use collo_quantity::{Key, Trait};
 use serde_json::Value as Json;
 
 use super::caveats;
-use crate::analysis::{Analysis, Cell, GainBy};
 use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
-use crate::words;
 
 /// The columns before the quantities.
 const LABELS: [(&str, ColumnKind); 30] = [

@@ -4,6 +4,10 @@
 //!
 //! A run with unusable numbers has its row without results, so that it cannot be trained on by mistake.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::reading::repetition::{MemberNumbers, Repetition};
+use collo_analysis::words;
 use collo_quantity::Key;
 use collo_store::{
     Features, GpuRecord, GraphNumbers, MemberRecord, Predicted, PredictedAlone, PredictedCompany, PredictedMember,
@@ -12,9 +16,7 @@ use collo_store::{
 use serde_json::json;
 
 use super::caveats;
-use crate::analysis::{Analysis, Cell, MemberNumbers, Repetition};
 use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
-use crate::words;
 
 use ColumnKind::{Flag, Number, Text, Whole};
 

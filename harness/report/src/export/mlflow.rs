@@ -10,6 +10,10 @@
 
 use std::path::Path;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::reading::repetition::Repetition;
+use collo_analysis::words;
 use collo_quantity::Key;
 use collo_store::{sha256_text, utc_seconds};
 use collo_text::quoting;
@@ -18,9 +22,7 @@ use serde_json::{Value, json};
 
 use super::caveats;
 use crate::Result;
-use crate::analysis::{Analysis, Cell, Repetition};
 use crate::report::Report;
-use crate::words;
 
 /// `RunStatus` and `SourceType` of MLflow, which it stores as numbers.
 const FINISHED: u32 = 3;

@@ -1,12 +1,12 @@
 //! The cost of watching as a table: one row for each observer of each group. In: an analysis. Out: rows under the names of `report.json`.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::watching::{WatchedCost, WatchedGroup};
+use collo_analysis::words;
 use collo_quantity::Key;
 use collo_quantity::stats::Quantity;
 
-use crate::analysis::Analysis;
-use crate::analysis::watching::{WatchedCost, WatchedGroup};
 use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
-use crate::words;
 
 use ColumnKind::{Flag, Number, Text, Whole};
 

@@ -5,14 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::trace::{Arm, TraceMatrix};
+use collo_analysis::words;
 use collo_quantity::stats::Quantity;
 use collo_quantity::unit::Unit;
 use collo_quantity::{Key, Trait};
 
 use super::caveats;
-use crate::analysis::trace::{Arm, TraceMatrix};
-use crate::analysis::{Analysis, Cell};
-use crate::words;
 
 /// The metric family of a quantity.
 struct Family {

@@ -1,6 +1,9 @@
 //! The report as an SQLite database: a table for each kind of thing, quantities one per row. In: an analysis. Out: the bytes of
 //! the file. Absent is NULL, and every table has `simulated`.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::reading::repetition::Repetition;
+use collo_analysis::words;
 use collo_quantity::Key;
 use collo_quantity::stats::Quantity;
 use collo_quantity::unit::Unit;
@@ -8,9 +11,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::{caveats, cells, observers, traces};
-use crate::analysis::{Analysis, Repetition};
 use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
-use crate::words;
 use crate::{Error, Result};
 
 use ColumnKind::{Flag, Number, Text, Whole};

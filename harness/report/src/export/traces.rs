@@ -1,14 +1,14 @@
 //! Traces as tables: policies, one row each; the tasks and the attempts of every run. In: an analysis. Out: rows under the names of
 //! `report.json`; times are seconds from the first arrival of their run.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::{Arm, TraceMatrix, TraceRun};
+use collo_analysis::words;
 use collo_quantity::Key;
 use collo_quantity::unit::COUNT;
 
-use crate::analysis::Analysis;
-use crate::analysis::trace::{Arm, TraceMatrix, TraceRun};
 use crate::report_json::run::{self, Heads};
 use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
-use crate::words;
 
 use ColumnKind::{Flag, Number, Text, Whole};
 

@@ -1,11 +1,12 @@
 //! The cost of a mode without sharing: one member under an MPS daemon, or on the instance that is the whole GPU.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_gpus::notation::Size;
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{Claim, Evidence, Guideline, STUDY, all_one, compared, decide, nothing, on_a_card};
-use crate::analysis::{Analysis, Cell};
 use crate::published::Published;
 use crate::verdict::{self, Groups};
 

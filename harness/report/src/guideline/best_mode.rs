@@ -1,12 +1,12 @@
 //! Which sharing mode gives most throughput? Compares groups of the same members under two modes.
 
+use collo_analysis::campaign::Analysis;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
 
 use super::pairs::Pairs;
 use super::{Claim, Guideline, STUDY, decide, nothing, on_a_card};
-use crate::analysis::Analysis;
 use crate::published::Published;
 use crate::verdict::{self, Holds};
 

@@ -1,15 +1,16 @@
 //! Collocate or not, and up to how many members: the knee of the throughput gain.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::words::capital;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::{Quantity, RatioVerdict};
 use collo_store::without_mode;
 
 use super::{Claim, Evidence, Guideline, NO_GROUP, STUDY, decide, nothing};
-use crate::analysis::{Analysis, Cell};
 use crate::published::Published;
 use crate::verdict::{self, Groups, Ranking};
-use crate::words::capital;
 
 const PUBLISHED: Published = Published {
     statement: "Collocate when the aggregate compute and memory needs fit the device; the gain diminishes when one run alone \

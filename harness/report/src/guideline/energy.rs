@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
@@ -9,7 +11,6 @@ use collo_quantity::stats::RatioVerdict;
 use super::collocate::mode_name;
 use super::pairs::{Pairs, matched, members};
 use super::{Claim, Evidence, Guideline, NO_GROUP, STUDY, compared, decide, nothing, on_a_card};
-use crate::analysis::{Analysis, Cell};
 use crate::published::Published;
 use crate::verdict::{self, Agreement, Groups, Ranking, rank};
 

@@ -1,11 +1,10 @@
 //! The numbers behind a guideline.
 
+use collo_analysis::cell::Cell;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_quantity::unit::{BYTE, COUNT, RATIO, SECOND, SHARE, Unit};
-
-use crate::analysis::Cell;
 
 /// A number behind a guideline.
 #[derive(Debug, Clone)]
@@ -31,7 +30,7 @@ impl Evidence {
 
     /// The same number as one that was picked from `n` for its value.
     pub fn picked_from(self, n: usize) -> Evidence {
-        Evidence { value: crate::analysis::capped(self.quantity, self.value.picked_from(n)), ..self }
+        Evidence { value: collo_analysis::cell::quantities::capped(self.quantity, self.value.picked_from(n)), ..self }
     }
 
     /// The cell, or both of a ratio.

@@ -3,12 +3,12 @@
 //! The least ÷ the largest progress of a run is below 1 by noise alone, and the more so the more members there are. So the rule is judged by
 //! each member's mean over the repetitions, and the value that equal members would show by their scatter stands beside the measured one.
 
+use collo_analysis::campaign::Analysis;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::seats::Seats;
 
 use super::{Claim, Evidence, Guideline, decide_by_interval, nothing};
-use crate::analysis::Analysis;
 use crate::verdict::{self, Agreement, Groups};
 
 /// Equal members count as treated equally if the slowest makes at least nine tenths of the fastest's progress.

@@ -1,10 +1,11 @@
 //! How many fit: does the sum of the solo footprints predict what runs out of memory?
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{Claim, Evidence, Guideline, STUDY};
-use crate::analysis::{Analysis, Cell};
 use crate::published::Published;
 use crate::verdict::{self, Holds, Next};
 

@@ -1,11 +1,11 @@
 //! Do instances isolate? The slowdown of a member on a slice is the cost of the smaller slice times the cost of its neighbours;
 //! the second factor alone is the interference.
 
+use collo_analysis::campaign::Analysis;
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{Claim, Evidence, Guideline, STUDY, all_one, compared, decide, nothing, on_a_card};
-use crate::analysis::Analysis;
 use crate::published::Published;
 use crate::verdict::{self, Groups};
 

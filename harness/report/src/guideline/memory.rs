@@ -1,10 +1,12 @@
 //! Does memory add up? Compares the footprint of a group with the sum of its members' solo footprints.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::reading::usage::MemoryKind;
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{Claim, Evidence, Guideline, STUDY, decide_by_interval, nothing};
-use crate::analysis::{Analysis, Cell, MemoryKind};
 use crate::published::Published;
 use crate::verdict::{self, Groups};
 

@@ -1,11 +1,12 @@
 //! Mixed groups: which workloads to combine, and does it pay compared with running in turn?
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
 
 use super::{Claim, Evidence, Guideline, decide, nothing};
-use crate::analysis::{Analysis, Cell};
 use crate::published::Published;
 use crate::verdict::{self, Groups, Holds};
 

@@ -27,10 +27,11 @@ mod threshold;
 mod trace;
 mod watching;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_quantity::Key;
 use collo_quantity::stats::{self, RatioTest, RatioVerdict};
 
-use crate::analysis::{Analysis, Cell};
 use crate::published::Published;
 use crate::verdict::{Agreement, Groups, Holds, Next, Scope, next};
 

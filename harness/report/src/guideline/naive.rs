@@ -1,11 +1,12 @@
 //! Naive sharing compared with running in turn: is any workload worse off?
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
 
 use super::{Claim, Evidence, Guideline, STUDY, decide, nothing};
-use crate::analysis::{Analysis, Cell};
 use crate::published::Published;
 use crate::verdict::{self, Groups};
 

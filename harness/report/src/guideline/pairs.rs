@@ -3,12 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::cell::quantities::GainBy;
+use collo_analysis::cell::verdict::CellVerdict;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::{self, Quantity, RatioTest, RatioVerdict};
 
 use super::{Evidence, how_many};
-use crate::analysis::{Analysis, Cell, CellVerdict, GainBy};
 use crate::verdict::{Cause, Groups};
 
 /// Two groups that differ in one thing only.

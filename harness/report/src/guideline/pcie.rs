@@ -1,12 +1,13 @@
 //! The cost of MPS in PCIe traffic.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
 
 use super::pairs::{Pairs, matched, together};
 use super::{Claim, Guideline, STUDY, decide, on_a_card};
-use crate::analysis::{Analysis, Cell};
 use crate::published::Published;
 use crate::verdict::{self, Agreement, Holds};
 

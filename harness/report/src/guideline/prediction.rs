@@ -1,15 +1,16 @@
 //! Was memory, and what company gives, what had been predicted? Compares each claim, made before the campaign ran, with what was
 //! measured.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::campaign::predicted::{MemoryWarnings, PredictedPoint, PredictionScore};
+use collo_analysis::words::capital;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use super::{Claim, Evidence, Guideline, PREDICTED};
-use crate::analysis::{Analysis, MemoryWarnings, PredictedPoint, PredictionScore};
 use crate::verdict::{Agreement, Groups, Holds, next};
-use crate::words::capital;
 
 /// The share of measurements that an interval is meant to hold.
 const NOMINAL: f64 = 0.95;

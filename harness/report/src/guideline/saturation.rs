@@ -1,12 +1,13 @@
 //! Which metric tells how full a GPU is? Points of a sweep over launches, from one thread to all: from where on each metric is near its
 //! end, and how many SMs are active where GPU utilisation is.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::campaign::launches::LaunchPoint;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 
 use super::{Claim, Evidence, Guideline, on_a_card};
-use crate::analysis::{Analysis, LaunchPoint};
 use crate::verdict::{self, Holds, Next};
 
 /// The metrics, from the coarsest to the finest.

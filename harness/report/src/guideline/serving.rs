@@ -3,12 +3,14 @@
 //! Requests must be answered: with a limit, 99 % of them within it, which is a p99 within the limit; without one, the p99 must
 //! not be more than twice the solo p99. The operator chooses by the modes that satisfy this, and by the training speed in each.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::server::Server;
+use collo_analysis::cell::{Cell, Member};
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::collocate::mode_name;
 use super::{Claim, Evidence, Guideline, nothing, on_a_card};
-use crate::analysis::{Analysis, Cell, Member, Server};
 use crate::published::Published;
 use crate::verdict::{self, Agreement, Groups, Holds, Next};
 

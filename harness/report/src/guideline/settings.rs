@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
 
 use super::pairs::{Match, Pairs};
 use super::{Claim, Guideline, STUDY, decide};
-use crate::analysis::{Analysis, Cell};
 use crate::published::Published;
 use crate::verdict;
 

@@ -1,10 +1,11 @@
 //! Starvation: in a mixed group, which workload makes least progress, and beside which others?
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::{Cell, Member};
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{Claim, Evidence, Guideline, decide_by_interval, nothing};
-use crate::analysis::{Analysis, Cell, Member};
 use crate::verdict::{self, Agreement, Groups};
 
 /// Different members count as treated alike if the slowest makes at least four fifths of the fastest's progress.

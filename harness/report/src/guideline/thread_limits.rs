@@ -1,12 +1,12 @@
 //! Which MPS thread limits are worth setting? Compares groups with a limit with the same members without one.
 
+use collo_analysis::campaign::Analysis;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
 
 use super::pairs::{Pair, Pairs};
 use super::{Claim, Guideline, decide, on_a_card};
-use crate::analysis::Analysis;
 use crate::verdict::{self, Agreement, Holds};
 
 pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {

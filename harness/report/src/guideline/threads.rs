@@ -1,13 +1,14 @@
 //! One process instead of several: compares groups whose members are threads of one process with the same members in processes of
 //! their own.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::{Quantity, RatioVerdict};
 
 use super::pairs::{Pair, Pairs, matched, together};
 use super::{Claim, Guideline, decide, nothing, on_a_card};
-use crate::analysis::{Analysis, Cell};
 use crate::verdict::{Agreement, Holds};
 
 /// The mode in which threads take turns with Python's lock; its variant has none.

@@ -10,13 +10,14 @@
 //! than the noise of the slowdowns and the relevant difference explain (lack of fit, F test at 5 %), and the threshold must be known within
 //! a factor.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::{Quantity, t_quantile};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use super::{Claim, Evidence, Guideline, STUDY, decide_by_interval, on_a_card};
-use crate::analysis::{Analysis, Cell};
 use crate::published::Published;
 use crate::verdict::{self, Agreement, Groups, Holds};
 
@@ -184,7 +185,7 @@ pub(super) fn guideline(analysis: &Analysis) -> Option<Guideline> {
             match (holds, p) {
                 (Holds::No, _) => format!(
                     "The slowdowns lie further from any threshold than their noise explains (p {}).",
-                    crate::words::p(p.unwrap_or(0.0))
+                    collo_analysis::words::p(p.unwrap_or(0.0))
                 ),
                 (Holds::Open, _) => format!("{beyond}, but the interval spans more than a factor of {WIDEST}."),
                 (Holds::Yes, _) => format!("{beyond}."),

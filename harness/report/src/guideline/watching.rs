@@ -1,12 +1,12 @@
 //! Does watching change what is measured?
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::watching::WatchedCost;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
 
 use super::{Claim, Evidence, Guideline, is_undecided};
-use crate::analysis::Analysis;
-use crate::analysis::watching::WatchedCost;
 use crate::published::Published;
 use crate::verdict::{self, Holds, Next};
 

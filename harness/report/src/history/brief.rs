@@ -1,11 +1,11 @@
 //! The output of `collo nightly`: tonight's steps, cells that no longer run, suspicious ones, and the detectable change.
 
+use collo_analysis::words::p;
 use collo_figures::document::{Block, Table};
 use collo_quantity::number;
 
 use super::summary::{CellHistory, Class, History};
 use super::words;
-use crate::words::p;
 
 /// The last night.
 pub fn blocks(history: &History) -> Vec<Block> {

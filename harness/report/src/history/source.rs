@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use collo_analysis::campaign::{Analysis, analyse, environment};
+use collo_analysis::cell::Cell;
 use collo_quantity::Key;
 use collo_store::{AfterMeasured, Campaign, CampaignFolder, JournalEntry, Runs, sha256_file, sha256_text};
 use collo_text::read_small_text;
@@ -12,7 +14,6 @@ use serde_json::json;
 
 use super::codec::Kept;
 use super::night::{CellNight, Mean, NightlyRun};
-use crate::analysis::{Analysis, Cell, analyse, environment};
 use crate::{Error, Result};
 
 /// Incremented when the same runs would give another summary.
@@ -198,7 +199,7 @@ fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dy
     // Only valid runs: what is indicative never becomes a reference.
     let times = |planned: bool| -> Vec<f64> {
         let counted = cell.counted().filter(|r| cell.is_valid() && first_stage(r.record().block) == planned);
-        let time = |r: &crate::analysis::Repetition| {
+        let time = |r: &collo_analysis::reading::repetition::Repetition| {
             let epochs: Option<Vec<f64>> = r.members.iter().map(|m| m.epoch_s).collect();
             match by {
                 Key::LatencyP99 => r.latency.as_ref()?.get(by),

@@ -1,9 +1,8 @@
 //! The conditions behind a published figure compared with those of a cell: precision, loader processes, optimiser and the rest of
 //! the regime. In: a source's conditions, and those in our members' hello. Out: differences, by name, and unknown ones.
 
+use collo_analysis::cell::Regime;
 use serde_json::{Value, json};
-
-use crate::analysis::Regime;
 
 /// A condition that differs here.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use collo_analysis::trace::Arm;
 use collo_quantity::Key;
 use serde::Deserialize;
 
-use crate::analysis::trace::Arm;
 use crate::published::Published;
 
 /// The published results.

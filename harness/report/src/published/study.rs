@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use collo_analysis::cell::Regime;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_quantity::{Key, key};
@@ -12,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use super::conditions::Conditions;
 use super::position::Position;
-use crate::analysis::Regime;
 
 /// The published results.
 #[derive(Debug, Default, Deserialize)]
@@ -196,7 +196,7 @@ impl PublishedFigure {
         let (_, unit, factor) = key::column(&self.quantity);
         let number = |x: f64| format!("{} {unit}", number::three(x * factor)).trim().to_string();
         match (&self.outcome, self.range()) {
-            (Some(outcome), _) => crate::words::outcome(outcome),
+            (Some(outcome), _) => collo_analysis::words::outcome(outcome),
             (None, Some((low, high))) if low == high => number(low),
             (None, Some((low, high))) => format!("{}–{}", number::three(low * factor), number(high)),
             (None, None) => number::ABSENT.into(),

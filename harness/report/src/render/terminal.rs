@@ -1,5 +1,11 @@
 //! The summary table at the end of a run, and one cell in full. In: an analysis. Out: plain text of limited width.
 
+use collo_analysis::campaign::{Analysis, environment, limitation};
+use collo_analysis::cell::Cell;
+use collo_analysis::cell::absent::NOBODY_SERVES;
+use collo_analysis::cell::server::Server;
+use collo_analysis::cell::verdict::CellVerdict;
+use collo_analysis::words;
 use collo_figures::document::{Align, Block, Column, Table, terminal};
 use collo_quantity::number::{self, ABSENT};
 use collo_quantity::{Key, Trait};
@@ -7,10 +13,8 @@ use collo_store::Features;
 use collo_text::quoting;
 
 use super::trace_cell;
-use crate::analysis::{Analysis, Cell, CellVerdict, NOBODY_SERVES, Server, environment, limitation};
 use crate::published::study;
 use crate::section::{self, finding, notes, prediction, provenance};
-use crate::words;
 
 /// The end-of-run table with its notes and findings, at most `width` columns wide.
 pub fn summary(analysis: &Analysis, width: usize) -> String {

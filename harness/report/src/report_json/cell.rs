@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use collo_analysis::cell::Regime;
+use collo_analysis::cell::verdict::CellVerdict;
 use collo_quantity::stats::Quantity;
 use collo_quantity::{Key, Trait};
 use collo_store::{AfterMeasured, Features, PredictedCell, Serving};
@@ -12,7 +14,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Ordered, PredictedJson, Texts};
-use crate::analysis::{CellVerdict, Regime};
 
 /// Quantities by name; null if nothing was measured.
 pub type Quantities = Ordered<Option<Quantity>>;

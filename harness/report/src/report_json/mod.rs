@@ -30,9 +30,9 @@ pub use predicted::{PredictedBy, PredictedJson, PredictedMemoryJson, PredictorJs
 pub use trace::{OrderJson, PolicyJson, PolicyRatioJson, TraceJson};
 pub use watching::{WatchedCostJson, WatchedJson};
 
+use collo_analysis::campaign::reference::ReferenceVerdict;
 use collo_quantity::stats::Quantity;
 
-use crate::analysis::ReferenceVerdict;
 use crate::verdict::{Agreement, Holds};
 
 /// The version of `report.json`.

@@ -9,10 +9,16 @@ use super::{
     TraceJson, WatchedJson,
 };
 
+use collo_analysis::campaign::devices::DeviceDifference;
+use collo_analysis::campaign::reference::ReferenceCheck;
+use collo_analysis::campaign::{Analysis, environment};
+use collo_analysis::cell::Cell;
+use collo_analysis::cell::lent::Lender;
+use collo_analysis::cell::quantities::GainBy;
+use collo_analysis::cell::second_look::{FarRun, SecondLook};
 use collo_quantity::stats::RatioTest;
 use collo_quantity::{Key, Trait};
 
-use crate::analysis::{self, Analysis, DeviceDifference, FarRun, GainBy, ReferenceCheck, SecondLook, environment};
 use crate::guideline::{self, Guideline};
 use crate::report_json::cell::{FarRunJson, GainVerdict, SecondLookJson};
 use crate::verdict::Scope;
@@ -106,9 +112,9 @@ fn difference(d: &DeviceDifference, analysis: &Analysis) -> DeviceDifferenceJson
     }
 }
 
-impl From<&analysis::Lender> for LenderJson {
-    fn from(lender: &analysis::Lender) -> Self {
-        let analysis::Lender { campaign, experiment, created_utc } = lender.clone();
+impl From<&Lender> for LenderJson {
+    fn from(lender: &Lender) -> Self {
+        let Lender { campaign, experiment, created_utc } = lender.clone();
         LenderJson { campaign, experiment, created_utc }
     }
 }
@@ -125,7 +131,7 @@ impl From<&collo_store::Thresholds> for Thresholds {
     }
 }
 
-fn of_cell(c: &analysis::Cell, claims: Option<&Predicted>) -> CellJson {
+fn of_cell(c: &Cell, claims: Option<&Predicted>) -> CellJson {
     let absent = c.absent.iter().map(|(name, why)| (name.to_string(), why.clone()));
     CellJson {
         label: c.name().into(),
@@ -171,7 +177,7 @@ impl From<&RatioTest> for GainVerdict {
     }
 }
 
-fn member(cell: &analysis::Cell, index: usize, claims: Option<&Predicted>) -> MemberJson {
+fn member(cell: &Cell, index: usize, claims: Option<&Predicted>) -> MemberJson {
     let m = &cell.members[index];
     MemberJson {
         workload: m.spec.workload.clone(),

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use collo_analysis::cell::verdict::CellVerdict;
 use serde_json::Value;
 
 use super::{ReportJson, SCHEMA};
-use crate::analysis::CellVerdict;
 use crate::{Error, Result};
 
 /// Much larger than the report of a hundred thousand cells.
@@ -59,9 +59,10 @@ impl ReportJson {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use collo_store::AfterMeasured;
     use serde_json::json;
+
+    use super::*;
 
     fn why(report: Value) -> String {
         ReportJson::of(report, "x.json").unwrap_err().to_string()

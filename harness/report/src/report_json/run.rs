@@ -1,11 +1,11 @@
 //! A run of a trace: its tasks, attempts and decisions, each a row of named columns, and the same as JSON. Times are seconds from the first
 //! arrival of the run.
 
+use collo_analysis::trace::TraceRun;
+use collo_analysis::words;
 use serde_json::{Map, Value};
 
 use super::table::{ColumnKind, ExportValue};
-use crate::analysis::trace::TraceRun;
-use crate::words;
 
 use ColumnKind::{Flag, Number, Text, Whole};
 
@@ -101,7 +101,7 @@ pub fn attempts(run: &TraceRun) -> Vec<Vec<ExportValue>> {
 }
 
 fn decisions(run: &TraceRun) -> Vec<Vec<ExportValue>> {
-    let row = |d: &crate::analysis::trace::DecisionCount| {
+    let row = |d: &collo_analysis::trace::DecisionCount| {
         vec![d.decided.clone().into(), d.why.clone().into(), d.times.into(), d.tasks.into(), d.waited_ns.map(seconds).into()]
     };
     run.decided.iter().map(row).collect()

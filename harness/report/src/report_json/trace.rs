@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::{Arm, OrdersNeeded, RatioToReference, TraceMatrix, verdict_text};
+use collo_analysis::words;
 use collo_quantity::Key;
 use collo_quantity::stats::Quantity;
 use collo_store::Verdict;
@@ -11,9 +14,6 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::{properties, quantities};
 use super::{Ordered, Quantities};
-use crate::analysis::Analysis;
-use crate::analysis::trace::{Arm, OrdersNeeded, RatioToReference, TraceMatrix, verdict_text};
-use crate::words;
 
 /// A trace on a number of cards at a scale, under several policies.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

@@ -1,12 +1,12 @@
 //! What it costs to be watched, in `report.json`.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::watching::Watching;
+use collo_analysis::watching::{WatchedCost, WatchedGroup};
 use collo_quantity::Key;
 use collo_quantity::stats::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::analysis::watching::{WatchedCost, WatchedGroup};
-use crate::analysis::{Analysis, Watching};
 
 /// The same members under the same mode, under the eyes of several. Their runs are no groups, and `cells` has none of them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

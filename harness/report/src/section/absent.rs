@@ -1,8 +1,7 @@
 //! Sections without content, and why.
 
+use collo_analysis::campaign::Analysis;
 use collo_figures::document::Section;
-
-use crate::analysis::Analysis;
 
 /// A section without content: the document leaves it out, and says so at its end.
 pub fn without(id: &'static str, title: &'static str, why: impl Into<String>) -> Section {

@@ -1,10 +1,10 @@
 //! Guidelines as the page prints them: those of the first screen, and the others folded under a title.
 
+use collo_analysis::campaign::Analysis;
 use collo_figures::document::{Advice, Block, Table, TableCell};
 use collo_quantity::number;
 
 use super::anchor::cell_id;
-use crate::analysis::Analysis;
 use crate::guideline::{Evidence, Guideline};
 use crate::verdict::Scope;
 

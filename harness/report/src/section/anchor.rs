@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::{Analysis, Cell, CellVerdict};
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::cell::verdict::CellVerdict;
 
 /// With more cells the page has only the most informative rows.
 pub const TOO_MANY: usize = 2000;

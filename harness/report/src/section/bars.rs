@@ -1,5 +1,7 @@
 //! Bars of one reading, a panel for each workload.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_figures::chart::{Bar, BarGroup, Bars};
 use collo_figures::document::Figure;
 use collo_figures::draw::Panel;
@@ -11,7 +13,6 @@ use super::figure::{failure, figure, hover, indicative_note, interval, whiskers}
 use super::panels::{describe, describe_alone, drawn};
 use super::places::{Places, alone_on_slice, compute_slices, drawn_as, places_note};
 use super::values::{Reading, values};
-use crate::analysis::{Analysis, Cell};
 
 /// The content of bars.
 pub struct BarSpec<'a> {

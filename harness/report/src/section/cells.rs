@@ -2,6 +2,10 @@
 
 use std::collections::HashMap;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::reading::repetition::Repetition;
+use collo_analysis::words;
 use collo_figures::document::{Block, Row, Section, Table, TableCell, TableLayout};
 use collo_figures::modes::mode_label;
 use collo_quantity::Key;
@@ -12,8 +16,6 @@ use super::absent::{nothing, without};
 use super::anchor::{REASONS, TOO_MANY, cell_id, with_reasons};
 use super::figure::tags;
 use super::values::reading;
-use crate::analysis::{Analysis, Cell, Repetition};
-use crate::words;
 
 const ID: &str = "cells";
 const TITLE: &str = "All cells";

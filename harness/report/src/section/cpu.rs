@@ -1,5 +1,7 @@
 //! CPU by member, compared with the cores of the device, and how long members waited for them.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_figures::document::{Block, Section};
 use collo_quantity::Key;
 use collo_quantity::number;
@@ -7,7 +9,6 @@ use collo_quantity::number;
 use super::absent::{nothing, without};
 use super::figure::{figure, indicative_note};
 use super::values::values;
-use crate::analysis::{Analysis, Cell};
 
 const ID: &str = "cpu";
 const TITLE: &str = "CPU";

@@ -1,5 +1,7 @@
 //! Energy per member and epoch, with and without idle power, and power over time.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_figures::document::{Block, Section};
 use collo_quantity::Key;
 use collo_quantity::number;
@@ -11,7 +13,6 @@ use super::figure::{figure, indicative_note, whiskers};
 use super::over_time;
 use super::places::places_note;
 use super::values::{Reading, reading, values};
-use crate::analysis::{Analysis, Cell};
 
 const ID: &str = "energy";
 const TITLE: &str = "Energy and power";

@@ -1,5 +1,7 @@
 //! The energy of a GPU divided among the members that share it, by a model that the reader asked for. No counter measures it.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_quantity::Key;
 use collo_quantity::number;
@@ -7,7 +9,6 @@ use collo_quantity::number;
 use super::absent::without;
 use super::figure::tags;
 use super::values::{cut_rows, label};
-use crate::analysis::{Analysis, Cell};
 use crate::report::EnergyModel;
 
 const ID: &str = "energy-by-member";
@@ -75,7 +76,7 @@ fn parts(analysis: &Analysis, cell: &Cell) -> Result<Vec<Part>, &'static str> {
     let mean = |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
     let power_w = mean(cell.counted().filter_map(|r| Some(r.energy?.power_w)).collect()).ok_or("its energy was not measured")?;
     let idle_w = mean(cell.counted().filter_map(|r| r.idle_w).collect()).ok_or("the idle power is unknown")?;
-    let weight = |member: &crate::analysis::Member| {
+    let weight = |member: &collo_analysis::cell::Member| {
         let alone = analysis.solo_beside(cell.counted(), &member.spec.solo)?.metric(Key::SmActive)?.estimate;
         Some(alone / member.get(Key::Slowdown)?.estimate)
     };

@@ -1,5 +1,8 @@
 //! Time per epoch by degree and mode.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::words;
 use collo_figures::document::{Block, Section};
 use collo_quantity::Key;
 use collo_quantity::number;
@@ -9,8 +12,6 @@ use super::bars::{BarSpec, bar_panels};
 use super::figure::{figure, indicative_note, whiskers};
 use super::places::places_note;
 use super::values::values;
-use crate::analysis::{Analysis, Cell};
-use crate::words;
 
 const ID: &str = "epoch-time";
 const TITLE: &str = "Time per epoch";

@@ -1,5 +1,7 @@
 //! Slowdown of every member: which ones pay for the sharing.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_figures::chart::{Dot, DotRow, Dots};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::{Panel, cut};
@@ -12,7 +14,6 @@ use super::figure::{figure, hover, interval, legend, tags, whiskers};
 use super::panels::{describe, drawn};
 use super::values::cut_rows;
 use super::{mixed, pairs};
-use crate::analysis::{Analysis, Cell};
 use crate::report::Report;
 
 const ID: &str = "fairness";

@@ -1,11 +1,12 @@
 //! What ran, what ran out of memory, what was refused.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::words;
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_quantity::number;
 
 use super::absent::without;
-use crate::analysis::{Analysis, Cell};
-use crate::words;
 
 const ID: &str = "feasibility";
 const TITLE: &str = "Feasibility";
@@ -79,7 +80,7 @@ fn with_log(why: &str, log: Option<&str>) -> String {
     }
 }
 
-fn why(r: &crate::analysis::Repetition) -> String {
+fn why(r: &collo_analysis::reading::repetition::Repetition) -> String {
     use collo_store::Outcome as O;
     let word = words::outcome(r.record().outcome.as_str());
     match &r.record().outcome {

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::words;
 use collo_figures::document::{Figure, Table};
 use collo_figures::draw::Panel;
 use collo_figures::modes::{family, mode_label, mode_order};
@@ -10,8 +13,6 @@ use collo_quantity::stats::Quantity;
 use collo_store::Verdict;
 
 use super::places::drawn_as;
-use crate::analysis::{Analysis, Cell};
-use crate::words;
 
 /// Caveats that every presentation of these numbers must show.
 pub fn tags(analysis: &Analysis) -> Vec<String> {

@@ -1,13 +1,13 @@
 //! The findings, in one or two sentences: for each workload the mode that gains most.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::words::capital;
 use collo_figures::modes::mode_label;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::without_mode;
 
-use crate::analysis::Analysis;
 use crate::guideline::{Knee, knees, rank};
-use crate::words::capital;
 
 /// The findings as remarks; the last says how many more there are.
 pub fn remarks(analysis: &Analysis) -> Vec<String> {

@@ -1,5 +1,8 @@
 //! Which groups fit: workload and mode down, degree across; mixed groups by mode.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::words;
 use collo_figures::chart::{Feasibility, Square, SquareRow, Squares};
 use collo_figures::document::{Figure, Table, TableCell};
 use collo_figures::draw::Panel;
@@ -13,8 +16,6 @@ use super::mixed;
 use super::panels::{PANELS, by_workload, degrees, describe};
 use super::refused;
 use super::values::label;
-use crate::analysis::{Analysis, Cell};
-use crate::words;
 
 /// Maximum columns of one panel: a search tries more degrees than fit beside each other.
 const COLUMNS: usize = 16;

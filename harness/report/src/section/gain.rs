@@ -1,5 +1,8 @@
 //! Throughput gain over running in turn, by degree.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::words;
 use collo_figures::chart::{DegreePoint, Failure, Lines, ModeLine};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::{Panel, cut};
@@ -13,9 +16,7 @@ use super::figure::{failure, figure, hover, interval, legend, tags};
 use super::panels::{describe, drawn};
 use super::places::alone_on_slice;
 use super::values::cut_rows;
-use crate::analysis::{Analysis, Cell};
 use crate::report::Report;
-use crate::words;
 
 const ID: &str = "gain";
 const TITLE: &str = "Throughput gain";

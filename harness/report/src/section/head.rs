@@ -1,12 +1,13 @@
 //! The head of a report: what was measured, on what, and how much of the plan is accounted for.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::campaign::reference::ReferenceVerdict;
+use collo_analysis::words;
 use collo_figures::document::{Document, Fact, FactLine};
 use collo_quantity::number;
 
-use crate::analysis::{Analysis, ReferenceVerdict};
 use crate::report::Report;
 use crate::verdict;
-use crate::words;
 
 /// Deviations from references that are listed at the top; all are under Measurement quality.
 const OUTSIDE: usize = 5;

@@ -1,5 +1,9 @@
 //! Serving members: the latency of their answers, alone and beside training, and the speed of the training members beside them.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::cell::absent::NOBODY_SERVES;
+use collo_analysis::cell::server::Server;
 use collo_figures::chart::{Delay, DelayRow, Delays, Tail, TailChart};
 use collo_figures::document::{Block, Figure, Section, Table, TableCell};
 use collo_figures::draw::Panel;
@@ -13,7 +17,6 @@ use super::absent::{nothing, without};
 use super::figure::{failure, figure, hover, indicative_note, interval, legend_of, tags};
 use super::mixed;
 use super::values::{cut_rows, label, times};
-use crate::analysis::{Analysis, Cell, NOBODY_SERVES, Server};
 use crate::guideline::serving::{Promise, criterion, kept};
 use crate::report::Report;
 
@@ -39,7 +42,7 @@ struct ServingGroup<'a> {
 pub fn section(report: &Report) -> Section {
     let analysis = &report.analysis;
     if !analysis.cells.iter().any(Cell::serves) {
-        return without(ID, TITLE, format!("{} in this experiment.", crate::words::capital(NOBODY_SERVES)));
+        return without(ID, TITLE, format!("{} in this experiment.", collo_analysis::words::capital(NOBODY_SERVES)));
     }
     if let Some(why) = nothing(analysis) {
         return without(ID, TITLE, why);

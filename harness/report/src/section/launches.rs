@@ -1,5 +1,7 @@
 //! What the metrics see: GPU utilisation, GRACT, SMACT and SMOCC of a sweep over launches, each point beside what was published of it.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::campaign::launches::LaunchPoint;
 use collo_figures::chart::{LaunchLine, LaunchMark, Launches};
 use collo_figures::document::{Block, Figure, Section, Table, TableCell};
 use collo_figures::draw::Panel;
@@ -8,7 +10,6 @@ use collo_quantity::number;
 
 use super::anchor::cell_id;
 use super::figure::{figure, indicative_note, interval, tags, told};
-use crate::analysis::{Analysis, LaunchPoint};
 use crate::guideline::METRICS;
 use crate::published::square::square;
 use crate::report::Report;

@@ -1,5 +1,8 @@
 //! The gain of every workload by mode and degree: the first figure of the page.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::words::capital;
 use collo_figures::chart::{Field, FieldValue, HIGH, Heat, HeatNumber};
 use collo_figures::document::{Figure, Table, TableCell};
 use collo_figures::draw::Panel;
@@ -11,8 +14,6 @@ use super::figure::{failure, figure, hover, indicative_note, legend, tags};
 use super::notes::in_turn;
 use super::panels::{by_workload, called, degrees};
 use super::refused::{self, Refused};
-use crate::analysis::{Analysis, Cell};
-use crate::words::capital;
 
 /// Maximum workloads, and maximum degrees of a panel.
 const ROWS: usize = 24;

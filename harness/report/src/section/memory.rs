@@ -1,5 +1,7 @@
 //! Memory by member, compared with the device's.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_figures::chart::{Stack, Stacks};
 use collo_figures::document::{Block, Section};
 use collo_figures::draw::Panel;
@@ -13,7 +15,6 @@ use super::figure::{failure, figure, hover, indicative_note, interval};
 use super::panels::{describe, describe_alone, drawn};
 use super::places::{Places, compute_slices, drawn_as};
 use super::values::{Reading, values_of};
-use crate::analysis::{Analysis, Cell};
 use crate::report::Report;
 
 const ID: &str = "memory";

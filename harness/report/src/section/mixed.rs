@@ -1,5 +1,8 @@
 //! Mixed groups: makespan and energy compared with running in turn, and which members pay.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::cell::quantities::GainBy;
 use collo_figures::chart::{Dot, DotRow, Dots, LevelBar, LevelRow, Levels, row_height};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::Panel;
@@ -12,7 +15,6 @@ use collo_store::without_mode;
 use super::absent::{nothing, without};
 use super::figure::{failure, figure, hover, interval, whiskers};
 use super::values::{cut_rows, label};
-use crate::analysis::{Analysis, Cell, GainBy};
 
 const ID: &str = "mixed";
 const TITLE: &str = "Mixed workloads";

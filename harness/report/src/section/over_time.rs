@@ -1,5 +1,7 @@
 //! A series of the whole GPU over time: the same members under each mode on one axis, one panel per workload.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::timeline::Timeline;
 use collo_figures::chart::{OverTime, Trace};
 use collo_figures::document::{Figure, Table, TableCell};
 use collo_figures::draw::Panel;
@@ -7,7 +9,6 @@ use collo_quantity::number;
 
 use super::figure::{figure as finished, legend_of};
 use super::panels::{PANELS, describe};
-use crate::analysis::{Analysis, Timeline};
 
 /// The series to draw.
 pub struct Spec<'a> {

@@ -1,5 +1,7 @@
 //! Interference between workloads: the slowdown of each one beside each other one, one heat map per sharing mode.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_figures::chart::{Field, FieldValue, Heat, HeatNumber};
 use collo_figures::document::{Figure, Table, TableCell};
 use collo_figures::draw::Panel;
@@ -11,7 +13,6 @@ use collo_store::without_mode;
 
 use super::figure::{failure, figure, legend, tags, told};
 use super::panels::called;
-use crate::analysis::{Analysis, Cell};
 
 /// Maximum workloads of a map.
 const NAMES: usize = 8;

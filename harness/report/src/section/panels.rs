@@ -1,9 +1,9 @@
 //! The workloads and degrees that a figure has room for, and their names.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_figures::draw::cut;
 use collo_store::without_mode;
-
-use crate::analysis::{Analysis, Cell};
 
 /// Maximum characters of the name of a model or a data set: some are whole networks, written out.
 const NAME: usize = 40;

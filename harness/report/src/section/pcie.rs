@@ -1,5 +1,7 @@
 //! PCIe traffic: bytes per item, and the link over time.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_figures::document::{Block, Section};
 use collo_quantity::Key;
 use collo_quantity::number;
@@ -10,7 +12,6 @@ use super::bars::{BarSpec, bar_panels};
 use super::figure::{figure, indicative_note, whiskers};
 use super::over_time;
 use super::values::{Reading, reading, values};
-use crate::analysis::{Analysis, Cell};
 
 const ID: &str = "pcie";
 const TITLE: &str = "PCIe";

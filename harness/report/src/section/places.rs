@@ -1,9 +1,9 @@
 //! Where a cell stands in a figure by mode and degree, and the mode that it is drawn as. In: the cells of a workload. Out: groups
 //! with the modes in one order, and the cells in which a member is alone on a slice.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_figures::modes::{mode_order, slices};
-
-use crate::analysis::{Analysis, Cell};
 
 /// Cells of a workload by degree, modes in their order.
 pub fn by_degree<'a>(analysis: &'a Analysis, workload: &'a str) -> Vec<&'a Cell> {

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::campaign::predicted::{Claim, PredictedPoint, PredictedQuantity, PredictionScore, Uncompared};
 use collo_figures::chart::{Calibrated, OrderedErrors, PredictedMeasured};
 use collo_figures::document::{Block, Figure, Section, Table, TableCell, TableLayout};
 use collo_figures::draw::Panel;
@@ -17,7 +19,6 @@ use super::absent::{nothing, without};
 use super::figure::{failure, figure, legend_of, tags};
 use super::places::drawn_as;
 use super::values::{cut_rows, label};
-use crate::analysis::{Analysis, Claim, PredictedPoint, PredictedQuantity, PredictionScore, Uncompared};
 use crate::guideline::prediction;
 use crate::report::Report;
 

@@ -1,8 +1,7 @@
 //! Where the numbers come from: card, software, machine, data, and the digests of everything they depend on.
 
+use collo_analysis::campaign::{Analysis, environment};
 use collo_figures::document::{Block, Section};
-
-use crate::analysis::{Analysis, environment};
 
 pub fn section(analysis: &Analysis) -> Section {
     let (c, m) = (&analysis.campaign, &analysis.campaign.machine);

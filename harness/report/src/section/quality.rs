@@ -2,6 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::campaign::reference::ReferenceVerdict;
+use collo_analysis::cell::Cell;
+use collo_analysis::reading::check::Drift;
 use collo_figures::document::{Block, Row, Section, Table, TableCell};
 use collo_quantity::Key;
 use collo_quantity::number;
@@ -11,7 +15,6 @@ use super::absent::without;
 use super::anchor::{REASONS, with_reasons};
 use super::figure::tags;
 use super::values::label;
-use crate::analysis::{Analysis, Cell, Drift, ReferenceVerdict};
 
 const ID: &str = "quality";
 const TITLE: &str = "Measurement quality";

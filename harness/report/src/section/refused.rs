@@ -1,8 +1,8 @@
 //! Refusals of a workload's groups. A refused cell is none of the plan, so that its label tells what it was.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_store::{RefusalRecord, without_mode};
-
-use crate::analysis::{Analysis, Cell};
 
 /// A refused group of one workload.
 pub struct Refused<'a> {

@@ -1,5 +1,7 @@
 //! SM activity of the GPU: the achieved one, compared with the sum of the members' solo activity.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::modes::mode_label;
 use collo_quantity::Key;
@@ -11,7 +13,6 @@ use super::bars::{BarSpec, bar_panels};
 use super::figure::{figure, indicative_note, tags, whiskers};
 use super::places::places_note;
 use super::values::{Reading, cut_rows, label, reading, values_of};
-use crate::analysis::{Analysis, Cell};
 
 const ID: &str = "sm-activity";
 const TITLE: &str = "SM activity";

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use collo_analysis::campaign::{Analysis, limitation};
+use collo_analysis::cell::Cell;
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::modes::{mode_label, mode_order};
 use collo_quantity::Key;
@@ -10,7 +12,6 @@ use collo_quantity::stats::RatioVerdict;
 
 use super::absent::nothing;
 use super::figure::tags;
-use crate::analysis::{Analysis, Cell, limitation};
 use crate::guideline::{knees, rank_by_energy, rank_by_gain};
 use crate::report::Report;
 use crate::verdict::{self, Cause, Groups, Ranking};
@@ -184,7 +185,7 @@ fn answer(groups: &Groups, refused: usize, next: Option<String>) -> TableCell {
 fn gentle(analysis: &Analysis, subject: &DecisionSubject) -> TableCell {
     let limit = analysis.campaign.thresholds.slowdown;
     let slowest = |c: &Cell, high: bool| {
-        let bound = |m: &crate::analysis::Member| m.get(Key::Slowdown).and_then(|q| if high { q.high } else { q.low });
+        let bound = |m: &collo_analysis::cell::Member| m.get(Key::Slowdown).and_then(|q| if high { q.high } else { q.low });
         let bounds: Option<Vec<f64>> = c.members.iter().map(bound).collect();
         bounds.and_then(|b| b.into_iter().reduce(f64::max))
     };

@@ -1,6 +1,8 @@
 //! Up to which summed demand members keep their speed: slowdown over the sum of the members' solo SM activity, with the fitted
 //! hinge.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_figures::chart::{Reference, ReferenceLine, Scatter};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::Panel;
@@ -9,7 +11,6 @@ use collo_quantity::number;
 
 use super::absent::{nothing, without};
 use super::figure::{figure, hover, interval, legend, tags};
-use crate::analysis::{Analysis, Cell};
 use crate::guideline::{Guideline, HingeFit, PUBLISHED_RATIO, fit};
 use crate::report::Report;
 

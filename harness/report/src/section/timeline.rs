@@ -1,5 +1,8 @@
 //! The members of one repetition over time, with their resource usage.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::reading::usage::MemoryKind;
+use collo_analysis::timeline::Timeline;
 use collo_figures::chart::{Area, Lane, Timelines, peak};
 use collo_figures::document::{Block, Figure, Section, Table, TableCell};
 use collo_figures::draw::Panel;
@@ -10,7 +13,6 @@ use collo_store::Sharing;
 
 use super::absent::{nothing, without};
 use super::figure::{legend_of, tags};
-use crate::analysis::{Analysis, MemoryKind, Timeline};
 
 const ID: &str = "timelines";
 const TITLE: &str = "Timelines";

@@ -1,5 +1,7 @@
 //! The values of a figure as a table, and the readings of a cell that they come from.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_figures::document::{Table, TableCell};
 use collo_quantity::Key;
 use collo_quantity::number;
@@ -8,7 +10,6 @@ use collo_quantity::stats::Quantity;
 use super::anchor::cell_id;
 use super::figure::{failure, tags};
 use super::panels::by_workload;
-use crate::analysis::{Analysis, Cell};
 
 /// A reading of a cell.
 pub type Reading<'a> = &'a dyn Fn(&Cell) -> Option<Quantity>;

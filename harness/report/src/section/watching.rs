@@ -1,5 +1,7 @@
 //! The cost of watching: epoch times under each observer beside nobody, and what observers take for themselves.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::watching::{WatchedCost, WatchedGroup};
 use collo_figures::chart::{Dot, DotRow, Dots};
 use collo_figures::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
 use collo_figures::draw::{Panel, cut};
@@ -10,8 +12,6 @@ use collo_quantity::stats::{Quantity, RatioVerdict};
 use collo_store::observer_name;
 
 use super::figure::{failure, figure, hover, indicative_note, legend, tags};
-use crate::analysis::Analysis;
-use crate::analysis::watching::{WatchedCost, WatchedGroup};
 use crate::published::watching::published_tools;
 use crate::report::Report;
 

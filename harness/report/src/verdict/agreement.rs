@@ -1,6 +1,8 @@
 //! Whether what was found here agrees with what was published. A published figure has no interval, so agreement is equivalence: our
 //! whole interval lies within a stated margin of it. In: cells, and the published figures about them. Out: an [`Agreement`].
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_figures::document::{Badge, Tone};
 use collo_quantity::Key;
 use collo_quantity::stats::Quantity;
@@ -8,7 +10,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Holds;
-use crate::analysis::{Analysis, Cell};
 use crate::published::study::{PublishedFigure, is_card, study};
 
 /// How far our interval may reach from a published figure, as a ratio: repeats of one published pair differ by 2 to 8 %, and drivers,

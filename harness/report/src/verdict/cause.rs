@@ -1,10 +1,11 @@
 //! Why a group cannot be judged. In: a cell, and the quantity that a rule needs of it. Out: the cause, which decides what to do next.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::verdict::CellVerdict;
+use collo_analysis::cell::{Cell, suspect};
+use collo_analysis::reading::check::OTHERS_RATIO;
+use collo_analysis::words;
 use collo_quantity::{Key, Trait};
-
-use crate::analysis::check::OTHERS_RATIO;
-use crate::analysis::{Analysis, Cell, CellVerdict, suspect};
-use crate::words;
 
 /// Why a group cannot be judged, in the order in which causes are worth removing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,10 +1,12 @@
 //! The groups that a rule is about. In: cells, and the quantity that judges them. Out: those that can be judged, and those that cannot,
 //! each with its cause.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::cell::verdict::CellVerdict;
 use collo_quantity::Key;
 
 use super::{Cause, Scope};
-use crate::analysis::{Analysis, Cell, CellVerdict};
 
 /// The groups that a rule is about, divided by whether they can be judged.
 pub struct Groups<'a> {

@@ -1,8 +1,10 @@
 //! The command that would decide what is open, chosen by why it is open. In: an analysis, the causes, the repetitions that would decide.
 //! Out: a command, or what must be done by hand. Repetitions are offered only where more of them would help.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+
 use super::{Cause, Groups};
-use crate::analysis::{Analysis, Cell};
 
 /// What to do next.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -5,10 +5,9 @@
 //! first, at 5 % for all comparisons together, and one-sided. Bonferroni's bound takes the place of Dunnett's constant, which is a little
 //! smaller.
 
+use collo_analysis::cell::Cell;
 use collo_figures::modes::mode_order;
 use collo_quantity::stats::{Quantity, t_quantile};
-
-use crate::analysis::Cell;
 
 /// An order of cells with its certainty.
 pub struct Ranking<'a> {

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_quantity::number;
 use collo_store::without_mode;
 
 use super::Cause;
-use crate::analysis::{Analysis, Cell};
 
 /// With fewer workloads a sentence names them.
 const NAMED: usize = 3;
@@ -83,7 +84,7 @@ impl Scope {
             )
         });
         let parts: Vec<String> = basis.into_iter().chain([not_judged, memory]).filter(|part| !part.is_empty()).collect();
-        Some(format!("{}.", crate::words::capital(&parts.join("; "))))
+        Some(format!("{}.", collo_analysis::words::capital(&parts.join("; "))))
     }
 
     /// An instruction, limited to the workloads that it was found with where these are few: `For small b32: choose MPS.`

@@ -2,15 +2,16 @@
 
 use std::fmt::Write;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::words;
 use collo_figures::modes::{mode_label, mode_order};
 use collo_quantity::Key;
 
 use super::name_of;
 use super::text::{escape, name, value};
-use crate::analysis::{Analysis, Cell};
 use crate::export::caveats;
 use crate::section::degrees;
-use crate::words;
 
 /// Degrees that fit a page beside each other.
 const DEGREES: usize = 8;

@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::{Arm, TraceMatrix};
+use collo_analysis::words;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_quantity::unit::JOULE;
 
 use super::text::{escape, name, value};
-use crate::analysis::Analysis;
-use crate::analysis::trace::{Arm, TraceMatrix};
 use crate::export::caveats;
-use crate::words;
 
 type Get = dyn Fn(&Arm) -> Option<&Quantity>;
 

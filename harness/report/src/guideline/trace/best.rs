@@ -1,12 +1,12 @@
 //! Is one policy best? Only if its total is shorter than that of each other one.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::TraceMatrix;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
 
 use super::{Evidence, Holds, Wording, claim, matrices};
-use crate::analysis::Analysis;
-use crate::analysis::trace::TraceMatrix;
 use crate::guideline::Guideline;
 
 pub fn best(analysis: &Analysis) -> Option<Guideline> {

@@ -1,11 +1,11 @@
 //! Does MPS spend less energy than `exclusive`, while round-robin on naive sharing does not?
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::Arm;
 use collo_quantity::Key;
 use collo_quantity::stats::RatioVerdict;
 
 use super::{Holds, Wording, all_smaller, beside_exclusive, claim, judge, matrices, ratios_text, wanting};
-use crate::analysis::Analysis;
-use crate::analysis::trace::Arm;
 use crate::guideline::Guideline;
 
 fn under(arm: &Arm, family: &str) -> bool {

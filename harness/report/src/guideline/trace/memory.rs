@@ -1,10 +1,10 @@
 //! What avoids out of memory: conditions, estimates, a stricter cap?
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::{Arm, TraceMatrix};
 use collo_quantity::Key;
 
 use super::{Counted, Holds, Judged, Wording, all_fewer, all_smaller, claim, judge, listed, matrices, wanting};
-use crate::analysis::Analysis;
-use crate::analysis::trace::{Arm, TraceMatrix};
 use crate::guideline::Guideline;
 
 /// Pairs of arms with the same order over the cards and the same mode, that differ as asked: the first is the safer one.

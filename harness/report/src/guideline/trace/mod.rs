@@ -13,14 +13,14 @@ pub(super) use memory::{cap, conditions, estimates};
 pub(super) use packing::packing;
 pub(super) use total::{mps_total, naive_waits};
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::{Arm, TraceMatrix};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::orders::Difference;
 use collo_quantity::stats::{self, Quantity, RatioVerdict};
 
 use super::{Evidence, Guideline};
-use crate::analysis::Analysis;
-use crate::analysis::trace::{Arm, TraceMatrix};
 use crate::published::manager::manager;
 use crate::verdict::{self, Holds, Next};
 

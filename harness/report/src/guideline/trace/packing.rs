@@ -1,11 +1,11 @@
 //! Does packing tasks onto the fullest card that fits lengthen their execution?
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::{Arm, TraceMatrix};
 use collo_quantity::Key;
 use collo_quantity::stats::RatioVerdict;
 
 use super::{Holds, Wording, claim, judge, listed, matrices, wanting};
-use crate::analysis::Analysis;
-use crate::analysis::trace::{Arm, TraceMatrix};
 use crate::guideline::Guideline;
 
 /// The order that takes the card with the least free memory.

@@ -1,12 +1,12 @@
 //! Does collocating shorten the total: under MPS, and under naive sharing?
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::Arm;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
 
 use super::{Holds, Judged, Wording, all_smaller, beside_exclusive, claim, judge, matrices, ratios_text, wanting};
-use crate::analysis::Analysis;
-use crate::analysis::trace::Arm;
 use crate::guideline::Guideline;
 
 fn collocates(arm: &Arm, family: &str) -> bool {

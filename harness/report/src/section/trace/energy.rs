@@ -1,5 +1,8 @@
 //! Energy of all cards over the total, idle ones included.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::TraceMatrix;
+use collo_analysis::words;
 use collo_figures::chart::{LevelBar, LevelRow, Levels};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::Panel;
@@ -7,11 +10,8 @@ use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{drawn_as, figure, nothing, of_matrices};
-use crate::analysis::Analysis;
-use crate::analysis::trace::TraceMatrix;
 use crate::report::Report;
 use crate::section::absent::without;
-use crate::words;
 
 const ID: &str = "trace-energy";
 const TITLE: &str = "Energy of traces";
@@ -23,7 +23,7 @@ pub fn section(report: &Report) -> Section {
         return without(
             ID,
             TITLE,
-            format!("{}, so that energy is absent, not zero.", crate::words::capital(Key::SiteEnergy.absent)),
+            format!("{}, so that energy is absent, not zero.", collo_analysis::words::capital(Key::SiteEnergy.absent)),
         );
     }
     let finding = report.guideline("trace-energy").map_or_else(String::new, |g| g.finding.clone());

@@ -1,12 +1,12 @@
 //! Memory and recovery: who ran out of memory, what it cost, and how much memory was in use.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::{Arm, TraceMatrix};
 use collo_figures::document::{Block, Section, Table, TableCell, TableLayout};
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{TimeUnit, arm_cell, of_matrices, trace_tags};
-use crate::analysis::Analysis;
-use crate::analysis::trace::{Arm, TraceMatrix};
 use crate::report::Report;
 
 const ID: &str = "recovery";

@@ -10,6 +10,8 @@ mod waits;
 
 use std::borrow::Cow;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::{Arm, TraceMatrix, TraceRun};
 use collo_figures::document::{Block, Figure, Section, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_figures::draw::look::WORKLOAD_TINTS;
@@ -20,8 +22,6 @@ use collo_store::{TaskRecord, Verdict};
 
 use super::absent::without;
 use super::figure::{legend_of, tags};
-use crate::analysis::Analysis;
-use crate::analysis::trace::{Arm, TraceMatrix, TraceRun};
 use crate::report::Report;
 
 pub use policies::{costs as policy_costs, remarks, times as policy_times};
@@ -139,8 +139,11 @@ fn with_ratio(arm: &Arm, key: Key, text: impl Fn(&Quantity) -> String) -> TableC
 
 /// The head of a row: the arm, with the mark of its mode, and a word if its numbers are not valid.
 fn arm_cell(arm: &Arm) -> TableCell {
-    let note =
-        if arm.validity.verdict == Verdict::Valid { String::new() } else { crate::words::verdict(arm.validity.verdict).into() };
+    let note = if arm.validity.verdict == Verdict::Valid {
+        String::new()
+    } else {
+        collo_analysis::words::verdict(arm.validity.verdict).into()
+    };
     TableCell {
         mode: if arm.is_exclusive() { "solo".into() } else { arm.sharing.clone() },
         ..TableCell::with_note(arm.name(), note)

@@ -1,5 +1,8 @@
 //! Policies beside each other: every number of a policy, and its ratio to `exclusive` within the same orders.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::{Arm, OrdersNeeded, TraceMatrix, verdict_text};
+use collo_analysis::words;
 use collo_figures::chart::{Dot, DotRow, Dots};
 use collo_figures::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
 use collo_figures::draw::Panel;
@@ -11,10 +14,7 @@ use super::{
     TimeUnit, arm_cell, drawn_as, figure, of_matrices, orders_text, ratio_of_orders, ratio_text, ratios_note, trace_tags,
     with_ratio,
 };
-use crate::analysis::Analysis;
-use crate::analysis::trace::{Arm, OrdersNeeded, TraceMatrix, verdict_text};
 use crate::report::Report;
-use crate::words;
 
 const ID: &str = "policies";
 const TITLE: &str = "Policies";

@@ -1,12 +1,12 @@
 //! What was published of policies, with its source, beside ours. Published numbers are never ours, and judge nothing.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::{Arm, TraceMatrix};
 use collo_figures::document::{Block, Row, Section, Table, TableCell, TableLayout};
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{TimeUnit, of_matrices};
-use crate::analysis::Analysis;
-use crate::analysis::trace::{Arm, TraceMatrix};
 use crate::published::manager::{Manager, PolicyFigure, manager};
 
 const ID: &str = "published-policies";

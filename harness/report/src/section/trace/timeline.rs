@@ -1,13 +1,13 @@
 //! A site over time, for one run of each policy: the first order.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::{Arm, SiteReadings, TraceMatrix, TraceRun};
+use collo_analysis::words;
 use collo_figures::chart::{Occupied, SiteTimeline};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::Panel;
 
 use super::{TimeUnit, drawn_run, figure, kind_of, kinds, of_matrices, task_name};
-use crate::analysis::Analysis;
-use crate::analysis::trace::{Arm, SiteReadings, TraceMatrix, TraceRun};
-use crate::words;
 
 const ID: &str = "sites";
 const TITLE: &str = "Cards over time";

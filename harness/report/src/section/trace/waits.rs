@@ -1,5 +1,7 @@
 //! Who waited, who was slowed: each task's completion time over its stretch, a panel per policy.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::{Arm, TraceMatrix, TraceRun};
 use collo_figures::chart::{Completion, Completions};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::Panel;
@@ -7,8 +9,6 @@ use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{TimeUnit, figure, kind_of, kinds, of_matrices, task_name};
-use crate::analysis::Analysis;
-use crate::analysis::trace::{Arm, TraceMatrix, TraceRun};
 
 const ID: &str = "waits";
 const TITLE: &str = "Who waited, who was slowed";

@@ -1,8 +1,7 @@
 //! Words common to the terminal, the page, Markdown and exports. In: a keyword of the store or of JSON. Out: text for people.
 
-use collo_store::{Outcome, Verdict};
-
 use collo_quantity::stats::Quantity;
+use collo_store::{Outcome, Verdict};
 
 /// An outcome as people read it.
 pub fn outcome(word: &str) -> String {

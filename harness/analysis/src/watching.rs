@@ -9,7 +9,8 @@ use collo_quantity::stats::orders::{self, Values};
 use collo_quantity::stats::{self, Pool, Quantity, RatioTest};
 use collo_store::{NOBODY_WATCHES, ObserverOutcome, ObserverRecord, PROFILER};
 
-use super::{Cell, Repetition};
+use crate::cell::Cell;
+use crate::reading::repetition::Repetition;
 
 /// Where runs may be compared: the merged campaign, and the block.
 type At = (usize, u32);
@@ -92,7 +93,7 @@ impl Watching {
         self.cells.iter().find(|cell| cell.name() == label)
     }
 
-    pub(super) fn of(cells: Vec<Cell>, threshold: f64) -> Watching {
+    pub fn of(cells: Vec<Cell>, threshold: f64) -> Watching {
         let mut groups: Vec<WatchedGroup> = Vec::new();
         for (place, cell) in cells.iter().enumerate() {
             let Some(observer) = &cell.record.observe else { continue };

@@ -9,10 +9,10 @@ use collo_quantity::{Key, Trait};
 use collo_store::{AfterMeasured, CellRecord};
 
 use super::Cell;
-use super::headroom;
-use super::latency::Latency;
 use super::pace::Paces;
-use super::repetition::Repetition;
+use crate::reading::headroom;
+use crate::reading::latency::Latency;
+use crate::reading::repetition::Repetition;
 
 /// A share of a whole ends at 1, and so does its interval.
 pub fn capped(key: Key, found: Quantity) -> Quantity {
@@ -199,7 +199,7 @@ fn absolute(r: &Repetition) -> Values {
             values.insert(name, plain(v));
         }
     };
-    let sum = |of: fn(&super::MemberNumbers) -> Option<f64>| r.members.iter().map(of).sum::<Option<f64>>();
+    let sum = |of: fn(&crate::reading::repetition::MemberNumbers) -> Option<f64>| r.members.iter().map(of).sum::<Option<f64>>();
     // The mean over members of different workloads would mean nothing.
     let epochs = sum(|m| m.epoch_s).filter(|_| cell.is_uniform() && !r.members.is_empty());
     put(Key::EpochTime, epochs.map(|s| s / r.members.len() as f64));

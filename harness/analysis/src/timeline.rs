@@ -4,11 +4,12 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::Cell;
-use super::repetition::Repetition;
-use super::samples::{self, Window};
-use super::usage::MemoryKind;
 use collo_store::{PROCESS_SCOPE, member_scope};
+
+use crate::cell::Cell;
+use crate::reading::repetition::Repetition;
+use crate::reading::samples::{self, Window};
+use crate::reading::usage::MemoryKind;
 
 /// Points per line.
 const POINTS: u32 = 60;

@@ -8,8 +8,9 @@ use collo_quantity::stats::devices::{self, DeviceRatio, DeviceValue};
 use collo_quantity::{Key, Trait};
 use collo_store::Campaign;
 
-use super::quantities::Values;
-use super::{Cell, Repetition};
+use crate::cell::Cell;
+use crate::cell::quantities::Values;
+use crate::reading::repetition::Repetition;
 
 /// A quantity of which one device has more or less than the others.
 #[derive(Debug, Clone, PartialEq)]

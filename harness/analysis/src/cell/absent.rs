@@ -9,7 +9,7 @@ use collo_store::{Campaign, SAMPLING_OFF};
 
 use super::Cell;
 use super::quantities::Baselines;
-use super::repetition::{NO_COMMON_TIME, Repetition};
+use crate::reading::repetition::{NO_COMMON_TIME, Repetition};
 
 /// Why a solo cell has no numbers, by its label: those that were refused, are not planned, or did not complete.
 pub type Lacking = BTreeMap<String, String>;

@@ -8,8 +8,10 @@ use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::{Quantity, outliers};
 
+use super::Cell;
 use super::quantities::Values;
-use super::{Cell, GainBy, Repetition};
+use crate::cell::quantities::GainBy;
+use crate::reading::repetition::Repetition;
 
 /// A smaller deviation is never worth reporting.
 const LEAST: f64 = 0.01;

@@ -3,9 +3,11 @@
 use collo_quantity::number;
 use collo_quantity::stats::{self, RatioVerdict};
 
+use super::Analysis;
 use super::build::ONE_REPETITION;
-use super::check::OTHERS_RATIO;
-use super::{Analysis, Cell, CellVerdict};
+use crate::cell::Cell;
+use crate::cell::verdict::CellVerdict;
+use crate::reading::check::OTHERS_RATIO;
 
 /// A cause of wide intervals, or of too few valid runs.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,8 +12,9 @@ use collo_store::{
 
 use super::queue::{self, Steps};
 use super::readings::SiteReadings;
-use crate::analysis::samples::Window;
-use crate::analysis::{Cell, Repetition};
+use crate::cell::Cell;
+use crate::reading::repetition::Repetition;
+use crate::reading::samples::Window;
 
 /// Nanoseconds as seconds.
 fn seconds(ns: u64) -> f64 {

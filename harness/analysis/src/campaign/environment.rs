@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use collo_store::{Campaign, GpuRecord, Machine, MemberRecord, sha256_text};
 
-use super::{Analysis, Cell};
+use super::Analysis;
+use crate::cell::Cell;
 
 /// Digits of a digest shown to people.
 const DIGITS: usize = 12;

@@ -375,7 +375,7 @@ impl Repetition {
         self.process.iter().chain(members)
     }
 
-    pub(super) fn usages_mut(&mut self) -> impl Iterator<Item = &mut Usage> {
+    pub fn usages_mut(&mut self) -> impl Iterator<Item = &mut Usage> {
         let alone = self.process.is_none();
         let members = self.members.iter_mut().filter(move |_| alone).map(|member| &mut member.usage);
         self.process.iter_mut().chain(members)

@@ -47,8 +47,9 @@ pub fn mean(steps: &Steps, from_ns: u64, until_ns: u64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use collo_store::AttestationVerdict;
+
+    use super::*;
 
     fn task(task: u32, arrives_ns: u64, end: TaskEnd) -> TaskRecord {
         let arrived_ns = Some(100 + arrives_ns);

@@ -4,29 +4,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use collo_store::Result;
 use collo_store::{Campaign, CampaignFolder, MeasuredAt, StoredRun, Verdict};
 
+use super::Analysis;
 use super::build::{begin, check_runs, read_run};
-use super::quantities::Baselines;
-use super::repetition::Repetition;
-use super::{Analysis, Cell};
-use crate::Result;
-
-/// A campaign whose baselines groups of another part or campaign are compared with.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Lender {
-    pub campaign: String,
-    /// Absent for an origin of a merged campaign, which does not say so.
-    pub experiment: Option<String>,
-    pub created_utc: String,
-}
-
-impl Lender {
-    /// `f950`, as it is typed.
-    pub fn short_id(&self) -> &str {
-        collo_store::last_part(&self.campaign)
-    }
-}
+use crate::cell::Cell;
+use crate::cell::lent::Lender;
+use crate::cell::quantities::Baselines;
+use crate::reading::repetition::Repetition;
 
 /// Which devices stand in for which, and whose they are.
 #[derive(Debug, Default)]

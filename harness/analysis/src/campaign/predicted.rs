@@ -6,7 +6,9 @@ use collo_quantity::Key;
 use collo_quantity::stats::{self, Quantity};
 use collo_store::{MemberSpec, Predicted, PredictedAlone, PredictedCompany, PredictedMember, PredictedValue, PredictorRecord};
 
-use super::{Analysis, Cell, Member, MemberNumbers};
+use super::Analysis;
+use crate::cell::{Cell, Member};
+use crate::reading::repetition::MemberNumbers;
 
 /// What is claimed before a run, in the unit of the quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -333,7 +335,7 @@ impl Analysis {
 /// The median over all members like this one in the runs that count, and the number of these; or why there is none.
 fn read(cell: &Cell, spec: &MemberSpec, key: Key, reading: fn(&MemberNumbers) -> Option<f64>) -> Result<(f64, usize), String> {
     let alike = |index: &usize| cell.record.members.get(*index) == Some(spec);
-    let of = |run: &super::Repetition| -> Vec<f64> {
+    let of = |run: &crate::reading::repetition::Repetition| -> Vec<f64> {
         let members = run.members.iter().enumerate().filter(|(index, _)| alike(index));
         members.filter_map(|(_, member)| reading(member)).filter(|value| *value > 0.0).collect()
     };

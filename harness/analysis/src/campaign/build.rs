@@ -7,17 +7,21 @@ use collo_quantity::number;
 use collo_quantity::stats::devices::{DeviceValue, log_moments_by_device};
 use collo_quantity::stats::{self, Quantity};
 use collo_quantity::{Key, Trait, is_share};
+use collo_store::Result;
 use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, Serving, StoredRun, Validity, Verdict};
 
 use super::devices::{self, Differing};
 use super::lender::{self, Lenders};
-use super::pools::Pools;
-use super::quantities::{self, Baselines, Values};
-use super::repetition::Repetition;
-use super::second_look::{self, FarRun, SecondLook};
-use super::usage::{MemoryKind, Usage};
-use super::{Analysis, Cell, Index, Member, Traces, Watching, absent, check, data, idle, suspect, timeline, trace};
-use crate::Result;
+use super::{Analysis, Index, Traces};
+use crate::cell::pools::Pools;
+use crate::cell::quantities::{self, Baselines, Values};
+use crate::cell::second_look::{self, FarRun, SecondLook};
+use crate::cell::{Cell, Member, absent, suspect};
+use crate::reading::repetition::Repetition;
+use crate::reading::usage::{MemoryKind, Usage};
+use crate::reading::{check, data, idle};
+use crate::watching::Watching;
+use crate::{timeline, trace};
 
 /// For a planned run that is not stored.
 const MISSING: &str = "missing";

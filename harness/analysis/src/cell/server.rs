@@ -5,7 +5,8 @@ use collo_quantity::Key;
 use collo_quantity::stats::Quantity;
 use collo_store::Serving;
 
-use super::{Cell, Latency};
+use super::Cell;
+use crate::reading::latency::Latency;
 
 /// A serving workload of a cell.
 #[derive(Debug, Clone, Copy)]

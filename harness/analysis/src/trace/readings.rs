@@ -6,8 +6,8 @@ use std::path::Path;
 
 use collo_store::{RunRecord, TraceCard};
 
-use crate::analysis::samples::{self, Reading, Window};
-use crate::analysis::trust::Trust;
+use crate::reading::samples::{self, Reading, Window};
+use crate::reading::trust::Trust;
 
 /// Points of a line over a whole run.
 const POINTS: u32 = 240;
@@ -47,7 +47,7 @@ type Held = (u64, u64, f64);
 
 impl SiteReadings {
     /// From the samples of a run, between its first arrival and its last end.
-    pub fn read(record: &RunRecord, cards: &[TraceCard], path: &Path, total: Window) -> crate::Result<SiteReadings> {
+    pub fn read(record: &RunRecord, cards: &[TraceCard], path: &Path, total: Window) -> collo_store::Result<SiteReadings> {
         let trust = Trust::of(record, path, total).unwrap_or_default();
         let read = samples::readings(path, &[ACTIVITY, CPU, MEMORY, ENERGY, CPU_ENERGY], &trust)?;
         let of = |scope: &str, metric: &str| read.get(&(scope.to_string(), metric.to_string())).map_or(&[][..], Vec::as_slice);

@@ -11,8 +11,8 @@ use collo_store::Validity;
 
 use super::TraceRun;
 use super::arm::{Arm, Order};
-use crate::analysis::Cell;
-use crate::analysis::quantities::capped;
+use crate::cell::Cell;
+use crate::cell::quantities::capped;
 
 /// A trace on a site at a scale, under several policies.
 #[derive(Debug)]

@@ -74,7 +74,7 @@ pub fn summarise(
     training_of: impl Fn(&str) -> Window,
     trust: &Trust,
     cores: Option<f64>,
-) -> crate::Result<Summaries> {
+) -> collo_store::Result<Summaries> {
     let mut found = BTreeMap::<(String, String), (bool, usize, String, Summary)>::new();
     for series in read_series(path, |_, _, _| true)? {
         let (rank, key) = (rank(&series.source), (series.scope.clone(), series.metric.clone()));
@@ -200,7 +200,7 @@ const RSS: &str = "rss_bytes";
 
 /// The peak of each scope's proportional memory in `training_of` it. PSS is read rarely, RSS often: it is the largest RSS, less what
 /// RSS counted too often at the reading of PSS with the largest RSS. At least the largest PSS, and at most the largest RSS.
-pub fn proportional_peaks(path: &Path, training_of: impl Fn(&str) -> Window) -> crate::Result<BTreeMap<String, f64>> {
+pub fn proportional_peaks(path: &Path, training_of: impl Fn(&str) -> Window) -> collo_store::Result<BTreeMap<String, f64>> {
     let mut read = readings(path, &[PSS, RSS], &Trust::default())?;
     for ((scope, _), readings) in &mut read {
         let Window { start_ns, end_ns } = training_of(scope);
@@ -237,7 +237,7 @@ const NOBODY_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
 /// Board power while the GPU was still unused: the mean of the readings between the launch and the last reading of the GPU's
 /// memory that is unchanged since the launch, watts. Process lists come too rarely to show that moment. Absent if no reading lies
 /// wholly in that time, or the memory was not read.
-pub fn idle_w(path: &Path, launched_ns: u64, training_start_ns: u64) -> crate::Result<Option<f64>> {
+pub fn idle_w(path: &Path, launched_ns: u64, training_start_ns: u64) -> collo_store::Result<Option<f64>> {
     let is_asked = |_: &str, scope: &str, metric: &str| scope.starts_with("gpu:") && [POWER, MEMORY].contains(&metric);
     let read = read_series(path, is_asked)?;
     let of = |name: &'static str| {
@@ -260,7 +260,7 @@ pub fn idle_w(path: &Path, launched_ns: u64, training_start_ns: u64) -> crate::R
 pub type Reading = (u64, u64, f64);
 
 /// The trusted readings of some metrics in order, by `(scope, metric)`, each from the source that is reported.
-pub fn readings(path: &Path, metrics: &[&str], trust: &Trust) -> crate::Result<BTreeMap<(String, String), Vec<Reading>>> {
+pub fn readings(path: &Path, metrics: &[&str], trust: &Trust) -> collo_store::Result<BTreeMap<(String, String), Vec<Reading>>> {
     let mut found = BTreeMap::<(String, String), (usize, String, Vec<Reading>)>::new();
     for series in read_series(path, |_, _, metric| metrics.contains(&metric))? {
         let believes = trust.believes(&series);
@@ -282,7 +282,7 @@ pub fn readings(path: &Path, metrics: &[&str], trust: &Trust) -> crate::Result<B
 pub type BinnedSeries = BTreeMap<(String, String), Vec<(u32, f64)>>;
 
 /// Thin the trusted readings of some metrics for drawing.
-pub fn thin(path: &Path, window: Window, bins: u32, metrics: &[&str], trust: &Trust) -> crate::Result<BinnedSeries> {
+pub fn thin(path: &Path, window: Window, bins: u32, metrics: &[&str], trust: &Trust) -> collo_store::Result<BinnedSeries> {
     let width_ns = (window.end_ns - window.start_ns) as f64 / f64::from(bins.max(1));
     let last = bins.saturating_sub(1);
     let mut found = BTreeMap::<(String, String), (usize, String, Vec<(u32, f64)>)>::new();

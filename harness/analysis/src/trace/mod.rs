@@ -14,7 +14,8 @@ use std::collections::BTreeSet;
 use collo_quantity::number;
 use collo_store::{TaskEnd, Verdict};
 
-use super::{Cell, Repetition};
+use crate::cell::Cell;
+use crate::reading::repetition::Repetition;
 
 pub use arm::Arm;
 pub use policies::{OrdersNeeded, RatioToReference, TraceMatrix, gains, shared_variance, verdict_text};

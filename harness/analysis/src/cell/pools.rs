@@ -16,7 +16,7 @@ pub struct Pools {
     /// Quantities that differ between devices.
     differing: BTreeSet<Key>,
     /// Baselines with a run far from their others, by device and label.
-    pub(super) far_baselines: BTreeSet<(usize, String)>,
+    pub far_baselines: BTreeSet<(usize, String)>,
 }
 
 impl Pools {

@@ -4,7 +4,8 @@
 use collo_quantity::Key;
 use collo_quantity::number;
 
-use super::{Analysis, Cell};
+use super::Analysis;
+use crate::cell::Cell;
 
 /// How the interval of a cell compares with the wanted width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

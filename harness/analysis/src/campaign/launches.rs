@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Cell;
+use crate::cell::Cell;
 
 /// Fewer points are single cells.
 const POINTS: usize = 3;

@@ -9,7 +9,7 @@ use collo_quantity::stats::pace::{FittedPace, Pace, PacedRun};
 
 use super::Cell;
 use super::quantities::{BaselineQuantity, TIMES};
-use super::repetition::Repetition;
+use crate::reading::repetition::Repetition;
 
 /// With more cells the pace is fitted to baselines and to the groups that need it.
 const LARGEST: usize = 400;
