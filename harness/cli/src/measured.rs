@@ -2,10 +2,10 @@
 //! that device, the newest report first. A report that cannot be read is passed over: a forecast never stops a plan.
 
 use collo_analysis::cell::verdict::CellVerdict;
+use collo_guidelines::report_json::{CellJson, MemberJson, Quantities, ReportJson};
 use collo_measure::machine::cpu_model;
 use collo_measure::{Measured, MeasuredCell, MeasuredMember, Project};
 use collo_quantity::Key;
-use collo_report::report_json::{CellJson, MemberJson, Quantities, ReportJson};
 use collo_store::DeviceRecord;
 
 /// Of all experiments of the project, their newest reports.

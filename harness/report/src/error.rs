@@ -13,9 +13,9 @@ pub enum Error {
     /// A file of the report could not be written; the message names the path.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A file or value given as a report is not one, or has a version that this collo does not read.
-    #[error("`{what}` is not a collo report: {reason}")]
-    NotAReport { what: String, reason: String },
+    /// A report could not be read.
+    #[error(transparent)]
+    Guidelines(#[from] collo_guidelines::Error),
     /// Two sides without a common cell.
     #[error("`{left}` and `{right}` have no cell in common: {left_has}, {right_has}")]
     NothingInCommon { left: String, right: String, left_has: String, right_has: String },
@@ -38,7 +38,7 @@ impl From<Error> for Diagnostic {
         let shown = Diagnostic::new(e.to_string());
         match e {
             Error::Store(e) => e.into(),
-            Error::NotAReport { .. } => shown.of_machine().hint("`collo report CAMPAIGN` rewrites it"),
+            Error::Guidelines(e) => e.into(),
             Error::NothingInCommon { .. } => shown.hint("what each has: `collo show CAMPAIGN`"),
             Error::AcrossDevices { .. } => shown.hint("`--quantity throughput_gain`, or another ratio"),
             Error::NoQuantity { known, .. } => shown.hint(format!("there are {}", known.join(", "))),

@@ -11,23 +11,16 @@ use collo_figures::document::Written;
 pub mod compare;
 mod error;
 pub mod export;
-mod guideline;
 pub mod history;
-mod published;
 #[cfg(test)]
 #[path = "../../quantity/tests/support/random.rs"]
 pub mod random;
 mod render;
 mod report;
-pub mod report_json;
 mod section;
-mod verdict;
 
 pub use error::{Error, Result};
-pub use guideline::{Evidence, Guideline};
 pub use report::{EnergyModel, Report};
-pub use report_json::{ReportJson, schema as json_schema};
-pub use verdict::{Agreement, Holds, Scope};
 
 /// Write the report under `reports/NAME/CAMPAIGN/`, with copies of page, Markdown, JSON and CSV in `reports/NAME/`.
 pub fn write(report: &Report, reports: &std::path::Path) -> Result<Written> {
@@ -52,10 +45,10 @@ pub fn terminal_cell(report: &Report, cell: &str, width: usize) -> Option<String
 
 /// The same as JSON, by the cell's label: of a trace with the tasks, attempts and decisions of each run.
 pub fn json_cell(report: &Report, label: &str) -> Option<serde_json::Value> {
-    report_json::cell(&report.analysis, label)
+    collo_guidelines::report_json::cell(&report.analysis, label)
 }
 
 /// The report as JSON.
 pub fn json(report: &Report) -> serde_json::Value {
-    serde_json::json!(ReportJson::new(&report.analysis, &report.guidelines))
+    serde_json::json!(collo_guidelines::report_json::ReportJson::new(&report.analysis, &report.guidelines))
 }

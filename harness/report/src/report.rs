@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use collo_analysis::campaign::{Analysis, analyse};
+use collo_guidelines::list;
+use collo_guidelines::rule::Guideline;
 use collo_store::CampaignFolder;
 
 use crate::Result;
-use crate::guideline::{self, Guideline};
 
 /// The contents of a report, before wording: what was measured, and what follows from it.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl Report {
     /// Of a stored campaign whose groups are compared with the baselines of another where they have none of their own.
     pub fn beside(campaign: &CampaignFolder, lender: Option<&CampaignFolder>) -> Result<Report> {
         let analysis = analyse(campaign, lender)?;
-        Ok(Report { guidelines: guideline::all(&analysis), analysis, energy_model: None, folder: campaign.path().to_path_buf() })
+        Ok(Report { guidelines: list::all(&analysis), analysis, energy_model: None, folder: campaign.path().to_path_buf() })
     }
 
     /// The guideline with this id, if it applies here.

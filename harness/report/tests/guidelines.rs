@@ -6,9 +6,12 @@ mod support;
 
 use std::sync::LazyLock;
 
+use collo_guidelines::rule::Guideline;
+use collo_guidelines::rule::evidence::Evidence;
+use collo_guidelines::verdict::{Agreement, Holds};
 use collo_quantity::Key;
 use collo_quantity::stats::RatioVerdict;
-use collo_report::{Agreement, Evidence, Guideline, Holds, Report};
+use collo_report::Report;
 use collo_store::Sharing;
 use simgpu::card::Card;
 

@@ -4,8 +4,9 @@
 
 mod support;
 
+use collo_guidelines::verdict::{Agreement, Holds};
 use collo_quantity::Key;
-use collo_report::{Agreement, Holds, Report, write};
+use collo_report::{Report, write};
 use serde_json::json;
 
 use support::Fixture;

@@ -5,6 +5,10 @@
 use std::collections::BTreeSet;
 
 use collo_figures::document::{Block, Document, Fact, Present, Section, Table, TableCell, TableLayout};
+use collo_guidelines::published::conditions::Conditions;
+use collo_guidelines::published::position::Position;
+use collo_guidelines::published::study::{Other, PublishedFigure, bare, is_card, study};
+use collo_guidelines::report_json::CellJson;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_quantity::{Key, key};
@@ -13,10 +17,6 @@ use serde_json::{Value, json};
 use super::Head;
 use super::brief::{ROWS, more};
 use super::compared_report::ComparedReport;
-use crate::published::conditions::Conditions;
-use crate::published::position::Position;
-use crate::published::study::{Other, PublishedFigure, bare, is_card, study};
-use crate::report_json::CellJson;
 
 /// One figure beside a cell.
 #[derive(Debug)]

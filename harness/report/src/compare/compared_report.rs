@@ -4,12 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use collo_guidelines::report_json::{AdviceJson, CellJson, Device, Ordered, Refusal, ReportJson, Thresholds, TraceJson};
+use collo_store::last_part;
 use serde_json::Value;
 
-use collo_store::last_part;
-
 use crate::Result;
-use crate::report_json::{AdviceJson, CellJson, Device, Ordered, Refusal, ReportJson, Thresholds, TraceJson};
 
 /// A report that is compared with another.
 #[derive(Debug, Clone)]

@@ -2,6 +2,8 @@
 //! with slices matched by their share. Times of different GPU models are not compared.
 
 use collo_figures::document::{Badge, Block, Document, Fact, FactLine, Present, Row, Section, Table, TableCell, TableLayout};
+use collo_guidelines::report_json::CellJson;
+use collo_guidelines::verdict::Holds;
 use collo_quantity::key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
@@ -10,8 +12,6 @@ use serde_json::{Value, json};
 use super::brief::more;
 use super::compared_report::ComparedReport;
 use super::{Head, cards, matching, quantity};
-use crate::report_json::CellJson;
-use crate::verdict::Holds;
 use crate::{Error, Result};
 
 /// Maximum rows in a terminal, and on a page.

@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
+use collo_guidelines::report_json::CellJson;
 use collo_store::Sharing;
 
 use super::cards::{self, GpuModel};
 use super::compared_report::ComparedReport;
-use crate::report_json::CellJson;
 
 /// A cell of either side.
 #[derive(Debug, Clone, Copy)]

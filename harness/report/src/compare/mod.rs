@@ -24,9 +24,6 @@ mod words;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
-pub use crate::published::position::Position;
-pub(crate) use crate::published::study::bare;
-pub use crate::published::study::{Study, study};
 pub use against_published::{PublishedComparison, beside};
 pub use between::{Between, CommonMove, CommonVerdict, MixedMove, Source};
 pub use compared_report::ComparedReport;
@@ -36,13 +33,13 @@ pub use quantity::QuantityChoice;
 pub use ratio::{Finding, More};
 pub use trace::{ComparedPolicy, ComparedTraces};
 
+use collo_guidelines::report_json::{CellJson, MemberJson};
 use collo_quantity::stats::Quantity;
 use collo_quantity::{Better, Key, Subject, Trait, key};
 use collo_store::last_part;
 use serde::Serialize;
 
 use crate::history::CampaignVariation;
-use crate::report_json::{CellJson, MemberJson};
 use crate::{Error, Result};
 use matching::Pair;
 use ratio::{Quantiles, Ratio, judge};

@@ -1,12 +1,12 @@
 //! The quantity compared. In: the request, and both sides. Out: its name for each pair, its printed unit, and which direction is
 //! better.
 
+use collo_guidelines::report_json::CellJson;
 use collo_quantity::{Better, Key, Trait, key};
 use collo_store::AfterMeasured;
 
 use super::ComparedReport;
 use super::matching::Pair;
-use crate::report_json::CellJson;
 use crate::{Error, Result};
 
 /// What is compared.

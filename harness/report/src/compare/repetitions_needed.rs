@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use collo_guidelines::report_json::CellJson;
 use collo_quantity::stats::Quantity;
 
 use super::ratio::{Finding, More};
 use super::{ComparedCell, ComparedReport};
-use crate::report_json::CellJson;
 
 /// Maximum number of repetitions requested together.
 const AT_ONCE: usize = 10;

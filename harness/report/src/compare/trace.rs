@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 
 use collo_analysis::trace::{OrdersNeeded, gains, shared_variance};
+use collo_guidelines::report_json::{PolicyJson, TraceJson};
 use collo_quantity::stats::orders::{self, Values};
 use collo_quantity::stats::{self, Pool, Quantity, RatioVerdict};
 use collo_quantity::{Better, Key, Trait};
 
 use super::ratio::{Finding, More};
 use super::{ComparedReport, Only};
-use crate::report_json::{PolicyJson, TraceJson};
 
 /// What is compared of a policy, if nobody asks for one quantity.
 const KEYS: [Key; 6] = [Key::Total, Key::WaitMean, Key::ExecutionMean, Key::CompletionMean, Key::StretchMean, Key::SiteEnergy];

@@ -7,12 +7,12 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::cell::quantities::GainBy;
 use collo_analysis::words;
+use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
 use collo_quantity::stats::Quantity;
 use collo_quantity::{Key, Trait};
 use serde_json::Value as Json;
 
 use super::caveats;
-use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
 
 /// The columns before the quantities.
 const LABELS: [(&str, ColumnKind); 30] = [

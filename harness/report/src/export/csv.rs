@@ -2,8 +2,7 @@
 //! interpret as a formula gets an apostrophe before it; a number never does.
 
 use collo_figures::document::quoted::quoted;
-
-use crate::report_json::table::{ExportTable, ExportValue};
+use collo_guidelines::report_json::table::{ExportTable, ExportValue};
 
 /// The whole file.
 pub fn text(table: &ExportTable) -> String {
@@ -31,8 +30,9 @@ fn field(value: &ExportValue) -> String {
 
 #[cfg(test)]
 mod tests {
+    use collo_guidelines::report_json::table::ColumnKind;
+
     use super::*;
-    use crate::report_json::table::ColumnKind;
 
     #[test]
     fn what_is_absent_is_an_empty_field_and_never_zero() {

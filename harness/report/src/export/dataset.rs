@@ -8,6 +8,7 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::reading::repetition::{MemberNumbers, Repetition};
 use collo_analysis::words;
+use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
 use collo_quantity::Key;
 use collo_store::{
     Features, GpuRecord, GraphNumbers, MemberRecord, Predicted, PredictedAlone, PredictedCompany, PredictedMember,
@@ -16,7 +17,6 @@ use collo_store::{
 use serde_json::json;
 
 use super::caveats;
-use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
 
 use ColumnKind::{Flag, Number, Text, Whole};
 

@@ -16,8 +16,9 @@ mod parquet;
 mod sqlite;
 mod traces;
 
+use collo_guidelines::report_json::ReportJson;
+
 use crate::report::Report;
-use crate::report_json::ReportJson;
 use crate::{Error, Result};
 
 /// A format that a report can be exported to.

@@ -3,10 +3,9 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::watching::{WatchedCost, WatchedGroup};
 use collo_analysis::words;
+use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
 use collo_quantity::Key;
 use collo_quantity::stats::Quantity;
-
-use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
 
 use ColumnKind::{Flag, Number, Text, Whole};
 

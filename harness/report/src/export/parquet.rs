@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use collo_figures::document::quoted::quoted;
+use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -13,7 +14,6 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
 use crate::Result;
-use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
 
 /// The whole file.
 pub fn bytes(table: ExportTable) -> Result<Vec<u8>> {

@@ -4,6 +4,7 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::reading::repetition::Repetition;
 use collo_analysis::words;
+use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
 use collo_quantity::Key;
 use collo_quantity::stats::Quantity;
 use collo_quantity::unit::Unit;
@@ -11,7 +12,6 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::{caveats, cells, observers, traces};
-use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
 use crate::{Error, Result};
 
 use ColumnKind::{Flag, Number, Text, Whole};

@@ -4,11 +4,10 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix, TraceRun};
 use collo_analysis::words;
+use collo_guidelines::report_json::run::{self, Heads};
+use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
 use collo_quantity::Key;
 use collo_quantity::unit::COUNT;
-
-use crate::report_json::run::{self, Heads};
-use crate::report_json::table::{ColumnKind, ExportTable, ExportValue};
 
 use ColumnKind::{Flag, Number, Text, Whole};
 

@@ -7,13 +7,13 @@ use collo_analysis::cell::server::Server;
 use collo_analysis::cell::verdict::CellVerdict;
 use collo_analysis::words;
 use collo_figures::document::{Align, Block, Column, Table, terminal};
+use collo_guidelines::published::study;
 use collo_quantity::number::{self, ABSENT};
 use collo_quantity::{Key, Trait};
 use collo_store::Features;
 use collo_text::quoting;
 
 use super::trace_cell;
-use crate::published::study;
 use crate::section::{self, finding, notes, prediction, provenance};
 
 /// The end-of-run table with its notes and findings, at most `width` columns wide.

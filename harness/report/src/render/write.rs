@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use collo_figures::document::{self, Block, Document, Figure, TableLayout, Written, replace};
 use collo_figures::draw::file;
+use collo_guidelines::report_json::ReportJson;
 use fs_err as fs;
 
 use crate::report::Report;
-use crate::report_json::ReportJson;
 use crate::{Result, section};
 
 /// The parts of a figure for its file.

@@ -2,11 +2,12 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_figures::document::{Advice, Block, Table, TableCell};
+use collo_guidelines::rule::Guideline;
+use collo_guidelines::rule::evidence::Evidence;
+use collo_guidelines::verdict::Scope;
 use collo_quantity::number;
 
 use super::anchor::cell_id;
-use crate::guideline::{Evidence, Guideline};
-use crate::verdict::Scope;
 
 /// Rows of evidence on the page; all of them are in the JSON.
 const SHOWN: usize = 40;

@@ -3,11 +3,10 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::words::capital;
 use collo_figures::modes::mode_label;
+use collo_guidelines::groups::collocate::{Knee, knees, rank};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::without_mode;
-
-use crate::guideline::{Knee, knees, rank};
 
 /// The findings as remarks; the last says how many more there are.
 pub fn remarks(analysis: &Analysis) -> Vec<String> {

@@ -4,10 +4,10 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::campaign::reference::ReferenceVerdict;
 use collo_analysis::words;
 use collo_figures::document::{Document, Fact, FactLine};
+use collo_guidelines::verdict;
 use collo_quantity::number;
 
 use crate::report::Report;
-use crate::verdict;
 
 /// Deviations from references that are listed at the top; all are under Measurement quality.
 const OUTSIDE: usize = 5;

@@ -8,6 +8,7 @@ use collo_figures::chart::{Delay, DelayRow, Delays, Tail, TailChart};
 use collo_figures::document::{Block, Figure, Section, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_figures::modes::mode_order;
+use collo_guidelines::groups::serving::{Promise, criterion, kept};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
@@ -17,7 +18,6 @@ use super::absent::{nothing, without};
 use super::figure::{failure, figure, hover, indicative_note, interval, legend_of, tags};
 use super::mixed;
 use super::values::{cut_rows, label, times};
-use crate::guideline::serving::{Promise, criterion, kept};
 use crate::report::Report;
 
 const ID: &str = "latency";

@@ -5,13 +5,13 @@ use collo_analysis::campaign::launches::LaunchPoint;
 use collo_figures::chart::{LaunchLine, LaunchMark, Launches};
 use collo_figures::document::{Block, Figure, Section, Table, TableCell};
 use collo_figures::draw::Panel;
+use collo_guidelines::groups::saturation::METRICS;
+use collo_guidelines::published::square::square;
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::anchor::cell_id;
 use super::figure::{figure, indicative_note, interval, tags, told};
-use crate::guideline::METRICS;
-use crate::published::square::square;
 use crate::report::Report;
 
 const ID: &str = "metrics-see";
@@ -72,7 +72,7 @@ fn drawn(analysis: &Analysis, points: &[LaunchPoint], metrics: &[Key]) -> Figure
             " Crosses: published of {} of the {} points on an {}: {}. {}.",
             published,
             points.len(),
-            crate::compare::bare(&square.device),
+            collo_guidelines::published::study::bare(&square.device),
             square.conditions,
             square.source
         );

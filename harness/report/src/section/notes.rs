@@ -9,12 +9,11 @@ use collo_analysis::cell::Cell;
 use collo_analysis::cell::lent::Lender;
 use collo_analysis::cell::verdict::CellVerdict;
 use collo_analysis::words;
+use collo_guidelines::verdict;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_store::{AttestationVerdict, SAMPLING_OFF};
-
-use crate::verdict;
 
 /// `quickstart on cpu: 12 of 12 runs completed in 2 min 4 s`.
 pub fn title(analysis: &Analysis) -> String {

@@ -9,6 +9,7 @@ use collo_analysis::campaign::predicted::{Claim, PredictedPoint, PredictedQuanti
 use collo_figures::chart::{Calibrated, OrderedErrors, PredictedMeasured};
 use collo_figures::document::{Block, Figure, Section, Table, TableCell, TableLayout};
 use collo_figures::draw::Panel;
+use collo_guidelines::groups::prediction;
 use collo_predict::FEWEST_FAMILIES;
 use collo_quantity::Key;
 use collo_quantity::number;
@@ -19,7 +20,6 @@ use super::absent::{nothing, without};
 use super::figure::{failure, figure, legend_of, tags};
 use super::places::drawn_as;
 use super::values::{cut_rows, label};
-use crate::guideline::prediction;
 use crate::report::Report;
 
 const ID: &str = "prediction";

@@ -6,15 +6,16 @@ use collo_analysis::campaign::{Analysis, limitation};
 use collo_analysis::cell::Cell;
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::modes::{mode_label, mode_order};
+use collo_guidelines::groups::collocate::{knees, rank_by_gain};
+use collo_guidelines::groups::energy::rank_by_energy;
+use collo_guidelines::verdict::{self, Cause, Groups, Ranking};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
 
 use super::absent::nothing;
 use super::figure::tags;
-use crate::guideline::{knees, rank_by_energy, rank_by_gain};
 use crate::report::Report;
-use crate::verdict::{self, Cause, Groups, Ranking};
 
 /// Maximum rows of the decision table: more would not fit the first screen.
 const ROWS: usize = 14;

@@ -6,12 +6,13 @@ use collo_analysis::cell::Cell;
 use collo_figures::chart::{Reference, ReferenceLine, Scatter};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::Panel;
+use collo_guidelines::groups::threshold::{HingeFit, PUBLISHED_RATIO, fit};
+use collo_guidelines::rule::Guideline;
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::absent::{nothing, without};
 use super::figure::{figure, hover, interval, legend, tags};
-use crate::guideline::{Guideline, HingeFit, PUBLISHED_RATIO, fit};
 use crate::report::Report;
 
 const ID: &str = "threshold";

@@ -6,13 +6,13 @@ use collo_figures::chart::{Dot, DotRow, Dots};
 use collo_figures::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
 use collo_figures::draw::{Panel, cut};
 use collo_figures::modes::mode_label;
+use collo_guidelines::published::watching::published_tools;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::{Quantity, RatioVerdict};
 use collo_store::observer_name;
 
 use super::figure::{failure, figure, hover, indicative_note, legend, tags};
-use crate::published::watching::published_tools;
 use crate::report::Report;
 
 const ID: &str = "watching";

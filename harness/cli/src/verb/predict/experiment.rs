@@ -1,13 +1,13 @@
 //! What each cell of an experiment will need and give. In: an experiment, a device. Out: a row for each cell.
 
 use collo_figures::document::{Align, Table};
+use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
 use collo_measure::experiment::{DeviceRequest, Overrides};
 use collo_measure::{
     Experiment, ForecastSource, NotPredicted, Plan, PlannedCell, Project, PythonToPredict, Request, Session, Workloads,
 };
 use collo_quantity::number;
 use collo_report::export::csv;
-use collo_report::report_json::table::{ColumnKind, ExportTable, ExportValue};
 use collo_store::PredictedMember;
 use collo_text::Diagnostic;
 use collo_text::units;

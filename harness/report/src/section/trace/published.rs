@@ -3,11 +3,11 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix};
 use collo_figures::document::{Block, Row, Section, Table, TableCell, TableLayout};
+use collo_guidelines::published::manager::{Manager, PolicyFigure, manager};
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{TimeUnit, of_matrices};
-use crate::published::manager::{Manager, PolicyFigure, manager};
 
 const ID: &str = "published-policies";
 const TITLE: &str = "What was published";
