@@ -13,18 +13,6 @@ pub enum Error {
     /// A file of the report could not be written; the message names the path.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A report could not be read.
-    #[error(transparent)]
-    Guidelines(#[from] collo_guidelines::Error),
-    /// Two sides without a common cell.
-    #[error("`{left}` and `{right}` have no cell in common: {left_has}, {right_has}")]
-    NothingInCommon { left: String, right: String, left_has: String, right_has: String },
-    /// A quantity that is meaningless between different devices.
-    #[error("`{quantity}` is not compared between different devices, {left} and {right}")]
-    AcrossDevices { quantity: String, left: String, right: String },
-    /// A quantity that no cell of either side has.
-    #[error("no cell of either side has a quantity `{asked}`")]
-    NoQuantity { asked: String, known: Vec<String> },
     /// SQLite refused to build the database.
     #[error("the database could not be written: {0}")]
     Database(String),
@@ -38,10 +26,6 @@ impl From<Error> for Diagnostic {
         let shown = Diagnostic::new(e.to_string());
         match e {
             Error::Store(e) => e.into(),
-            Error::Guidelines(e) => e.into(),
-            Error::NothingInCommon { .. } => shown.hint("what each has: `collo show CAMPAIGN`"),
-            Error::AcrossDevices { .. } => shown.hint("`--quantity throughput_gain`, or another ratio"),
-            Error::NoQuantity { known, .. } => shown.hint(format!("there are {}", known.join(", "))),
             Error::Io(_) | Error::Database(_) | Error::Figures(_) => shown.of_machine(),
         }
     }

@@ -8,13 +8,8 @@
 
 use collo_figures::document::Written;
 
-pub mod compare;
 mod error;
 pub mod export;
-pub mod history;
-#[cfg(test)]
-#[path = "../../quantity/tests/support/random.rs"]
-pub mod random;
 mod render;
 mod report;
 mod section;

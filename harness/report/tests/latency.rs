@@ -5,13 +5,14 @@
 
 mod support;
 
+use collo_compare::campaigns::{Options, compare};
+use collo_compare::history::{self, History, NightlyRun, NightlySummary, Rules};
+use collo_compare::side::ComparedReport;
 use collo_figures::document::Present;
 use collo_guidelines::report_json;
 use collo_guidelines::rule::Guideline;
 use collo_guidelines::verdict::Holds;
 use collo_quantity::Key;
-use collo_report::compare::{ComparedReport, Options, compare};
-use collo_report::history::{self, History, NightlyRun, NightlySummary, Rules};
 use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::{CampaignFolder, Outcome, RequestRecord, write_requests};
 use serde_json::Value;

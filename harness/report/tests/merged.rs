@@ -4,7 +4,8 @@
 
 mod support;
 
-use collo_report::{Report, export, history, json, terminal};
+use collo_compare::history;
+use collo_report::{Report, export, json, terminal};
 use collo_store::{CampaignFolder, DeviceRecord, GpuRecord, LendsNothing, RefusalRecord, Runs, Shard, Verdict};
 use serde_json::Value;
 

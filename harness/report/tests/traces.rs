@@ -6,11 +6,13 @@ mod support;
 
 use std::sync::LazyLock;
 
+use collo_compare::campaigns::{Comparison, Options, compare};
+use collo_compare::ratio::Finding;
+use collo_compare::side::ComparedReport;
 use collo_figures::document::Present;
 use collo_guidelines::report_json;
 use collo_guidelines::report_json::ReportJson;
 use collo_quantity::Key;
-use collo_report::compare::{ComparedReport, Comparison, Finding, Options, compare};
 use collo_report::export::{Format, export};
 use collo_report::{Report, json, json_cell, terminal, terminal_cell};
 use collo_store::{CampaignFolder, TaskEnd, Verdict, copies};
@@ -222,7 +224,7 @@ fn policies_of_two_nights_are_compared_within_orders() {
     };
     let found = with(&|orders| orders.iter_mut().enumerate().for_each(|(i, of)| of["order"] = value!(7 + i)));
     let not_judged =
-        |line: &collo_report::compare::ComparedPolicy| line.finding == Finding::NotJudged("no order in common".into());
+        |line: &collo_compare::campaigns::trace::ComparedPolicy| line.finding == Finding::NotJudged("no order in common".into());
     assert!(found.policies.iter().all(|line| not_judged(line) && line.ratio.is_none()), "{:?}", found.policies);
     let found = with(&|orders| orders.truncate(1));
     assert!(found.policies.iter().all(|line| line.p.is_none()) && !found.has_worse(), "one order: {:?}", found.policies);

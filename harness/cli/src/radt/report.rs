@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use collo_analysis::cell::verdict::CellVerdict;
+use collo_guidelines::Error;
 use collo_guidelines::report_json::{CellJson, Device, MemberJson, ReportJson, SCHEMA};
 use collo_measure::workload::{WorkloadForecast, WorkloadPython};
 use collo_measure::{AfterMeasured, Cell, Member, Workload, Workloads, sharing};
 use collo_quantity::stats::{self, Quantity, Term};
 use collo_quantity::{Key, Trait};
-use collo_report::Error;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::Value as Json;
 

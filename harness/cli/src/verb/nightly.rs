@@ -1,11 +1,11 @@
 //! `collo nightly`: measures, compares each cell with its own history, re-measures suspicious ones the same night, and reports
 //! what is confirmed.
 
+use collo_compare::history::{self, History, NightlySummary, Rules, Suspect};
 use collo_figures::document::Present;
 use collo_measure::campaign::{CampaignEnd, CampaignOptions, Finished};
 use collo_measure::experiment::Overrides;
 use collo_measure::{Experiment, Project, Request, Selection, Workloads};
-use collo_report::history::{self, History, NightlySummary, Rules, Suspect};
 use collo_store::{CampaignFolder, Runs, Thresholds};
 use collo_text::{Diagnostic, Diagnostics};
 

@@ -39,7 +39,7 @@ impl QuantityChoice {
             return Err(Error::AcrossDevices { quantity: name.into(), left, right });
         }
         // Of traces alone; no cell has it.
-        if super::trace::key(name).is_some() && !left.traces.is_empty() && !right.traces.is_empty() {
+        if of_traces(name).is_some() && !left.traces.is_empty() && !right.traces.is_empty() {
             return Ok(QuantityChoice::Named(name.into()));
         }
         let has = |side: &ComparedReport| side.cells.iter().any(|c| c.get(name).is_some());
@@ -95,4 +95,9 @@ impl QuantityChoice {
             QuantityChoice::Named(name) => Key::find(name).map_or(name, |q| q.label),
         }
     }
+}
+
+/// The quantity of traces of this name.
+pub fn of_traces(name: &str) -> Option<Key> {
+    Key::of_traces().find(|key| key.name == name)
 }

@@ -14,9 +14,8 @@ use collo_quantity::stats::Quantity;
 use collo_quantity::{Key, key};
 use serde_json::{Value, json};
 
-use super::Head;
-use super::brief::{ROWS, more};
-use super::compared_report::ComparedReport;
+use crate::side::lines::{ROWS, more, with_article};
+use crate::side::{ComparedReport, Head};
 
 /// One figure beside a cell.
 #[derive(Debug)]
@@ -158,12 +157,7 @@ const HEADS: [&str; 6] = ["cell", "quantity", "published", "here", "ratio", "the
 
 impl PublishedComparison {
     fn title(&self) -> String {
-        format!(
-            "published:study → {} {}, on {}",
-            self.head.experiment,
-            self.head.campaign,
-            super::words::with_article(&self.head.device)
-        )
+        format!("published:study → {} {}, on {}", self.head.experiment, self.head.campaign, with_article(&self.head.device))
     }
 
     fn counts(&self) -> String {

@@ -10,8 +10,8 @@ use collo_quantity::Better;
 use collo_quantity::stats::moves::{CellMove, MovedGroup, centre};
 use collo_quantity::stats::{Quantity, robust, t_p, t_quantile};
 
-use super::ratio::{Quantiles, Ratio};
 use crate::history::CampaignVariation;
+use crate::ratio::{Quantiles, Ratio};
 
 /// What machines are assumed to move by between campaigns without a history: the standard deviation of one campaign, as a ratio.
 const ASSUMED_COMMON_SD: f64 = 0.02;

@@ -4,14 +4,11 @@ use collo_figures::document::Table;
 use collo_quantity::number::{self, ABSENT};
 use collo_quantity::{Better, Trait, key};
 
-use super::{CommonVerdict, ComparedCell, Comparison, EnvironmentDifference, Head, Only, Source};
-
-/// `a simulated A100-SXM4-40GB`, `an H100`, `a CPU`.
-pub fn with_article(device: &str) -> String {
-    let device = if device == "cpu" { "CPU" } else { device };
-    let vowel = device.starts_with(['A', 'E', 'I', 'O', 'H']) || device.starts_with("NVIDIA");
-    format!("{} {device}", if vowel { "an" } else { "a" })
-}
+use super::{ComparedCell, Comparison, Only};
+use crate::ratio::between::{CommonVerdict, Source};
+use crate::side::Head;
+use crate::side::environment::EnvironmentDifference;
+use crate::side::lines::with_article;
 
 /// `small-7way-mps 20261114-0200-11d8 → 20261121-0200-93be, both on a simulated A100-SXM4-40GB`.
 pub fn title(left: &Head, right: &Head) -> String {

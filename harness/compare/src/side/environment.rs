@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::compared_report::ComparedReport;
+use crate::side::ComparedReport;
 
 /// The environment of both sides.
 #[derive(Debug, Default)]

@@ -5,9 +5,9 @@ use collo_figures::draw::cut;
 use collo_quantity::number::{self, ABSENT};
 
 use super::{ComparedCell, Comparison, trace_page, words};
+use crate::side::lines::{ROWS, more};
 
-/// Limits for a terminal: rows of a table, names of a list, notes, and characters of a value.
-pub const ROWS: usize = 60;
+/// Limits for a terminal: names of a list, notes, and characters of a value.
 const NAMES: usize = 8;
 const VALUE: usize = 34;
 
@@ -54,11 +54,6 @@ pub fn blocks(c: &Comparison) -> Vec<Block> {
     blocks.push(Block::Notes(lines));
     blocks.extend(c.decide.iter().map(|command| Block::Command("Decide", command.clone())));
     blocks
-}
-
-/// The line about what is not shown in a terminal.
-pub fn more(all: usize, shown: usize, what: &str) -> Option<String> {
-    (all > shown).then(|| format!("… {} more{what}: `--json` has them all, `--to DIR` writes the page", all - shown))
 }
 
 fn table(rows: &[ComparedCell]) -> Table {

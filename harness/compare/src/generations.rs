@@ -9,9 +9,9 @@ use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use serde_json::{Value, json};
 
-use super::brief::more;
-use super::compared_report::ComparedReport;
-use super::{Head, cards, matching, quantity};
+use crate::side::lines::more;
+use crate::side::{ComparedReport, Head};
+use crate::side::{cards, matching, quantity};
 use crate::{Error, Result};
 
 /// Maximum rows in a terminal, and on a page.
@@ -103,7 +103,7 @@ pub fn generations(sides: &[ComparedReport], asked: Option<&str>) -> Result<Gene
     let guidelines = guidelines(sides);
     if cells.is_empty() && guidelines.is_empty() {
         let (left, right) = (&sides[0], &sides[sides.len() - 1]);
-        return Err(super::nothing_in_common(left, right));
+        return Err(crate::side::nothing_in_common(left, right));
     }
     let mut warnings = Vec::new();
     for (i, side) in sides.iter().enumerate() {

@@ -5,7 +5,10 @@ use collo_quantity::stats::Quantity;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::{CommonVerdict, ComparedCell, ComparedPolicy, Comparison, Finding, Head, More, Only, Source, VerdictGroup, words};
+use super::{ComparedCell, ComparedPolicy, Comparison, Only, VerdictGroup, words};
+use crate::ratio::between::{CommonVerdict, Source};
+use crate::ratio::{Finding, More};
+use crate::side::Head;
 
 /// The version of this JSON.
 const SCHEMA: u32 = 1;

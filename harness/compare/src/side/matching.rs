@@ -7,7 +7,7 @@ use collo_guidelines::report_json::CellJson;
 use collo_store::Sharing;
 
 use super::cards::{self, GpuModel};
-use super::compared_report::ComparedReport;
+use crate::side::ComparedReport;
 
 /// A cell of either side.
 #[derive(Debug, Clone, Copy)]

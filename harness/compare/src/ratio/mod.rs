@@ -6,6 +6,8 @@
 //! campaign: simulated at 40 unchanged cells of 3 repetitions whose noise differs by e^±0.3, they raise a false alarm in 13 % of
 //! comparisons, the weaker side's in 3 %.
 
+pub mod between;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 

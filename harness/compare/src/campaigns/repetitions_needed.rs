@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use collo_guidelines::report_json::CellJson;
 use collo_quantity::stats::Quantity;
 
-use super::ratio::{Finding, More};
-use super::{ComparedCell, ComparedReport};
+use super::ComparedCell;
+use crate::ratio::{Finding, More};
+use crate::side::ComparedReport;
 
 /// Maximum number of repetitions requested together.
 const AT_ONCE: usize = 10;

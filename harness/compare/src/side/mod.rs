@@ -1,14 +1,21 @@
 //! One side of a comparison. In: a report from any source. Out: its campaign, device, environment and cells. Nothing here depends
 //! on whether a campaign was just analysed or its `report.json` was copied from another machine.
 
+pub mod cards;
+pub mod environment;
+pub mod lines;
+pub mod matching;
+pub mod quantity;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use collo_guidelines::report_json::{AdviceJson, CellJson, Device, Ordered, Refusal, ReportJson, Thresholds, TraceJson};
 use collo_store::last_part;
+use serde::Serialize;
 use serde_json::Value;
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// A report that is compared with another.
 #[derive(Debug, Clone)]
@@ -87,4 +94,42 @@ impl ComparedReport {
     pub fn fact(&self, name: &str) -> Option<&str> {
         self.environment.get(name).map(String::as_str)
     }
+}
+
+/// A comparison's summary of a side.
+#[derive(Debug, Clone, Serialize)]
+pub struct Head {
+    pub experiment: String,
+    pub campaign: String,
+    pub created_utc: String,
+    /// Its device, with the word `simulated` if its numbers come from a model.
+    pub device: String,
+    pub simulated: bool,
+}
+
+impl Head {
+    pub fn of(side: &ComparedReport) -> Head {
+        Head {
+            experiment: side.experiment.clone(),
+            campaign: side.campaign.clone(),
+            created_utc: side.created_utc.clone(),
+            device: side.device_said(),
+            simulated: side.device.simulated,
+        }
+    }
+}
+
+/// The error of two sides without a common cell; it names the contents of each.
+pub fn nothing_in_common(left: &ComparedReport, right: &ComparedReport) -> Error {
+    let has = |side: &ComparedReport| {
+        let some = side.cells.iter().find(|c| !c.is_solo()).or(side.cells.first());
+        let device = if side.device.kind == "cpu" { "a CPU".to_string() } else { format!("a {}", side.device_said()) };
+        match some {
+            None => format!("no cell on {device}"),
+            Some(cell) if side.cells.len() == 1 => format!("`{}` on {device}", cell.label),
+            Some(cell) => format!("`{}` and {} more on {device}", cell.label, side.cells.len() - 1),
+        }
+    };
+    let short = |side: &ComparedReport| last_part(&side.campaign).to_string();
+    Error::NothingInCommon { left: short(left), right: short(right), left_has: has(left), right_has: has(right) }
 }

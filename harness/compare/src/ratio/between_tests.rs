@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::random::Random;
 use collo_quantity::stats::{Pool, Term, Variance, log_moments, quantity};
 
-use super::super::ratio::{Finding, judge};
 use super::*;
 use crate::history::CellVariation;
+use crate::random::Random;
+use crate::ratio::{Finding, judge};
 
 const PAGES: usize = 300;
 const REPETITIONS: usize = 3;

@@ -7,7 +7,8 @@ use collo_quantity::number::{self, ABSENT};
 use collo_quantity::stats::Quantity;
 use collo_quantity::unit::JOULE;
 
-use super::{ComparedPolicy, Comparison, Finding, words};
+use super::{ComparedPolicy, Comparison, words};
+use crate::ratio::Finding;
 
 /// The section of a page; none if both sides have no policy in common.
 pub fn section(c: &Comparison) -> Option<Section> {

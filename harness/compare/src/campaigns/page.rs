@@ -8,7 +8,9 @@ use collo_figures::modes::mode_order;
 use collo_quantity::number;
 use collo_store::last_part;
 
-use super::{By, ComparedCell, Comparison, Finding, Head, Only, brief, json, trace_page, words};
+use super::{By, ComparedCell, Comparison, Only, brief, json, trace_page, words};
+use crate::ratio::Finding;
+use crate::side::Head;
 
 /// Rows on a page; further ones are in the JSON.
 const ROWS: usize = 500;

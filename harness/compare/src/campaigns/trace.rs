@@ -10,8 +10,9 @@ use collo_quantity::stats::orders::{self, Values};
 use collo_quantity::stats::{self, Pool, Quantity, RatioVerdict};
 use collo_quantity::{Better, Key, Trait};
 
-use super::ratio::{Finding, More};
-use super::{ComparedReport, Only};
+use super::Only;
+use crate::ratio::{Finding, More};
+use crate::side::ComparedReport;
 
 /// What is compared of a policy, if nobody asks for one quantity.
 const KEYS: [Key; 6] = [Key::Total, Key::WaitMean, Key::ExecutionMean, Key::CompletionMean, Key::StretchMean, Key::SiteEnergy];
@@ -43,11 +44,6 @@ pub struct ComparedTraces {
     pub lines: Vec<ComparedPolicy>,
     pub only_left: Vec<Only>,
     pub only_right: Vec<Only>,
-}
-
-/// The quantity of traces of this name.
-pub fn key(name: &str) -> Option<Key> {
-    Key::of_traces().find(|key| key.name == name)
 }
 
 /// A line before its verdict: the values of both sides by order, and why it has none, if so.

@@ -1,48 +1,31 @@
-//! Compares two reports. In: two sides, each read from a report as JSON. Out: matched cells with ratio, interval, p-value and
-//! verdict, cells of only one side, and differences of the environments; then these as text, JSON, Markdown and a page.
-//!
-//! `side` reads, `matching` finds pairs, `ratio` judges, `difference` warns, `decide` proposes commands; `brief`, `page` and
-//! `json` are its forms. Sides of different GPU models are compared by each one's gain, never by their times.
+//! Two campaigns beside each other. In: two sides. Out: matched cells with ratio, interval, p-value and verdict, cells of only one side, and
+//! differences of the environments; then these as text, JSON, Markdown and a page. Sides of different GPU models are compared by each
+//! one's gain, never by their times.
 
-mod against_published;
-mod between;
 mod brief;
-pub mod cards;
-mod compared_report;
-mod environment_diff;
-pub(crate) mod generations;
 mod json;
-mod matching;
 mod page;
-mod quantity;
-mod ratio;
 mod repetitions_needed;
-mod trace;
+pub mod trace;
 mod trace_page;
 mod words;
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
-
-pub use against_published::{PublishedComparison, beside};
-pub use between::{Between, CommonMove, CommonVerdict, MixedMove, Source};
-pub use compared_report::ComparedReport;
-pub use environment_diff::{Environment, EnvironmentDifference};
-pub use generations::{Generations, generations};
-pub use quantity::QuantityChoice;
-pub use ratio::{Finding, More};
-pub use trace::{ComparedPolicy, ComparedTraces};
+use std::collections::{BTreeMap, BTreeSet};
 
 use collo_guidelines::report_json::{CellJson, MemberJson};
 use collo_quantity::stats::Quantity;
 use collo_quantity::{Better, Key, Subject, Trait, key};
-use collo_store::last_part;
 use serde::Serialize;
 
+use crate::Result;
+use crate::campaigns::trace::{ComparedPolicy, ComparedTraces};
 use crate::history::CampaignVariation;
-use crate::{Error, Result};
-use matching::Pair;
-use ratio::{Quantiles, Ratio, judge};
+use crate::ratio::between::{self, Between, CommonVerdict};
+use crate::ratio::{Finding, More, Quantiles, Ratio, judge};
+use crate::side::environment::{self, Environment, EnvironmentDifference};
+use crate::side::matching::{self, Pair};
+use crate::side::quantity::{self, QuantityChoice};
+use crate::side::{ComparedReport, Head};
 
 /// What to group verdicts by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,17 +71,6 @@ pub struct Comparison {
     pub groups: Vec<VerdictGroup>,
     /// Commands that would decide the undecided.
     pub decide: Vec<String>,
-}
-
-/// A comparison's summary of a side.
-#[derive(Debug, Clone, Serialize)]
-pub struct Head {
-    pub experiment: String,
-    pub campaign: String,
-    pub created_utc: String,
-    /// Its device, with the word `simulated` if its numbers come from a model.
-    pub device: String,
-    pub simulated: bool,
 }
 
 /// One matched cell.
@@ -213,34 +185,22 @@ fn counts<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<(&'static str,
     found.into_iter().filter(|(_, n)| *n > 0).collect()
 }
 
-impl Head {
-    fn of(side: &ComparedReport) -> Head {
-        Head {
-            experiment: side.experiment.clone(),
-            campaign: side.campaign.clone(),
-            created_utc: side.created_utc.clone(),
-            device: side.device_said(),
-            simulated: side.device.simulated,
-        }
-    }
-}
-
 /// Compare two sides. Having nothing in common is an error that names the contents of each.
 pub fn compare(left: &ComparedReport, right: &ComparedReport, options: &Options) -> Result<Comparison> {
-    let other = environment_diff::different_devices(left, right);
+    let other = environment::different_devices(left, right);
     let asked = QuantityChoice::of(left, right, options.quantity.as_deref(), other)?;
-    let mut cautions = environment_diff::cautions(left, right);
+    let mut cautions = environment::cautions(left, right);
     let mut matched = matching::of(left, right, other);
     cautions.warnings.append(&mut matched.warnings);
     let ends = Quantiles::at(0.975);
     let threshold = left.relevant_ratio.min(right.relevant_ratio);
-    let of_traces = options.quantity.as_deref().and_then(trace::key);
+    let of_traces = options.quantity.as_deref().and_then(quantity::of_traces);
     let traces = match options.quantity.is_none() || of_traces.is_some() {
         true => trace::compare((left, right), of_traces, other, cautions.withheld.as_deref(), threshold),
         false => ComparedTraces::default(),
     };
     if matched.pairs.is_empty() && traces.lines.is_empty() {
-        return Err(nothing_in_common(left, right));
+        return Err(crate::side::nothing_in_common(left, right));
     }
     matched.pairs.retain(|_| of_traces.is_none());
     let mut rows: Vec<(ComparedCell, Option<Ratio>)> = matched
@@ -461,18 +421,4 @@ fn groups(rows: &[ComparedCell], by: By) -> Vec<VerdictGroup> {
         VerdictGroup { counts: counts(rows.iter().map(|row| &row.finding)), mean_ratio: mean, judged: logs.len(), name }
     };
     names.into_iter().map(of).collect()
-}
-
-fn nothing_in_common(left: &ComparedReport, right: &ComparedReport) -> Error {
-    let has = |side: &ComparedReport| {
-        let some = side.cells.iter().find(|c| !c.is_solo()).or(side.cells.first());
-        let device = if side.device.kind == "cpu" { "a CPU".to_string() } else { format!("a {}", side.device_said()) };
-        match some {
-            None => format!("no cell on {device}"),
-            Some(cell) if side.cells.len() == 1 => format!("`{}` on {device}", cell.label),
-            Some(cell) => format!("`{}` and {} more on {device}", cell.label, side.cells.len() - 1),
-        }
-    };
-    let short = |side: &ComparedReport| last_part(&side.campaign).to_string();
-    Error::NothingInCommon { left: short(left), right: short(right), left_has: has(left), right_has: has(right) }
 }
