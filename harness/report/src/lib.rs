@@ -1,8 +1,15 @@
-//! From stored runs to guidelines. In: a campaign folder. Out: numbers with intervals, guidelines with evidence, and these as
-//! text for a terminal, JSON, Markdown and one self-contained page with its figures.
+//! A report in words, figures and files.
 //!
-//! `analysis` computes, `guideline` concludes, `section` words, `plot` draws, `render` writes. Nothing here touches a GPU or a
-//! process, and nothing prints. Modes, workloads and metrics are text columns: a new one appears without a change here.
+//! In: a campaign folder, analysed, with the guidelines that follow. Out: text for a terminal, JSON, Markdown and one self-contained page
+//! with its figures, and the same numbers for other programs. No number is computed here, nothing touches a GPU or a process, and nothing
+//! prints.
+//!
+//! - `report` has the contents before wording: a [`Report`].
+//! - `parts` has what sections share: notes, findings, tags, captions, values in tables.
+//! - `overview`, `time`, `resources`, `trace`, `watching` and `prediction` have the sections, by what they show.
+//! - `sections` puts them in the order of the page.
+//! - [`export`] writes tables, macros, gauges, databases and comments.
+//! - `render` writes the terminal's text and the report's files.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -10,9 +17,16 @@ use collo_figures::document::Written;
 
 mod error;
 pub mod export;
+mod overview;
+mod parts;
+mod prediction;
 mod render;
 mod report;
-mod section;
+mod resources;
+mod sections;
+mod time;
+mod trace;
+mod watching;
 
 pub use error::{Error, Result};
 pub use report::{EnergyModel, Report};

@@ -2,8 +2,8 @@
 
 use collo_analysis::campaign::Analysis;
 
-use crate::section::notes;
-pub use crate::section::tags;
+pub use crate::parts::figure::tags;
+use crate::parts::notes;
 
 /// The tags in full: one sentence each, without its stop.
 pub fn sentences(analysis: &Analysis) -> Vec<String> {

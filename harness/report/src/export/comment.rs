@@ -5,8 +5,9 @@
 
 use collo_figures::document::markdown;
 
+use crate::overview::cells;
 use crate::report::Report;
-use crate::section;
+use crate::sections;
 
 /// Characters of a comment at most; the rest up to GitHub's limit is left to whoever adds a line of their own.
 pub const LIMIT: usize = 60_000;
@@ -18,7 +19,7 @@ const LINE: usize = 8_000;
 /// The comment.
 pub fn report(report: &Report) -> String {
     let analysis = &report.analysis;
-    let mut document = section::document(report, None);
+    let mut document = sections::document(report, None);
     document.sections.retain(|s| s.id == "summary");
     document.left_out = String::new();
     let all = format!(
@@ -29,7 +30,7 @@ pub fn report(report: &Report) -> String {
     let mut rows = CELLS.min(analysis.cells.len());
     loop {
         let said = how_many(rows, analysis.cells.len());
-        let cells = match section::brief_cells(analysis, rows) {
+        let cells = match cells::brief(analysis, rows) {
             Some(table) => {
                 let table = markdown::block(&table);
                 format!("<details><summary>{said}</summary>\n\n{}\n\n</details>\n\n", table.trim_end())

@@ -3,9 +3,9 @@
 use collo_figures::document::markdown;
 
 use crate::report::Report;
-use crate::section;
+use crate::sections;
 
 /// The report's text.
 pub fn report(report: &Report) -> String {
-    markdown::document(&section::document(report, None))
+    markdown::document(&sections::document(report, None))
 }

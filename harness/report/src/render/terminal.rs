@@ -14,7 +14,11 @@ use collo_store::Features;
 use collo_text::quoting;
 
 use super::trace_cell;
-use crate::section::{self, finding, notes, prediction, provenance};
+use crate::overview::provenance;
+use crate::parts::{finding, notes};
+use crate::time::latency;
+use crate::trace::policies;
+use crate::{prediction, watching};
 
 /// The end-of-run table with its notes and findings, at most `width` columns wide.
 pub fn summary(analysis: &Analysis, width: usize) -> String {
@@ -27,8 +31,8 @@ pub fn summary(analysis: &Analysis, width: usize) -> String {
         .traces
         .matrices
         .iter()
-        .map(|matrix| (matrix.name(), [section::policy_times(analysis, matrix), section::policy_costs(analysis, matrix)]));
-    let watched = section::watched(analysis).map(|(group, tables)| (group.name.clone(), tables));
+        .map(|matrix| (matrix.name(), [policies::times(analysis, matrix), policies::costs(analysis, matrix)]));
+    let watched = watching::tables(analysis).map(|(group, tables)| (group.name.clone(), tables));
     for (name, tables) in of_traces.chain(watched) {
         blocks.push(Block::Text(name));
         for table in tables {
@@ -38,7 +42,7 @@ pub fn summary(analysis: &Analysis, width: usize) -> String {
     if let Some(open) = limitation::sentence(analysis).filter(|_| analysis.traces.is_empty()) {
         blocks.extend([Block::Text(open), Block::Text(String::new())]);
     }
-    let of_traces = crate::section::trace_remarks(analysis);
+    let of_traces = policies::remarks(analysis);
     let remarks = of_traces.into_iter().chain(finding::remarks(analysis)).chain(prediction::remark(analysis)).collect();
     blocks.extend([Block::Notes(notes::notes(analysis)), Block::Notes(remarks)]);
     format!("{}\n{}", quoting::line(&title), terminal::text(&blocks, width))
@@ -69,7 +73,7 @@ fn table(analysis: &Analysis) -> Table {
         None if c.outcome() != "completed" => Some(ended(c)),
         None => None,
     };
-    let slowdown = |c: &Cell| c.get(Key::Slowdown).map(number::with_interval).or_else(|| section::trainers_slowdown(c));
+    let slowdown = |c: &Cell| c.get(Key::Slowdown).map(number::with_interval).or_else(|| latency::trainers_slowdown(c));
     let of = |key: Key| move |c: &Cell| c.get(key).map(number::with_interval);
     let percent = |key: Key| move |c: &Cell| c.get(key).map(|q| number::percent(q.estimate));
     let p99 = |c: &Cell| c.get(Key::LatencyP99).map(|q| number::scaled(q, 1e3));

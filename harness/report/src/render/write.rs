@@ -10,7 +10,7 @@ use collo_guidelines::report_json::ReportJson;
 use fs_err as fs;
 
 use crate::report::Report;
-use crate::{Result, section};
+use crate::{Result, sections};
 
 /// The parts of a figure for its file.
 fn sheet(figure: &Figure) -> file::Sheet<'_> {
@@ -24,7 +24,7 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
     let experiment = reports.join(&campaign.experiment);
     let folder = experiment.join(&campaign.id);
     fs::create_dir_all(folder.join("plots"))?;
-    let mut report = section::document(of, None);
+    let mut report = sections::document(of, None);
     details(of, &mut report);
     let runs = below(&of.folder, reports);
     let figures =

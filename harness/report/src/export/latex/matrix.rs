@@ -11,7 +11,7 @@ use collo_quantity::Key;
 use super::name_of;
 use super::text::{escape, name, value};
 use crate::export::caveats;
-use crate::section::degrees;
+use crate::parts::panels::degrees;
 
 /// Degrees that fit a page beside each other.
 const DEGREES: usize = 8;

@@ -20,7 +20,8 @@ use collo_quantity::stats::Quantity;
 use collo_store::without_mode;
 
 use super::caveats;
-use crate::section::{called, notes};
+use crate::parts::notes;
+use crate::parts::panels::called;
 
 pub use macros::macros;
 use text::{comment, escape, name, value};
