@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use collo_plan::facts::{DeviceFacts, DeviceKind};
 use collo_plan::host::Price;
 use collo_plan::plan::{CellForecast, ForecastBasis, ForecastSource, OutOfMemoryRisk, Plan, PlannedCell};
-use collo_report::number;
+use collo_quantity::number;
 use collo_store::PredictorRecord;
 use collo_text::units;
 

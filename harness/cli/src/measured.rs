@@ -1,12 +1,12 @@
 //! What the project's reports say of cells that were measured, for plans. In: the reports of a project, a device. Out: their cells on
 //! that device, the newest report first. A report that cannot be read is passed over: a forecast never stops a plan.
 
+use collo_analysis::cell::verdict::CellVerdict;
+use collo_guidelines::report_json::{CellJson, MemberJson, Quantities, ReportJson};
 use collo_plan::facts::cpu_model;
 use collo_plan::measured::{Measured, MeasuredCell, MeasuredMember};
 use collo_plan::project::Project;
-use collo_report::CellVerdict;
-use collo_report::quantity::Key;
-use collo_report::report_json::{CellJson, MemberJson, Quantities, ReportJson};
+use collo_quantity::Key;
 use collo_store::DeviceRecord;
 
 /// Of all experiments of the project, their newest reports.

@@ -13,27 +13,12 @@ pub enum Error {
     /// A file of the report could not be written; the message names the path.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A file or value given as a report is not one, or has a version that this collo does not read.
-    #[error("`{what}` is not a collo report: {reason}")]
-    NotAReport { what: String, reason: String },
-    /// Two sides without a common cell.
-    #[error("`{left}` and `{right}` have no cell in common: {left_has}, {right_has}")]
-    NothingInCommon { left: String, right: String, left_has: String, right_has: String },
-    /// A quantity that is meaningless between different devices.
-    #[error("`{quantity}` is not compared between different devices, {left} and {right}")]
-    AcrossDevices { quantity: String, left: String, right: String },
-    /// A quantity that no cell of either side has.
-    #[error("no cell of either side has a quantity `{asked}`")]
-    NoQuantity { asked: String, known: Vec<String> },
     /// SQLite refused to build the database.
     #[error("the database could not be written: {0}")]
     Database(String),
-    /// A template could not be filled.
-    #[error("the page could not be rendered: {0}")]
-    Page(#[from] askama::Error),
-    /// A figure could not be turned into pixels.
-    #[error("figure `{figure}` could not be drawn: {reason}")]
-    Figure { figure: String, reason: String },
+    /// A page could not be rendered, or a figure not drawn.
+    #[error(transparent)]
+    Figures(#[from] collo_figures::Error),
 }
 
 impl From<Error> for Diagnostic {
@@ -41,11 +26,7 @@ impl From<Error> for Diagnostic {
         let shown = Diagnostic::new(e.to_string());
         match e {
             Error::Store(e) => e.into(),
-            Error::NotAReport { .. } => shown.of_machine().hint("`collo report CAMPAIGN` rewrites it"),
-            Error::NothingInCommon { .. } => shown.hint("what each has: `collo show CAMPAIGN`"),
-            Error::AcrossDevices { .. } => shown.hint("`--quantity throughput_gain`, or another ratio"),
-            Error::NoQuantity { known, .. } => shown.hint(format!("there are {}", known.join(", "))),
-            Error::Io(_) | Error::Database(_) | Error::Page(_) | Error::Figure { .. } => shown.of_machine(),
+            Error::Io(_) | Error::Database(_) | Error::Figures(_) => shown.of_machine(),
         }
     }
 }

@@ -1,65 +1,35 @@
-//! From stored runs to guidelines. In: a campaign folder. Out: numbers with intervals, guidelines with evidence, and these as
-//! text for a terminal, JSON, Markdown and one self-contained page with its figures.
+//! A report in words, figures and files.
 //!
-//! `analysis` computes, `guideline` concludes, `section` words, `plot` draws, `render` writes. Nothing here touches a GPU or a
-//! process, and nothing prints. Modes, workloads and metrics are text columns: a new one appears without a change here.
+//! In: a campaign folder, analysed, with the guidelines that follow. Out: text for a terminal, JSON, Markdown and one self-contained page
+//! with its figures, and the same numbers for other programs. No number is computed here, nothing touches a GPU or a process, and nothing
+//! prints.
+//!
+//! - `report` has the contents before wording: a [`Report`].
+//! - `parts` has what sections share: notes, findings, tags, captions, values in tables.
+//! - `overview`, `time`, `resources`, `trace`, `watching` and `prediction` have the sections, by what they show.
+//! - `sections` puts them in the order of the page.
+//! - [`export`] writes tables, macros, gauges, databases and comments.
+//! - `render` writes the terminal's text and the report's files.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod analysis;
-pub mod compare;
-pub mod document;
+use collo_figures::document::Written;
+
 mod error;
 pub mod export;
-mod format;
-mod guideline;
-pub mod history;
-mod plot;
-pub mod quantity;
+mod overview;
+mod parts;
+mod prediction;
 mod render;
-pub mod report_json;
-mod section;
-pub mod stats;
-mod verdict;
+mod report;
+mod resources;
+mod sections;
+mod time;
+mod trace;
+mod watching;
 
-pub use analysis::{Analysis, Cell, CellVerdict, Member, ReferenceCheck, ReferenceVerdict, WidthVerdict};
-pub use document::Written;
 pub use error::{Error, Result};
-pub use format::number;
-pub use guideline::{Evidence, Guideline};
-pub use report_json::{ReportJson, schema as json_schema};
-pub use section::EnergyModel;
-pub use verdict::{Agreement, Holds, Scope};
-
-/// The contents of a report, before wording: what was measured, and what follows from it.
-#[derive(Debug)]
-pub struct Report {
-    pub analysis: Analysis,
-    /// In print order.
-    pub guidelines: Vec<Guideline>,
-    /// Divide the energy among members by this model; not at all if absent.
-    pub energy_model: Option<EnergyModel>,
-    /// The folder of the campaign.
-    pub folder: std::path::PathBuf,
-}
-
-impl Report {
-    /// Of a stored campaign.
-    pub fn of(campaign: &collo_store::CampaignFolder) -> Result<Report> {
-        Report::beside(campaign, None)
-    }
-
-    /// Of a stored campaign whose groups are compared with the baselines of another where they have none of their own.
-    pub fn beside(campaign: &collo_store::CampaignFolder, lender: Option<&collo_store::CampaignFolder>) -> Result<Report> {
-        let analysis = analysis::analyse(campaign, lender)?;
-        Ok(Report { guidelines: guideline::all(&analysis), analysis, energy_model: None, folder: campaign.path().to_path_buf() })
-    }
-
-    /// The guideline with this id, if it applies here.
-    pub fn guideline(&self, id: &str) -> Option<&Guideline> {
-        self.guidelines.iter().find(|g| g.id == id)
-    }
-}
+pub use report::{EnergyModel, Report};
 
 /// Write the report under `reports/NAME/CAMPAIGN/`, with copies of page, Markdown, JSON and CSV in `reports/NAME/`.
 pub fn write(report: &Report, reports: &std::path::Path) -> Result<Written> {
@@ -84,10 +54,10 @@ pub fn terminal_cell(report: &Report, cell: &str, width: usize) -> Option<String
 
 /// The same as JSON, by the cell's label: of a trace with the tasks, attempts and decisions of each run.
 pub fn json_cell(report: &Report, label: &str) -> Option<serde_json::Value> {
-    report_json::cell(report, label)
+    collo_guidelines::report_json::cell(&report.analysis, label)
 }
 
 /// The report as JSON.
 pub fn json(report: &Report) -> serde_json::Value {
-    serde_json::json!(ReportJson::from(report))
+    serde_json::json!(collo_guidelines::report_json::ReportJson::new(&report.analysis, &report.guidelines))
 }

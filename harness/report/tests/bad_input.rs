@@ -6,11 +6,12 @@ mod support;
 
 use std::path::Path;
 
+use collo_quantity::Key;
 use collo_report::export::{Format, export};
-use collo_report::quantity::Key;
 use collo_report::{Report, json, write};
 use collo_store::{CampaignFolder, Outcome, Verdict};
 use serde_json::Value;
+
 use support::Fixture;
 use support::noted::noted;
 

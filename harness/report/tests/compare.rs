@@ -4,10 +4,15 @@
 
 mod support;
 
-use collo_report::compare::{ComparedReport, Comparison, Finding, Options, beside, compare, generations};
-use collo_report::document::Present;
+use collo_compare::campaigns::{Comparison, Options, compare};
+use collo_compare::generations::generations;
+use collo_compare::published::beside;
+use collo_compare::ratio::Finding;
+use collo_compare::side::ComparedReport;
+use collo_figures::document::Present;
 use collo_report::{Report, json as report_json};
 use serde_json::{Value, json};
+
 use support::Fixture;
 
 /// A cell of a made-up report: label, sharing, degree, batch size, and its time with the half-width of the interval.

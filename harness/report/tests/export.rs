@@ -11,11 +11,12 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
+use collo_quantity::Key;
 use collo_report::Report;
 use collo_report::export::{Format, csv_of_parquet, dataset_columns, export};
-use collo_report::quantity::Key;
 use collo_store::{Outcome, RefusalRecord};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
 use support::Fixture;
 use support::card::CardTruth;
 

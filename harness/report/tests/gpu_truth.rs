@@ -8,11 +8,12 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use collo_quantity::Key;
+use collo_quantity::stats::Quantity;
 use collo_report::json;
-use collo_report::quantity::Key;
-use collo_report::stats::Quantity;
 use serde_json::Value;
 use simgpu::card::Card;
+
 use support::Fixture;
 use support::card::CardTruth;
 use support::study::{analysed, campaign, group, on};

@@ -6,11 +6,15 @@ mod support;
 
 use std::sync::LazyLock;
 
-use collo_report::quantity::Key;
-use collo_report::stats::RatioVerdict;
-use collo_report::{Agreement, Evidence, Guideline, Holds, Report};
+use collo_guidelines::rule::Guideline;
+use collo_guidelines::rule::evidence::Evidence;
+use collo_guidelines::verdict::{Agreement, Holds};
+use collo_quantity::Key;
+use collo_quantity::stats::RatioVerdict;
+use collo_report::Report;
 use collo_store::Sharing;
 use simgpu::card::Card;
+
 use support::Fixture;
 use support::card::CardTruth;
 use support::study::{WORKLOADS, analysed, campaign, group, on};

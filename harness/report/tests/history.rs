@@ -2,7 +2,7 @@
 //! Out: false alarms per night, and how often a true step is found. A night is simulated by its summaries: three repetitions of a
 //! hundred cells, and more of those that the judge finds suspicious.
 
-use collo_report::history::{CellNight, Judge, JudgedNight, Mean, NightlyRun, Rules};
+use collo_compare::history::{CellNight, Judge, JudgedNight, Mean, NightlyRun, Rules};
 
 const CELLS: usize = 100;
 const BASELINES: usize = 10;
@@ -152,7 +152,7 @@ fn false_alarms(kind: Kind, repeat_sd: f64, rules: Rules, nights: usize) -> (f64
         for _ in 0..60.min(nights - total) {
             let judged = world.judged(&mut judge, NO_STEP);
             assert!(judged.whole && judged.gone.is_empty());
-            let slower = judged.common.as_ref().is_some_and(collo_report::history::Common::is_worse);
+            let slower = judged.common.as_ref().is_some_and(collo_compare::history::Common::is_worse);
             alarms += usize::from(slower || !judged.steps.is_empty());
             common += usize::from(slower);
             suspects += judged.suspects.len() + judged.steps.len();
@@ -249,7 +249,7 @@ fn change_of_many(kind: Kind, repeat_sd: f64, again: bool, moved: &dyn Fn(usize)
         let mut whole = false;
         for _ in 0..3 {
             let judged = world.judged(&mut judge, &step);
-            whole |= judged.common.as_ref().is_some_and(collo_report::history::Common::is_worse);
+            whole |= judged.common.as_ref().is_some_and(collo_compare::history::Common::is_worse);
         }
         common += usize::from(whole);
         let stepped = |c: usize, worse: bool| {

@@ -5,13 +5,18 @@
 
 mod support;
 
-use collo_report::compare::{ComparedReport, Options, compare};
-use collo_report::document::Present;
-use collo_report::history::{self, History, NightlyRun, NightlySummary, Rules};
-use collo_report::quantity::Key;
-use collo_report::{Guideline, Holds, Report, json, json_schema, terminal, terminal_cell, write};
+use collo_compare::campaigns::{Options, compare};
+use collo_compare::history::{self, History, NightlyRun, NightlySummary, Rules};
+use collo_compare::side::ComparedReport;
+use collo_figures::document::Present;
+use collo_guidelines::report_json;
+use collo_guidelines::rule::Guideline;
+use collo_guidelines::verdict::Holds;
+use collo_quantity::Key;
+use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::{CampaignFolder, Outcome, RequestRecord, write_requests};
 use serde_json::Value;
+
 use support::Fixture;
 use support::serving::Serves;
 
@@ -165,7 +170,7 @@ fn under_release_neither_a_gain_nor_a_makespan_is_made_of_service() {
 #[test]
 fn the_report_keeps_to_its_schema_with_servers() {
     let report = json(&analysed(&campaign()));
-    let schema = json_schema();
+    let schema = report_json::schema();
     let member = &schema["properties"]["cells"]["items"]["properties"]["members"]["items"];
     for required in ["serving", "absent", "latency_p99_s", "capacity_per_s"] {
         assert!(member["required"].as_array().unwrap().iter().any(|r| r == required), "{required}");

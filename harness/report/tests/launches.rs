@@ -4,9 +4,11 @@
 
 mod support;
 
-use collo_report::quantity::Key;
-use collo_report::{Agreement, Holds, Report, write};
+use collo_guidelines::verdict::{Agreement, Holds};
+use collo_quantity::Key;
+use collo_report::{Report, write};
 use serde_json::json;
+
 use support::Fixture;
 use support::card::CardTruth;
 use support::study::analysed;

@@ -4,9 +4,11 @@
 
 mod support;
 
-use collo_report::{Report, export, history, json, terminal};
+use collo_compare::history;
+use collo_report::{Report, export, json, terminal};
 use collo_store::{CampaignFolder, DeviceRecord, GpuRecord, LendsNothing, RefusalRecord, Runs, Shard, Verdict};
 use serde_json::Value;
+
 use support::Fixture;
 
 /// The second GPU takes half as long again for everything.
@@ -52,7 +54,7 @@ fn a_group_is_compared_with_the_baseline_of_its_own_gpu_only() {
             .analysis
             .solo_beside(report.analysis.cell("tiny×3 naive b32").unwrap().counted(), "tiny solo b32")
             .unwrap()
-            .get(collo_report::quantity::Key::EpochTime)
+            .get(collo_quantity::Key::EpochTime)
             .unwrap()
             .estimate,
         SLOWER,
@@ -158,7 +160,7 @@ fn the_interval_contains_the_spread_of_borrowed_baselines_and_their_doubts_are_i
         let mut whole = on_gpu(WHOLE, "GPU-1", true);
         whole.shared_noise = noise;
         let report = Report::beside(&cut, Some(&whole.write(root.path()))).unwrap();
-        let q = report.analysis.cells[0].get(collo_report::quantity::Key::ThroughputGain).unwrap().clone();
+        let q = report.analysis.cells[0].get(collo_quantity::Key::ThroughputGain).unwrap().clone();
         q.high.unwrap() / q.low.unwrap() - 1.0
     };
     assert!(width(0.05) > 3.0 * width(1e-3), "{} and {}", width(0.05), width(1e-3));

@@ -1,7 +1,7 @@
 //! What people read of a history: the terminal, Markdown and the page, of nights whose truth is known.
 
-use collo_report::document::Present;
-use collo_report::history::{CellNight, History, Mean, NightlyRun, NightlySummary, Rules};
+use collo_compare::history::{CellNight, History, Mean, NightlyRun, NightlySummary, Rules};
+use collo_figures::document::Present;
 
 /// A wobble between repetitions and nights that is the same each time.
 fn wobble(night: usize, cell: usize, repetition: usize) -> f64 {

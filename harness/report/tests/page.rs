@@ -4,8 +4,10 @@
 
 mod support;
 
-use collo_report::{Report, Written, write};
+use collo_figures::document::Written;
+use collo_report::{Report, write};
 use collo_store::{Outcome, RefusalRecord};
+
 use support::Fixture;
 use support::card::CardTruth;
 

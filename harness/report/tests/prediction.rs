@@ -7,9 +7,11 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use collo_guidelines::verdict::Holds;
 use collo_report::export::{Format, export};
-use collo_report::{Holds, Report, json, terminal, terminal_cell, write};
+use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::{Outcome, Predicted};
+
 use support::Fixture;
 use support::predictions::{by, card, in_company, marking, member, predicted, unknown};
 use support::study::analysed;
@@ -217,7 +219,7 @@ fn what_is_predicted_is_drawn_as_bars_and_marks_are_measured() {
 #[test]
 fn report_json_has_the_claims_of_every_member_by_its_schema() {
     let report = json(&REPORT);
-    let schema = jsonschema::validator_for(&collo_report::json_schema()).unwrap();
+    let schema = jsonschema::validator_for(&collo_guidelines::report_json::schema()).unwrap();
     let wrong: Vec<String> = schema.iter_errors(&report).map(|e| format!("{}: {e}", e.instance_path)).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(report["predicted"]["memory"]["name"], "published-a100");
@@ -233,7 +235,7 @@ fn report_json_has_the_claims_of_every_member_by_its_schema() {
     assert!(foreign["memory"].is_null() && foreign["reason"].as_str().unwrap().contains("cannot be described"));
     let mut older = report.clone();
     older.as_object_mut().unwrap().remove("predicted");
-    assert!(collo_report::ReportJson::of(older, "x").unwrap().predicted.is_none(), "an earlier report has none");
+    assert!(collo_guidelines::report_json::ReportJson::of(older, "x").unwrap().predicted.is_none(), "an earlier report has none");
     assert!(json(&analysed(&Fixture::quickstart()))["predicted"].is_null());
 }
 
@@ -354,7 +356,7 @@ fn a_guideline_says_whether_groups_gave_what_was_predicted() {
 fn a_group_has_its_claim_in_json_and_in_the_data_set() {
     let report = analysed(&in_groups());
     let json = json(&report);
-    let schema = jsonschema::validator_for(&collo_report::json_schema()).unwrap();
+    let schema = jsonschema::validator_for(&collo_guidelines::report_json::schema()).unwrap();
     assert!(schema.is_valid(&json));
     assert_eq!(json["predicted"]["company"]["name"], "own-company");
     let cell = |label: &str| json["cells"].as_array().unwrap().iter().find(|c| c["cell"] == label).unwrap()["predicted"].clone();

@@ -4,10 +4,13 @@
 
 mod support;
 
+use collo_analysis::campaign::reference::ReferenceVerdict;
+use collo_analysis::campaign::width::WidthVerdict;
+use collo_quantity::Key;
+use collo_report::Report;
 use collo_report::export::{Format, export};
-use collo_report::quantity::Key;
-use collo_report::{ReferenceVerdict, Report, WidthVerdict};
 use collo_store::{Reference, WantedWidth};
+
 use support::Fixture;
 
 fn analysed(fixture: &Fixture) -> Report {

@@ -5,9 +5,12 @@
 
 mod support;
 
-use collo_report::{Agreement, Guideline, Holds, Report};
+use collo_guidelines::rule::Guideline;
+use collo_guidelines::verdict::{Agreement, Holds};
+use collo_report::Report;
 use collo_store::Outcome;
 use simgpu::card::Card;
+
 use support::Fixture;
 use support::card::CardTruth;
 use support::study::{analysed, on};

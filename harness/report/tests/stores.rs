@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use collo_quantity::Key;
 use collo_report::Report;
 use collo_report::export::{Format, export, mlflow};
-use collo_report::quantity::Key;
 use collo_store::Outcome;
 use rusqlite::Connection;
+
 use support::Fixture;
 
 const HOSTILE: &str = "x'); DROP TABLE cells; -- \"q\" \u{1b}\n../..";

@@ -4,10 +4,13 @@
 
 mod support;
 
+use collo_guidelines::rule::Guideline;
+use collo_guidelines::verdict::Holds;
 use collo_report::export::{Format, export};
-use collo_report::{Guideline, Holds, Report, json, terminal, terminal_cell, write};
+use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::Outcome;
 use serde_json::Value;
+
 use support::Fixture;
 use support::predictions::{by, in_company, member};
 use support::study::analysed;

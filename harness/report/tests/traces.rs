@@ -6,13 +6,18 @@ mod support;
 
 use std::sync::LazyLock;
 
-use collo_report::compare::{ComparedReport, Comparison, Finding, Options, compare};
-use collo_report::document::Present;
+use collo_compare::campaigns::{Comparison, Options, compare};
+use collo_compare::ratio::Finding;
+use collo_compare::side::ComparedReport;
+use collo_figures::document::Present;
+use collo_guidelines::report_json;
+use collo_guidelines::report_json::ReportJson;
+use collo_quantity::Key;
 use collo_report::export::{Format, export};
-use collo_report::quantity::Key;
-use collo_report::{Report, ReportJson, json, json_cell, json_schema, terminal, terminal_cell};
+use collo_report::{Report, json, json_cell, terminal, terminal_cell};
 use collo_store::{CampaignFolder, TaskEnd, Verdict, copies};
 use serde_json::{Value, json as value};
+
 use support::Fixture;
 use support::traces::{PolicyTruth, TraceTruth};
 
@@ -69,7 +74,7 @@ fn one_order_has_no_interval_and_names_no_winner() {
     assert!(matrix.arms.iter().flat_map(|a| a.ratios.values()).all(|r| r.ratio.low.is_none() && r.test.is_none()));
     for id in ["trace-mps-total", "trace-best"] {
         let guideline = report.guideline(id).unwrap();
-        assert_eq!(guideline.holds, collo_report::Holds::Open, "{}", guideline.finding);
+        assert_eq!(guideline.holds, collo_guidelines::verdict::Holds::Open, "{}", guideline.finding);
         assert!(
             guideline.finding.contains("One order carries no interval") && !guideline.finding.contains("magm"),
             "{}",
@@ -92,7 +97,7 @@ fn a_failed_attempt_is_counted_once_and_conditions_are_judged_by_orders() {
         assert!((3.0..=4.0).contains(&recoveries) && (run.values[&Key::Lost] - recoveries).abs() < 1e-6, "a second each");
     }
     let conditions = report.guideline("trace-conditions").unwrap();
-    assert_eq!(conditions.holds, collo_report::Holds::Yes, "{}", conditions.finding);
+    assert_eq!(conditions.holds, collo_guidelines::verdict::Holds::Yes, "{}", conditions.finding);
 }
 
 #[test]
@@ -159,7 +164,7 @@ fn runs_in_which_nothing_tells_its_epochs_are_no_copies_and_runs_with_the_same_a
 #[test]
 fn report_json_has_every_policy_by_its_schema_and_an_earlier_one_has_none() {
     let report = json(&analysed(three()));
-    let schema = jsonschema::validator_for(&json_schema()).unwrap();
+    let schema = jsonschema::validator_for(&report_json::schema()).unwrap();
     let wrong: Vec<String> = schema.iter_errors(&report).map(|e| format!("{}: {e}", e.instance_path)).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
     let trace = &report["traces"][0];
@@ -219,7 +224,7 @@ fn policies_of_two_nights_are_compared_within_orders() {
     };
     let found = with(&|orders| orders.iter_mut().enumerate().for_each(|(i, of)| of["order"] = value!(7 + i)));
     let not_judged =
-        |line: &collo_report::compare::ComparedPolicy| line.finding == Finding::NotJudged("no order in common".into());
+        |line: &collo_compare::campaigns::trace::ComparedPolicy| line.finding == Finding::NotJudged("no order in common".into());
     assert!(found.policies.iter().all(|line| not_judged(line) && line.ratio.is_none()), "{:?}", found.policies);
     let found = with(&|orders| orders.truncate(1));
     assert!(found.policies.iter().all(|line| line.p.is_none()) && !found.has_worse(), "one order: {:?}", found.policies);

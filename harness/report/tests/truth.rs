@@ -4,9 +4,11 @@
 
 mod support;
 
-use collo_report::{Report, json, json_schema, terminal, terminal_cell};
+use collo_guidelines::report_json;
+use collo_report::{Report, json, terminal, terminal_cell};
 use collo_store::{CampaignFolder, Outcome, Reference};
 use serde_json::Value;
+
 use support::Fixture;
 
 fn analysed(fixture: &Fixture) -> Report {
@@ -71,7 +73,7 @@ fn absent_is_null_and_says_why_and_is_never_zero() {
 
 #[test]
 fn the_report_keeps_to_its_schema() {
-    let schema = jsonschema::validator_for(&json_schema()).unwrap();
+    let schema = jsonschema::validator_for(&report_json::schema()).unwrap();
     let wrong =
         |report: &Value| -> Vec<String> { schema.iter_errors(report).map(|e| format!("{}: {e}", e.instance_path)).collect() };
     let mut failed = Fixture::quickstart().ends(Outcome::OutOfMemory { member: 2, message: "1 GiB".into() });

@@ -6,10 +6,10 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use collo_figures::document::LONGEST_LINE;
 use collo_plan::facts::DeviceFacts;
 use collo_plan::host::Price;
 use collo_plan::plan::Plan;
-use collo_report::document::LONGEST_LINE;
 use collo_store::{AfterMeasured, RefusalRecord};
 
 use crate::forecast_text;

@@ -1,8 +1,8 @@
 //! The tables of `collo plan`: its cells, in full or by mode and degree, and every repetition in order.
 
+use collo_figures::document::{Align, Table};
 use collo_plan::facts::DeviceFacts;
 use collo_plan::plan::{CellForecast, LeastTime, Plan, PlannedCell};
-use collo_report::document::{Align, Table};
 use collo_store::{CellRecord, TraceCell};
 use collo_text::units;
 

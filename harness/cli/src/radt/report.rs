@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
+use collo_analysis::cell::verdict::CellVerdict;
+use collo_guidelines::Error;
+use collo_guidelines::report_json::{CellJson, Device, MemberJson, ReportJson, SCHEMA};
 use collo_plan::cell::{Cell, Member};
 use collo_plan::sharing;
-use collo_plan::workload::{Workload, Workloads};
-use collo_plan::workload::{WorkloadForecast, WorkloadPython};
-use collo_report::quantity::{self, Trait};
-use collo_report::report_json::{CellJson, Device, MemberJson, ReportJson, SCHEMA};
-use collo_report::stats::{self, Quantity, Term};
-use collo_report::{CellVerdict, Error};
+use collo_plan::workload::{Workload, WorkloadForecast, WorkloadPython, Workloads};
+use collo_quantity::stats::{self, Quantity, Term};
+use collo_quantity::{Key, Trait};
 use collo_store::AfterMeasured;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::Value as Json;
@@ -247,7 +247,7 @@ fn cell_json(repetitions: &[Repetition]) -> CellJson {
     let durations: Vec<f64> = repetitions.iter().map(|r| r.duration_s).collect();
     metrics.push(("duration_s".into(), quantity_of(&durations)));
     let mut absent: BTreeMap<String, String> =
-        quantity::all(Trait::Cell).map(|key| (key.name.to_string(), NOT_MEASURED.to_string())).collect();
+        Key::with(Trait::Cell).map(|key| (key.name.to_string(), NOT_MEASURED.to_string())).collect();
     for (name, why) in repetitions.iter().flat_map(|r| &r.metrics.absent).filter(|(name, _)| !names.contains(name)) {
         absent.insert(name.to_string(), why.clone());
     }
@@ -260,7 +260,7 @@ fn cell_json(repetitions: &[Repetition]) -> CellJson {
         batch_size: spec.batch_size.map(u64::from),
         settings: spec.settings.clone(),
         solo: spec.solo.clone(),
-        quantities: quantity::all(Trait::Member).map(|key| (key.name, None)).collect(),
+        quantities: Key::with(Trait::Member).map(|key| (key.name, None)).collect(),
         ..MemberJson::default()
     };
     CellJson {
@@ -275,7 +275,7 @@ fn cell_json(repetitions: &[Repetition]) -> CellJson {
         outcomes: [("completed", repetitions.len())].into_iter().collect(),
         validity: CellVerdict::Indicative.as_str().into(),
         reasons,
-        quantities: quantity::all(Trait::Cell).map(|key| (key.name, None)).collect(),
+        quantities: Key::with(Trait::Cell).map(|key| (key.name, None)).collect(),
         // What it would be of, under members that exit.
         throughput_gain_by: Some("makespan".into()),
         metrics: metrics.into_iter().collect(),

@@ -1,8 +1,8 @@
 //! `collo list gpus` and `collo list layouts`: the GPU models of `mig-profiles/`, and the layouts of each.
 
+use collo_figures::document::{Align, Table};
 use collo_gpus::mig::{Cards, GpuModel, Instance};
 use collo_gpus::{Engines, Peaks, Profile};
-use collo_report::document::{Align, Table};
 use serde_json::{Value as Json, json};
 
 use collo_text::Diagnostics;

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use collo_report::compare::{self, ComparedReport, Options};
-use collo_report::document::Present;
-use collo_report::history::{self, CampaignVariation};
+use collo_compare::campaigns::{self, Options};
+use collo_compare::history::{self, CampaignVariation};
+use collo_compare::side::ComparedReport;
+use collo_figures::document::Present;
 use collo_store::{CampaignFolder, Runs};
 use collo_text::{Diagnostic, Diagnostics};
 
@@ -46,10 +47,10 @@ pub fn run(context: &Context<'_>, a: &Compare) -> Ended {
             .into());
     }
     let by = a.by.map(|by| match by {
-        By::Mode => compare::By::Mode,
-        By::Workload => compare::By::Workload,
+        By::Mode => campaigns::By::Mode,
+        By::Workload => campaigns::By::Workload,
     });
-    let comparison = compare::compare(&l, &r, &Options { quantity: a.quantity.clone(), by, variation })?;
+    let comparison = campaigns::compare(&l, &r, &Options { quantity: a.quantity.clone(), by, variation })?;
     show(context, a, &comparison)?;
     Ok(if a.fail_on.is_some() && comparison.has_worse() { exit::FAILED } else { exit::DONE })
 }
@@ -122,7 +123,7 @@ fn is_newest(runs: &Runs, campaign: &CampaignFolder) -> bool {
 
 fn generations(context: &Context<'_>, a: &Compare, runs: &Runs) -> Ended {
     let sides = a.sides.iter().map(|asked| Ok(side(runs, asked)?.report)).collect::<Result<Vec<_>, Diagnostics>>()?;
-    let found = compare::generations(&sides, a.quantity.as_deref())?;
+    let found = collo_compare::generations::generations(&sides, a.quantity.as_deref())?;
     show(context, a, &found)?;
     Ok(exit::DONE)
 }
@@ -133,7 +134,7 @@ fn published(context: &Context<'_>, a: &Compare, side: &ComparedReport) -> Ended
             .hint(format!("`collo compare {STUDY} last` compares each with this campaign's"))
             .into());
     }
-    let beside = compare::beside(side);
+    let beside = collo_compare::published::beside(side);
     show(context, a, &beside)?;
     Ok(if beside.rows.is_empty() { exit::USAGE } else { exit::DONE })
 }

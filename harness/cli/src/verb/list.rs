@@ -1,11 +1,11 @@
 //! `collo list`: campaigns, or what can be measured, and on what.
 
+use collo_figures::document::{Align, Table};
 use collo_plan::experiment::{Overrides, TagFilter};
 use collo_plan::observer::Observers;
 use collo_plan::project::Project;
 use collo_plan::sharing;
 use collo_plan::workload::Workloads;
-use collo_report::document::{Align, Table};
 use collo_schedule::policy;
 use collo_store::{COLLO_SAMPLES, Foreign, NOBODY_WATCHES};
 use collo_text::shown;

@@ -1,15 +1,14 @@
 //! `collo nightly`: measures, compares each cell with its own history, re-measures suspicious ones the same night, and reports
 //! what is confirmed.
 
+use collo_compare::history::{self, History, NightlySummary, Rules, Suspect};
+use collo_figures::document::Present;
 use collo_measure::campaign::{CampaignEnd, CampaignOptions, Finished};
 use collo_measure::session::Request;
-use collo_plan::experiment::Experiment;
-use collo_plan::experiment::Overrides;
+use collo_plan::experiment::{Experiment, Overrides};
 use collo_plan::project::Project;
 use collo_plan::select::Selection;
 use collo_plan::workload::Workloads;
-use collo_report::document::Present;
-use collo_report::history::{self, History, NightlySummary, Rules, Suspect};
 use collo_store::{CampaignFolder, Runs, Thresholds};
 use collo_text::{Diagnostic, Diagnostics};
 

@@ -1,12 +1,11 @@
 //! `collo plan`: the cells of an experiment, without touching anything.
 
+use collo_figures::document::{Align, Table};
 use collo_measure::session::{NotPredicted, PythonToPredict, Request, Session};
-use collo_plan::experiment::Experiment;
-use collo_plan::experiment::{DeviceRequest, Origin, Overrides};
+use collo_plan::experiment::{DeviceRequest, Experiment, Origin, Overrides};
 use collo_plan::host::HostFile;
 use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
-use collo_report::document::{Align, Table};
 use serde_json::json;
 
 use super::{Context, Ended};

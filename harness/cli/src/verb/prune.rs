@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use collo_report::document::{Align, Table};
-use collo_report::history;
+use collo_compare::history;
+use collo_figures::document::{Align, Table};
 use collo_store::{CampaignFolder, Shard, utc_seconds};
 use collo_text::Diagnostics;
 use fs_err as fs;

@@ -4,9 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use collo_analysis::campaign::Analysis;
+use collo_figures::document::Written;
 use collo_launch::Errand;
 use collo_report::export::{Format, export, mlflow};
-use collo_report::{Analysis, EnergyModel, Report, Written};
+use collo_report::{EnergyModel, Report};
 use collo_store::{CampaignFolder, LendsNothing, MergeScope, Runs};
 use collo_text::{Diagnostic, Diagnostics, ExitClass};
 use fs_err as fs;
@@ -214,7 +216,7 @@ fn target(context: &Context<'_>, asked: Asked, to: Option<&Path>) -> Result<Targ
 fn stored(report: &Report, folder: &Path) -> Ended {
     let runs = mlflow::write(report, folder)?;
     report.analysis.problems.iter().for_each(output::warning);
-    output::note(format!("{} in the MLflow store {}", collo_report::number::runs(runs), shown(folder)));
+    output::note(format!("{} in the MLflow store {}", collo_quantity::number::runs(runs), shown(folder)));
     output::note(format!("see them: `MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {}`", shown(folder)));
     Ok(exit::DONE)
 }

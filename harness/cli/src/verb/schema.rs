@@ -12,7 +12,7 @@ pub fn run(a: &args::Schema) -> Ended {
         Kind::Trace => collo_plan::schema::trace(),
         Kind::Gpu => collo_plan::schema::gpu(),
         Kind::Host => collo_plan::schema::host(),
-        Kind::Report => collo_report::json_schema(),
+        Kind::Report => collo_guidelines::report_json::schema(),
     });
     Ok(exit::DONE)
 }

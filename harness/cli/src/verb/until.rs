@@ -3,11 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use collo_analysis::campaign::width::WidthVerdict;
 use collo_measure::campaign::{CampaignEnd, CampaignOptions, Finished, Only};
 use collo_measure::session::Request;
 use collo_plan::project::Project;
 use collo_plan::select::Selection;
-use collo_report::{Report, WidthVerdict, number};
+use collo_quantity::number;
+use collo_report::Report;
 use collo_text::Diagnostics;
 
 use super::{Context, measuring};

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use collo_report::{CellVerdict, ReferenceVerdict, Report};
+use collo_analysis::campaign::reference::ReferenceVerdict;
+use collo_analysis::cell::verdict::CellVerdict;
+use collo_report::Report;
 use collo_schedule::{Act, Happened, Rules, replay};
 use collo_store::{CampaignFolder, Error, Finding, HAPPENED, Level, TraceRecord, read_attempts};
 use serde_json::{Value, json};
@@ -126,9 +128,9 @@ fn references(report: &Report) -> Option<Finding> {
 
 /// Whether guidelines can rest on its cells.
 fn usable(report: &Report) -> Finding {
-    let cells: Vec<&collo_report::Cell> = report.analysis.all_cells().collect();
+    let cells: Vec<&collo_analysis::cell::Cell> = report.analysis.all_cells().collect();
     let valid = cells.iter().filter(|c| c.is_valid()).count();
-    let no_memory = |c: &&&collo_report::Cell| c.verdict() == CellVerdict::OutOfMemory;
+    let no_memory = |c: &&&collo_analysis::cell::Cell| c.verdict() == CellVerdict::OutOfMemory;
     let results = valid + cells.iter().filter(no_memory).count();
     let mut text = format!("{valid} of {} cells valid", cells.len());
     if results > valid {

@@ -1,6 +1,6 @@
 //! `collo whatif`: what schedulers would do, on paper. Everything printed here is projected; beside it stands what was published.
 
-use collo_report::document::{Align, Block, Table, terminal};
+use collo_figures::document::{Align, Block, Table, terminal};
 use collo_schedule::hotcloud20::{Arm, CaseStudy, Holds, Law, Quantity, Range, assumptions, published};
 use collo_text::Diagnostic;
 use collo_text::nearest;

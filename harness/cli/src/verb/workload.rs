@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use collo_figures::document::{Align, Table};
 use collo_measure::workload_check::{self, Finding, Shown};
 use collo_plan::experiment::DeviceRequest;
 use collo_plan::project::Project;
-use collo_plan::workload::{RECIPE, Requirement, WorkloadPython, plain};
-use collo_plan::workload::{Workload, Workloads};
-use collo_report::document::{Align, Table};
+use collo_plan::workload::{RECIPE, Requirement, Workload, WorkloadPython, Workloads, plain};
 use collo_store::{EpochRecord, RunRecord};
 use collo_text::quoting::line;
 use collo_text::units;

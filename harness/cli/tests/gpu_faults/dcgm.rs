@@ -1,8 +1,8 @@
 //! SM activity through DCGM and GPM: every version's `dcgmi`, with MIG off and on, and everything that it can get wrong. A solo, naive or MPS
 //! cell has it, or a reason that is true; what cannot be believed is in no number, and in the samples as it was said.
 
-use collo_report::Analysis;
-use collo_report::quantity::Key;
+use collo_analysis::campaign::Analysis;
+use collo_quantity::Key;
 use collo_store::StoredRun;
 
 use super::{HALVES, MIG, MPS, NAIVE, two};

@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use collo_report::compare::{self, ComparedReport, Options};
-use collo_report::document::Present;
+use collo_compare::campaigns::{self, Options};
+use collo_compare::side::ComparedReport;
+use collo_figures::document::Present;
 use serde_json::{Value, json};
 
 use crate::support::Fixture;
@@ -44,7 +45,7 @@ pub fn measure(left: &Path, right: &Path, to: &Path) -> Value {
     let begin = Instant::now();
     let (left, right) = (ComparedReport::read(left).expect("a report"), ComparedReport::read(right).expect("a report"));
     let read_s = begin.elapsed().as_secs_f64();
-    let comparison = compare::compare(&left, &right, &Options::default()).expect("a comparison");
+    let comparison = campaigns::compare(&left, &right, &Options::default()).expect("a comparison");
     let text = comparison.text(100);
     comparison.write(to).expect("a page");
     let seconds = begin.elapsed().as_secs_f64();

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use collo_report::{Agreement, Guideline, Holds, Report};
+use collo_guidelines::rule::Guideline;
+use collo_guidelines::verdict::{Agreement, Holds};
+use collo_report::Report;
 
 use super::scenarios::{Scenario, Wrong};
 

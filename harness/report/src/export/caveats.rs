@@ -1,8 +1,9 @@
 //! Caveats about the numbers of a campaign, the same in every export. In: an analysis. Out: words, and one sentence.
 
-use crate::analysis::Analysis;
-use crate::section::notes;
-pub use crate::section::tags;
+use collo_analysis::campaign::Analysis;
+
+pub use crate::parts::figure::tags;
+use crate::parts::notes;
 
 /// The tags in full: one sentence each, without its stop.
 pub fn sentences(analysis: &Analysis) -> Vec<String> {

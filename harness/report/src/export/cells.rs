@@ -3,14 +3,16 @@
 
 use std::collections::BTreeSet;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::cell::quantities::GainBy;
+use collo_analysis::words;
+use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
+use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, Trait};
 use serde_json::Value as Json;
 
 use super::caveats;
-use super::table::{ColumnKind, ExportTable, ExportValue};
-use crate::analysis::{Analysis, Cell, GainBy};
-use crate::format::words;
-use crate::quantity::{self, Trait};
-use crate::stats::Quantity;
 
 /// The columns before the quantities.
 const LABELS: [(&str, ColumnKind); 30] = [
@@ -52,7 +54,7 @@ pub fn table(analysis: &Analysis) -> ExportTable {
         analysis.cells.iter().flat_map(|c| c.metrics.keys()).collect::<BTreeSet<_>>().into_iter().collect();
     let mut heads: Vec<(String, ColumnKind)> = LABELS.map(|(name, kind)| (name.to_string(), kind)).to_vec();
     let of_metrics = metrics.iter().map(|m| format!("metrics.{m}"));
-    for name in quantity::all(Trait::Cell).map(|key| key.name.to_string()).chain(of_metrics) {
+    for name in Key::with(Trait::Cell).map(|key| key.name.to_string()).chain(of_metrics) {
         for (end, kind) in [
             ("", ColumnKind::Number),
             ("_low", ColumnKind::Number),
@@ -67,7 +69,7 @@ pub fn table(analysis: &Analysis) -> ExportTable {
         .iter()
         .map(|cell| {
             let mut row = labels(analysis, cell);
-            row.extend(quantity::all(Trait::Cell).flat_map(|key| values(cell.get(key))));
+            row.extend(Key::with(Trait::Cell).flat_map(|key| values(cell.get(key))));
             row.extend(metrics.iter().flat_map(|name| values(cell.metrics.get(*name))));
             row
         })

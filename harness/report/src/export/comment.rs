@@ -3,9 +3,11 @@
 //!
 //! GitHub refuses longer ones: "body is too long (maximum is 65536 characters)".
 
-use crate::Report;
-use crate::document::markdown;
-use crate::section;
+use collo_figures::document::markdown;
+
+use crate::overview::cells;
+use crate::report::Report;
+use crate::sections;
 
 /// Characters of a comment at most; the rest up to GitHub's limit is left to whoever adds a line of their own.
 pub const LIMIT: usize = 60_000;
@@ -17,7 +19,7 @@ const LINE: usize = 8_000;
 /// The comment.
 pub fn report(report: &Report) -> String {
     let analysis = &report.analysis;
-    let mut document = section::document(report, None);
+    let mut document = sections::document(report, None);
     document.sections.retain(|s| s.id == "summary");
     document.left_out = String::new();
     let all = format!(
@@ -28,7 +30,7 @@ pub fn report(report: &Report) -> String {
     let mut rows = CELLS.min(analysis.cells.len());
     loop {
         let said = how_many(rows, analysis.cells.len());
-        let cells = match section::brief_cells(analysis, rows) {
+        let cells = match cells::brief(analysis, rows) {
             Some(table) => {
                 let table = markdown::block(&table);
                 format!("<details><summary>{said}</summary>\n\n{}\n\n</details>\n\n", table.trim_end())
@@ -44,7 +46,7 @@ pub fn report(report: &Report) -> String {
 }
 
 fn how_many(rows: usize, all: usize) -> String {
-    let cells = crate::number::count(all, "cell");
+    let cells = collo_quantity::number::count(all, "cell");
     match rows {
         _ if rows >= all => cells,
         0 => format!("0 of {cells}: they are too long for a comment"),
@@ -68,7 +70,7 @@ fn cut(text: &str, most: usize) -> String {
         };
         used += characters(&line) + 1;
         if used > most {
-            out += &format!("\n… left out: {}.\n", crate::number::count(lines.len() - i, "line"));
+            out += &format!("\n… left out: {}.\n", collo_quantity::number::count(lines.len() - i, "line"));
             break;
         }
         out += &line;

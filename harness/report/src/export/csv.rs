@@ -1,8 +1,8 @@
 //! A table as CSV: RFC 4180 quoting, lines that end in a line feed, UTF-8. In: a table. Out: text. Text that a spreadsheet would
 //! interpret as a formula gets an apostrophe before it; a number never does.
 
-use super::table::{ExportTable, ExportValue};
-use crate::format::quoted::quoted;
+use collo_figures::document::quoted::quoted;
+use collo_guidelines::report_json::table::{ExportTable, ExportValue};
 
 /// The whole file.
 pub fn text(table: &ExportTable) -> String {
@@ -30,8 +30,9 @@ fn field(value: &ExportValue) -> String {
 
 #[cfg(test)]
 mod tests {
+    use collo_guidelines::report_json::table::ColumnKind;
+
     use super::*;
-    use crate::export::table::ColumnKind;
 
     #[test]
     fn what_is_absent_is_an_empty_field_and_never_zero() {

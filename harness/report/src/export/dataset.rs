@@ -4,17 +4,19 @@
 //!
 //! A run with unusable numbers has its row without results, so that it cannot be trained on by mistake.
 
-use serde_json::json;
-
-use super::caveats;
-use super::table::{ColumnKind, ExportTable, ExportValue};
-use crate::analysis::{Analysis, Cell, MemberNumbers, Repetition};
-use crate::format::words;
-use crate::quantity::Key;
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::reading::repetition::{MemberNumbers, Repetition};
+use collo_analysis::words;
+use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
+use collo_quantity::Key;
 use collo_store::{
     Features, GpuRecord, GraphNumbers, MemberRecord, Predicted, PredictedAlone, PredictedCompany, PredictedMember,
     PredictedMemory, PredictedValue, PredictorRecord,
 };
+use serde_json::json;
+
+use super::caveats;
 
 use ColumnKind::{Flag, Number, Text, Whole};
 

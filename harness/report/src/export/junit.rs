@@ -5,15 +5,17 @@
 
 use std::time::Duration;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::campaign::reference::ReferenceVerdict;
+use collo_analysis::cell::Cell;
+use collo_analysis::trace::TraceRun;
+use collo_analysis::words::outcome_in_full;
+use collo_quantity::Key;
+use collo_quantity::number;
 use collo_store::{Outcome, RefusalRecord, RunRecord, Standing as Compared};
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::caveats;
-use crate::analysis::trace::TraceRun;
-use crate::analysis::{Analysis, Cell, ReferenceVerdict};
-use crate::format::words::outcome_in_full;
-use crate::number;
-use crate::quantity::Key;
 use crate::{Error, Result};
 
 /// The result of a cell.

@@ -1,10 +1,11 @@
 //! `report.md` without its figures, complete in itself. Each figure's values are in its table.
 
-use crate::Report;
-use crate::document::markdown;
-use crate::section;
+use collo_figures::document::markdown;
+
+use crate::report::Report;
+use crate::sections;
 
 /// The report's text.
 pub fn report(report: &Report) -> String {
-    markdown::document(&section::document(report, None))
+    markdown::document(&sections::document(report, None))
 }

@@ -10,16 +10,19 @@
 
 use std::path::Path;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::reading::repetition::Repetition;
+use collo_analysis::words;
+use collo_quantity::Key;
 use collo_store::{sha256_text, utc_seconds};
 use collo_text::quoting;
 use fs_err as fs;
 use serde_json::{Value, json};
 
 use super::caveats;
-use crate::analysis::{Analysis, Cell, Repetition};
-use crate::format::words;
-use crate::quantity::Key;
-use crate::{Report, Result};
+use crate::Result;
+use crate::report::Report;
 
 /// `RunStatus` and `SourceType` of MLflow, which it stores as numbers.
 const FINISHED: u32 = 3;

@@ -14,11 +14,12 @@ mod observers;
 mod openmetrics;
 mod parquet;
 mod sqlite;
-pub mod table;
-pub(crate) mod traces;
+mod traces;
 
-use crate::report_json::ReportJson;
-use crate::{Error, Report, Result};
+use collo_guidelines::report_json::ReportJson;
+
+use crate::report::Report;
+use crate::{Error, Result};
 
 /// A format that a report can be exported to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +72,9 @@ pub fn export(report: &Report, format: Format) -> Result<Vec<u8>> {
         Format::Attempts => csv::text(&traces::attempts(analysis)),
         Format::Observers => csv::text(&observers::table(analysis)),
         Format::Sqlite => return sqlite::database(analysis),
-        Format::Json => serde_json::to_string_pretty(&ReportJson::from(report)).map_err(|e| Error::Io(e.into()))? + "\n",
+        Format::Json => {
+            serde_json::to_string_pretty(&ReportJson::new(analysis, &report.guidelines)).map_err(|e| Error::Io(e.into()))? + "\n"
+        }
         Format::Markdown => markdown::report(report),
         Format::Comment => comment::report(report),
     };

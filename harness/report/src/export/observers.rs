@@ -1,11 +1,11 @@
 //! The cost of watching as a table: one row for each observer of each group. In: an analysis. Out: rows under the names of `report.json`.
 
-use super::table::{ColumnKind, ExportTable, ExportValue};
-use crate::analysis::Analysis;
-use crate::analysis::watching::{WatchedCost, WatchedGroup};
-use crate::format::words;
-use crate::quantity::Key;
-use crate::stats::Quantity;
+use collo_analysis::campaign::Analysis;
+use collo_analysis::watching::{WatchedCost, WatchedGroup};
+use collo_analysis::words;
+use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
+use collo_quantity::Key;
+use collo_quantity::stats::Quantity;
 
 use ColumnKind::{Flag, Number, Text, Whole};
 

@@ -5,12 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::trace::{Arm, TraceMatrix};
+use collo_analysis::words;
+use collo_quantity::stats::Quantity;
+use collo_quantity::unit::Unit;
+use collo_quantity::{Key, Trait};
+
 use super::caveats;
-use crate::analysis::trace::{Arm, TraceMatrix};
-use crate::analysis::{Analysis, Cell};
-use crate::format::words;
-use crate::quantity::{self, Key, Trait, unit::Unit};
-use crate::stats::Quantity;
 
 /// The metric family of a quantity.
 struct Family {
@@ -74,7 +77,7 @@ pub fn exposition(analysis: &Analysis) -> String {
     for (cell, labels) in &cells {
         let _ = writeln!(out, "collo_cell_repetitions{labels} {}", cell.counted.len());
     }
-    for key in quantity::all(Trait::Cell) {
+    for key in Key::with(Trait::Cell) {
         samples(&mut out, &Family::of(key), key.label, &cells, |cell| cell.get(key).cloned());
     }
     // Two metrics of one name in base units are one family, and only the first is told.
@@ -116,7 +119,7 @@ fn policies(out: &mut String, analysis: &Analysis, common: &[(&'static str, Stri
     for (arm, labels) in &arms {
         let _ = writeln!(out, "collo_policy_orders{labels} {}", arm.by_order.len());
     }
-    for key in quantity::of_traces() {
+    for key in Key::of_traces() {
         samples(out, &Family::of_policy(key), key.label, &arms, |arm| arm.get(key).cloned());
     }
 }
@@ -229,7 +232,7 @@ mod tests {
 
     #[test]
     fn every_quantity_of_a_cell_has_a_name_of_its_own() {
-        let families: Vec<Family> = quantity::all(Trait::Cell).map(Family::of).collect();
+        let families: Vec<Family> = Key::with(Trait::Cell).map(Family::of).collect();
         let names: BTreeSet<String> = families.iter().flat_map(|f| ["", "_low", "_high"].map(|end| f.name(end))).collect();
         assert_eq!(names.len(), 3 * families.len());
     }

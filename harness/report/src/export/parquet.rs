@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use collo_figures::document::quoted::quoted;
+use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -11,9 +13,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
-use super::table::{ColumnKind, ExportTable, ExportValue};
 use crate::Result;
-use crate::format::quoted::quoted;
 
 /// The whole file.
 pub fn bytes(table: ExportTable) -> Result<Vec<u8>> {

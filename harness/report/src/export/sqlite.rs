@@ -1,15 +1,17 @@
 //! The report as an SQLite database: a table for each kind of thing, quantities one per row. In: an analysis. Out: the bytes of
 //! the file. Absent is NULL, and every table has `simulated`.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::reading::repetition::Repetition;
+use collo_analysis::words;
+use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
+use collo_quantity::Key;
+use collo_quantity::stats::Quantity;
+use collo_quantity::unit::Unit;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::table::{ColumnKind, ExportTable, ExportValue};
 use super::{caveats, cells, observers, traces};
-use crate::analysis::{Analysis, Repetition};
-use crate::format::words;
-use crate::quantity::{self, unit::Unit};
-use crate::stats::Quantity;
 use crate::{Error, Result};
 
 use ColumnKind::{Flag, Number, Text, Whole};
@@ -157,7 +159,7 @@ fn quantities(analysis: &Analysis) -> ExportTable {
 
 /// The unit that a value is stored in, which is that of its name.
 fn unit(name: &str) -> Option<&'static str> {
-    let unit = quantity::find(name).map(|key| key.unit).or_else(|| Unit::of(name))?;
+    let unit = Key::find(name).map(|key| key.unit).or_else(|| Unit::of(name))?;
     Some(if unit.to_base == 1.0 { unit.base } else { unit.symbol })
 }
 

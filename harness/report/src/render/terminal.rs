@@ -1,16 +1,24 @@
 //! The summary table at the end of a run, and one cell in full. In: an analysis. Out: plain text of limited width.
 
+use collo_analysis::campaign::{Analysis, environment, limitation};
+use collo_analysis::cell::Cell;
+use collo_analysis::cell::absent::NOBODY_SERVES;
+use collo_analysis::cell::server::Server;
+use collo_analysis::cell::verdict::CellVerdict;
+use collo_analysis::words;
+use collo_figures::document::{Align, Block, Column, Table, terminal};
+use collo_guidelines::published::study;
+use collo_quantity::number::{self, ABSENT};
+use collo_quantity::{Key, Trait};
 use collo_store::Features;
 use collo_text::quoting;
 
 use super::trace_cell;
-use crate::analysis::{Analysis, Cell, CellVerdict, NOBODY_SERVES, Server, environment, limitation};
-use crate::compare::published;
-use crate::document::{Align, Block, Column, Table, terminal};
-use crate::format::words;
-use crate::number::{self, ABSENT};
-use crate::quantity::{Key, Trait};
-use crate::section::{self, finding, notes, prediction, provenance};
+use crate::overview::provenance;
+use crate::parts::{finding, notes};
+use crate::time::latency;
+use crate::trace::policies;
+use crate::{prediction, watching};
 
 /// The end-of-run table with its notes and findings, at most `width` columns wide.
 pub fn summary(analysis: &Analysis, width: usize) -> String {
@@ -23,8 +31,8 @@ pub fn summary(analysis: &Analysis, width: usize) -> String {
         .traces
         .matrices
         .iter()
-        .map(|matrix| (matrix.name(), [section::policy_times(analysis, matrix), section::policy_costs(analysis, matrix)]));
-    let watched = section::watched(analysis).map(|(group, tables)| (group.name.clone(), tables));
+        .map(|matrix| (matrix.name(), [policies::times(analysis, matrix), policies::costs(analysis, matrix)]));
+    let watched = watching::tables(analysis).map(|(group, tables)| (group.name.clone(), tables));
     for (name, tables) in of_traces.chain(watched) {
         blocks.push(Block::Text(name));
         for table in tables {
@@ -34,7 +42,7 @@ pub fn summary(analysis: &Analysis, width: usize) -> String {
     if let Some(open) = limitation::sentence(analysis).filter(|_| analysis.traces.is_empty()) {
         blocks.extend([Block::Text(open), Block::Text(String::new())]);
     }
-    let of_traces = crate::section::trace_remarks(analysis);
+    let of_traces = policies::remarks(analysis);
     let remarks = of_traces.into_iter().chain(finding::remarks(analysis)).chain(prediction::remark(analysis)).collect();
     blocks.extend([Block::Notes(notes::notes(analysis)), Block::Notes(remarks)]);
     format!("{}\n{}", quoting::line(&title), terminal::text(&blocks, width))
@@ -65,7 +73,7 @@ fn table(analysis: &Analysis) -> Table {
         None if c.outcome() != "completed" => Some(ended(c)),
         None => None,
     };
-    let slowdown = |c: &Cell| c.get(Key::Slowdown).map(number::with_interval).or_else(|| section::trainers_slowdown(c));
+    let slowdown = |c: &Cell| c.get(Key::Slowdown).map(number::with_interval).or_else(|| latency::trainers_slowdown(c));
     let of = |key: Key| move |c: &Cell| c.get(key).map(number::with_interval);
     let percent = |key: Key| move |c: &Cell| c.get(key).map(|q| number::percent(q.estimate));
     let p99 = |c: &Cell| c.get(Key::LatencyP99).map(|q| number::scaled(q, 1e3));
@@ -122,7 +130,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell, width: usize) -> String {
     let solo = cell.workload().and_then(|w| analysis.solo_beside(cell.counted(), w)).filter(|_| !cell.is_solo());
     let mut rows: Vec<(&str, Vec<String>)> = Vec::new();
     let (factor, unit) = words::time_unit(cell.get(Key::EpochTime).into_iter());
-    let time = |q: &crate::stats::Quantity| format!("{} {unit}", number::scaled(q, factor));
+    let time = |q: &collo_quantity::stats::Quantity| format!("{} {unit}", number::scaled(q, factor));
     let mut epoch: Vec<String> = cell.get(Key::EpochTime).map(&time).into_iter().collect();
     epoch.extend(solo.and_then(|s| s.get(Key::EpochTime)).map(|q| format!("solo {}", time(q))));
     epoch.extend(q(Key::Slowdown).filter(|_| !cell.is_solo()).map(|s| format!("slowdown {s}")));
@@ -130,7 +138,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell, width: usize) -> String {
     if !cell.is_solo() {
         let mut gain: Vec<String> = q(Key::ThroughputGain).into_iter().collect();
         let who: Vec<_> = cell.record.members.iter().map(|m| (m.workload.as_str(), m.batch_size.map(u64::from))).collect();
-        let figure = published::figure(&campaign.device.name, &cell.record.sharing, &who, Key::ThroughputGain);
+        let figure = study::figure(&campaign.device.name, &cell.record.sharing, &who, Key::ThroughputGain);
         gain.extend(figure.map(|figure| {
             let told = cell.record.members.iter().enumerate().map(|(i, m)| (m.workload.as_str(), cell.regime(i)));
             let differs = figure.conditions(told).text(cell.workload().is_none());

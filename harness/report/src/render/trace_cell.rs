@@ -1,15 +1,15 @@
 //! One cell of a trace in full: of each run its tasks, its attempts, and what was decided how often.
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::trace::TraceRun;
+use collo_analysis::words;
+use collo_figures::document::{Align, Block, Table, terminal};
+use collo_quantity::Key;
+use collo_quantity::number::{self, ABSENT};
+use collo_quantity::unit::{COUNT, JOULE, SHARE};
 use collo_store::{AttemptRecord, TaskRecord, TaskTimes};
 use collo_text::quoting;
-
-use crate::analysis::trace::TraceRun;
-use crate::analysis::{Analysis, Cell};
-use crate::document::{Align, Block, Table, terminal};
-use crate::format::words;
-use crate::number::{self, ABSENT};
-use crate::quantity::Key;
-use crate::quantity::unit::{COUNT, JOULE, SHARE};
 
 /// Its title, its numbers, and the tables of each run, at most `width` columns wide.
 pub fn text(analysis: &Analysis, cell: &Cell, width: usize) -> String {

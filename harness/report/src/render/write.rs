@@ -4,16 +4,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use collo_figures::document::{self, Block, Document, Figure, TableLayout, Written, replace};
+use collo_figures::draw::file;
+use collo_guidelines::report_json::ReportJson;
 use fs_err as fs;
 
-use crate::document::{self, Block, Document, Figure, TableLayout, Written, replace};
-use crate::report_json::ReportJson;
-use crate::{Report, Result, plot, section};
+use crate::report::Report;
+use crate::{Result, sections};
 
 /// The parts of a figure for its file.
-fn sheet(figure: &Figure) -> plot::Sheet<'_> {
+fn sheet(figure: &Figure) -> file::Sheet<'_> {
     let Figure { title, legend, panels, simulated, tags, .. } = figure;
-    plot::Sheet { title, legend, panels, simulated: *simulated, tags }
+    file::Sheet { title, legend, panels, simulated: *simulated, tags }
 }
 
 /// Write everything. Each file is written under a temporary name and renamed, so that a reader sees the old one or the new one.
@@ -22,7 +24,7 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
     let experiment = reports.join(&campaign.experiment);
     let folder = experiment.join(&campaign.id);
     fs::create_dir_all(folder.join("plots"))?;
-    let mut report = section::document(of, None);
+    let mut report = sections::document(of, None);
     details(of, &mut report);
     let runs = below(&of.folder, reports);
     let figures =
@@ -33,9 +35,9 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
     // Pixels take most of the time of a report, and figures know nothing of each other.
     let draw = || -> Result<()> {
         while let Some((figure, path)) = figures.iter().zip(&plots).nth(next.fetch_add(1, Ordering::Relaxed)) {
-            let svg = plot::standalone(&sheet(figure));
+            let svg = file::standalone(&sheet(figure));
             replace(path, svg.as_bytes())?;
-            replace(&path.with_extension("png"), &plot::png(&figure.id, &svg)?)?;
+            replace(&path.with_extension("png"), &file::png(&figure.id, &svg)?)?;
             replace(&path.with_extension("csv"), document::csv::table(&figure.values).as_bytes())?;
         }
         Ok(())
@@ -51,7 +53,7 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
             Err(panic) => std::panic::resume_unwind(panic),
         })
     })?;
-    let json = serde_json::json!(ReportJson::from(of));
+    let json = serde_json::json!(ReportJson::new(&of.analysis, &of.guidelines));
     let cells = crate::export::export(of, crate::export::Format::Csv)?;
     let mut write = |place: &Path, plots: String, up: &str| {
         report.plots = Some(plots);

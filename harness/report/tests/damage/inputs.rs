@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use collo_report::compare::{self, ComparedReport, Options};
-use collo_report::document::Present;
+use collo_compare::campaigns::{self, Options};
+use collo_compare::side::ComparedReport;
+use collo_figures::document::Present;
 use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::{CampaignFolder, Runs, read_epochs, read_requests, read_samples, sha256_file, verify};
 use serde_json::Value;
@@ -162,11 +163,11 @@ impl Target {
         let Ok(side) = ComparedReport::read(&place) else { return };
         if random.uniform() < 0.1 {
             let other = ComparedReport::of(self.report.clone(), "other").unwrap();
-            if let Ok(found) = compare::compare(&side, &other, &Options { quantity: None, by: None, variation: None }) {
+            if let Ok(found) = campaigns::compare(&side, &other, &Options { quantity: None, by: None, variation: None }) {
                 let _ = (found.text(100), found.json());
             }
-            let _ = compare::beside(&side).text(100);
-            let _ = compare::generations(&[side, other], None).map(|g| (g.text(100), g.json()));
+            let _ = collo_compare::published::beside(&side).text(100);
+            let _ = collo_compare::generations::generations(&[side, other], None).map(|g| (g.text(100), g.json()));
         }
     }
 

@@ -6,6 +6,7 @@ pub mod card;
 #[path = "../../../store/tests/support/noted.rs"]
 pub mod noted;
 pub mod predictions;
+#[path = "../../../quantity/tests/support/random.rs"]
 pub mod random;
 pub mod serving;
 pub mod study;

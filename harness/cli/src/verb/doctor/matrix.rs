@@ -1,12 +1,11 @@
 //! Which source reports which metric of which entity, and how often, on this machine.
 
 use collo_device::{nvml, repartition};
+use collo_figures::document::{Align, Table};
 use collo_plan::experiment::SourceChoice;
 use collo_plan::facts::{Driver, Gpu};
-use collo_report::document::{Align, Table};
-use collo_sample::gpu;
 pub use collo_sample::gpu::Probed as Row;
-use collo_sample::{Board, BoardInstance};
+use collo_sample::{Board, BoardInstance, gpu};
 use serde_json::{Value, json};
 
 /// Read everything that any source reports about these GPUs, for as long as the sampler's probe takes.

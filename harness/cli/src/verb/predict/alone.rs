@@ -1,12 +1,11 @@
 //! How busy a workload alone keeps a GPU, and how long its step takes. In: its description, the GPU. Out: what is predicted, with
 //! intervals and by whom; or why nothing is.
 
+use collo_figures::document::{Align, Table};
 use collo_plan::predictors;
 use collo_plan::project::Project;
-use collo_predict::Mark;
 use collo_predict::utilisation::{Activity, Rung, UtilisationPrediction, UtilisationPredictor, Work, unknown_peaks};
-use collo_predict::{Because, Description, Interval, Target, choose};
-use collo_report::document::{Align, Table};
+use collo_predict::{Because, Description, Interval, Mark, Target, choose};
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::{Value as Json, json};
 

@@ -1,15 +1,14 @@
 //! What each cell of an experiment will need and give. In: an experiment, a device. Out: a row for each cell.
 
+use collo_figures::document::{Align, Table};
+use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
 use collo_measure::session::{NotPredicted, PythonToPredict, Request, Session};
-use collo_plan::experiment::Experiment;
-use collo_plan::experiment::{DeviceRequest, Overrides};
+use collo_plan::experiment::{DeviceRequest, Experiment, Overrides};
 use collo_plan::plan::{ForecastSource, Plan, PlannedCell};
 use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
-use collo_report::document::{Align, Table};
+use collo_quantity::number;
 use collo_report::export::csv;
-use collo_report::export::table::{ColumnKind, ExportTable, ExportValue};
-use collo_report::number;
 use collo_store::PredictedMember;
 use collo_text::Diagnostic;
 use collo_text::units;

@@ -6,6 +6,7 @@
 use collo_device::gpu;
 use std::sync::Arc;
 
+use collo_figures::document::{Align, Table};
 use collo_measure::events::Event;
 use collo_plan::cell::Member;
 use collo_plan::facts::Gpu;
@@ -14,8 +15,7 @@ use collo_plan::workload::Workloads;
 use collo_predict::utilisation::SevenFeatures;
 use collo_predict::{Basis, Description, Peer, Prediction, Target, Width, WidthFrom};
 use collo_prepare::describe::{Describer, basis_of};
-use collo_report::document::{Align, Table};
-use collo_report::number;
+use collo_quantity::number;
 use collo_text::units::gib;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::{Value as Json, json};

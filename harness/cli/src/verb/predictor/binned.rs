@@ -1,7 +1,7 @@
 //! Estimators as classifiers into bins of memory, as the thesis judges its own. In: each estimator's scored rows. Out: a table.
 
+use collo_figures::document::{Align, Table};
 use collo_predict::{BinScore, CommonestBin, Scored};
-use collo_report::document::{Align, Table};
 use serde_json::{Value as Json, json};
 
 /// The estimators in bins of one width.

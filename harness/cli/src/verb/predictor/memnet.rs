@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
+use collo_figures::document::{Align, Table};
 use collo_measure::events::Event;
 use collo_prepare::memnet;
 use collo_prepare::memnet::{MemnetAnswer, MemnetOptions, MemnetResult, MemnetRow};
-use collo_report::document::{Align, Table};
 use collo_text::Diagnostics;
 
 use super::percent;

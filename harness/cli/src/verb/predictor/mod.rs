@@ -16,11 +16,9 @@ mod utilisation;
 
 use std::path::Path;
 
+use collo_figures::document::{Align, Table};
 use collo_plan::predictors;
-use collo_predict::AnyPredictor;
-use collo_predict::{CompanyPredictor, Factors, Predictor, WidthFrom};
-use collo_predict::{Quantity, TargetDevice};
-use collo_report::document::{Align, Table};
+use collo_predict::{AnyPredictor, CompanyPredictor, Factors, Predictor, Quantity, TargetDevice, WidthFrom};
 use collo_text::Diagnostic;
 use collo_text::units::gib;
 use serde_json::{Value as Json, json};

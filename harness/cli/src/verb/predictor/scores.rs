@@ -1,9 +1,9 @@
 //! Predictions compared with measurements. In: measured rows. Out: a table of scores for each who measured. Where rows are fitted, each is
 //! predicted by a fit that has not seen its architecture.
 
+use collo_figures::document::{Align, Table};
 use collo_plan::predictors;
 use collo_predict::{Bounds, Factors, Peer, Predictor, Score, Scored, published, refit_context, score};
-use collo_report::document::{Align, Table};
 use serde_json::{Value as Json, json};
 
 use super::binned::Binned;

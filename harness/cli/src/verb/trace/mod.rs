@@ -3,8 +3,8 @@
 mod show;
 mod write;
 
+use collo_figures::document::{Align, Table};
 use collo_plan::traces;
-use collo_report::document::{Align, Table};
 use collo_text::Diagnostics;
 use collo_text::shown;
 use collo_text::units::clock;

@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
+use collo_figures::document::{Align, LONGEST_LINE, Table};
 use collo_plan::cell::CellTask;
 use collo_plan::experiment::{self, Overrides};
 use collo_plan::project::Project;
 use collo_plan::traces::{self, MeasuredTasks, MemberCache, least_s};
 use collo_plan::workload::Workloads;
-use collo_report::document::{Align, LONGEST_LINE, Table};
 use collo_schedule::trace::{Scale, Trace};
 use collo_store::Runs;
 use collo_text::Diagnostic;

@@ -4,15 +4,16 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_figures::modes::mode_label;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 use collo_store::without_mode;
 
 use super::text::{comment, escape};
 use super::{LatexColumn, columns, name_of};
-use crate::analysis::{Analysis, Cell};
 use crate::export::caveats;
-use crate::number;
-use crate::plot::mode_label;
-use crate::stats::Quantity;
 
 /// Every number of the tables.
 pub fn macros(analysis: &Analysis) -> String {

@@ -2,14 +2,16 @@
 
 use std::fmt::Write;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::words;
+use collo_figures::modes::{mode_label, mode_order};
+use collo_quantity::Key;
+
 use super::name_of;
 use super::text::{escape, name, value};
-use crate::analysis::{Analysis, Cell};
 use crate::export::caveats;
-use crate::format::words;
-use crate::plot::{mode_label, mode_order};
-use crate::quantity::Key;
-use crate::section::degrees;
+use crate::parts::panels::degrees;
 
 /// Degrees that fit a page beside each other.
 const DEGREES: usize = 8;
@@ -44,7 +46,7 @@ fn table(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> String {
     }
     let _ = write!(said, "; {}, campaign {}; ±: 95 % interval", analysis.campaign.device.text(), analysis.campaign.id);
     if left_out > 0 {
-        let _ = write!(said, "; {} in the middle left out", crate::number::count(left_out, "degree"));
+        let _ = write!(said, "; {} in the middle left out", collo_quantity::number::count(left_out, "degree"));
     }
     let indicative = cells.iter().any(|c| !c.counted.is_empty() && !c.is_valid());
     let noted = if indicative { "; \\textsuperscript{i} indicative: shown, supports no conclusion" } else { "" };

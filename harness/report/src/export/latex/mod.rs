@@ -9,16 +9,19 @@ mod text;
 
 use std::fmt::Write;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::cell::quantities::GainBy;
+use collo_analysis::words;
+use collo_figures::modes::mode_label;
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 use collo_store::without_mode;
 
 use super::caveats;
-use crate::analysis::{Analysis, Cell, GainBy};
-use crate::format::words;
-use crate::number;
-use crate::plot::mode_label;
-use crate::quantity::Key;
-use crate::section::{called, notes};
-use crate::stats::Quantity;
+use crate::parts::notes;
+use crate::parts::panels::called;
 
 pub use macros::macros;
 use text::{comment, escape, name, value};

@@ -2,14 +2,16 @@
 
 use std::fmt::Write;
 
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::{Arm, TraceMatrix};
+use collo_analysis::words;
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
+use collo_quantity::unit::JOULE;
+
 use super::text::{escape, name, value};
-use crate::analysis::Analysis;
-use crate::analysis::trace::{Arm, TraceMatrix};
 use crate::export::caveats;
-use crate::format::words;
-use crate::number;
-use crate::quantity::{Key, unit::JOULE};
-use crate::stats::Quantity;
 
 type Get = dyn Fn(&Arm) -> Option<&Quantity>;
 

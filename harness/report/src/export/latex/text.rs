@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::number;
-use crate::stats::Quantity;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 
 /// `$26.8 \pm 0.5$`.
 pub fn value(q: &Quantity, factor: f64) -> String {

@@ -1,12 +1,12 @@
 //! Groups predicted and measured. In: what was asked for. Out: a table of scores for each device and mode: fits that have not seen a group's
 //! families, or the predictor of a file, beside rules of thumb.
 
+use collo_figures::document::{Align, Table};
 use collo_plan::predictors;
 use collo_predict::{
     Alone, CompanyMode, CompanyPeer, CompanyPredictor, CompanyScore, FEWEST_GROUPS, GroupEstimate, MeasuredGroup, ModeFit,
     Serves, Widths, fit_company, fit_slices, score_company,
 };
-use collo_report::document::{Align, Table};
 use collo_text::Diagnostic;
 use serde_json::{Value as Json, json};
 

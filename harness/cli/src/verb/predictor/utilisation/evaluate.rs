@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use collo_figures::document::{Align, Table};
 use collo_plan::predictors;
-use collo_predict::AnyPredictor;
-use collo_predict::Interval;
 use collo_predict::utilisation::{
     Activity, Regressor, Row, Scores, UtilisationFit, UtilisationPredictor, fit_utilisation, law_scores, regressor_left_out,
     regressors, rmsle,
 };
-use collo_report::document::{Align, Table};
+use collo_predict::{AnyPredictor, Interval};
+
 use serde_json::{Value as Json, json};
 
 use super::super::percent;

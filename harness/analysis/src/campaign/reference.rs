@@ -1,0 +1,77 @@
+//! Measured values compared with the references of the experiment. In: an analysis. Out: for each reference of this device a verdict.
+
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
+use collo_store::Reference;
+
+use super::Analysis;
+
+/// A reference compared with what was measured.
+#[derive(Debug, Clone)]
+pub struct ReferenceCheck {
+    pub reference: Reference,
+    pub measured: Option<Quantity>,
+    pub verdict: ReferenceVerdict,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReferenceVerdict {
+    Within,
+    Outside,
+    /// The cell has no usable value of it, or the campaign no such cell.
+    Unmeasured,
+}
+
+impl ReferenceVerdict {
+    pub const ALL: [ReferenceVerdict; 3] = [ReferenceVerdict::Within, ReferenceVerdict::Outside, ReferenceVerdict::Unmeasured];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ReferenceVerdict::Within => "within",
+            ReferenceVerdict::Outside => "outside",
+            ReferenceVerdict::Unmeasured => "unmeasured",
+        }
+    }
+}
+
+impl ReferenceCheck {
+    fn of(analysis: &Analysis, reference: &Reference) -> Self {
+        let cell = analysis.cells.iter().find(|c| c.name() == reference.cell && !c.counted.is_empty());
+        let key = Key::find(&reference.quantity);
+        let measured = cell.zip(key).and_then(|(c, key)| c.get(key).or_else(|| c.metric(key))).filter(|q| q.estimate.is_finite());
+        let (low, high) = reference.bounds();
+        let verdict = match measured {
+            Some(q) if (low..=high).contains(&q.estimate) => ReferenceVerdict::Within,
+            Some(_) => ReferenceVerdict::Outside,
+            None => ReferenceVerdict::Unmeasured,
+        };
+        ReferenceCheck { reference: reference.clone(), measured: measured.cloned(), verdict }
+    }
+
+    /// `` `tiny×2 naive b32`: throughput gain 1.97 ±0.02, outside 2.40 ±5 % ``.
+    pub fn text(&self) -> String {
+        let key = Key::find(&self.reference.quantity);
+        let unit = key.map(|key| key.unit);
+        let factor = unit.map_or(1.0, |u| u.factor);
+        let symbol = unit.map(|u| u.symbol).filter(|s| !s.is_empty()).map_or_else(String::new, |s| format!(" {s}"));
+        let what = key.map_or(self.reference.quantity.as_str(), |key| key.label);
+        let tolerance = number::percent_as_written(self.reference.tolerance_ratio);
+        let reference = format!("{}{symbol} ±{tolerance}", number::three(self.reference.value * factor));
+        match &self.measured {
+            Some(q) => {
+                let measured = number::scaled(q, factor);
+                format!("`{}`: {what} {measured}{symbol}, {} {reference}", self.reference.cell, self.verdict.as_str())
+            }
+            None => format!("`{}`: {what} was not measured, the reference is {reference}", self.reference.cell),
+        }
+    }
+}
+
+impl Analysis {
+    /// The references of this device, in the order of the experiment.
+    pub fn references(&self) -> Vec<ReferenceCheck> {
+        let device = &self.campaign.device.name;
+        self.campaign.references.iter().filter(|r| r.is_about(device)).map(|r| ReferenceCheck::of(self, r)).collect()
+    }
+}

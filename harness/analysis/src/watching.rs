@@ -1,0 +1,240 @@
+//! What it costs to be watched. In: cells that say who watches, and their runs. Out: for each group its observers beside nobody, with the
+//! ratio of epoch times within blocks, and what each observer took for itself.
+//!
+//! Runs of such cells leave the others: nobody compares a group that a profiler slows down with another group.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use collo_quantity::stats::orders::{self, Values};
+use collo_quantity::stats::{self, Pool, Quantity, RatioTest};
+use collo_store::{NOBODY_WATCHES, ObserverOutcome, ObserverRecord, PROFILER};
+
+use crate::cell::Cell;
+use crate::reading::repetition::Repetition;
+
+/// Where runs may be compared: the merged campaign, and the block.
+type At = (usize, u32);
+
+/// Cells that say who watches, and what that costs.
+#[derive(Debug, Default)]
+pub struct Watching {
+    /// In the order of the plan, with their own numbers.
+    pub cells: Vec<Cell>,
+    /// One for each group of members under a mode.
+    pub groups: Vec<WatchedGroup>,
+}
+
+/// The same members under the same mode, under the eyes of several.
+#[derive(Debug)]
+pub struct WatchedGroup {
+    /// The label of its cells without the observer: `tiny×2 naive b32`.
+    pub name: String,
+    /// In the order of the plan, nobody first.
+    pub rows: Vec<WatchedCost>,
+    /// How the intervals were made; absent for one block.
+    pub method: Option<&'static str>,
+}
+
+/// What one observer of a group costs.
+#[derive(Debug)]
+pub struct WatchedCost {
+    /// `none`, `collo:100Hz`, `top`.
+    pub observer: String,
+    /// `beside`, `around`, `inside`; absent for nobody and collo.
+    pub place: Option<String>,
+    /// It instruments, stops or runs the members; absent where that is not recorded, as of nobody.
+    pub profiles: Option<bool>,
+    /// Whom else it disturbs, in the words of its file.
+    pub disturbs: Option<String>,
+    /// Index into [`Watching::cells`].
+    pub cell: usize,
+    /// Runs that its numbers come from.
+    pub runs: usize,
+    /// Epoch time ÷ that of nobody within blocks; absent for nobody.
+    pub ratio: Option<Quantity>,
+    /// Compared with 1, corrected for all observers of all groups.
+    pub test: Option<RatioTest>,
+    /// CPU time of the members over the whole run ÷ the same under nobody within blocks: the only place where the CPU time of somebody
+    /// around or inside the members shows.
+    pub members_cpu_ratio: Option<Quantity>,
+    /// Cores that it keeps busy itself; of collo its sampling threads.
+    pub cpu_cores: Option<f64>,
+    /// Cores that the services which work for it keep busy, all together.
+    pub daemons_cpu_cores: Option<f64>,
+    /// Names of these.
+    pub daemons: Vec<String>,
+    /// Cores that collo's own process keeps busy meanwhile.
+    pub collo_cpu_cores: Option<f64>,
+    pub memory_bytes: Option<f64>,
+    /// Written in a run, of those in which it ended by itself.
+    pub bytes: Option<f64>,
+    /// The same by the time in which it recorded.
+    pub bytes_per_hour: Option<f64>,
+    /// Runs in which it was killed, as it did not end in time: it may have had more to write.
+    pub killed: usize,
+    /// Runs that were not watched to their end, and the first reason.
+    pub lost: usize,
+    pub why_lost: Option<String>,
+}
+
+impl WatchedCost {
+    pub fn is_nobody(&self) -> bool {
+        self.observer == NOBODY_WATCHES
+    }
+}
+
+impl Watching {
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// A cell by its label.
+    pub fn cell(&self, label: &str) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.name() == label)
+    }
+
+    pub fn of(cells: Vec<Cell>, threshold: f64) -> Watching {
+        let mut groups: Vec<WatchedGroup> = Vec::new();
+        for (place, cell) in cells.iter().enumerate() {
+            let Some(observer) = &cell.record.observe else { continue };
+            let name = cell.name().strip_suffix(observer.as_str()).unwrap_or(cell.name()).trim_end().to_string();
+            let row = cost(place, cell, observer);
+            match groups.iter_mut().find(|group| group.name == name) {
+                Some(group) => group.rows.push(row),
+                None => groups.push(WatchedGroup { name, rows: vec![row], method: None }),
+            }
+        }
+        for group in &mut groups {
+            group.rows.sort_by_key(|row| !row.is_nobody());
+            group.compare(&cells);
+        }
+        judge(&mut groups, &cells, threshold);
+        Watching { cells, groups }
+    }
+}
+
+impl WatchedGroup {
+    /// The ratios to nobody. Repeats in one block are averaged first: a block is the unit.
+    fn compare(&mut self, cells: &[Cell]) {
+        let ratios = |of: fn(&Repetition) -> Option<f64>| -> (Vec<Option<Quantity>>, Option<&'static str>) {
+            let values: Vec<Values<At>> = self.rows.iter().map(|row| by_block(&cells[row.cell], of)).collect();
+            let Some(nobody) = self.rows.iter().position(WatchedCost::is_nobody) else {
+                return (vec![None; self.rows.len()], None);
+            };
+            let pool = orders::pool(&values.iter().collect::<Vec<_>>(), nobody);
+            let ratio = |(at, own)| if at == nobody { None } else { orders::ratio(own, &values[nobody], pool.as_ref()) };
+            (values.iter().enumerate().map(ratio).collect(), pool.as_ref().map(Pool::name))
+        };
+        let (of_epochs, method) = ratios(epoch_s);
+        let (of_cpu, _) = ratios(members_cpu_s);
+        for ((row, ratio), cpu) in self.rows.iter_mut().zip(of_epochs).zip(of_cpu) {
+            (row.ratio, row.members_cpu_ratio) = (ratio, cpu);
+        }
+        self.method = method;
+    }
+}
+
+/// Each ratio of two valid cells compared with 1, corrected for all of them.
+fn judge(groups: &mut [WatchedGroup], cells: &[Cell], threshold: f64) {
+    let is_valid = |row: &WatchedCost| cells[row.cell].is_valid();
+    let of = |group: &WatchedGroup| -> Vec<Option<Quantity>> {
+        let nobody = group.rows.iter().find(|row| row.is_nobody()).is_some_and(is_valid);
+        group.rows.iter().map(|row| row.ratio.clone().filter(|_| nobody && is_valid(row))).collect()
+    };
+    let ratios: Vec<Option<Quantity>> = groups.iter().flat_map(of).collect();
+    let rows = groups.iter_mut().flat_map(|group| &mut group.rows);
+    for (row, test) in rows.zip(stats::compare(&ratios, threshold)) {
+        row.test = test;
+    }
+}
+
+/// Mean epoch of the members of a run.
+fn epoch_s(r: &Repetition) -> Option<f64> {
+    let all: Vec<f64> = r.members.iter().map(|m| m.epoch_s).collect::<Option<_>>()?;
+    (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+}
+
+/// CPU time of all members of a run.
+fn members_cpu_s(r: &Repetition) -> Option<f64> {
+    r.record().members.iter().map(|m| m.cpu_time_s).sum::<Option<f64>>().filter(|s| *s > 0.0)
+}
+
+/// Geometric means of the runs of each block.
+fn by_block(cell: &Cell, of: fn(&Repetition) -> Option<f64>) -> Values<At> {
+    let mut found: BTreeMap<At, Vec<f64>> = BTreeMap::new();
+    for r in cell.counted() {
+        found.entry((r.device, r.record().block)).or_default().extend(of(r).filter(|x| *x > 0.0));
+    }
+    let mean = |values: Vec<f64>| stats::log_moments(&values).map(|(log, _)| log.exp());
+    found.into_iter().filter_map(|(at, values)| Some((at, mean(values)?))).collect()
+}
+
+fn cost(place: usize, cell: &Cell, observer: &str) -> WatchedCost {
+    let records = || cell.counted().filter_map(|r| Some((r, r.record().observer.as_ref()?)));
+    let mean = |of: &dyn Fn(&Repetition, &ObserverRecord) -> Option<f64>| {
+        let (sum, n) = records().filter_map(|(r, o)| of(r, o)).fold((0.0, 0usize), |(sum, n), x| (sum + x, n + 1));
+        (n > 0).then(|| sum / n as f64)
+    };
+    let lost: Vec<String> = cell
+        .repetitions
+        .iter()
+        .filter_map(|r| r.record().observer.as_ref())
+        .filter(|o| !o.outcome.is_whole() && o.outcome != ObserverOutcome::NotTold)
+        .map(|o| o.outcome.text())
+        .collect();
+    let whole_s = |r: &Repetition| {
+        let t = &r.record().timeline;
+        Some(t.ended_ns.checked_sub(t.launched_ns)? as f64 / 1e9).filter(|s| *s > 0.0)
+    };
+    let ended_by_itself = |o: &ObserverRecord| o.outcome != ObserverOutcome::Killed;
+    let daemons: BTreeSet<String> = records().flat_map(|(_, o)| o.daemons.iter().map(|d| d.name.clone())).collect();
+    WatchedCost {
+        observer: observer.to_string(),
+        place: records().find_map(|(_, o)| o.place.clone()),
+        profiles: records().find_map(|(_, o)| Some(o.kind.as_deref()? == PROFILER)),
+        disturbs: records().find_map(|(_, o)| o.disturbs.clone()),
+        cell: place,
+        runs: cell.counted.len(),
+        ratio: None,
+        test: None,
+        members_cpu_ratio: None,
+        cpu_cores: mean(&|r, o| match &o.place {
+            None => sampling_cores(r),
+            Some(_) => Some(o.cpu_time_s? / o.lived_s().filter(|s| *s > 0.0)?),
+        }),
+        daemons_cpu_cores: mean(&|_, o| {
+            let sum = o.daemons.iter().map(|d| d.cpu_time_s).sum::<Option<f64>>().filter(|_| !o.daemons.is_empty())?;
+            Some(sum / o.watched_s().filter(|s| *s > 0.0)?)
+        }),
+        daemons: daemons.into_iter().collect(),
+        collo_cpu_cores: mean(&|r, o| Some(o.collo_cpu_time_s? / whole_s(r)?)),
+        memory_bytes: mean(&|_, o| Some(o.peak_rss_bytes? as f64)),
+        bytes: mean(&|_, o| Some(o.bytes_written.filter(|_| ended_by_itself(o))? as f64)),
+        bytes_per_hour: mean(&|r, o| {
+            let bytes = o.bytes_written.filter(|_| ended_by_itself(o))? as f64;
+            let recorded_s = match o.place.as_deref() {
+                Some("beside") => o.watched_s(),
+                Some("inside") => measured_s(r),
+                // Around the members, and of collo's samples: from the launch.
+                _ => whole_s(r),
+            };
+            Some(bytes / recorded_s.filter(|s| *s > 0.0)? * 3600.0)
+        }),
+        killed: records().filter(|(_, o)| !ended_by_itself(o)).count(),
+        lost: lost.len(),
+        why_lost: lost.into_iter().next(),
+    }
+}
+
+/// From the start of the first measured epoch to the end of the last, seconds.
+fn measured_s(r: &Repetition) -> Option<f64> {
+    let measured = || r.epochs.iter().filter(|epoch| epoch.measured);
+    let (from, to) = (measured().map(|epoch| epoch.start_ns).min()?, measured().map(|epoch| epoch.end_ns).max()?);
+    Some(to.checked_sub(from)? as f64 / 1e9)
+}
+
+/// Cores that collo's sampling threads keep busy; `None` where it did not sample.
+fn sampling_cores(r: &Repetition) -> Option<f64> {
+    let ratios: Vec<f64> = r.record().sampling.iter().filter_map(|quality| quality.cpu_ratio).collect();
+    (!ratios.is_empty()).then(|| ratios.iter().sum())
+}

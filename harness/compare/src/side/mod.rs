@@ -1,0 +1,135 @@
+//! One side of a comparison. In: a report from any source. Out: its campaign, device, environment and cells. Nothing here depends
+//! on whether a campaign was just analysed or its `report.json` was copied from another machine.
+
+pub mod cards;
+pub mod environment;
+pub mod lines;
+pub mod matching;
+pub mod quantity;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use collo_guidelines::report_json::{AdviceJson, CellJson, Device, Ordered, Refusal, ReportJson, Thresholds, TraceJson};
+use collo_store::last_part;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{Error, Result};
+
+/// A report that is compared with another.
+#[derive(Debug, Clone)]
+pub struct ComparedReport {
+    pub experiment: String,
+    pub campaign: String,
+    pub created_utc: String,
+    /// Another program than collo, of whose data and Python nothing is known.
+    pub measured_by: Option<String>,
+    pub device: Device,
+    pub environment: Ordered<String>,
+    pub synthetic: Vec<String>,
+    /// Remaining batches of an epoch, by workload: one count for each of its settings that differs.
+    pub shortened: BTreeMap<String, BTreeSet<u64>>,
+    pub indicative: Vec<String>,
+    pub relevant_ratio: f64,
+    pub cells: Vec<CellJson>,
+    pub traces: Vec<TraceJson>,
+    /// Cells that could not run there, with the reason.
+    pub refusals: Vec<Refusal>,
+    pub advice: Vec<AdviceJson>,
+    /// The argument of `collo run` that adds repetitions to it: the last part of the id, or the experiment whose newest campaign
+    /// it is.
+    pub runs_as: String,
+}
+
+impl From<ReportJson> for ComparedReport {
+    fn from(report: ReportJson) -> ComparedReport {
+        let mut shortened = BTreeMap::<String, BTreeSet<u64>>::new();
+        for s in report.shortened {
+            shortened.entry(s.workload).or_default().insert(s.limit_batches);
+        }
+        let relevant_ratio = report.thresholds.relevant_ratio;
+        ComparedReport {
+            runs_as: last_part(&report.campaign).to_string(),
+            experiment: report.experiment,
+            campaign: report.campaign,
+            created_utc: report.created_utc,
+            measured_by: report.measured_by,
+            device: report.device,
+            environment: report.environment,
+            synthetic: report.synthetic,
+            shortened,
+            indicative: report.indicative,
+            relevant_ratio: if relevant_ratio > 0.0 { relevant_ratio } else { Thresholds::default().relevant_ratio },
+            cells: report.cells,
+            traces: report.traces,
+            refusals: report.refusals,
+            advice: report.guidelines,
+        }
+    }
+}
+
+impl ComparedReport {
+    /// A report file, as `collo report` writes it.
+    pub fn read(path: &Path) -> Result<ComparedReport> {
+        Ok(ReportJson::read(path)?.into())
+    }
+
+    /// A parsed report; `what` names it in errors.
+    pub fn of(report: Value, what: &str) -> Result<ComparedReport> {
+        Ok(ReportJson::of(report, what)?.into())
+    }
+
+    /// Its device, always with the word `simulated` if its numbers come from a model.
+    pub fn device_said(&self) -> String {
+        if self.device.simulated { format!("simulated {}", self.device.name) } else { self.device.name.clone() }
+    }
+
+    /// `small-7way-mps 20261114-0200-11d8`.
+    pub fn to_text(&self) -> String {
+        format!("{} {}", self.experiment, self.campaign)
+    }
+
+    /// One text of its environment.
+    pub fn fact(&self, name: &str) -> Option<&str> {
+        self.environment.get(name).map(String::as_str)
+    }
+}
+
+/// A comparison's summary of a side.
+#[derive(Debug, Clone, Serialize)]
+pub struct Head {
+    pub experiment: String,
+    pub campaign: String,
+    pub created_utc: String,
+    /// Its device, with the word `simulated` if its numbers come from a model.
+    pub device: String,
+    pub simulated: bool,
+}
+
+impl Head {
+    pub fn of(side: &ComparedReport) -> Head {
+        Head {
+            experiment: side.experiment.clone(),
+            campaign: side.campaign.clone(),
+            created_utc: side.created_utc.clone(),
+            device: side.device_said(),
+            simulated: side.device.simulated,
+        }
+    }
+}
+
+/// The error of two sides without a common cell; it names the contents of each.
+pub fn nothing_in_common(left: &ComparedReport, right: &ComparedReport) -> Error {
+    let has = |side: &ComparedReport| {
+        let some = side.cells.iter().find(|c| !c.is_solo()).or(side.cells.first());
+        let device = if side.device.kind == "cpu" { "a CPU".to_string() } else { format!("a {}", side.device_said()) };
+        match some {
+            None => format!("no cell on {device}"),
+            Some(cell) if side.cells.len() == 1 => format!("`{}` on {device}", cell.label),
+            Some(cell) => format!("`{}` and {} more on {device}", cell.label, side.cells.len() - 1),
+        }
+    };
+    let short = |side: &ComparedReport| last_part(&side.campaign).to_string();
+    Error::NothingInCommon { left: short(left), right: short(right), left_has: has(left), right_has: has(right) }
+}

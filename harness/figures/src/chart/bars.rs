@@ -1,0 +1,325 @@
+//! Grouped bars from zero with whiskers; a failed cell keeps its place. What all of them are compared with is a line across.
+
+use crate::draw::axis::Axis;
+use crate::draw::chart::{Chart, DrawResult, Frame, charts};
+use crate::draw::slots::{Place, Slots, reach};
+use crate::draw::themed::Anchor;
+use crate::draw::themed::{ThemedSvg, text_width};
+use crate::draw::{Drawing, WIDTH};
+
+/// One bar.
+#[derive(Debug, Clone, Default)]
+pub struct Bar {
+    pub sharing: String,
+    /// Under its mark: the instance of a member, `2g`.
+    pub below: String,
+    pub value: Option<f64>,
+    pub interval: Option<(f64, f64)>,
+    /// A second reading of the same kind, as a tick: the 95th percentile beside the mean.
+    pub tick: Option<f64>,
+    /// The reference value of the bar, as a dotted line across it.
+    pub reference: Option<f64>,
+    /// Why there is none: `OOM`, `crashed`, `refused`.
+    pub failure: Option<String>,
+    /// Not valid: drawn open.
+    pub indicative: bool,
+    /// Hover value.
+    pub title: String,
+    /// Number above the bar, if there is room.
+    pub text: String,
+}
+
+impl Bar {
+    /// Its estimate, and the upper end of its interval.
+    pub fn reach(&self) -> Option<(f64, Option<f64>)> {
+        Some((self.value?.max(self.tick.unwrap_or(0.0)), self.interval.map(|i| i.1)))
+    }
+}
+
+/// Bars side by side over one label, each mode at its place; a place may be empty.
+#[derive(Debug, Clone)]
+pub struct BarGroup {
+    pub label: String,
+    pub bars: Vec<Option<Bar>>,
+}
+
+/// A panel of bars.
+#[derive(Default)]
+pub struct Bars<'a> {
+    /// `seconds per epoch`.
+    pub caption: &'a str,
+    pub groups: &'a [BarGroup],
+    /// What the bars are compared with, as a line with its interval; its text says what it is: `solo 1.52`.
+    pub level: Option<&'a Bar>,
+    /// If panels share a scale: the largest value of all of them, levels included.
+    pub largest: Option<f64>,
+    /// A limit that cannot be exceeded, dashed, and its text.
+    pub limit: Option<(f64, &'a str)>,
+    /// The axis ends here, and references above it are written: a share ends at 1.
+    pub ceiling: Option<f64>,
+}
+
+const BAR: f64 = 22.0;
+const HEIGHT: f64 = 240.0;
+/// Width and height of a digit of a number above its bar.
+const DIGIT: f64 = 6.4;
+const LINE: f64 = 12.0;
+/// Above the largest value of panels that share a scale: for numbers of five digits that are written upwards.
+const SHARED_ROOM: f64 = 1.3;
+
+impl Bars<'_> {
+    fn bars(&self) -> impl Iterator<Item = &Bar> {
+        self.groups.iter().flat_map(|g| g.bars.iter().flatten())
+    }
+
+    /// Draw it.
+    pub fn draw(&self) -> Drawing {
+        let own = reach(self.bars().chain(self.level).filter_map(Bar::reach));
+        let own = self.bars().filter_map(|b| b.reference).fold(own, f64::max);
+        let limit = self.limit.filter(|l| l.0 <= 2.5 * self.largest.unwrap_or(own));
+        let largest = self.largest.unwrap_or(own).max(limit.map_or(0.0, |l| l.0));
+        let places: Vec<usize> = self.groups.iter().map(|g| g.bars.len()).collect();
+        let named = self.bars().any(|b| !b.below.is_empty());
+        let beyond = self.bars().filter_map(|b| b.reference).any(|r| self.ceiling.is_some_and(|highest| r > highest));
+        let top = match (&self.level, beyond) {
+            (None, _) => 30.0,
+            (Some(_), false) => 44.0,
+            // What lies above the axis is written there, below the text of the level.
+            (Some(_), true) => 51.0,
+        };
+        // The gutter depends on the axis, and the axis on the room for numbers: two steps are enough.
+        let gutter = Axis::from_zero(self.ceiling.unwrap_or(largest)).gutter();
+        let slots = Slots::over(WIDTH - gutter - 4.0, &places, BAR).named(named);
+        let numbers = Numbers::of(self.bars(), slots.wide);
+        let height = HEIGHT - top - 24.0 - slots.sink();
+        // A shared scale must not depend on this panel's numbers: where its room is short they are written into the bars.
+        let room = if self.largest.is_some() { SHARED_ROOM } else { height / (height - numbers.room()) };
+        let y = Axis::from_zero(self.ceiling.unwrap_or(largest * room));
+        let frame = Frame {
+            top,
+            bottom: 24.0 + slots.sink(),
+            left: gutter.max(y.gutter()),
+            sink: slots.sink(),
+            ..Frame::of_values(self.caption, &y)
+        };
+        let labels: Vec<&str> = self.groups.iter().map(|g| g.label.as_str()).collect();
+        charts((WIDTH, HEIGHT), |root| {
+            let mut chart = frame.on(root, slots.axis(&labels), y)?;
+            if let Some(limit) = limit {
+                chart.capacity(limit)?;
+            }
+            for (g, group) in self.groups.iter().enumerate() {
+                for (k, bar) in group.bars.iter().enumerate() {
+                    if let Some(bar) = bar {
+                        draw(&mut chart, bar, &slots, (g, k), &numbers, frame.top)?;
+                    }
+                }
+                references(&mut chart, group, &slots, g)?;
+            }
+            if let Some(level) = self.level {
+                self::level(&mut chart, level, frame.left)?;
+            }
+            let place = |b: &Option<Bar>| b.as_ref().map(|b| (b.sharing.clone(), b.below.clone()));
+            let stand: Vec<Vec<_>> = self.groups.iter().map(|g| g.bars.iter().map(place).collect()).collect();
+            let stand: Vec<Vec<Option<Place>>> = stand
+                .iter()
+                .map(|g| g.iter().map(|p| p.as_ref().map(|(sharing, below)| Place { sharing, below })).collect())
+                .collect();
+            slots.marks(&mut chart, &stand)
+        })
+    }
+}
+
+/// How the numbers above bars are written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Numbers {
+    Across,
+    /// Upwards, with the longest as long as this.
+    Up(f64),
+    None,
+}
+
+impl Numbers {
+    fn of<'b>(bars: impl Iterator<Item = &'b Bar>, wide: f64) -> Numbers {
+        let longest = bars.filter(|b| b.value.is_some()).map(|b| b.text.chars().count()).max().unwrap_or(0) as f64;
+        match longest * DIGIT {
+            0.0 => Numbers::None,
+            long if long <= wide + 2.0 => Numbers::Across,
+            long if wide >= LINE - 2.0 => Numbers::Up(long),
+            _ => Numbers::None,
+        }
+    }
+
+    /// Height above the highest bar.
+    fn room(self) -> f64 {
+        match self {
+            Numbers::Across => 16.0,
+            Numbers::Up(long) => long + 11.0,
+            Numbers::None => 0.0,
+        }
+    }
+
+    /// Write one above a bar that ends at `top`; where there is no room, into the bar.
+    fn write(self, svg: &mut ThemedSvg, (x, top): (f64, f64), ceiling: f64, text: &str) {
+        let top = if top - self.room() < ceiling - 4.0 { top + self.room() } else { top };
+        match self {
+            Numbers::Across => svg.text("val", (x, top - 5.0), Anchor::Middle, text),
+            Numbers::Up(_) => svg.text_up("val up", (x + 4.0, top - 7.0), text),
+            Numbers::None => {}
+        }
+    }
+}
+
+fn draw(chart: &mut Chart, bar: &Bar, slots: &Slots, (g, k): (usize, usize), numbers: &Numbers, ceiling: f64) -> DrawResult<()> {
+    let highest = chart.y().max();
+    let ((middle, left), wide) = (slots.left(g, k), slots.wide);
+    chart.mark(&bar.sharing, bar.indicative, &bar.title, |svg, place| {
+        let at = |value: f64, beside: f64| (place(middle, value).0 + left + beside, place(middle, value).1);
+        let Some(value) = bar.value else {
+            let why = bar.failure.as_deref().unwrap_or("not measured");
+            let (x, bottom) = at(0.0, wide / 2.0);
+            if wide < LINE - 3.0 {
+                return svg.failure((x, bottom - 5.0), Anchor::Middle, why, "✕");
+            }
+            return svg.failure_up((x + 4.0, bottom - 5.0), why);
+        };
+        let corner = at(value, 0.0);
+        svg.rect("bar", corner, (wide, at(0.0, 0.0).1 - corner.1));
+        if let Some(tick) = bar.tick.filter(|t| *t <= highest) {
+            svg.line("p95", at(tick, -1.0), at(tick, wide + 1.0));
+        }
+        if let Some((low, high)) = bar.interval {
+            svg.whisker(at(low, wide / 2.0), at(high.min(highest), wide / 2.0), false);
+            if high > highest {
+                svg.beyond(at(highest, wide / 2.0));
+            }
+        }
+        let end = bar.interval.map_or(value, |i| i.1).max(bar.tick.unwrap_or(value)).min(highest);
+        numbers.write(svg, at(end, wide / 2.0), ceiling, &bar.text);
+    })
+}
+
+/// A line from edge to edge with the band of its interval, and its text in the head, where no bar can be.
+fn level(chart: &mut Chart, level: &Bar, left: f64) -> DrawResult<()> {
+    let (from, to) = (chart.x().min(), chart.x().max());
+    chart.mark(&level.sharing, level.indicative, &level.title, |svg, place| {
+        svg.line("lvl", (left, 25.0), (left + 18.0, 25.0));
+        svg.text("it", (left + 24.0, 29.0), Anchor::Start, &level.text);
+        let Some(value) = level.value else { return };
+        if let Some((low, high)) = level.interval {
+            let ((x, top), (right, bottom)) = (place(from, high), place(to, low));
+            svg.rect("band", (x, top), (right - x, bottom - top));
+        }
+        svg.line("lvl", place(from, value), place(to, value));
+    })
+}
+
+/// Dotted lines across consecutive bars that share a reference.
+fn references(chart: &mut Chart, group: &BarGroup, slots: &Slots, g: usize) -> DrawResult<()> {
+    let highest = chart.y().max();
+    let of = |b: &Option<Bar>| b.as_ref().and_then(|b| b.reference);
+    let same = |a: &Option<Bar>, b: &Option<Bar>| of(a).zip(of(b)).is_some_and(|(a, b)| (a - b).abs() < 1e-9);
+    chart.own(|svg, place| {
+        let at = |value: f64, (middle, beside): (f64, f64)| (place(middle, value).0 + beside, place(middle, value).1);
+        let mut begin = 0;
+        for run in group.bars.chunk_by(same) {
+            let (first, last) = (begin, begin + run.len() - 1);
+            begin += run.len();
+            if let Some(value) = of(&run[0]).filter(|v| *v <= highest) {
+                let (from, to) = (slots.left(g, first), slots.left(g, last));
+                svg.line("asked", at(value, (from.0, from.1 - 2.0)), at(value, (to.0, to.1 + slots.wide + 2.0)));
+            }
+        }
+        // What lies above the axis is written once.
+        let above = group.bars.iter().filter_map(of).filter(|r| *r > highest).reduce(f64::max);
+        if let Some(value) = above {
+            let long = format!("Σ {value:.1} ↑");
+            let text = if slots.span(g) < text_width(&long) - 14.0 { "↑".to_string() } else { long };
+            let (x, top) = at(highest, (slots.left(g, 0).0, 0.0));
+            svg.text("t", (x, top - 5.0), Anchor::Middle, &text);
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draw::look::hue;
+
+    fn bar(sharing: &str, value: f64) -> Bar {
+        let interval = Some((0.97 * value, 1.03 * value));
+        Bar {
+            sharing: sharing.into(),
+            value: Some(value),
+            interval,
+            title: sharing.into(),
+            text: format!("{value:.2}"),
+            ..Bar::default()
+        }
+    }
+
+    fn group(label: &str, bars: Vec<Option<Bar>>) -> BarGroup {
+        BarGroup { label: label.into(), bars }
+    }
+
+    #[test]
+    fn what_ran_out_of_memory_stands_at_the_place_of_its_mode() {
+        let failed = Bar { sharing: "mps".into(), failure: Some("OOM".into()), title: "x".into(), ..Bar::default() };
+        let groups = [
+            group("×2", vec![Some(bar("naive", 1.6)), Some(bar("mps", 1.5)), None]),
+            group("×3", vec![Some(bar("naive", 2.6)), Some(failed), Some(bar("mig", 1.5))]),
+        ];
+        let body = Bars { caption: "s", groups: &groups, ..Bars::default() }.draw().body;
+        let place = |of: &str| {
+            let text = &body[body.find(of).unwrap()..];
+            let x = text.split_once("x=\"").unwrap().1;
+            x[..x.find('"').unwrap()].parse::<f64>().unwrap()
+        };
+        let oom = body.split("class=\"oom\" transform=\"translate(").nth(1).unwrap();
+        let oom: f64 = oom[..oom.find(' ').unwrap()].parse().unwrap();
+        let naive = place("<title>naive</title>");
+        assert!(oom > naive && body.matches("class=\"bar\"").count() == 4);
+        // Five marks below the axis: the empty place has none.
+        assert_eq!(body.matches("class=\"mk\"").count(), 5, "{body}");
+        assert_eq!(body.matches("class=\"val up\"").count() + body.matches("class=\"val\"").count(), 4, "each has its number");
+    }
+
+    #[test]
+    fn solo_is_a_line_with_its_interval_and_no_bar() {
+        let groups = [group("×2", vec![Some(bar("naive", 1.6))])];
+        let solo = Bar { text: "solo 1.50".into(), ..bar("solo", 1.5) };
+        let body = Bars { caption: "s", groups: &groups, level: Some(&solo), ..Bars::default() }.draw().body;
+        assert_eq!((body.matches("class=\"lvl\"").count(), body.matches("class=\"band\"").count()), (2, 1));
+        assert!(body.contains("solo 1.50") && body.matches("class=\"bar\"").count() == 1 && body.contains(hue("solo")));
+    }
+
+    #[test]
+    fn panels_of_one_scale_draw_one_value_at_one_height_whatever_else_they_show() {
+        let few = [group("×2", vec![Some(bar("naive", 40.0))])];
+        let many: Vec<BarGroup> = (2..14).map(|n| group(&format!("×{n}"), vec![Some(bar("naive", 40.0)); 3])).collect();
+        let solo = bar("solo", 100.0);
+        let ticks = |groups: &[BarGroup], level| {
+            let body = Bars { caption: "s", groups, level, largest: Some(100.0), ..Bars::default() }.draw().body;
+            assert_eq!(body.contains("class=\"val"), groups.len() == 1, "only the first has room for numbers");
+            ["0", "20", "25", "50", "100", "120", "150"].map(|tick| body.matches(&format!(">{tick}<")).count())
+        };
+        assert_eq!(ticks(&few, Some(&solo)), ticks(&many, Some(&solo)));
+        assert_eq!(ticks(&few, None), ticks(&many, None));
+    }
+
+    #[test]
+    fn a_number_stands_across_upwards_or_not_at_all() {
+        let bars = [bar("naive", 1.5)];
+        assert_eq!(Numbers::of(bars.iter(), 30.0), Numbers::Across);
+        assert_eq!(Numbers::of(bars.iter(), 19.0), Numbers::Up(4.0 * DIGIT));
+        assert_eq!(Numbers::of(bars.iter(), 6.0), Numbers::None);
+        assert_eq!(Numbers::of([Bar::default()].iter(), 30.0), Numbers::None, "nothing was measured");
+    }
+
+    #[test]
+    fn an_interval_beyond_the_axis_ends_in_an_arrow() {
+        let wild = Bar { interval: Some((0.1, 9.0)), ..bar("naive", 0.6) };
+        let body = Bars { caption: "s", groups: &[group("×2", vec![Some(wild)])], ..Bars::default() }.draw().body;
+        assert_eq!(body.matches("class=\"arrow\"").count(), 1);
+    }
+}

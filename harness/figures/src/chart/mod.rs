@@ -1,0 +1,40 @@
+//! Families of charts. In: names, values and intervals, already chosen by a section. Out: a drawing. A chart does not know the origin of
+//! a number.
+
+mod bars;
+mod calibration;
+mod completions;
+mod delays;
+mod dots;
+mod feasibility_grid;
+mod heat;
+mod horizontal_bars;
+mod intervals;
+mod launches;
+mod lines;
+mod over_time;
+mod scatter;
+mod site;
+mod sparkline;
+mod stacks;
+mod tails;
+mod timelines;
+
+pub use bars::{Bar, BarGroup, Bars};
+pub use calibration::{Calibrated, OrderedErrors, PredictedMeasured};
+pub use completions::{Completion, Completions};
+pub use delays::{Delay, DelayRow, Delays};
+pub use dots::{Dot, DotRow, Dots};
+pub use feasibility_grid::{Feasibility, Square, SquareRow, Squares};
+pub use heat::{Field, FieldValue, HIGH, Heat, HeatNumber};
+pub use horizontal_bars::{LevelBar, LevelRow, Levels, row_height};
+pub use intervals::{Interval, Ratios};
+pub use launches::{LaunchLine, LaunchMark, Launches};
+pub use lines::{DegreePoint, Failure, Lines, ModeLine};
+pub use over_time::{OverTime, Trace};
+pub use scatter::{Reference, ReferenceLine, Scatter};
+pub use site::{Occupied, SiteTimeline};
+pub use sparkline::{Spark, SparkDot};
+pub use stacks::{Stack, Stacks};
+pub use tails::{Tail, TailChart};
+pub use timelines::{Area, Lane, Timelines, peak};

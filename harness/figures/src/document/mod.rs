@@ -1,0 +1,44 @@
+//! Documents for people. In: a title, findings, tables, figures, still without markup. Out: the same as a page, as Markdown, and
+//! as lines of a terminal. Only this module knows HTML and Markdown; a report, comparisons and a history of nights produce
+//! documents.
+
+pub mod csv;
+pub mod html;
+pub mod markdown;
+mod model;
+pub mod quoted;
+pub mod terminal;
+mod write;
+
+pub use model::{
+    Advice, Align, Badge, Block, Column, Document, Fact, FactLine, Figure, Row, Section, Table, TableCell, TableLayout, Tone,
+};
+pub use terminal::LONGEST_LINE;
+pub use write::{Written, replace, write};
+
+/// Anything shown in every form: lines of a terminal, a page, Markdown, JSON.
+pub trait Present {
+    /// Of its files, without an extension.
+    const NAME: &'static str;
+    /// Of its page, if it has another name.
+    const PAGE: &'static str = Self::NAME;
+
+    /// For programs.
+    fn json(&self) -> serde_json::Value;
+
+    /// The version for a terminal: shorter than the document.
+    fn brief(&self) -> Vec<Block>;
+
+    /// For page and Markdown.
+    fn document(&self) -> Document;
+
+    /// Lines of at most `width` columns, without colour.
+    fn text(&self, width: usize) -> String {
+        terminal::text(&self.brief(), width)
+    }
+
+    /// Write page, Markdown and JSON into a folder.
+    fn write(&self, folder: &std::path::Path) -> crate::Result<Written> {
+        write(folder, (Self::PAGE, Self::NAME), &self.document(), &self.json())
+    }
+}

@@ -1,0 +1,279 @@
+//! Renders blocks as lines of a terminal: without colour, at most as many columns as the screen is wide. Text from a member, a
+//! file or other people's campaigns never reaches the terminal with its control characters.
+
+use collo_quantity::number::ABSENT;
+use collo_text::quoting::line;
+use unicode_width::UnicodeWidthStr;
+
+use super::model::{Align, Block, Column, Table};
+
+/// Columns of the names of facts, at least; a longer name than the second stands out.
+const NAME: usize = 10;
+const LONGEST_NAME: usize = 32;
+/// A column of prose with less room than this is dropped.
+const LEAST_PROSE: usize = 12;
+/// The longest line of sentences, however wide the screen.
+pub const LONGEST_LINE: usize = 100;
+
+/// The blocks below each other.
+pub fn text(blocks: &[Block], width: usize) -> String {
+    blocks.iter().map(|b| block(b, width)).collect()
+}
+
+fn block(block: &Block, width: usize) -> String {
+    let list = |texts: &[String]| texts.iter().map(|t| wrapped(t, width)).collect::<String>();
+    match block {
+        Block::Table(t) => t.render(width),
+        Block::Figure(f) => f.values.render(width),
+        Block::Text(text) | Block::Remark(text) => wrapped(text, width),
+        Block::Notes(notes) => list(notes),
+        Block::Facts(facts) => {
+            let lengths = facts.iter().map(|(name, _)| name.chars().count()).filter(|length| *length <= LONGEST_NAME);
+            let room = lengths.max().unwrap_or(0).max(NAME);
+            facts.iter().map(|(name, what)| format!("{}\n", line(format!("  {name:<room$} {what}").trim_end()))).collect()
+        }
+        Block::Chips(chips) => wrapped(&chips.iter().map(|c| c.to_text()).collect::<Vec<_>>().join(", "), width),
+        // A command is copied whole.
+        Block::Command(what, command) => format!("{}: {}\n", what.to_lowercase(), line(command)),
+        Block::Advice(advice) => {
+            let of = |a: &super::Advice| {
+                format!("{} here, study {}: {} {} {}", a.holds.to_text(), a.agrees.to_text(), a.statement, a.finding, a.scope)
+            };
+            list(&advice.iter().map(of).collect::<Vec<_>>())
+        }
+        Block::Folded(title, blocks) => wrapped(&format!("{title}:"), width) + &text(blocks, width),
+        Block::Verbatim(name, text) => format!("{}:\n{}\n", line(name), collo_text::quoting::lines(text)),
+    }
+}
+
+/// Line breaks between words; continuation lines are indented by two, beyond the line's own indent.
+fn wrapped(text: &str, width: usize) -> String {
+    let (text, width) = (line(text), width.min(LONGEST_LINE));
+    let own = text.len() - text.trim_start().len();
+    let (first, next) = (" ".repeat(own), " ".repeat(own + 2));
+    let options = options(width).initial_indent(&first).subsequent_indent(&next);
+    textwrap::wrap(text.trim_start(), options).iter().map(|l| format!("{l}\n")).collect()
+}
+
+impl Table {
+    /// A table for a terminal: if space is short, columns are dropped from the right, and the first `kept` never.
+    pub fn new(columns: &[(&str, Align)], kept: usize) -> Table {
+        let column = |(i, (name, align)): (usize, &(&str, Align))| Column {
+            name: (*name).into(),
+            align: *align,
+            rank: (i + 1).saturating_sub(kept),
+            ..Column::default()
+        };
+        Table { columns: columns.iter().enumerate().map(column).collect(), ..Table::default() }
+    }
+
+    /// The last column has sentences, which may end in `…`.
+    pub fn with_prose_last(self) -> Table {
+        let last = self.columns.len().saturating_sub(1);
+        self.with_prose(last)
+    }
+
+    /// This column has sentences, which may end in `…` where space is short.
+    pub fn with_prose(mut self, column: usize) -> Table {
+        self.columns.get_mut(column).into_iter().for_each(|c| c.prose = true);
+        self
+    }
+
+    /// Add a row; what is absent is printed as `–`.
+    pub fn values(&mut self, values: impl IntoIterator<Item = Option<String>>) {
+        self.texts(values.into_iter().map(|v| v.unwrap_or_else(|| ABSENT.into())));
+    }
+
+    /// Text left-aligned, numbers right-aligned or on their points, two spaces between, one header line, no rules.
+    pub fn render(&self, width: usize) -> String {
+        let mut columns: Vec<(&Column, Vec<String>)> =
+            self.columns.iter().enumerate().map(|(i, c)| (c, values(self, i))).collect();
+        let wide = |(column, values): &(&Column, Vec<String>)| {
+            values.iter().map(|v| v.width()).chain([column.name.width()]).max().unwrap_or(0)
+        };
+        let room = |columns: &[(&Column, Vec<String>)]| columns.iter().map(|c| wide(c) + 2).sum::<usize>().saturating_sub(2);
+        let cut_prose = |columns: &mut [(&Column, Vec<String>)]| {
+            let Some(prose) = columns.iter().position(|(c, _)| c.prose) else { return };
+            let rest = (width + wide(&columns[prose])).saturating_sub(room(columns));
+            if rest >= LEAST_PROSE {
+                columns[prose].1.iter_mut().for_each(|v| *v = cut(v, rest));
+            }
+        };
+        cut_prose(&mut columns);
+        let mut hidden: Vec<&str> = Vec::new();
+        while room(&columns) > width
+            && let Some(highest) = columns.iter().map(|(c, _)| c.rank).max().filter(|rank| *rank > 0)
+        {
+            let gone = columns.iter().filter(|(c, _)| c.rank == highest).map(|(c, _)| c.name.as_str());
+            hidden.splice(0..0, gone.filter(|name| !name.is_empty()));
+            columns.retain(|(c, _)| c.rank < highest);
+        }
+        // Where the others alone left it no room, it may have some now.
+        cut_prose(&mut columns);
+        let widths: Vec<usize> = columns.iter().map(wide).collect();
+        let line = |text: &dyn Fn(usize) -> String| {
+            let padded = columns.iter().zip(&widths).enumerate().map(|(i, ((column, _), width))| {
+                let text = text(i);
+                let gap = " ".repeat(width - text.width());
+                if column.align == Align::Right { format!("{gap}{text}") } else { format!("{text}{gap}") }
+            });
+            format!("{}\n", padded.collect::<Vec<_>>().join("  ").trim_end())
+        };
+        let head = columns.iter().any(|(c, _)| !c.name.is_empty()).then(|| line(&|i| columns[i].0.name.clone()));
+        let rows = (0..self.shown_rows().len()).map(|row| line(&|i| columns[i].1[row].clone()));
+        // A column that is missing without a word would be taken for one that does not exist.
+        let hidden = (!hidden.is_empty()).then(|| wrapped(&format!("(not shown at this width: {})", hidden.join(", ")), width));
+        head.into_iter().chain(rows).chain(hidden).collect()
+    }
+}
+
+/// The values of a column, padded to their points where they have any.
+fn values(t: &Table, column: usize) -> Vec<String> {
+    let texts =
+        t.shown_rows().iter().map(|r| r.cells.get(column).map_or_else(String::new, |c| line(&c.text).into_owned())).collect();
+    match t.columns[column].align {
+        Align::Left | Align::Right => texts,
+        Align::Point => points(texts, false),
+        Align::Interval => points(texts, true),
+    }
+}
+
+/// Estimates aligned on their points; with `intervals` these are aligned too.
+fn points(texts: Vec<String>, intervals: bool) -> Vec<String> {
+    let split = |text: &str| {
+        let at = text.find(['.', ' ']).unwrap_or(text.len());
+        (at, text.find(' ').unwrap_or(text.len()) - at)
+    };
+    let is_number = |text: &&String| text.starts_with(|c: char| c.is_ascii_digit());
+    let (before, after) = texts.iter().filter(is_number).map(|t| split(t)).fold((0, 0), |(b, a), (x, y)| (b.max(x), a.max(y)));
+    let place = |text: &String| {
+        if !is_number(&text) {
+            return text.clone();
+        }
+        let (whole, fraction) = split(text);
+        let (number, rest) = text.split_at(whole + fraction);
+        let gap = if intervals { " ".repeat(after - fraction) } else { String::new() };
+        format!("{}{number}{gap}{rest}", " ".repeat(before - whole)).trim_end().to_string()
+    };
+    texts.iter().map(place).collect()
+}
+
+/// A text of at most this many columns, truncated at a word with `…`.
+fn cut(text: &str, most: usize) -> String {
+    if text.width() <= most {
+        return text.to_string();
+    }
+    let begin = textwrap::wrap(text, options(most.saturating_sub(1)).break_words(true)).into_iter().next().unwrap_or_default();
+    format!("{}…", begin.trim_end_matches([',', ':', ';']))
+}
+
+/// Lines break only between words.
+fn options<'a>(width: usize) -> textwrap::Options<'a> {
+    textwrap::Options::new(width)
+        .break_words(false)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(&[("cell", Align::Left), ("runs", Align::Right), ("against", Align::Left)], 1);
+        table.values([Some("tiny×2 naive b32".into()), Some("3".into()), Some("1".into())]);
+        table.values([Some("tiny solo b32".into()), None, Some("baseline".into())]);
+        table
+    }
+
+    #[test]
+    fn text_stands_left_numbers_right_and_what_is_absent_is_a_dash() {
+        insta::assert_snapshot!(table().render(100), @r"
+        cell              runs  against
+        tiny×2 naive b32     3  1
+        tiny solo b32        –  baseline
+        ");
+    }
+
+    #[test]
+    fn prose_in_the_last_column_is_cut_at_a_word() {
+        let mut table = Table::new(&[("mode", Align::Left), ("about", Align::Left)], 1).with_prose_last();
+        table.values(["naive".to_string(), "each member by itself, and the device slices the time".into()].map(Some));
+        insta::assert_snapshot!(table.render(40), @r"
+        mode   about
+        naive  each member by itself, and the…
+        ");
+        insta::assert_snapshot!(table.render(12), @"
+        mode
+        naive
+        (not shown
+          at this
+          width:
+          about)
+        ");
+    }
+
+    #[test]
+    fn a_narrow_screen_loses_columns_from_the_right_but_never_the_label() {
+        insta::assert_snapshot!(table().render(25), @"
+        cell              runs
+        tiny×2 naive b32     3
+        tiny solo b32        –
+        (not shown at this width:
+          against)
+        ");
+        insta::assert_snapshot!(table().render(5), @"
+        cell
+        tiny×2 naive b32
+        tiny solo b32
+        (not
+          shown
+          at
+          this
+          width:
+          runs,
+          against)
+        ");
+        assert_eq!(table().render(32), table().render(100));
+        assert_ne!(table().render(31), table().render(100));
+    }
+
+    #[test]
+    fn estimates_stand_on_their_points_and_intervals_below_each_other() {
+        let column = |align| Column { name: "time".into(), align, ..Column::default() };
+        let mut table = Table { columns: [Align::Point, Align::Interval].map(column).into(), ..Table::default() };
+        for text in ["28.9 ±0.5", "9.125 ±0.013", "crashed"] {
+            table.texts([text, text]);
+        }
+        insta::assert_snapshot!(table.render(80), @r"
+        time           time
+        28.9 ±0.5      28.9   ±0.5
+         9.125 ±0.013   9.125 ±0.013
+        crashed        crashed
+        ");
+    }
+
+    #[test]
+    fn columns_of_the_highest_rank_go_together_and_wide_letters_take_two_columns() {
+        let mut table = Table::with(&["cell", "left", "right", "verdict"]);
+        table.columns[1].rank = 2;
+        table.columns[2].rank = 2;
+        table.texts(["学习×2 naive", "1.0", "2.0", "worse"]);
+        insta::assert_snapshot!(table.render(23), @"
+        cell          verdict
+        学习×2 naive  worse
+        (not shown at this
+          width: left, right)
+        ");
+    }
+
+    #[test]
+    fn lines_break_between_words_and_say_what_a_terminal_would_obey() {
+        let notes = Block::Notes(vec!["warning: one two".into(), "  `x\u{1b}[2J`: three four".into()]);
+        insta::assert_snapshot!(text(&[notes], 16), @r"
+        warning: one two
+          `x\x1b[2J`:
+            three four
+        ");
+    }
+}

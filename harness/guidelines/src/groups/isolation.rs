@@ -1,0 +1,59 @@
+//! Do instances isolate? The slowdown of a member on a slice is the cost of the smaller slice times the cost of its neighbours;
+//! the second factor alone is the interference.
+
+use collo_analysis::campaign::Analysis;
+use collo_quantity::Key;
+use collo_quantity::number;
+
+use crate::published::Published;
+use crate::rule::evidence::Evidence;
+use crate::rule::{Claim, Guideline, STUDY, all_one, compared, decide, nothing, on_a_card};
+use crate::verdict::{self, Groups};
+
+const PUBLISHED: Published = Published {
+    statement: "Use MIG when strict separation is required; its throughput is sub-optimal compared with MPS.",
+    short: "MIG isolates",
+    source: STUDY,
+};
+
+pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
+    let on_slices = || crate::rule::training(analysis).filter(|c| c.is_separated());
+    // Where all groups on slices serve, their latency is the subject of another rule.
+    if !on_a_card(analysis) || on_slices().next().is_none() && analysis.groups().any(|c| c.serves()) {
+        return None;
+    }
+    let groups = Groups::of(analysis, on_slices(), Key::SlowdownOnSlice);
+    let tests = compared(analysis, &groups.judged, Key::SlowdownOnSlice);
+    let holds = all_one(&tests, groups.missing());
+    let most = crate::rule::extreme(&groups.judged, Key::SlowdownOnSlice, true);
+    let finding = match most {
+        None => nothing(&groups, "the slowdown on its slice", "No group has a GPU instance for each of its training members."),
+        Some(c) => format!(
+            "Most disturbed of {}: `{}`, relative to itself alone on the same slice.",
+            number::count(groups.judged.len(), "group"),
+            c.name()
+        ),
+    };
+    let evidence = groups.judged.iter().flat_map(|c| [Evidence::of(c, Key::SlowdownOnSlice), Evidence::of(c, Key::Slowdown)]);
+    Some(
+        Claim {
+            id: "isolation",
+            question: "Do MIG instances isolate members?",
+            advice: "Use MIG where members must not disturb each other.".into(),
+            otherwise: "do not rely on MIG for that.".into(),
+            finding,
+            holds,
+            agrees: verdict::of_statement(analysis, holds),
+            key: most.and_then(|c| Evidence::of(c, Key::SlowdownOnSlice)).map(|e| e.picked_from(groups.judged.len())),
+            tested: format!(
+                "epoch time in the group ÷ epoch time alone on the same slice, within {} of 1 by the whole interval, in every group",
+                number::percent(analysis.campaign.thresholds.relevant_ratio)
+            ),
+            evidence: evidence.flatten().collect(),
+            published: Some(PUBLISHED),
+            next: decide(analysis, &groups, tests.iter().map(|(_, test)| test), "workload == \"small\" && sharing =~ \"mig\""),
+            scope: Some(groups.scope(analysis)),
+        }
+        .conclude(),
+    )
+}

@@ -1,0 +1,134 @@
+//! The effect of a setting: the same workload with another batch size or another precision, in the same kind of group.
+
+use std::collections::BTreeMap;
+
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::RatioVerdict;
+
+use crate::published::Published;
+use crate::rule::pairs::{Match, Pairs};
+use crate::rule::{Claim, Guideline, STUDY, decide};
+use crate::verdict;
+
+const PUBLISHED: Published = Published {
+    statement: "Seven small models take 2 to 2.5 times the epoch time of one at batch size 128 (a gain of 2.8 to 3.5×); at batch size 32 the \
+                gain is 5.35×. Both under MPS.",
+    short: "small ×7 MPS: 5.35× at b32, 2.8 to 3.5× at b128",
+    source: STUDY,
+};
+
+pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
+    let (matches, varied) = differing(analysis);
+    let pairs = Pairs::of(
+        analysis,
+        matches,
+        |_| Key::ThroughputGain,
+        |a, b| a.get(Key::ThroughputGain)?.over(b.get(Key::ThroughputGain)?),
+    );
+    if pairs.judged.is_empty() {
+        return None;
+    }
+    let (same, all) = (pairs.how_many(RatioVerdict::Same), pairs.judged.len());
+    let changed = pairs.how_many(RatioVerdict::Better) + pairs.how_many(RatioVerdict::Worse);
+    let holds = verdict::of_some(changed, same, all - changed - same + pairs.unjudged.len());
+    let decided = |p: &&crate::rule::pairs::Pair| {
+        holds != verdict::Holds::Yes || !crate::rule::is_undecided(&p.test) && p.test.verdict != RatioVerdict::Same
+    };
+    let away = |p: &crate::rule::pairs::Pair| p.ratio.estimate.ln().abs();
+    let most = pairs.judged.iter().filter(decided).max_by(|a, b| away(a).total_cmp(&away(b)))?;
+    let gain = |c: &Cell| c.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
+    let finding = format!(
+        "`{}` gains {}, `{}` {}; a difference in {changed} of {}, none in {same}.",
+        most.right.name(),
+        gain(most.right),
+        most.left.name(),
+        gain(most.left),
+        number::count(all, "pair")
+    );
+    let groups = pairs.groups();
+    Some(
+        Claim {
+            id: "settings",
+            question: varied.question(),
+            advice: format!("Decide at the {} you train with.", varied.text()),
+            otherwise: "one represents the other here.".into(),
+            finding,
+            holds,
+            agrees: verdict::of_figures(analysis, |f| ["gain-small-7-mps", "slowdown-small-7-mps-b128"].contains(&f.id.as_str())),
+            key: Some(most.evidence(Key::ThroughputGain).picked_from(all)),
+            tested: format!(
+                "throughput gains of groups that differ only in {} differ by more than {}; Holm-corrected over the pairs",
+                varied.text().replace(" and ", " or "),
+                number::percent(analysis.campaign.thresholds.relevant_ratio)
+            ),
+            evidence: pairs.evidence(Key::ThroughputGain),
+            published: Some(PUBLISHED),
+            next: decide(analysis, &groups, pairs.tests(), "workload == \"small\""),
+            scope: Some(groups.scope(analysis)),
+        }
+        .conclude(),
+    )
+}
+
+/// The settings in which pairs differ.
+#[derive(Default)]
+struct Varied {
+    batch_size: bool,
+    precision: bool,
+}
+
+impl Varied {
+    fn text(&self) -> &'static str {
+        match (self.batch_size, self.precision) {
+            (true, true) => "batch size and precision",
+            (false, true) => "precision",
+            _ => "batch size",
+        }
+    }
+
+    fn question(&self) -> &'static str {
+        match (self.batch_size, self.precision) {
+            (true, true) => "Does the batch size or the precision change the gain?",
+            (false, true) => "Does the precision change the gain?",
+            _ => "Does the batch size change the gain?",
+        }
+    }
+}
+
+/// Uniform groups of one workload, mode and degree that differ in exactly one of the two settings; the larger batch, or the other
+/// precision, on the left.
+fn differing(analysis: &Analysis) -> (Vec<Match<'_>>, Varied) {
+    let groups: Vec<&Cell> = crate::rule::training(analysis).filter(|c| c.record.is_uniform()).collect();
+    let mut alike = BTreeMap::<(&str, &str, u32, &str), Vec<&Cell>>::new();
+    for cell in groups {
+        let Some(member) = cell.record.members.first() else { continue };
+        let r = &cell.record;
+        alike.entry((member.workload.as_str(), r.sharing.as_str(), r.degree, r.after_measured.as_str())).or_default().push(cell);
+    }
+    let (mut found, mut varied) = (Vec::new(), Varied::default());
+    for groups in alike.values() {
+        for (a, b) in groups.iter().enumerate().flat_map(|(i, a)| groups[i + 1..].iter().map(move |b| (a, b))) {
+            let (Some(x), Some(y)) = (a.record.members.first(), b.record.members.first()) else { continue };
+            let mut names: Vec<&String> = x.settings.keys().chain(y.settings.keys()).collect();
+            names.sort_unstable();
+            names.dedup();
+            let other: Vec<&&String> = names.iter().filter(|n| x.settings.get(**n) != y.settings.get(**n)).collect();
+            match (x.batch_size == y.batch_size, &other[..]) {
+                (false, []) => {
+                    let (left, right) = if x.batch_size > y.batch_size { (a, b) } else { (b, a) };
+                    found.push(Match { left, right });
+                    varied.batch_size = true;
+                }
+                (true, [only]) if only.as_str() == "precision" => {
+                    found.push(Match { left: b, right: a });
+                    varied.precision = true;
+                }
+                _ => {}
+            }
+        }
+    }
+    (found, varied)
+}

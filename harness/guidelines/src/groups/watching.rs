@@ -1,0 +1,96 @@
+//! Does watching change what is measured?
+
+use collo_analysis::campaign::Analysis;
+use collo_analysis::watching::WatchedCost;
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::RatioVerdict;
+
+use crate::published::Published;
+use crate::rule::evidence::Evidence;
+use crate::rule::{Claim, Guideline, is_undecided};
+use crate::verdict::{self, Holds, Next};
+
+const PUBLISHED: Published = Published {
+    statement: "Monitoring with top, nvidia-smi or dcgm changes the epoch time by at most 1 %; nsys by 3 to 6 %, the PyTorch profiler by 42 % \
+                (no tool 9.61 s, top 9.66, nvidia-smi 9.61, dcgm 9.68, nsys 9.88, PyTorch profiler 13.65 s).",
+    short: "monitors ≤ 1 %, nsys 3–6 %, PyTorch profiler 42 %",
+    source: "RAD-RM, PhD thesis, chapter 3",
+};
+
+pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
+    let groups = &analysis.watching.groups;
+    if groups.is_empty() {
+        return None;
+    }
+    let rows: Vec<_> =
+        groups.iter().flat_map(|g| g.rows.iter().map(move |row| (g, row))).filter(|(_, row)| !row.is_nobody()).collect();
+    let verdict = |row: &WatchedCost| row.test.as_ref().map(|test| test.verdict);
+    let monitors: Vec<_> = rows.iter().filter(|(_, row)| row.profiles == Some(false) && row.test.is_some()).collect();
+    let holds = match () {
+        () if monitors.iter().any(|(_, row)| verdict(row) == Some(RatioVerdict::Better)) => Holds::No,
+        () if !monitors.is_empty() && monitors.iter().all(|(_, row)| verdict(row) == Some(RatioVerdict::Same)) => Holds::Yes,
+        () => Holds::Open,
+    };
+    let evidence: Vec<Evidence> = rows
+        .iter()
+        .filter(|(_, row)| row.test.is_some())
+        .filter_map(|(group, row)| {
+            let cells = &analysis.watching.cells;
+            let nobody = group.rows.iter().find(|row| row.is_nobody())?;
+            Some(Evidence::between(&cells[row.cell], &cells[nobody.cell], Key::EpochTime, row.ratio.clone()?))
+        })
+        .collect();
+    let key = evidence.iter().max_by(|a, b| a.value.estimate.total_cmp(&b.value.estimate)).cloned();
+    let within = number::percent(analysis.campaign.thresholds.relevant_ratio);
+    let finding = match &key {
+        None => "No valid cell was measured under an observer and under nobody in two blocks.".into(),
+        Some(key) => {
+            let costly = rows
+                .iter()
+                .filter(|(_, row)| verdict(row) == Some(RatioVerdict::Better))
+                .map(|(_, row)| format!("`{}`", row.observer));
+            let costly: Vec<String> = costly.collect();
+            let slows = if costly.is_empty() {
+                "no observer certainly slows its members".into()
+            } else {
+                format!("{} slow their members", costly.join(", "))
+            };
+            format!(
+                "Of {}, {slows}; the largest ratio is {} (`{}`).",
+                number::count(evidence.len(), "watched cell"),
+                key.to_text(),
+                key.cell
+            )
+        }
+    };
+    let tests = monitors.iter().filter_map(|(_, row)| row.test.as_ref()).filter(|test| is_undecided(test));
+    // One repetition decides nothing, and says nothing of how many would.
+    let more = if evidence.is_empty() { Some(2) } else { collo_quantity::stats::repetitions_to_decide(tests) };
+    let name = &analysis.campaign.experiment;
+    let command = match (analysis.count("missing") + analysis.count("interrupted") > 0, more) {
+        _ if analysis.campaign.is_merged() => None,
+        (true, _) => Some(format!("collo run {name}")),
+        (false, more) => more.map(|more| format!("collo run {name} --more {more}")),
+    };
+    Some(
+        Claim {
+            id: "watching",
+            question: "Can members be monitored without slowing them?",
+            advice: "Monitor while you measure: it does not change the times.".into(),
+            otherwise: "measure times without what slows the members, and watch them in runs of their own.".into(),
+            finding,
+            key,
+            tested: format!(
+                "epoch time under each monitor ÷ that without an observer within the same block, within {within} of 1 by the whole interval"
+            ),
+            holds,
+            agrees: verdict::of_statement(analysis, holds),
+            evidence,
+            published: Some(PUBLISHED),
+            scope: None,
+            next: Next { command, before: None },
+        }
+        .conclude(),
+    )
+}

@@ -1,0 +1,136 @@
+//! Reads a `report.json` from any source: an invalid one is refused with the place of the error and what was expected there.
+
+use std::path::Path;
+
+use collo_analysis::cell::verdict::CellVerdict;
+use serde_json::Value;
+
+use super::{ReportJson, SCHEMA};
+use crate::{Error, Result};
+
+/// Much larger than the report of a hundred thousand cells.
+const LIMIT_BYTES: u64 = 512 << 20;
+
+impl ReportJson {
+    /// A report file, as `collo report` writes it.
+    pub fn read(path: &Path) -> Result<ReportJson> {
+        let what = path.display().to_string();
+        let text = collo_text::read_small(path, LIMIT_BYTES)?;
+        let value = serde_json::from_slice(&text).map_err(|e| {
+            let reason = if e.is_eof() { format!("it is truncated, {e}") } else { format!("it is not JSON, {e}") };
+            Error::NotAReport { what: what.clone(), reason }
+        })?;
+        ReportJson::of(value, &what)
+    }
+
+    /// A report just made, or read; `what` names it in errors.
+    pub fn of(mut report: Value, what: &str) -> Result<ReportJson> {
+        let not = |reason: String| Error::NotAReport { what: what.into(), reason };
+        if !report.is_object() {
+            return Err(not("it is not a JSON object".into()));
+        }
+        // Before all else: the fields of another version may be others.
+        match report.get("schema") {
+            None => return Err(not("it has no `schema`".into())),
+            Some(found) if !found.as_u64().is_some_and(|n| (1..=u64::from(SCHEMA)).contains(&n)) => {
+                return Err(not(format!("it has schema {found}, this collo reads 1 to {SCHEMA}")));
+            }
+            Some(_) => {}
+        }
+        let Some(cells) = report["cells"].as_array_mut() else {
+            return Err(not("it has no list `cells`".into()));
+        };
+        // Earlier reports have one word, `void`, for both; later ones say themselves which it is.
+        let no_memory =
+            |c: &Value| c["validity"] == "void" && c["outcome"] == "out_of_memory" && c["repetitions"].as_u64().unwrap_or(0) == 0;
+        for cell in cells.iter_mut().filter(|c| no_memory(c)) {
+            cell["validity"] = CellVerdict::OutOfMemory.as_str().into();
+        }
+        let read: ReportJson =
+            serde_path_to_error::deserialize(report).map_err(|e| not(format!("`{}`: {}", e.path(), e.inner())))?;
+        match read.cells.iter().position(|cell| cell.label.is_empty()) {
+            Some(i) => Err(not(format!("cell {} has no label", i + 1))),
+            None if read.device.name.is_empty() => Err(not("it has no device with a name".into())),
+            None if read.campaign.is_empty() => Err(not("it has no `campaign`".into())),
+            None => Ok(read),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use collo_store::AfterMeasured;
+    use serde_json::json;
+
+    use super::*;
+
+    fn why(report: Value) -> String {
+        ReportJson::of(report, "x.json").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_no_report_is_said_to_be_none() {
+        insta::assert_snapshot!(why(json!([1])), @"`x.json` is not a collo report: it is not a JSON object");
+        insta::assert_snapshot!(why(json!({})), @"`x.json` is not a collo report: it has no `schema`");
+        insta::assert_snapshot!(why(json!({ "schema": 7 })), @"`x.json` is not a collo report: it has schema 7, this collo reads 1 to 2");
+        insta::assert_snapshot!(why(json!({ "schema": 1 })), @"`x.json` is not a collo report: it has no list `cells`");
+        insta::assert_snapshot!(why(json!({ "schema": 1, "cells": [{}] })), @"`x.json` is not a collo report: cell 1 has no label");
+    }
+
+    #[test]
+    fn what_has_another_type_is_named_with_its_place_and_what_was_expected() {
+        let with = |cell: Value| {
+            why(json!({ "schema": 1, "campaign": "c", "device": { "name": "d" }, "cells": [{ "cell": "a" }, cell] }))
+        };
+        insta::assert_snapshot!(with(json!({ "cell": "b", "degree": "two" })), @r#"`x.json` is not a collo report: `cells[1].degree`: invalid type: string "two", expected u64"#);
+        insta::assert_snapshot!(with(json!({ "cell": "b", "members": [{ "workload": 1 }] })), @"`x.json` is not a collo report: `cells[1].members[0].workload`: invalid type: integer `1`, expected a string");
+        insta::assert_snapshot!(with(json!({ "cell": "b", "epoch_time_s": "fast" })), @r#"`x.json` is not a collo report: `cells[1]`: epoch_time_s: invalid type: string "fast", expected a quantity"#);
+        insta::assert_snapshot!(with(json!("b")), @r#"`x.json` is not a collo report: `cells[1]`: invalid type: string "b", expected a cell"#);
+    }
+
+    #[test]
+    fn the_words_of_earlier_reports_are_read_and_out_of_memory_is_told_apart() {
+        let cell = |name: &str, outcome: &str, validity: &str| json!({ "cell": name, "outcome": outcome, "validity": validity });
+        let cells = [
+            cell("a", "completed", "informative"),
+            cell("b", "completed", "void"),
+            cell("c", "out_of_memory", "void"),
+            cell("d", "out_of_memory", "out_of_memory"),
+            // Some of its runs fitted, and none of those can be used.
+            cell("e", "out_of_memory", "discarded"),
+        ];
+        let report =
+            json!({ "schema": 2, "campaign": "c", "device": { "name": "d" }, "informative": ["--force"], "cells": cells });
+        let read = ReportJson::of(report, "x").unwrap();
+        let words: Vec<&str> = read.cells.iter().map(|c| c.validity.as_str()).collect();
+        assert_eq!(words, ["indicative", "discarded", "out_of_memory", "out_of_memory", "discarded"]);
+        assert_eq!(read.indicative, ["--force"]);
+    }
+
+    #[test]
+    fn a_file_that_was_cut_short_or_has_a_nan_is_said_to_be_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.json");
+        fs_err::write(&path, r#"{"schema": 1, "cells": [{"cell": "a", "#).unwrap();
+        assert!(ReportJson::read(&path).unwrap_err().to_string().contains("it is truncated"));
+        fs_err::write(&path, r#"{"schema": 1, "cells": [{"cell": "a", "epoch_time_s": {"estimate": NaN}}]}"#).unwrap();
+        assert!(ReportJson::read(&path).unwrap_err().to_string().contains("it is not JSON, expected value at line 1"));
+    }
+
+    #[test]
+    fn what_an_earlier_or_later_collo_wrote_is_read_as_far_as_it_goes() {
+        let cell = json!({ "cell": "a", "tail": "release", "verdict_of_tomorrow": "fine", "epoch_time_s": { "estimate": 2.0, "low": null, "high": null,
+                           "repetitions": 1, "df": null }, "slowdown": null, "metrics": { "warmth": 3 } });
+        let report =
+            ReportJson::of(json!({ "schema": 1, "campaign": "c", "device": { "name": "d" }, "cells": [cell] }), "x").unwrap();
+        let cell = &report.cells[0];
+        assert_eq!(
+            (cell.degree, cell.after_measured, cell.outcome.as_str(), cell.validity.as_str()),
+            (1, AfterMeasured::Exit, "missing", "discarded")
+        );
+        let known: Vec<_> = cell.quantities.iter().map(|(name, q)| (name, q.as_ref().map(|q| q.estimate))).collect();
+        assert_eq!(known, [("epoch_time_s", Some(2.0)), ("slowdown", None)]);
+        assert!(cell.metrics.get("warmth").is_none(), "a bare number is no quantity");
+        assert_eq!(report.thresholds.relevant_ratio, 0.05);
+    }
+}

@@ -1,0 +1,73 @@
+//! The numbers behind a guideline.
+
+use collo_analysis::cell::Cell;
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
+use collo_quantity::unit::{BYTE, COUNT, RATIO, SECOND, SHARE, Unit};
+
+/// A number behind a guideline.
+#[derive(Debug, Clone)]
+pub struct Evidence {
+    pub cell: String,
+    /// If the value is a ratio: the cell in its denominator, or `PREDICTED`.
+    pub against: Option<String>,
+    pub quantity: Key,
+    pub value: Quantity,
+}
+
+impl Evidence {
+    /// A cell's quantity as evidence.
+    pub fn of(cell: &Cell, quantity: Key) -> Option<Evidence> {
+        let value = cell.get(quantity).or_else(|| cell.metric(quantity))?.clone();
+        Some(Evidence { cell: cell.name().to_string(), against: None, quantity, value })
+    }
+
+    /// A ratio of two cells as evidence.
+    pub fn between(cell: &Cell, against: &Cell, quantity: Key, value: Quantity) -> Evidence {
+        Evidence { cell: cell.name().to_string(), against: Some(against.name().to_string()), quantity, value }
+    }
+
+    /// The same number as one that was picked from `n` for its value.
+    pub fn picked_from(self, n: usize) -> Evidence {
+        Evidence { value: collo_analysis::cell::quantities::capped(self.quantity, self.value.picked_from(n)), ..self }
+    }
+
+    /// The cell, or both of a ratio.
+    pub fn name(&self) -> String {
+        self.against.as_ref().map_or_else(|| self.cell.clone(), |other| format!("{} ÷ {other}", self.cell))
+    }
+
+    /// The value on its own: ratios to 1 as `5.35×`, shares of a GPU in percent, bytes in GiB.
+    pub fn to_text(&self) -> String {
+        match self.unit() {
+            SHARE => number::share(self.value.estimate),
+            SECOND => number::duration(self.value.estimate),
+            BYTE => number::gib(self.value.estimate),
+            COUNT => number::factor(self.value.estimate),
+            _ => format!("{}×", number::estimate(&self.value)),
+        }
+    }
+
+    /// Its interval in the same unit; without one, in brackets, how many runs it is from.
+    pub fn bounds(&self) -> String {
+        if self.value.low.is_none() || self.value.high.is_none() {
+            return format!("({})", number::runs(self.value.n));
+        }
+        let text = match self.unit() {
+            SHARE => number::share,
+            SECOND => number::duration,
+            BYTE => number::gib_number,
+            _ => return number::bounds(&self.value),
+        };
+        match (self.value.low, self.value.high) {
+            (Some(low), Some(high)) => format!("[{}, {}]", text(low), text(high)),
+            _ => number::bounds(&self.value),
+        }
+    }
+
+    /// The unit of the quantity; for two cells a ratio.
+    fn unit(&self) -> Unit {
+        if self.against.is_some() { RATIO } else { self.quantity.unit }
+    }
+}

@@ -1,0 +1,215 @@
+//! Groups of the same members under two modes. In: an analysis. Out: pairs with the ratio of their work per second, or of another
+//! quantity, and the pairs that could not be compared.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::cell::quantities::GainBy;
+use collo_analysis::cell::verdict::CellVerdict;
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::{self, Quantity, RatioTest, RatioVerdict};
+
+use super::how_many;
+use crate::rule::evidence::Evidence;
+use crate::verdict::{Cause, Groups};
+
+/// Two groups that differ in one thing only.
+pub struct Match<'a> {
+    pub left: &'a Cell,
+    pub right: &'a Cell,
+}
+
+/// A pair with its ratio, compared with 1 and corrected for all pairs of its comparison.
+#[derive(Clone)]
+pub struct Pair<'a> {
+    pub left: &'a Cell,
+    pub right: &'a Cell,
+    pub ratio: Quantity,
+    pub test: RatioTest,
+}
+
+/// Pairs of groups.
+#[derive(Clone, Default)]
+pub struct Pairs<'a> {
+    pub judged: Vec<Pair<'a>>,
+    /// Pairs of which one cannot be judged, by that one.
+    pub unjudged: Vec<(&'a Cell, Cause)>,
+    /// Pairs of which the left, or only the right, does not fit into memory.
+    pub left_out_of_memory: Vec<&'a Cell>,
+    pub right_out_of_memory: Vec<&'a Cell>,
+}
+
+/// Planned groups in which all train and that differ only in the sharing mode.
+pub fn matched<'a>(analysis: &'a Analysis, left: &str, right: &str) -> Vec<Match<'a>> {
+    let of = |mode: &str| {
+        let mode = mode.to_string();
+        super::training(analysis).filter(move |c| c.family() == mode)
+    };
+    let mut others = HashMap::<Vec<&str>, Vec<&Cell>>::new();
+    for b in of(right) {
+        others.entry(members(b)).or_default().push(b);
+    }
+    let mut found = Vec::new();
+    for a in of(left) {
+        let alike = others.get(&members(a)).into_iter().flatten();
+        let alike = alike.filter(|b| b.record.after_measured == a.record.after_measured);
+        found.extend(alike.map(|b| Match { left: a, right: b }));
+    }
+    found
+}
+
+impl<'a> Pairs<'a> {
+    /// Compare pairs by a ratio; `key` says by which quantity a group of them can be judged.
+    pub fn of(
+        analysis: &'a Analysis,
+        matches: Vec<Match<'a>>,
+        key: impl Fn(&Cell) -> Key,
+        ratio: impl Fn(&Cell, &Cell) -> Option<Quantity>,
+    ) -> Pairs<'a> {
+        let mut found = Pairs::default();
+        let mut usable = Vec::new();
+        for m in matches {
+            let is_too_large = |c: &Cell| c.verdict() == CellVerdict::OutOfMemory;
+            let cause = |c: &'a Cell| Cause::of(analysis, c, key(c)).map(|cause| (c, cause));
+            if is_too_large(m.left) {
+                found.left_out_of_memory.push(m.left);
+            } else if is_too_large(m.right) {
+                found.right_out_of_memory.push(m.right);
+            } else if let Some(unjudged) = cause(m.left).into_iter().chain(cause(m.right)).min_by(|a, b| a.1.cmp(&b.1)) {
+                found.unjudged.push(unjudged);
+            } else {
+                usable.push(m);
+            }
+        }
+        let ratios: Vec<Option<Quantity>> = usable.iter().map(|m| ratio(m.left, m.right)).collect();
+        let tests = stats::compare(&ratios, analysis.campaign.thresholds.relevant_ratio);
+        for ((m, ratio), test) in usable.into_iter().zip(ratios).zip(tests) {
+            match ratio.zip(test) {
+                Some((ratio, test)) => found.judged.push(Pair { left: m.left, right: m.right, ratio, test }),
+                None => found.unjudged.push((m.left, Cause::NoReading("the two were not measured on the same devices".into()))),
+            }
+        }
+        found
+    }
+
+    /// Work per second of the same members under two modes.
+    pub fn of_work(analysis: &'a Analysis, left: &str, right: &str) -> Pairs<'a> {
+        Pairs::of(analysis, matched(analysis, left, right), work, advantage)
+    }
+
+    /// Put others beside these; each keeps its own correction.
+    pub fn with(mut self, other: Pairs<'a>) -> Pairs<'a> {
+        self.judged.extend(other.judged);
+        self.unjudged.extend(other.unjudged);
+        self.left_out_of_memory.extend(other.left_out_of_memory);
+        self.right_out_of_memory.extend(other.right_out_of_memory);
+        self
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.judged.is_empty()
+            && self.unjudged.is_empty()
+            && self.left_out_of_memory.is_empty()
+            && self.right_out_of_memory.is_empty()
+    }
+
+    pub fn tests(&self) -> impl Iterator<Item = &RatioTest> {
+        self.judged.iter().map(|pair| &pair.test)
+    }
+
+    /// The number of pairs with a verdict.
+    pub fn how_many(&self, wanted: RatioVerdict) -> usize {
+        how_many(self.tests(), wanted)
+    }
+
+    /// Pairs that are undecided and may be below 1 by more than the threshold.
+    pub fn may_be_below(&self, threshold: f64) -> usize {
+        let below = |pair: &&Pair| pair.ratio.low.is_none_or(|low| low < 1.0 / (1.0 + threshold));
+        self.judged.iter().filter(|pair| super::is_undecided(&pair.test)).filter(below).count()
+    }
+
+    /// The pair with the largest ratio, or with the smallest.
+    pub fn extreme(&self, largest: bool) -> Option<&Pair<'a>> {
+        let value = |pair: &Pair| if largest { pair.ratio.estimate } else { -pair.ratio.estimate };
+        self.judged.iter().max_by(|a, b| value(a).total_cmp(&value(b)))
+    }
+
+    /// The groups of all pairs.
+    pub fn groups(&self) -> Groups<'a> {
+        let mut judged: Vec<&Cell> = Vec::new();
+        for cell in self.judged.iter().flat_map(|pair| [pair.left, pair.right]) {
+            if !judged.iter().any(|known| std::ptr::eq(*known, cell)) {
+                judged.push(cell);
+            }
+        }
+        let out_of_memory = self.left_out_of_memory.iter().chain(&self.right_out_of_memory).copied().collect();
+        Groups { judged, unjudged: self.unjudged.clone(), out_of_memory }
+    }
+
+    /// The ratios as evidence.
+    pub fn evidence(&self, key: Key) -> Vec<Evidence> {
+        self.judged.iter().map(|pair| pair.evidence(key)).collect()
+    }
+
+    /// `ahead of naive in 5, the same in 1 of 6 groups`; `None` without pairs.
+    pub fn text(&self, other: &str) -> Option<String> {
+        let n = |wanted| self.how_many(wanted);
+        let undecided = self.tests().filter(|test| super::is_undecided(test)).count();
+        let parts = [
+            (n(RatioVerdict::Better) + self.right_out_of_memory.len(), "ahead of {}"),
+            (n(RatioVerdict::Same), "the same as {}"),
+            (n(RatioVerdict::Worse) + self.left_out_of_memory.len(), "behind {}"),
+            (undecided, "undecided against {}"),
+            (self.unjudged.len(), "not compared with {}"),
+        ];
+        let all: usize = parts.iter().map(|(n, _)| n).sum();
+        let texts: Vec<String> =
+            parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} in {n}", what.replace("{}", other))).collect();
+        (all > 0).then(|| format!("{} of {}", texts.join(", "), number::count(all, "group")))
+    }
+}
+
+impl Pair<'_> {
+    pub fn evidence(&self, key: Key) -> Evidence {
+        Evidence::between(self.left, self.right, key, self.ratio.clone())
+    }
+}
+
+/// Members by the labels of their solo cells, which name workload and settings.
+pub fn members(cell: &Cell) -> Vec<&str> {
+    cell.record.members.iter().map(|m| m.solo.as_str()).collect()
+}
+
+/// True if the numbers of both come from the same devices, so that their own values may be compared. Means over several devices are
+/// alike only if each has as many runs in both.
+pub fn together(a: &Cell, b: &Cell) -> bool {
+    let devices = |c: &Cell| {
+        let mut runs = BTreeMap::<usize, usize>::new();
+        c.counted().for_each(|r| *runs.entry(r.device).or_default() += 1);
+        runs
+    };
+    let (a, b) = (devices(a), devices(b));
+    a == b || a.len() == 1 && a.keys().eq(b.keys())
+}
+
+/// The quantity that gives the work per second of a cell.
+pub fn work(cell: &Cell) -> Key {
+    let several = cell.counted().map(|r| r.device).collect::<BTreeSet<_>>().len() > 1;
+    match GainBy::of(&cell.record) {
+        GainBy::EpochTime if !several => Key::EpochTime,
+        GainBy::Makespan if !several => Key::Makespan,
+        _ => Key::ThroughputGain,
+    }
+}
+
+/// How much more work per second `cell` does than `other` of the same members: from their times, which share no baseline. Of cells
+/// that were not measured together, on several devices, or of which one partitions the GPU and was measured at another time, from
+/// their gains, each over its own baseline.
+pub fn advantage(cell: &Cell, other: &Cell) -> Option<Quantity> {
+    let at_once = together(cell, other) && cell.record.mode.partitioned == other.record.mode.partitioned;
+    let key = if at_once { work(cell) } else { Key::ThroughputGain };
+    let (left, right) = (cell.get(key)?, other.get(key)?);
+    if key == Key::ThroughputGain { left.over(right) } else { right.over(left) }
+}

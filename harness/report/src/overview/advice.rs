@@ -1,0 +1,67 @@
+//! Guidelines as the page prints them: those of the first screen, and the others folded under a title.
+
+use collo_analysis::campaign::Analysis;
+use collo_figures::document::{Advice, Block, Table, TableCell};
+use collo_guidelines::rule::Guideline;
+use collo_guidelines::rule::evidence::Evidence;
+use collo_guidelines::verdict::Scope;
+use collo_quantity::number;
+
+use crate::parts::anchor::cell_id;
+
+/// Rows of evidence on the page; all of them are in the JSON.
+const SHOWN: usize = 40;
+
+/// The blocks of all guidelines.
+pub fn blocks(analysis: &Analysis, guidelines: &[Guideline]) -> Vec<Block> {
+    let (first, more): (Vec<_>, Vec<_>) = guidelines.iter().partition(|g| g.summary);
+    let of = |guidelines: &[&Guideline]| Block::Advice(guidelines.iter().map(|g| advice(analysis, g)).collect());
+    let mut blocks = vec![of(&first)];
+    if !more.is_empty() {
+        blocks.push(Block::Folded(number::count(more.len(), "more guideline"), vec![of(&more)]));
+    }
+    blocks
+}
+
+fn advice(analysis: &Analysis, g: &Guideline) -> Advice {
+    let mut evidence = Vec::new();
+    if g.evidence.is_empty() {
+        evidence.push(Block::Remark("No valid cell supports this yet.".into()));
+    } else {
+        evidence.push(Block::Table(table(analysis, &g.evidence)));
+    }
+    if g.evidence.len() > SHOWN {
+        evidence.push(Block::Remark(format!("{} more in report.json.", g.evidence.len() - SHOWN)));
+    }
+    evidence.push(Block::Remark(format!("Tested: {}.", g.tested)));
+    evidence.extend(
+        g.published.map(|p| Block::Remark(format!("Published: “{}” ({}). Not measured by collo.", p.statement, p.source))),
+    );
+    evidence.extend(g.command.clone().map(|c| Block::Command("To decide", c)));
+    Advice {
+        id: g.id.into(),
+        holds: g.holds.answer(),
+        agrees: g.agrees.into(),
+        statement: g.statement.clone(),
+        finding: g.finding.clone(),
+        key: g.key.as_ref().map(|k| [k.to_text(), k.bounds(), k.name()]),
+        published: g.published.map_or("", |p| p.short).into(),
+        scope: g.scope.as_ref().and_then(Scope::text).unwrap_or_default(),
+        command: g.command.clone(),
+        evidence,
+    }
+}
+
+fn table(analysis: &Analysis, evidence: &[Evidence]) -> Table {
+    let mut table = Table::with(&["cell", "quantity", "#value", "95 % interval", "#runs"]);
+    for e in evidence.iter().take(SHOWN) {
+        table.row(vec![
+            TableCell { link: cell_id(analysis, &e.cell), ..TableCell::text(e.name()) },
+            TableCell::text(e.quantity.label),
+            TableCell::text(number::estimate(&e.value)),
+            TableCell::text(number::bounds(&e.value)),
+            TableCell::text(e.value.n.to_string()),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,44 @@
+//! The head of a report: what was measured, on what, and how much of the plan is accounted for.
+
+use collo_analysis::campaign::Analysis;
+use collo_analysis::words;
+use collo_figures::document::{Fact, FactLine};
+use collo_quantity::number;
+
+/// The outcomes of the planned runs, and the validity of their cells.
+pub fn accounted(analysis: &Analysis) -> Fact {
+    let ended: Vec<(&str, usize)> = analysis.accounted.iter().map(|(word, n)| (*word, *n)).filter(|(_, n)| *n > 0).collect();
+    let class = |word: &str| match word {
+        "completed" => "c",
+        "missing" => "r",
+        _ => "o",
+    };
+    let strip: Vec<_> = ended.iter().map(|(word, n)| (class(word), *n)).collect();
+    let said: Vec<String> = ended.iter().map(|(word, n)| format!("{n} {}", words::outcome(word))).collect();
+    let said = if said.is_empty() { "no run is planned".to_string() } else { said.join(", ") };
+    let time = analysis.measured_for_s.filter(|_| analysis.count("completed") > 0);
+    let time = time.map_or_else(String::new, |s| format!(" in {}", number::duration(s)));
+    let refused = analysis.campaign.plan.refusals.len();
+    let beside = if refused == 0 { String::new() } else { format!("; {} refused", number::count(refused, "cell")) };
+    Fact {
+        name: format!("{} planned, {} accounted for", analysis.planned, analysis.planned - analysis.count("missing")),
+        lines: vec![
+            FactLine::Strip(if strip.is_empty() { vec![("r", 1)] } else { strip }, said.clone()),
+            FactLine::Text(format!("{said}{time}{beside}")),
+            FactLine::Link(crate::parts::notes::verdicts(analysis), "quality"),
+        ],
+    }
+}
+
+/// `How to share two cores`.
+pub fn title(analysis: &Analysis) -> String {
+    let device = &analysis.campaign.device;
+    if analysis.groups().next().is_none() && !analysis.watching.is_empty() {
+        return format!("What watching costs on the {}", device.name_said());
+    }
+    match (device.kind.as_str(), device.cores) {
+        ("cpu", Some(1)) => "How to share one core".into(),
+        ("cpu", Some(n)) => format!("How to share {} cores", number::word(n)),
+        _ => format!("How to share the {}", device.name_said()),
+    }
+}

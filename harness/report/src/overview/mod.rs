@@ -1,0 +1,8 @@
+//! Sections about the campaign as a whole: what to run, the table of cells, the quality of the measurement, where the numbers come from.
+
+pub mod advice;
+pub mod cells;
+pub mod head;
+pub mod provenance;
+pub mod quality;
+pub mod summary;

@@ -1,0 +1,251 @@
+//! How far the numbers can be trusted: sampling, drift, skew, attestation, what was left alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use collo_analysis::campaign::Analysis;
+use collo_analysis::campaign::reference::ReferenceVerdict;
+use collo_analysis::cell::Cell;
+use collo_analysis::reading::check::Drift;
+use collo_figures::document::{Block, Row, Section, Table, TableCell};
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_store::Cooling;
+
+use crate::parts::absent::without;
+use crate::parts::anchor::{REASONS, with_reasons};
+use crate::parts::figure::tags;
+use crate::parts::values::label;
+
+const ID: &str = "quality";
+const TITLE: &str = "Measurement quality";
+
+/// One source over all runs: the requested rate, and the worst achieved values.
+struct SourceQuality {
+    name: String,
+    asked_hz: f64,
+    slowest_hz: Option<f64>,
+    longest_gap_s: Option<f64>,
+    lateness_p99_s: Option<f64>,
+    missed: u64,
+    cpu_ratio: Option<f64>,
+    /// Smallest share of ticks at which a metric moved, by metric.
+    moved: Vec<(String, f64)>,
+}
+
+pub fn section(analysis: &Analysis) -> Section {
+    let records: Vec<_> = analysis.all_cells().flat_map(|c| &c.repetitions).map(|r| r.record()).collect();
+    if records.is_empty() {
+        return without(ID, TITLE, "Nothing has run yet.");
+    }
+    let mut sources: Vec<SourceQuality> = Vec::new();
+    for q in records.iter().flat_map(|r| &r.sampling) {
+        let found = sources.iter().position(|s| s.name == q.source && s.asked_hz == q.asked_hz);
+        let at = found.unwrap_or_else(|| {
+            sources.push(SourceQuality {
+                name: q.source.clone(),
+                asked_hz: q.asked_hz,
+                slowest_hz: None,
+                longest_gap_s: None,
+                lateness_p99_s: None,
+                missed: 0,
+                cpu_ratio: None,
+                moved: Vec::new(),
+            });
+            sources.len() - 1
+        });
+        let s = &mut sources[at];
+        let larger = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::max);
+        s.slowest_hz = s.slowest_hz.into_iter().chain(q.achieved_hz).reduce(f64::min);
+        s.longest_gap_s = larger(s.longest_gap_s, q.longest_gap_s);
+        s.lateness_p99_s = larger(s.lateness_p99_s, q.lateness_p99_s);
+        s.cpu_ratio = larger(s.cpu_ratio, q.cpu_ratio);
+        s.missed += q.missed;
+        for (metric, ratio) in &q.moved_ratio {
+            match s.moved.iter_mut().find(|(m, _)| m == metric) {
+                Some((_, least)) => *least = least.min(*ratio),
+                None => s.moved.push((metric.clone(), *ratio)),
+            }
+        }
+    }
+    let mut blocks = Vec::new();
+    if !sources.is_empty() {
+        blocks.push(Block::Table(table(analysis, &sources)));
+    }
+    blocks.push(Block::Notes(notes(analysis)));
+    if analysis.cells.iter().any(|c| !c.validity.reasons.is_empty()) {
+        blocks.push(Block::Table(reasons(analysis)));
+    }
+    Section { id: ID, title: TITLE, finding: finding(analysis), blocks, ..Section::default() }
+}
+
+fn table(analysis: &Analysis, sources: &[SourceQuality]) -> Table {
+    let mut table = Table::with(&[
+        "source",
+        "#set Hz",
+        "#slowest run Hz",
+        "#longest gap s",
+        "#lateness p99 ms",
+        "#missed",
+        "#sampler % of a core",
+        "changed least",
+    ]);
+    table.caption = "The worst of all runs".into();
+    table.tags = tags(analysis);
+    let maybe = |x: Option<f64>, f: &dyn Fn(f64) -> String| TableCell::text(x.map_or_else(String::new, f));
+    for s in sources {
+        let least = s.moved.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        table.row(vec![
+            TableCell::text(s.name.clone()),
+            TableCell::text(number::three(s.asked_hz)),
+            maybe(s.slowest_hz, &|x| format!("{x:.2}")),
+            maybe(s.longest_gap_s, &|x| format!("{x:.2}")),
+            maybe(s.lateness_p99_s, &|x| format!("{:.2}", x * 1e3)),
+            TableCell::text(s.missed.to_string()),
+            maybe(s.cpu_ratio, &|x| format!("{:.2}", x * 100.0)),
+            TableCell::text(least.map_or_else(String::new, |(m, r)| format!("{m} at {} of ticks", number::percent(*r)))),
+        ]);
+    }
+    table
+}
+
+/// Why cells are not valid, or what was left out of them.
+fn reasons(analysis: &Analysis) -> Table {
+    let mut table = Table::with(&["cell", "validity", "reasons"]);
+    table.columns[2].prose = true;
+    let groups = with_reasons(analysis);
+    table.caption = match groups.len() > REASONS {
+        true => format!("Why cells are not valid: the first {REASONS} of {} reasons; all are in report.json", groups.len()),
+        false => "Why cells are not valid, and what was left out of them".into(),
+    };
+    table.tags = tags(analysis);
+    for (i, group) in groups.iter().take(REASONS).enumerate() {
+        let who = match group.cells[..] {
+            [only] => label(analysis, only),
+            _ => TableCell::with_note(number::count(group.cells.len(), "cell"), some_names(&group.cells)),
+        };
+        let cells = vec![who, TableCell::text(group.verdict.text()), TableCell::text(group.reasons.join("; "))];
+        table.rows.push(Row { id: format!("why-{i}"), cells, ..Row::default() });
+    }
+    table
+}
+
+/// Names of cells, and how many more there are.
+fn some_names(cells: &[&Cell]) -> String {
+    const NAMES: usize = 12;
+    let names: Vec<&str> = cells.iter().take(NAMES).map(|c| c.name()).collect();
+    let more = if cells.len() > NAMES { format!(", and {} more", cells.len() - NAMES) } else { String::new() };
+    names.join(", ") + &more
+}
+
+fn notes(analysis: &Analysis) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(crate::parts::notes::method(analysis).map(|m| {
+        format!("Intervals: {m}, on logarithms of one number per repetition; pooled below eight cells, moderated from there; p-values by Holm over all groups.")
+    }));
+    if analysis.cells.iter().any(Cell::serves) {
+        notes.push(
+            "Latencies and shares of requests: each cell by its own spread, since their scatter depends on the load.".into(),
+        );
+    }
+    let skews = analysis.cells.iter().flat_map(|c| &c.repetitions).filter_map(|r| r.start_skew_s);
+    if let Some(worst) = skews.reduce(f64::max) {
+        let allowed = number::milliseconds(analysis.campaign.thresholds.start_skew_s);
+        notes.push(format!("Start skew: {} at worst (limit {allowed}).", number::milliseconds(worst)));
+    }
+    let runs = analysis.cells.iter().flat_map(|c| &c.repetitions);
+    notes.extend(cooling(&runs.filter_map(|r| r.record().cooling.as_ref()).collect::<Vec<_>>()));
+    notes.extend(of_programs(analysis));
+    let drifts = &analysis.drifts;
+    if let Some(worst) = drifts.iter().max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs())) {
+        // A block has a drift of each baseline.
+        let blocks = |wanted: &dyn Fn(&Drift) -> bool| {
+            drifts.iter().filter(|d| wanted(d)).map(|d| d.block).collect::<BTreeSet<u32>>().len()
+        };
+        let (large, all) = (blocks(&|d| d.is_large), blocks(&|_| true));
+        let allowed = number::percent(analysis.campaign.thresholds.baseline_drift_ratio);
+        notes.push(format!(
+            "Baseline drift: {:+.1} % at worst (`{}`, block {}); {large} of {} beyond {allowed}. Intervals include it.",
+            (worst.ratio - 1.0) * 100.0,
+            worst.cell,
+            worst.block,
+            number::count(all, "block")
+        ));
+    }
+    let waited = analysis.cells.iter().flat_map(|c| &c.members).filter_map(|m| m.get(Key::InvoluntarySwitches));
+    if let Some(most) = waited.map(|q| q.estimate).reduce(f64::max) {
+        notes.push(format!("Involuntary context switches: up to {} per second of one member.", number::three(most)));
+    }
+    notes.extend(analysis.width_sentence());
+    let references = analysis.references();
+    if !references.is_empty() {
+        let within = references.iter().filter(|r| r.verdict == ReferenceVerdict::Within).count();
+        notes.push(format!("Reference values: {within} of {} within their tolerance.", references.len()));
+        let others = references.iter().filter(|r| r.verdict != ReferenceVerdict::Within);
+        notes.extend(others.take(REASONS).map(|r| format!("Reference: {}.", r.text())));
+    }
+    let odd: Vec<&Cell> = analysis.cells.iter().filter(|c| !c.suspicious.is_empty()).collect();
+    notes.extend(odd.iter().take(REASONS).map(|c| format!("`{}` is suspicious: {}.", c.name(), c.suspicious.join("; "))));
+    if odd.len() > REASONS {
+        notes.push(format!("{} more are suspicious; all are in `report.json`.", number::count(odd.len() - REASONS, "cell")));
+    }
+    notes.extend(analysis.campaign.indicative.iter().map(|w| format!("The whole campaign is indicative: {w}.")));
+    if let Some(s) = crate::parts::notes::synthetic(analysis) {
+        let times = if analysis.campaign.device.simulated { "The" } else { "Epoch times are real; the" };
+        notes.push(format!("Data: {s}. {times} loss says nothing about the real data set."));
+    }
+    notes.extend(
+        crate::parts::notes::shortened(analysis).map(|s| format!("Whole epochs were not measured, {s}: compare times per item.")),
+    );
+    notes.extend(analysis.problems.iter().take(REASONS).map(|p| format!("{p}.")));
+    notes
+}
+
+/// Errors of programs on the GPU, which make no run indicative.
+fn of_programs(analysis: &Analysis) -> Option<String> {
+    let mut runs: BTreeMap<String, usize> = BTreeMap::new();
+    for record in analysis.all_cells().flat_map(|c| &c.repetitions).map(|r| r.record()) {
+        for xid in record.xids().into_iter().filter(|xid| xid.is_of_a_program()) {
+            *runs.entry(xid.text()).or_default() += 1;
+        }
+    }
+    let texts: Vec<String> = runs.iter().map(|(text, n)| format!("{text} in {}", number::runs(*n))).collect();
+    (!texts.is_empty()).then(|| format!("Errors of programs that the driver reported: {}.", texts.join("; ")))
+}
+
+/// How long a thermal gate made runs wait.
+fn cooling(all: &[&Cooling]) -> Option<String> {
+    let limit = all.iter().filter_map(|c| c.limit_c).reduce(f64::max)?;
+    let idle = all.iter().filter_map(|c| c.idle_c).reduce(f64::min)?;
+    let longest = all.iter().map(|c| c.waited_s).reduce(f64::max)?;
+    let warmer = all.iter().filter(|c| c.to_c.zip(c.limit_c).is_some_and(|(to_c, limit_c)| to_c > limit_c)).count();
+    let unread = all.iter().filter(|c| !c.is_reached()).count() - warmer;
+    let runs = number::count(all.len(), "run");
+    let unread =
+        if unread > 0 { format!("; the temperature before {} was not read", number::runs(unread)) } else { String::new() };
+    Some(format!(
+        "Cooldown: {runs} waited for {limit} °C (idle {idle} °C), {longest:.0} s at most; {warmer} began warmer than that{unread}."
+    ))
+}
+
+fn finding(analysis: &Analysis) -> String {
+    format!("{}.", crate::parts::notes::verdicts(analysis))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_whose_temperature_was_not_read_did_not_begin_warmer() {
+        let run = |to_c| Cooling { idle_c: Some(30.0), limit_c: Some(35.0), from_c: Some(60.0), to_c, waited_s: 12.0 };
+        let (cool, warm, unread) = (run(Some(35.0)), run(Some(41.0)), run(None));
+        assert_eq!(
+            cooling(&[&cool, &warm, &unread]).as_deref(),
+            Some(
+                "Cooldown: 3 runs waited for 35 °C (idle 30 °C), 12 s at most; 1 began warmer than that; the temperature before 1 run was not read."
+            )
+        );
+        assert!(cooling(&[&cool]).is_some_and(|said| said.ends_with("0 began warmer than that.")));
+        assert_eq!(cooling(&[]), None);
+    }
+}

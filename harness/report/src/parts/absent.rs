@@ -1,0 +1,66 @@
+//! Sections without content, and why.
+
+use collo_analysis::campaign::Analysis;
+use collo_figures::document::Section;
+
+/// A section without content: the document leaves it out, and says so at its end.
+pub fn without(id: &'static str, title: &'static str, why: impl Into<String>) -> Section {
+    Section { id, title, finding: why.into(), blocks: Vec::new(), left_out: true, ..Section::default() }
+}
+
+/// Sections that are read even where they only say why there is nothing.
+const KEPT: [&str; 3] = ["cells", "quality", "feasibility"];
+
+/// Sections with content, and a sentence about those without: each reason once.
+pub fn apart(sections: Vec<Section>) -> (Vec<Section>, String) {
+    let (left_out, kept): (Vec<Section>, Vec<Section>) = sections.into_iter().partition(|s| s.left_out && !KEPT.contains(&s.id));
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for section in &left_out {
+        match reasons.iter_mut().find(|(why, _)| *why == section.finding) {
+            Some((_, titles)) => titles.push(section.title),
+            None => reasons.push((section.finding.clone(), vec![section.title])),
+        }
+    }
+    let said = reasons.iter().map(|(why, titles)| format!("{}: {why}", titles.join(", ")));
+    let said = said.collect::<Vec<_>>().join(" ");
+    (kept, if said.is_empty() { said } else { format!("Left out, having nothing to show. {said}") })
+}
+
+/// What is said where a campaign compares observers alone.
+pub const ONLY_WATCHED: &str = "Every cell says who watches it: see The cost of watching.";
+
+/// Why no cell of an analysis has numbers at all, if so.
+pub fn nothing(analysis: &Analysis) -> Option<&'static str> {
+    if analysis.cells.is_empty() && !analysis.watching.is_empty() {
+        Some(ONLY_WATCHED)
+    } else if analysis.cells.is_empty() {
+        Some("The plan has no cells.")
+    } else if analysis.cells.iter().all(|c| c.repetitions.is_empty()) {
+        Some("Nothing has run yet.")
+    } else if analysis.cells.iter().all(|c| c.counted.is_empty()) {
+        Some("No run completed with a usable number; see Feasibility for how each cell ended.")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_without_content_are_named_once_with_their_reason() {
+        let with = Section { id: "gain", title: "Gain", finding: "2×".into(), ..Section::default() };
+        let all = vec![
+            without("pcie", "PCIe", "A CPU has none."),
+            with,
+            without("energy", "Energy", "Nothing was read."),
+            without("sm", "SM activity", "A CPU has none."),
+            without("cells", "All cells", "The plan has no cells."),
+        ];
+        let (kept, said) = apart(all);
+        assert_eq!(kept.iter().map(|s| s.id).collect::<Vec<_>>(), ["gain", "cells"]);
+        assert_eq!(said, "Left out, having nothing to show. PCIe, SM activity: A CPU has none. Energy: Nothing was read.");
+        assert_eq!(apart(Vec::new()).1, "");
+    }
+}

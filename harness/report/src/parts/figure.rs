@@ -1,0 +1,132 @@
+//! Common parts of figures: tags, legends, captions, hover texts.
+
+use std::borrow::Cow;
+
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::words;
+use collo_figures::document::{Figure, Table};
+use collo_figures::draw::Panel;
+use collo_figures::modes::{family, mode_label, mode_order};
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
+use collo_store::Verdict;
+
+use super::places::drawn_as;
+
+/// Caveats that every presentation of these numbers must show.
+pub fn tags(analysis: &Analysis) -> Vec<String> {
+    let mut tags = Vec::new();
+    if analysis.campaign.device.simulated {
+        tags.push("simulated".to_string());
+    }
+    if !analysis.synthetic.is_empty() {
+        tags.push("synthetic data".into());
+    }
+    if !analysis.shortened.is_empty() {
+        tags.push("shortened epochs".into());
+    }
+    if !analysis.campaign.indicative.is_empty() {
+        tags.push("indicative".into());
+    }
+    tags
+}
+
+/// Modes of a set of cells in their order, with the label that legends print.
+pub fn legend<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<(String, String)> {
+    let modes: Vec<String> = cells.map(drawn_as).collect();
+    legend_of(modes.iter().map(String::as_str))
+}
+
+/// The same from the modes themselves.
+pub fn legend_of<'a>(of: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
+    let mut modes: Vec<&str> = Vec::new();
+    for mode in of {
+        if !modes.contains(&mode) {
+            modes.push(mode);
+        }
+    }
+    modes.sort_by_key(|m| mode_order(m));
+    modes.into_iter().map(|m| (m.to_string(), mode_label(m))).collect()
+}
+
+/// Both ends of an interval.
+pub fn interval(q: &Quantity, factor: f64) -> Option<(f64, f64)> {
+    Some((q.low? * factor, q.high? * factor))
+}
+
+/// Why a cell has no number, in the space of a bar.
+pub fn failure(cell: &Cell) -> Option<String> {
+    if !cell.counted.is_empty() {
+        // It ran and has numbers; this one was not measured.
+        return None;
+    }
+    match cell.outcome() {
+        "completed" if cell.validity.verdict == Verdict::Discarded => Some("discarded".into()),
+        "completed" => None,
+        "out_of_memory" => Some("OOM".into()),
+        "process_ended" => Some("ended".into()),
+        other => Some(words::outcome(other)),
+    }
+}
+
+/// The hover text of a mark.
+pub fn hover(cell: &Cell, what: &str, q: Option<&Quantity>, factor: f64, unit: &str) -> String {
+    let mut text = cell.name().to_string();
+    match q {
+        Some(q) => text += &told(what, q, factor, unit),
+        None => text += &format!("\n{}", failure(cell).unwrap_or_else(|| "absent".into())),
+    }
+    if let Some(lender) = &cell.lender {
+        text += &format!("\nbaseline of campaign {}", lender.short_id());
+    }
+    if cell.validity.verdict != Verdict::Valid {
+        text += &format!("\n{}: {}", cell.verdict().text(), cell.validity.reasons.join("; "));
+    }
+    text
+}
+
+/// A value on hover: itself, its interval, and the repetitions that it comes from.
+pub fn told(what: &str, q: &Quantity, factor: f64, unit: &str) -> String {
+    let scaled = super::values::times(q, factor);
+    let interval = if q.low.is_some() { format!("95 % interval {}", number::bounds(&scaled)) } else { "no interval".into() };
+    format!("\n{what} {}{unit}\n{interval}, {}", number::estimate(&scaled), number::count(q.n, "repetition"))
+}
+
+/// The sentence of a caption about how intervals were made.
+pub fn whiskers(analysis: &Analysis) -> String {
+    crate::parts::notes::method(analysis)
+        .map_or_else(|| "One repetition carries no interval.".into(), |m| format!("Whiskers: {m}, on logarithms."))
+}
+
+/// The meaning of open bars, if there are any.
+pub fn indicative_note<'a>(cells: impl Iterator<Item = &'a Cell>) -> &'static str {
+    if cells.into_iter().any(|c| c.validity.verdict == Verdict::Indicative) {
+        " Pale, dashed: indicative, no guideline rests on it."
+    } else {
+        ""
+    }
+}
+
+/// A figure whose tags and look follow from the analysis.
+pub fn figure(
+    analysis: &Analysis,
+    id: impl Into<Cow<'static, str>>,
+    title: &str,
+    panels: Vec<Panel>,
+    caption: String,
+    values: Table,
+) -> Figure {
+    // Most figures have a panel per workload; those of mixed groups say their own modes.
+    let shown = analysis.cells.iter().filter(|c| c.record.is_uniform() && !c.repetitions.is_empty());
+    Figure {
+        id: id.into(),
+        title: title.into(),
+        legend: legend(shown).into_iter().filter(|(mode, _)| !family(mode).is_empty()).collect(),
+        panels,
+        caption,
+        values,
+        simulated: analysis.campaign.device.simulated,
+        tags: tags(analysis),
+    }
+}

@@ -1,0 +1,250 @@
+//! Mixed groups: makespan and energy compared with running in turn, and which members pay.
+
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::cell::quantities::GainBy;
+use collo_figures::chart::{Dot, DotRow, Dots, LevelBar, LevelRow, Levels, row_height};
+use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::draw::Panel;
+use collo_figures::modes::mode_order;
+use collo_quantity::Key;
+use collo_quantity::number;
+use collo_quantity::stats::Quantity;
+
+use crate::parts::absent::{nothing, without};
+use crate::parts::figure::{failure, figure, hover, interval, whiskers};
+use crate::parts::panels::members;
+use crate::parts::values::{cut_rows, label};
+
+const ID: &str = "mixed";
+const TITLE: &str = "Mixed workloads";
+/// Maximum groups in one figure.
+const GROUPS: usize = 16;
+
+/// Cells with the same members.
+struct MixedGroup<'a> {
+    label: String,
+    cells: Vec<&'a Cell>,
+}
+
+pub fn section(analysis: &Analysis) -> Section {
+    let mixed: Vec<&Cell> = analysis.groups().filter(|c| !c.record.is_uniform() && !c.serves()).collect();
+    if mixed.is_empty() && analysis.groups().any(Cell::serves) {
+        return without(ID, TITLE, "Every mixed group has a serving member, which never finishes: see Latency.");
+    }
+    if mixed.is_empty() {
+        return without(ID, TITLE, "There is no mixed group in this experiment.");
+    }
+    if let Some(why) = nothing(analysis) {
+        return without(ID, TITLE, why);
+    }
+    let groups = groups(&mixed);
+    Section { id: ID, title: TITLE, finding: finding(&mixed), blocks: vec![plots(analysis, &groups)], ..Section::default() }
+}
+
+fn groups<'a>(mixed: &[&'a Cell]) -> Vec<MixedGroup<'a>> {
+    let solos = |c: &Cell| {
+        let mut all: Vec<String> = c.record.members.iter().map(|m| m.solo.clone()).collect();
+        all.sort_unstable();
+        all
+    };
+    let mut found: Vec<MixedGroup> = Vec::new();
+    for cell in mixed {
+        match found.iter_mut().find(|g| solos(g.cells[0]) == solos(cell)) {
+            Some(group) => group.cells.push(cell),
+            None => found.push(MixedGroup { label: members(cell, false), cells: vec![cell] }),
+        }
+    }
+    let names: Vec<String> = found.iter().map(|g| g.label.clone()).collect();
+    for group in &mut found {
+        if names.iter().filter(|n| **n == group.label).count() > 1 {
+            group.label = members(group.cells[0], true);
+        }
+        group.cells.sort_by(|a, b| mode_order(&a.record.sharing).cmp(&mode_order(&b.record.sharing)));
+    }
+    found
+}
+
+/// The sum of the members' solo makespans, with the interval resulting from those of the terms; `None` if no baseline is of the
+/// origin of all these cells.
+fn in_turn(analysis: &Analysis, cells: &[&Cell]) -> Option<Quantity> {
+    let solo = |label: &str| analysis.solo_beside(cells.iter().flat_map(|c| c.counted()), label)?.get(Key::Makespan).cloned();
+    let members = &cells.first()?.record.members;
+    let each: Vec<(&str, Quantity)> = members.iter().map(|m| Some((m.solo.as_str(), solo(&m.solo)?))).collect::<Option<_>>()?;
+    let estimate: f64 = each.iter().map(|(_, q)| q.estimate).sum();
+    // The same baseline counts as often as it has copies, and errs alike for all of them.
+    let mut squares = 0.0;
+    let mut known = true;
+    for (i, (solo, q)) in each.iter().enumerate().filter(|(i, (s, _))| !each[..*i].iter().any(|(before, _)| before == s)) {
+        let copies = each[i..].iter().filter(|(s, _)| s == solo).count() as f64;
+        match q.low.zip(q.high) {
+            Some((low, high)) => squares += (copies * (high - low) / 2.0).powi(2),
+            None => known = false,
+        }
+    }
+    let half = squares.sqrt();
+    let n = each.iter().map(|(_, q)| q.n).min().unwrap_or(0);
+    let (low, high) = if known { (Some(estimate - half), Some(estimate + half)) } else { (None, None) };
+    Some(Quantity { estimate, low, high, n, df: Some(f64::INFINITY).filter(|_| known) })
+}
+
+/// One over a quantity: a gain as the share of the time in turn.
+fn inverse(q: &Quantity) -> Quantity {
+    Quantity { estimate: 1.0 / q.estimate, low: q.high.map(|h| 1.0 / h), high: q.low.map(|l| 1.0 / l), ..q.clone() }
+}
+
+/// Time ÷ time in turn; for groups that all keep training, per unit of work.
+fn of_turn(cell: &Cell) -> Option<Quantity> {
+    cell.get(Key::ThroughputGain).map(inverse)
+}
+
+/// The figure; if nothing can be drawn, the table alone.
+fn plots(analysis: &Analysis, groups: &[MixedGroup]) -> Block {
+    let drawn = &groups[..groups.len().min(GROUPS)];
+    let all = || drawn.iter().flat_map(|g| &g.cells);
+    let longest = all().filter_map(|c| c.get(Key::Makespan)).map(|q| q.estimate).fold(0.0, f64::max);
+    let (factor, unit) = if longest > 300.0 { (1.0 / 60.0, "minutes") } else { (1.0, "seconds") };
+    let release = all().all(|c| GainBy::of(&c.record) == GainBy::Makespan);
+    let mut panels = Vec::new();
+    if release {
+        let rows: Vec<LevelRow> = drawn.iter().map(|g| levels(analysis, g, factor)).collect();
+        let drawing = Levels { caption: unit, rows: &rows }.draw();
+        panels.push(Panel {
+            title: "Makespan".into(),
+            subtitle: String::new(),
+            label: "makespan of each mixed group by sharing mode, in turn first".into(),
+            drawing,
+        });
+    }
+    let time = if release { "Makespan ÷ in turn" } else { "Time per work ÷ in turn" };
+    panels.extend(ratios(drawn, time, "left of 1: less time", &of_turn));
+    panels.extend(ratios(drawn, "Energy ÷ in turn", "left of 1: less energy", &|c| c.get(Key::EnergyOfSolo).cloned()));
+    if panels.is_empty() {
+        return Block::Table(table(analysis, groups, factor, unit));
+    }
+    let mut caption = String::from(if release {
+        "In turn: the members' makespans alone, added up. The left panel starts at zero; those of ratios do not, and mark 1."
+    } else {
+        "All members train throughout, so the ratio is one over the summed progress (STP). The axes mark 1 and need no zero."
+    });
+    caption += &format!(" {}", whiskers(analysis));
+    if groups.len() > drawn.len() {
+        caption += &format!(" Drawn: the first {GROUPS} of {} groups; all are in the table.", groups.len());
+    }
+    let mut fig =
+        figure(analysis, "mixed", "Mixed groups against running in turn", panels, caption, table(analysis, groups, factor, unit));
+    let mut modes = if release { vec!["solo"] } else { Vec::new() };
+    modes.extend(all().map(|c| c.record.sharing.as_str()));
+    fig.legend = crate::parts::figure::legend_of(modes.into_iter());
+    if let Some((_, label)) = fig.legend.iter_mut().find(|(mode, _)| mode == "solo") {
+        *label = "in turn".into();
+    }
+    Block::Figure(fig)
+}
+
+fn levels(analysis: &Analysis, group: &MixedGroup, factor: f64) -> LevelRow {
+    let mut levels = Vec::new();
+    if let Some(q) = in_turn(analysis, &group.cells) {
+        levels.push(LevelBar {
+            sharing: "solo".into(),
+            value: Some(q.estimate * factor),
+            interval: interval(&q, factor),
+            title: format!("{} in turn\nmakespan {}", group.label, number::scaled(&q, factor)),
+            ..LevelBar::default()
+        });
+    }
+    for cell in &group.cells {
+        let q = cell.get(Key::Makespan);
+        levels.push(LevelBar {
+            sharing: cell.record.sharing.clone(),
+            value: q.map(|q| q.estimate * factor),
+            interval: q.and_then(|q| interval(q, factor)),
+            failure: failure(cell),
+            indicative: !cell.is_valid(),
+            title: hover(cell, "makespan", q, factor, ""),
+        });
+    }
+    LevelRow { label: group.label.clone(), levels }
+}
+
+fn ratios(groups: &[MixedGroup], title: &str, caption: &str, get: &dyn Fn(&Cell) -> Option<Quantity>) -> Option<Panel> {
+    let dot = |c: &&&Cell| {
+        let q = get(c)?;
+        Some(Dot {
+            sharing: c.record.sharing.clone(),
+            indicative: !c.is_valid(),
+            value: q.estimate,
+            interval: interval(&q, 1.0),
+            title: hover(c, title, Some(&q), 1.0, ""),
+        })
+    };
+    let rows: Vec<DotRow> = groups
+        .iter()
+        .map(|g| {
+            let failed: Vec<String> =
+                g.cells.iter().filter_map(|c| Some(format!("{}: {}", c.record.sharing, failure(c)?))).collect();
+            let dots: Vec<Dot> = g.cells.iter().filter_map(|c| dot(&c)).collect();
+            let note = if dots.is_empty() && failed.is_empty() { "not measured".into() } else { failed.join(", ") };
+            DotRow { label: g.label.clone(), dots, least: row_height(g.cells.len() + 1), note }
+        })
+        .collect();
+    let all = || rows.iter().flat_map(|r| &r.dots);
+    let low = all().map(|d| d.interval.map_or(d.value, |i| i.0)).reduce(f64::min)?;
+    let high = all().map(|d| d.interval.map_or(d.value, |i| i.1)).reduce(f64::max)?;
+    let drawing = Dots { caption, rows: &rows, threshold: None, range: (low, high) }.draw();
+    Some(Panel {
+        title: title.into(),
+        subtitle: String::new(),
+        label: format!("{title} of each mixed group by sharing mode"),
+        drawing,
+    })
+}
+
+fn table(analysis: &Analysis, groups: &[MixedGroup], factor: f64, unit: &str) -> Table {
+    let makespan = format!("#makespan, {unit}");
+    let mut table =
+        Table::with(&["cell", &makespan, "#÷ in turn", "#gain", "by", "#energy ÷ in turn", "members' slowdown", "validity"]);
+    table.tags = crate::parts::figure::tags(analysis);
+    for cell in groups.iter().flat_map(|g| &g.cells) {
+        let q = |key: Key| cell.get(key).map_or_else(String::new, number::with_interval);
+        let slowdowns: Vec<String> = cell
+            .members
+            .iter()
+            .filter_map(|m| Some(format!("{} {}", m.spec.workload, number::with_interval(m.get(Key::Slowdown)?))))
+            .collect();
+        let by = match GainBy::of(&cell.record) {
+            GainBy::Makespan => "serial ÷ makespan",
+            GainBy::Progress => "Σ progress (STP)",
+            GainBy::EpochTime => "epoch time",
+        };
+        let why = cell.absent.get(&Key::Slowdown).cloned().unwrap_or_default();
+        table.row(vec![
+            label(analysis, cell),
+            TableCell::text(
+                cell.get(Key::Makespan).map_or_else(|| failure(cell).unwrap_or_default(), |q| number::scaled(q, factor)),
+            ),
+            TableCell::text(of_turn(cell).map_or_else(String::new, |q| number::with_interval(&q))),
+            TableCell::text(q(Key::ThroughputGain)),
+            TableCell::text(by),
+            TableCell::text(q(Key::EnergyOfSolo)),
+            TableCell::text(if slowdowns.is_empty() { why } else { slowdowns.join(", ") }),
+            TableCell::text(cell.verdict().text()),
+        ]);
+    }
+    cut_rows(&mut table);
+    table
+}
+
+/// The best and the worst mix.
+fn finding(mixed: &[&Cell]) -> String {
+    let mut known: Vec<(&Cell, Quantity)> = mixed.iter().filter_map(|c| Some((*c, of_turn(c)?))).collect();
+    known.sort_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
+    let said = |(cell, q): &(&Cell, Quantity)| {
+        format!("`{}` takes {} times as long as its members one after another", cell.name(), number::with_interval(q))
+    };
+    match &known[..] {
+        [] => "No mixed group can be compared with running in turn.".into(),
+        [only] => format!("{}.", said(only)),
+        [first, .., last] => format!("{}, {}.", said(first), said(last)),
+    }
+}

@@ -1,0 +1,83 @@
+//! Energy of all cards over the total, idle ones included.
+
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::TraceMatrix;
+use collo_analysis::words;
+use collo_figures::chart::{LevelBar, LevelRow, Levels};
+use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::draw::Panel;
+use collo_quantity::Key;
+use collo_quantity::number;
+
+use super::{drawn_as, figure, nothing, of_matrices};
+use crate::parts::absent::without;
+use crate::report::Report;
+
+const ID: &str = "trace-energy";
+const TITLE: &str = "Energy of traces";
+
+pub fn section(report: &Report) -> Section {
+    let analysis = &report.analysis;
+    let has = analysis.traces.matrices.iter().flat_map(|m| &m.arms).any(|a| a.get(Key::SiteEnergy).is_some());
+    if nothing(analysis).is_none() && !has {
+        return without(
+            ID,
+            TITLE,
+            format!("{}, so that energy is absent, not zero.", collo_analysis::words::capital(Key::SiteEnergy.absent)),
+        );
+    }
+    let finding = report.guideline("trace-energy").map_or_else(String::new, |g| g.finding.clone());
+    of_matrices(analysis, (ID, TITLE), finding, |matrix, suffix| drawn(analysis, matrix, suffix).into_iter().collect())
+}
+
+fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Block> {
+    let (factor, unit) = words::energy_unit(matrix.arms.iter().filter_map(|a| a.get(Key::SiteEnergy)));
+    let scale = matrix.scaled().map_or_else(String::new, |scale| format!(", scale {scale}"));
+    let mut rows: Vec<LevelRow> = Vec::new();
+    let mut values = Table::with(&["policy", &format!("#energy {unit}{scale}"), "#÷ reference", "#orders"]);
+    for arm in &matrix.arms {
+        let Some(q) = arm.get(Key::SiteEnergy) else { continue };
+        let ratio = arm.ratios.get(&Key::SiteEnergy).map(|r| number::with_interval(&r.ratio)).unwrap_or_default();
+        let bar = LevelBar {
+            sharing: drawn_as(arm).into(),
+            value: Some(q.estimate * factor),
+            interval: q.low.zip(q.high).map(|(l, h)| (l * factor, h * factor)),
+            failure: None,
+            indicative: !arm.is_valid(),
+            title: format!("{}\n{} {unit}{scale}\n{ratio}", arm.name(), number::three(q.estimate * factor)),
+        };
+        values.row(vec![
+            TableCell::text(arm.name()),
+            TableCell::number(number::three(q.estimate * factor), q.estimate * factor),
+            TableCell::text(ratio),
+            TableCell::text(q.n.to_string()),
+        ]);
+        let label = arm.short();
+        match rows.iter_mut().find(|row| row.label == label) {
+            Some(row) => row.levels.push(bar),
+            None => rows.push(LevelRow { label, levels: vec![bar] }),
+        }
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let caption = format!("energy of all cards, {unit}{scale}");
+    let panel = Panel {
+        title: "Energy".into(),
+        subtitle: format!("{}, idle ones included", number::count(matrix.cards as usize, "card")),
+        label: "energy of all cards over the total of each policy".into(),
+        drawing: Levels { caption: &caption, rows: &rows }.draw(),
+    };
+    let text = "Growth of the counters of all cards from the first arrival to the last end, geometric mean over orders; whiskers: 95 % interval over orders, whose work \
+                differs: policies are compared by the ratios within orders.";
+    let title = format!("Energy, {}", matrix.name());
+    Some(Block::Figure(figure(
+        analysis,
+        matrix,
+        format!("trace-energy{suffix}"),
+        (title, text.into()),
+        vec![panel],
+        values,
+        true,
+    )))
+}

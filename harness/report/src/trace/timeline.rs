@@ -1,0 +1,125 @@
+//! A site over time, for one run of each policy: the first order.
+
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::{Arm, SiteReadings, TraceMatrix, TraceRun};
+use collo_analysis::words;
+use collo_figures::chart::{Occupied, SiteTimeline};
+use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::draw::Panel;
+
+use super::{TimeUnit, drawn_run, figure, kind_of, kinds, of_matrices, task_name};
+
+const ID: &str = "sites";
+const TITLE: &str = "Cards over time";
+/// Panels of one figure, at most.
+const POLICIES: usize = 12;
+
+pub fn section(analysis: &Analysis) -> Section {
+    let finding =
+        "One run of each policy, of the first order: who ran where and when, how active the cards were, how many waited.";
+    of_matrices(analysis, (ID, TITLE), finding.into(), |matrix, suffix| drawn(analysis, matrix, suffix).into_iter().collect())
+}
+
+/// Steps of the queue in seconds, up to the end.
+fn queue(run: &TraceRun) -> Vec<(f64, f64)> {
+    let mut steps: Vec<(f64, f64)> = run.queue.iter().map(|(at, n)| (run.since_s(*at), f64::from(*n))).collect();
+    steps.extend(steps.last().map(|last| (run.total_s().max(last.0), last.1)));
+    steps
+}
+
+fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Block> {
+    let unit = TimeUnit::of(matrix);
+    let kinds = kinds(analysis, matrix);
+    let names: Vec<String> = kinds.iter().map(|k| (*k).to_string()).collect();
+    let arms: Vec<(&Arm, &TraceRun)> =
+        matrix.arms.iter().filter_map(|arm| Some((arm, drawn_run(analysis, matrix, arm)?))).collect();
+    let arms = &arms[..arms.len().min(POLICIES)];
+    let end_s = arms.iter().map(|(_, run)| run.total_s()).fold(0.0, f64::max);
+    let longest_queue = arms.iter().flat_map(|(_, run)| &run.queue).map(|s| f64::from(s.1)).fold(0.0, f64::max);
+    let on_gpu = analysis.campaign.device.kind == "gpu";
+    let panel = |(arm, run): &(&Arm, &TraceRun)| {
+        let cards: Vec<String> = run.cards.iter().map(|c| c.name.clone()).collect();
+        let drawing = SiteTimeline {
+            cards: &cards,
+            attempts: &occupied(run, &kinds, &unit),
+            kinds: &names,
+            active: &SiteReadings::mean_curve(&run.readings.active),
+            active_caption: if on_gpu { "SM activity, mean over cards, %" } else { "busy share, mean over sets of cores, %" },
+            queue: &queue(run),
+            end_s,
+            longest_queue,
+            total_s: run.total_s(),
+        }
+        .draw();
+        Panel {
+            title: arm.name(),
+            subtitle: format!("order {}, total {}", run.of.order, unit.text(run.total_s())),
+            label: format!("attempts on each card over time under {}", arm.name()),
+            drawing,
+        }
+    };
+    let panels: Vec<Panel> = arms.iter().map(panel).collect();
+    let caption = format!(
+        "A bar is an attempt on a card, coloured by its workload; hatched: it did not complete. Dotted: the end of the last one. Time from the first arrival{}; all \
+         panels share their axes.",
+        unit.scale
+    );
+    let title = format!("Cards over time, {}", matrix.name());
+    let values = values(arms, &unit);
+    (!panels.is_empty())
+        .then(|| Block::Figure(figure(analysis, matrix, format!("sites{suffix}"), (title, caption), panels, values, false)))
+}
+
+fn occupied(run: &TraceRun, kinds: &[&str], unit: &TimeUnit) -> Vec<Occupied> {
+    let mut found = Vec::new();
+    for attempt in &run.attempts {
+        let Some(task) = run.tasks.iter().find(|t| t.task == attempt.task) else { continue };
+        let (from_s, until_s) = (run.since_s(attempt.launched_ns), run.since_s(attempt.ended_ns));
+        let ended = words::outcome(attempt.outcome.as_str());
+        let title =
+            format!("task {}, {}\n{} to {}, {ended}", task.task, task_name(task), unit.number(from_s), unit.text(until_s));
+        let failed = attempt.outcome != collo_store::Outcome::Completed;
+        let kind = kind_of(kinds, &task.solo);
+        found.extend(attempt.cards.iter().map(|card| Occupied {
+            card: *card as usize,
+            from_s,
+            until_s,
+            kind,
+            failed,
+            title: title.clone(),
+        }));
+    }
+    found
+}
+
+fn values(arms: &[(&Arm, &TraceRun)], unit: &TimeUnit) -> Table {
+    let mut table = Table::with(&[
+        "policy",
+        "#attempt",
+        "#task",
+        "workload",
+        "cards",
+        &format!("#{}", unit.head("from")),
+        &format!("#{}", unit.head("to")),
+        "outcome",
+    ]);
+    for (arm, run) in arms {
+        for attempt in &run.attempts {
+            let name = run.tasks.iter().find(|t| t.task == attempt.task).map(task_name).unwrap_or_default();
+            let time = |ns: u64| TableCell::number(unit.number(run.since_s(ns)), run.since_s(ns) * unit.factor);
+            let cards = attempt.cards.iter().map(|c| run.cards.get(*c as usize).map_or("?", |c| c.name.as_str()));
+            table.row(vec![
+                TableCell::text(arm.name()),
+                TableCell::text(attempt.attempt.to_string()),
+                TableCell::text(attempt.task.to_string()),
+                TableCell::text(name),
+                TableCell::text(cards.collect::<Vec<_>>().join(", ")),
+                time(attempt.launched_ns),
+                time(attempt.ended_ns),
+                TableCell::text(words::outcome(attempt.outcome.as_str())),
+            ]);
+        }
+    }
+    table.shown = (table.rows.len() > 200).then_some(200);
+    table
+}

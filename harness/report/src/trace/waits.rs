@@ -1,0 +1,130 @@
+//! Who waited, who was slowed: each task's completion time over its stretch, a panel per policy.
+
+use collo_analysis::campaign::Analysis;
+use collo_analysis::trace::{Arm, TraceMatrix, TraceRun};
+use collo_figures::chart::{Completion, Completions};
+use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::draw::Panel;
+use collo_quantity::Key;
+use collo_quantity::number;
+
+use super::{TimeUnit, figure, kind_of, kinds, of_matrices, task_name};
+
+const ID: &str = "waits";
+const TITLE: &str = "Who waited, who was slowed";
+/// Panels of one figure, at most.
+const POLICIES: usize = 12;
+
+pub fn section(analysis: &Analysis) -> Section {
+    of_matrices(analysis, (ID, TITLE), finding(analysis), |matrix, suffix| drawn(analysis, matrix, suffix).into_iter().collect())
+}
+
+/// Runs of an arm that its numbers come from.
+fn runs<'a>(analysis: &'a Analysis, matrix: &'a TraceMatrix, arm: &'a Arm) -> impl Iterator<Item = &'a TraceRun> {
+    analysis.traces.runs.iter().filter(move |run| {
+        (&run.of.trace, run.of.cards, run.of.scale) == (&matrix.trace, matrix.cards, matrix.scale)
+            && (&run.of.policy, &run.of.estimate, &run.sharing) == (&arm.policy, &arm.estimate, &arm.sharing)
+            && run.validity.verdict == arm.validity.verdict
+    })
+}
+
+fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Block> {
+    let unit = TimeUnit::of(matrix);
+    let kinds = kinds(analysis, matrix);
+    let mut values = Table::with(&[
+        "policy",
+        "#order",
+        "#task",
+        "workload",
+        &format!("#{}", unit.head("wait")),
+        &format!("#{}", unit.head("execution")),
+        &format!("#{}", unit.head("completion")),
+        "#stretch",
+        "#attempts",
+    ]);
+    let points = |arm: &Arm| -> Vec<Completion> {
+        let of = |run: &TraceRun| -> Vec<Completion> {
+            let each = run.tasks.iter().zip(&run.numbers.tasks).zip(&run.stretch);
+            let point = |((task, times), stretch): ((&collo_store::TaskRecord, &collo_store::TaskTimes), &Option<f64>)| {
+                let completion_s = times.completion_ns? as f64 * 1e-9;
+                Some(Completion {
+                    kind: kind_of(&kinds, &task.solo),
+                    stretch: (*stretch)?,
+                    completion: completion_s * unit.factor,
+                    title: format!(
+                        "task {} of order {}, {}\ncompletion {}, of it waiting {}\nstretch {}",
+                        task.task,
+                        run.of.order,
+                        task_name(task),
+                        unit.text(completion_s),
+                        unit.text(times.wait_ns as f64 * 1e-9),
+                        number::three((*stretch)?)
+                    ),
+                })
+            };
+            each.filter_map(point).collect()
+        };
+        runs(analysis, matrix, arm).flat_map(of).collect()
+    };
+    let arms: Vec<(&Arm, Vec<Completion>)> = matrix.arms.iter().map(|a| (a, points(a))).filter(|(_, p)| !p.is_empty()).collect();
+    let all = || arms.iter().flat_map(|(_, points)| points);
+    let largest = (all().map(|p| p.stretch).fold(1.0, f64::max), all().map(|p| p.completion).fold(0.0, f64::max));
+    let least_stretch = all().map(|p| p.stretch).fold(1.0, f64::min);
+    for arm in &matrix.arms {
+        for run in runs(analysis, matrix, arm) {
+            for ((task, times), stretch) in run.tasks.iter().zip(&run.numbers.tasks).zip(&run.stretch) {
+                let time = |ns: u64| TableCell::number(unit.number(ns as f64 * 1e-9), ns as f64 * 1e-9 * unit.factor);
+                values.row(vec![
+                    TableCell::text(arm.name()),
+                    TableCell::text(run.of.order.to_string()),
+                    TableCell::text(task.task.to_string()),
+                    TableCell::text(task_name(task)),
+                    time(times.wait_ns),
+                    time(times.execution_ns),
+                    times.completion_ns.map_or_else(|| TableCell::text(task.end.as_str()), time),
+                    stretch.map_or_else(TableCell::default, |s| TableCell::number(number::three(s), s)),
+                    TableCell::text(times.attempts.to_string()),
+                ]);
+            }
+        }
+    }
+    values.shown = (values.rows.len() > 200).then_some(200);
+    let caption = unit.head("completion,");
+    let panel = |(arm, points): &(&Arm, Vec<Completion>)| Panel {
+        title: arm.name(),
+        subtitle: number::count(points.len(), "task"),
+        label: format!("completion time over stretch of each task under {}", arm.name()),
+        drawing: Completions { caption: &caption, points, least_stretch, largest }.draw(),
+    };
+    let panels: Vec<Panel> = arms.iter().take(POLICIES).map(panel).collect();
+    let more = if arms.len() > POLICIES { format!(" The first {POLICIES} of {} policies.", arms.len()) } else { String::new() };
+    let named: Vec<String> = kinds.iter().map(|k| format!("`{k}`")).collect();
+    let caption = format!(
+        "A point is a task that was done, of all orders: high is who waited, to the right is who was slowed; colours are workloads ({}). Stretch is execution of the \
+         attempt that completed ÷ the same alone, starting up included; tasks of several cards have none, because baselines have one. All panels share their axes.{more}",
+        named.join(", ")
+    );
+    let title = format!("Completion and stretch, {}", matrix.name());
+    (!panels.is_empty())
+        .then(|| Block::Figure(figure(analysis, matrix, format!("waits{suffix}"), (title, caption), panels, values, false)))
+}
+
+fn finding(analysis: &Analysis) -> String {
+    let of = |matrix: &TraceMatrix| {
+        let unit = TimeUnit::of(matrix);
+        let told = |arm: &Arm| {
+            let wait = arm.get(Key::WaitMean)?.estimate;
+            let stretch =
+                arm.get(Key::StretchMean).map_or_else(String::new, |q| format!(", stretch {}", number::three(q.estimate)));
+            Some(format!("`{}` waits {} on average{stretch}", arm.name(), unit.text(wait)))
+        };
+        let others = matrix.arms.iter().enumerate().filter(|(i, _)| *i != matrix.reference);
+        let most = others.filter(|(_, a)| a.get(Key::WaitMean).is_some()).min_by(|a, b| {
+            let wait = |arm: &Arm| arm.get(Key::WaitMean).map_or(f64::INFINITY, |q| q.estimate);
+            wait(a.1).total_cmp(&wait(b.1))
+        });
+        let parts: Vec<String> = told(matrix.reference()).into_iter().chain(most.and_then(|(_, arm)| told(arm))).collect();
+        (!parts.is_empty()).then(|| format!("A task under {}.", parts.join("; under ")))
+    };
+    analysis.traces.matrices.iter().filter_map(of).collect::<Vec<_>>().join(" ")
+}
