@@ -5,10 +5,7 @@
 mod support;
 
 use collo_compare::campaigns::{Comparison, Options, compare};
-use collo_compare::generations::generations;
-use collo_compare::published::beside;
-use collo_compare::ratio::Finding;
-use collo_compare::side::ComparedReport;
+use collo_compare::{generations::generations, published::beside, ratio::Finding, side::ComparedReport};
 use collo_figures::document::Present;
 use collo_report::{Report, json as report_json};
 use serde_json::{Value, json};
