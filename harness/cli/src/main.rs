@@ -81,7 +81,7 @@ fn main() -> ExitCode {
         output::failure(&wrong);
         wrong.class().code()
     });
-    collo_launch::cgroup::leave();
+    collo_launch::mark::cgroup::leave();
     match output::unwritten() {
         Some(unwritten) if code == exit::DONE => {
             // What was measured is stored: only the answer is missing.

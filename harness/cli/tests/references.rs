@@ -119,14 +119,3 @@ fn a_reference_of_nothing_is_refused_with_what_was_meant() {
         .says("a reference value has no `tolerance`");
     plan(&reference("x", "slowdown", "\"one\"")).says("value");
 }
-
-#[test]
-fn the_quantities_that_an_experiment_may_refer_to_are_those_of_the_report() {
-    use collo_quantity::{Key, Subject, Trait};
-    let known = Key::ALL.iter().filter(|key| key.has(Trait::Cell) || key.subject == Subject::Card).map(|key| key.name);
-    let mut known: Vec<&str> = known.collect();
-    let mut listed = collo_plan::experiment::keys::QUANTITIES.to_vec();
-    known.sort_unstable();
-    listed.sort_unstable();
-    assert_eq!(listed, known);
-}

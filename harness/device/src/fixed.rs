@@ -8,11 +8,11 @@
 use collo_plan::facts::Fixed;
 use collo_text::Diagnostic;
 
-use super::journal::mode_can_be_set;
 use super::lease::{GpuLease, Who};
 use super::repartition;
 use super::services::{self, Services};
 use super::settings::ChangedSettings;
+use crate::lease::journal::mode_can_be_set;
 use collo_gpus::PartitionError;
 use collo_gpus::partition::Partition;
 use collo_plan::facts::Gpu;

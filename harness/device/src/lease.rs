@@ -4,21 +4,24 @@
 //! campaign's folder can be anywhere. The lock is machine-wide. If this process is killed, `collo restore` or the next `collo
 //! run` finds the journal there.
 
+pub mod journal;
+pub mod lock;
+
 use std::path::Path;
 
 use collo_text::Diagnostic;
 
-use super::journal::{self, set_compute_mode};
-use super::lock::{self, CardLock};
 use super::repartition::{self, PartitionedGpu};
 use super::services::Services;
+use crate::lease::journal::set_compute_mode;
+use crate::lease::lock::CardLock;
 use collo_gpus::PartitionError;
 use collo_gpus::partition::Partition;
 use collo_plan::facts::Gpu;
 
-pub use super::journal::{Journal, Restored, SCHEMA, Unread, Written, compute_mode, pending_restores, written};
-pub use super::lock::{LockHolder, holder};
 pub use super::state_folder::state_folder;
+pub use crate::lease::journal::{Journal, Restored, SCHEMA, Unread, Written, compute_mode, pending_restores, written};
+pub use crate::lease::lock::{LockHolder, holder};
 
 /// Restore a GPU that a dead collo left changed, if so: otherwise its current state would be taken for the one found.
 pub fn repair(gpu: &Gpu) -> Result<Option<Restored>, Diagnostic> {

@@ -1,7 +1,7 @@
 //! The devices of this machine: their properties, and changes of GPUs that are undone whatever happens.
 //!
 //! An experiment requests a device ([`requested`]), found by [`select_gpu`] among those of the [`gpu`] driver, within the [`allocation`] of a
-//! batch system. A [`lease`] locks a GPU, records how it was found ([`journal`]) before it is changed, and restores it. [`repartition`] changes
+//! batch system. A [`lease`] locks a GPU, records how it was found ([`lease::journal`]) before it is changed, and restores it. [`repartition`] changes
 //! MIG, [`mps`] controls NVIDIA's daemon, [`services`] stops and restarts what has a GPU open. [`nvml`] is the one place that opens the library.
 //!
 //! In: requests of a plan. Out: the facts of devices, leases, partitioned GPUs. This package knows nothing of cells and runs.
@@ -21,10 +21,8 @@ pub mod fixed;
 mod fixture;
 pub mod gpu;
 pub mod holders;
-pub mod journal;
 pub mod layout;
 pub mod lease;
-pub mod lock;
 pub mod mps;
 pub mod namespace;
 pub mod numa;
@@ -32,7 +30,6 @@ pub mod nvml;
 mod presence;
 pub mod repartition;
 pub mod requested;
-mod seen;
 pub mod select_gpu;
 pub mod services;
 mod settings;

@@ -2,6 +2,8 @@
 //!
 //! The library is opened for each operation: handles do not survive a change of mode, and an open one can block it.
 
+mod seen;
+
 use collo_gpus::PartitionError;
 use std::time::{Duration, Instant};
 
@@ -63,7 +65,7 @@ pub fn look(nvml: &Nvml, device: &Device<'_>) -> Result<PartitionedGpu, NvmlErro
     let (mut slices, mut parts) = (Vec::new(), Vec::new());
     let instances = match raw.gpu_instances(&profiles) {
         // "Requires privileged user" (nvml.h): what CUDA can see is open to everybody.
-        Err(NvmlError::NoPermission) => return Ok(super::seen::by_devices(&devices, &profiles)),
+        Err(NvmlError::NoPermission) => return Ok(crate::repartition::seen::by_devices(&devices, &profiles)),
         told => told?,
     };
     for instance in instances {

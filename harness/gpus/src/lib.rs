@@ -1,7 +1,7 @@
 //! GPU models: their names, memory and SMs, and how those with MIG can be partitioned. Pure: it touches no device.
 //!
 //! A [`Model`] is one file of `mig-profiles/`; all of them are compiled into this package, and a project may have its own ([`mig::Cards`]).
-//! [`mig`] finds the places of instances on a model, or says why there are none; a [`partition::Partition`] is such a layout, and a
+//! [`mig`] finds the places of instances on a model, or why there are none; a [`partition::Partition`] is such a layout, and a
 //! [`PartitionError`] why a GPU did not take it. [`notation`] is how MIG writes all of that.
 //!
 //! In: a text such as `mig-profiles/a100-40gb.toml`. Out: its numbers and placements, or its errors.
@@ -130,7 +130,7 @@ impl Profile {
 }
 
 impl Model {
-    /// Parse the description of a model; the error says what is wrong with it, without the place.
+    /// Parse the description of a model; the error is what is wrong with it, without the place.
     pub fn read(name: &str, text: &str) -> Result<Model, String> {
         let mut model: Model = toml::from_str(text).map_err(|e| e.message().to_string())?;
         model.name = name.into();

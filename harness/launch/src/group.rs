@@ -1,5 +1,11 @@
 //! A group of live members, seen from the harness: their messages arrive as one stream of signals, in order per member.
 
+mod hosted;
+#[cfg(test)]
+mod hosted_tests;
+
+pub use hosted::{HostLaunch, channel_of};
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -19,11 +25,11 @@ use super::adapter::Adapter;
 use super::channel::{ChannelLine, ChannelLines, LONGEST_LINE};
 use super::children;
 use super::flood::Allowance;
-use super::hosted::Host;
 use super::process::Process;
 use super::protocol::{self, Command, MemberEvent};
 use super::supervised::{self, BUSY, Patience};
 use super::supervisor::{Orders, Output, Report};
+use crate::group::hosted::Host;
 
 /// What to start as one member.
 #[derive(Debug, Clone)]

@@ -22,7 +22,6 @@ pub mod adapter;
 #[cfg(test)]
 mod adapter_presets_tests;
 mod ask;
-pub mod cgroup;
 mod channel;
 pub mod children;
 pub mod environment;
@@ -30,9 +29,6 @@ mod errand;
 mod flood;
 mod foreign;
 mod group;
-mod hosted;
-#[cfg(test)]
-mod hosted_tests;
 pub mod interrupt;
 pub mod interrupted;
 pub mod mark;
@@ -50,6 +46,6 @@ pub use adapter::Adapter;
 pub use ask::CommandOutput;
 pub use errand::{Errand, ErrandOutput, Unanswered};
 pub use group::{Ended, Group, LaunchError, Live, MemberLaunch, Signal};
-pub use hosted::{HostLaunch, channel_of};
+pub use group::{HostLaunch, channel_of};
 pub use process::all as all_processes;
 pub use service::{Service, ServiceEnd, ServiceOrders};

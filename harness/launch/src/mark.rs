@@ -5,6 +5,8 @@
 //! Nothing is written to disk. A mark identifies a collo by its pid, its start time and the namespaces in which both are valid;
 //! processes of a running collo, those of other users, and marks of other namespaces (a container's) are left alone.
 
+pub mod cgroup;
+
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -17,7 +19,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 
 use super::process::{self, Process};
-use super::{cgroup, supervisor, tree};
+use super::tree;
+
+/// The hidden first argument that makes collo a supervisor.
+pub const SUPERVISOR_VERB: &str = "__supervise";
 
 /// The variable.
 pub const NAME: &str = "COLLO_STARTED_BY";
@@ -166,7 +171,7 @@ fn is_ours(pid: u32) -> bool {
 
 fn is_supervisor(pid: u32) -> bool {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    line.split(|&b| b == 0).nth(1) == Some(supervisor::VERB.as_bytes())
+    line.split(|&b| b == 0).nth(1) == Some(SUPERVISOR_VERB.as_bytes())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! It is asked first, since it knows its descendants. A stopped one receives nothing, and a hung one does nothing: after a
 //! timeout it is killed, which ends its member, and orphans inherited by collo are swept up.
 
+use crate::mark::SUPERVISOR_VERB;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -15,9 +16,10 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use super::children::{self, Own};
+use super::mark;
 use super::process::Process;
 use super::supervisor::{self, Orders};
-use super::{cgroup, mark};
+use crate::mark::cgroup;
 
 /// Time limit for one that is not stopped: it may be shutting down an MPS daemon, or waiting for processes stuck in the kernel.
 pub const BUSY: Duration = Duration::from_secs(15);
@@ -37,7 +39,7 @@ const LONGEST_LOOK: Duration = Duration::from_secs(1);
 /// The command of a supervisor. Its descendants are marked as ours. `hosted`: the channels of the members that its program hosts.
 pub fn command(control: OwnedFd, channel: OwnedFd, hosted: Vec<OwnedFd>) -> std::io::Result<Command> {
     let mut command = Command::new(supervisor::program());
-    command.arg(supervisor::VERB).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.arg(SUPERVISOR_VERB).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.env(mark::NAME, mark::own());
     let mut mappings = vec![
         FdMapping { parent_fd: control, child_fd: supervisor::CONTROL_FD },

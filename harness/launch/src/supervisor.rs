@@ -6,6 +6,7 @@
 //!
 //! In: one line of [`Orders`], then nothing or `kill`. Out: [`Report`] lines.
 
+use crate::mark::SUPERVISOR_VERB;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -33,10 +34,9 @@ use serde::{Deserialize, Serialize};
 
 use super::adapter::Adapter;
 use super::foreign::Foreign;
-use super::{cgroup, children, memory_policy, tree};
+use super::{children, memory_policy, tree};
+use crate::mark::cgroup;
 
-/// The hidden first argument that makes collo a supervisor.
-pub const VERB: &str = "__supervise";
 /// The argument after it if it is to enter the control group of its collo.
 pub const IN_GROUP: &str = "in-group";
 /// Descriptors in the supervisor.
@@ -142,7 +142,7 @@ impl Farewells {
 
 /// If this process was started as a supervisor, run as one; must be called first thing in `main`.
 pub fn entry(farewells: Farewells) -> Option<ExitCode> {
-    (std::env::args().nth(1).as_deref() == Some(VERB)).then(|| match supervise(farewells) {
+    (std::env::args().nth(1).as_deref() == Some(SUPERVISOR_VERB)).then(|| match supervise(farewells) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     })

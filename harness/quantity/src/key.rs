@@ -58,6 +58,19 @@ impl Key {
         Key::ALL.iter().copied().filter(|key| key.subject == Subject::Trace)
     }
 
+    /// Whether a cell has it, or its device: what an experiment may name.
+    pub const fn is_of_a_cell(self) -> bool {
+        let definition = self.definition();
+        let mut at = 0;
+        while at < definition.traits.len() {
+            if matches!(definition.traits[at], Trait::Cell) {
+                return true;
+            }
+            at += 1;
+        }
+        matches!(definition.subject, Subject::Card)
+    }
+
     /// The quantity of a name.
     pub fn find(name: &str) -> Option<Key> {
         Key::ALL.iter().copied().find(|key| key.name == name)
@@ -74,6 +87,29 @@ impl Key {
         self.has(Trait::AtMostOne) || (self.unit == unit::SHARE && !self.has(Trait::MayExceedOne))
     }
 }
+
+const CELL_QUANTITIES: usize = {
+    let (mut at, mut count) = (0, 0);
+    while at < Key::ALL.len() {
+        count += Key::ALL[at].is_of_a_cell() as usize;
+        at += 1;
+    }
+    count
+};
+
+/// The names of the quantities of a cell and of its device, in the order of the table.
+pub const NAMES_OF_CELLS: [&str; CELL_QUANTITIES] = {
+    let mut names = [""; CELL_QUANTITIES];
+    let (mut at, mut next) = (0, 0);
+    while at < Key::ALL.len() {
+        if Key::ALL[at].is_of_a_cell() {
+            names[next] = Key::ALL[at].definition().name;
+            next += 1;
+        }
+        at += 1;
+    }
+    names
+};
 
 /// True for metrics that are shares of a whole, those without a definition included: `io_pressure_some_ratio`.
 pub fn is_share(metric: &str) -> bool {

@@ -1,4 +1,4 @@
-//! How busy sets of CPU cores are, whoever computes on them: the cards of a trace that is played on a CPU.
+//! How busy sets of CPU cores are, by all processes on them: the cards of a trace that is played on a CPU.
 
 use std::sync::Arc;
 

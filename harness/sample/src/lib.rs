@@ -7,6 +7,7 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod account;
 mod core_sets;
 pub mod gpu;
 mod host;
@@ -36,7 +37,7 @@ pub trait Sampler: Send {
     fn sample(&mut self, at_ns: u64, samples: &mut Vec<Sample>);
 
     /// What it gave, and why the rest is absent, if it records that.
-    fn account(&self) -> Option<&gpu::Account> {
+    fn account(&self) -> Option<&account::Account> {
         None
     }
 }

@@ -88,7 +88,7 @@ impl ProcessFiles {
 impl Thread {
     fn switches(&mut self, buffer: &mut [u8]) -> Option<(u64, u64)> {
         // A thread that got no time slice since has made no switch since, but perhaps the one that ended its last slice, which is
-        // seen when it next runs. Most threads of a training sleep all the time. A kernel that does not count slices says 0.
+        // seen when it next runs. Most threads of a training sleep all the time. A kernel that does not count slices prints 0.
         let slices = self.schedstat.as_ref().and_then(|file| read(file, buffer)?.split_whitespace().nth(2)?.parse().ok());
         let slices = slices.filter(|n| *n > 0);
         if let (Some((then, switches)), Some(now)) = (self.last, slices)

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::Sampler;
-use super::gpu::{Account, SourceResult};
+
 use super::latest::Outlet;
 use super::member::{Proportional, Trees};
 use super::quality::Movement;
 use super::ticker::Ticker;
+use crate::account::{Account, SourceResult};
 
 /// The samplers of a thread, and its outlet.
 pub struct SamplerThread {
@@ -104,4 +106,10 @@ impl SamplerThread {
             std::thread::park_timeout(left - SHORTLY);
         }
     }
+}
+
+/// Start a thread; the error is why there is none: a machine may limit their number (`ulimit -u`, `pids.max`).
+pub fn thread<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> std::io::Result<JoinHandle<T>> {
+    let begun = std::thread::Builder::new().name(name.into()).spawn(work);
+    begun.map_err(|e| std::io::Error::new(e.kind(), format!("no sampling thread can be started: {e}")))
 }

@@ -1,5 +1,6 @@
 //! The threads that sample a run, and the writer that stores the samples.
 
+use crate::reader::thread;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -10,11 +11,12 @@ use collo_store::{Sample, SampleWriter, SamplingQuality};
 
 use super::Sampler;
 use super::core_sets::CoreSets;
-use super::gpu::{Board, GpuLoss, GpuSamplingSpec, GpuSession, SourceResult};
+use super::gpu::{Board, GpuLoss, GpuSamplingSpec, GpuSession};
 use super::host::{Host, RaplDomain, RaplEnergy};
 use super::latest::{Latest, LatestValues, Outlet, Tap};
 use super::member::{Members, ResidentPeaks, Trees};
 use super::reader::{Rare, SamplerThread};
+use crate::account::SourceResult;
 
 /// How often to read.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -227,12 +229,6 @@ impl Drop for Sampling {
     fn drop(&mut self) {
         self.end();
     }
-}
-
-/// Start a thread; the error is why there is none: a machine may limit their number (`ulimit -u`, `pids.max`).
-pub fn thread<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> std::io::Result<JoinHandle<T>> {
-    let begun = std::thread::Builder::new().name(name.into()).spawn(work);
-    begun.map_err(|e| std::io::Error::new(e.kind(), format!("no sampling thread can be started: {e}")))
 }
 
 fn write(received: &mpsc::Receiver<Vec<Sample>>, mut writer: SampleWriter, give_up: &AtomicBool) -> collo_store::Result<()> {

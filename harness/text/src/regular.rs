@@ -27,7 +27,7 @@ pub fn read_small(path: &Path, limit_bytes: u64) -> Result<Vec<u8>> {
     let file = open_regular(path)?;
     let too_large = || {
         let text = format!("`{}` is larger than {limit_bytes} bytes, too large for its purpose", path.display());
-        // Not `FileTooLarge`: that is what a full disk says.
+        // Not `FileTooLarge`: a full disk has that error.
         Error::new(ErrorKind::InvalidData, text)
     };
     let length = file.metadata()?.len();

@@ -8,7 +8,7 @@ use super::model::{Advice, Badge, Block, Document, Fact, FactLine, Table, TableC
 pub fn document(d: &Document) -> String {
     let mut out = format!("# {}\n\n", escape(&d.title));
     let mut paragraph = |text: String| {
-        // What says nothing leaves no gap.
+        // An empty text leaves no gap.
         if !text.trim().is_empty() {
             let _ = writeln!(out, "{}\n", text.trim_end());
         }

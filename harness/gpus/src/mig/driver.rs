@@ -32,7 +32,7 @@ impl GpuModel {
         profiles: &[DriverProfile],
         known: Option<&GpuModel>,
     ) -> GpuModel {
-        // A driver that tells no engines of the whole card has not counted them: nothing is limited by them then.
+        // A driver that reports no engines of the whole GPU has not counted them: nothing is limited by them then.
         let whole = profiles.iter().max_by_key(|p| p.slices).map_or([0; 5], |p| p.engines);
         let profile = |p: &DriverProfile| {
             let count = |kind: usize| Some(p.engines[kind]).filter(|n| *n <= whole[kind]);
@@ -46,7 +46,7 @@ impl GpuModel {
                 memory_gib_also: Vec::new(),
                 sms: Some(p.sms),
                 engines: Engines { copy, decode, encode, jpeg, ofa },
-                // A normal user is not told where instances may lie: then what is written down has to do.
+                // A normal user does not see where instances may lie: then the file decides.
                 places: Some(Places { starts: p.starts.clone(), units: p.units })
                     .filter(|p| !p.starts.is_empty())
                     .or_else(|| known?.profile(&p.name).ok()?.places.clone()),

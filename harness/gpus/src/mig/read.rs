@@ -16,7 +16,7 @@ use collo_text::fields::{Fields, Located, Value};
 pub fn parse(name: &str, source: &Arc<Source>) -> Result<GpuModel, Diagnostics> {
     let (fields, mistakes) = fields::read(source, &keys::CARD);
     let mut reader = ModelReader { source, mistakes };
-    // A value that was wrong is no longer there, and was said.
+    // A value that was wrong is no longer there, and was reported.
     if reader.mistakes.is_empty() {
         reader.completeness(&fields);
         reader.peaks(&fields);

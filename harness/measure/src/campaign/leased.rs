@@ -7,8 +7,8 @@ use collo_text::Diagnostic;
 use super::CampaignSpec;
 use crate::events::{Event, Watcher};
 use crate::run::{RunContext, RunError};
+use collo_device::lease::lock::CpuNotice;
 use collo_device::lease::{GpuLease, Restored, Who};
-use collo_device::lock::CpuNotice;
 
 use collo_plan::facts::{DeviceKind, Gpu};
 

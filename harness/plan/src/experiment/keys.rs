@@ -2,8 +2,10 @@
 
 use collo_store::Outcome;
 
+use super::SourceChoice;
 use crate::cell::MOST_MEMBERS;
 use crate::facts::NumaMemory;
+use collo_quantity::key::NAMES_OF_CELLS;
 use collo_store::AfterMeasured;
 use collo_text::fields::{Key, Shape, ValueKind};
 
@@ -18,58 +20,6 @@ const fn bare(name: &'static str, kind: ValueKind, about: &'static str) -> Key {
 const HELP: &str = "collo schema experiment";
 
 pub const SEARCHES: &[&str] = &["largest-degree"];
-pub const SM_SOURCES: &[&str] = &["auto", "gpm", "dcgm", "dcgm-pipes", "both"];
-/// Quantities of a cell and of its device. The report computes them; a test of the command compares the two lists.
-pub const QUANTITIES: &[&str] = &[
-    "epoch_time_s",
-    "slowdown",
-    "slowdown_on_slice",
-    "throughput_gain",
-    "stp",
-    "antt",
-    "fairness",
-    "overlap_ratio",
-    "start_skew_s",
-    "makespan_s",
-    "memory_bytes",
-    "memory_of_solo",
-    "memory_headroom_bytes",
-    "cpu_ratio",
-    "items_per_s",
-    "energy_j_per_epoch",
-    "energy_j_per_epoch_above_idle",
-    "energy_j_per_item",
-    "energy_of_solo",
-    "solo_sm_active_sum_ratio",
-    "pcie_rx_bytes_per_item",
-    "pcie_tx_bytes_per_item",
-    "pcie_rx_of_solo",
-    "throttled_ratio",
-    "latency_p50_s",
-    "latency_p95_s",
-    "latency_p99_s",
-    "latency_p99_of_solo",
-    "within_slo_ratio",
-    "goodput_per_s",
-    "offered_per_s",
-    "answered_per_s",
-    "sm_active_ratio",
-    "sm_active_p95_ratio",
-    "gpu_utilization_ratio",
-    "sm_occupancy_ratio",
-    "graphics_active_ratio",
-    "sm_occupancy_p95_ratio",
-    "dram_active_ratio",
-    "dram_active_p95_ratio",
-    "pcie_rx_bytes_per_s",
-    "pcie_tx_bytes_per_s",
-    "power_w",
-    "dram_power_w",
-    "sm_clock_mhz",
-    "sm_clock_drift_ratio",
-    "temperature_c",
-    "temperature_drift_c",
-];
 pub const RECORDING: &[&str] = &["on", "off"];
 pub const DEVICES: &[&str] = &["auto", "cpu", "gpu"];
 pub const FAILURE_RULES: &[&str] = &["end-group", "keep-survivors"];
@@ -323,7 +273,7 @@ pub static REFERENCE: Shape = Shape {
     others: None,
     keys: &[
         bare("cell", ValueKind::Text, "the label of a cell, as `collo plan` prints it"),
-        bare("quantity", ValueKind::Choice(QUANTITIES), "the quantity of the cell, as in report.json"),
+        bare("quantity", ValueKind::Choice(&NAMES_OF_CELLS), "the quantity of the cell, as in report.json"),
         bare("value", ValueKind::Number { from: -1e18, to: 1e18 }, "its value, in the unit of the quantity's name"),
         bare("tolerance", ValueKind::Ratio, "the largest distance from it, as a share of it: `\"5%\"`"),
         bare("device", ValueKind::Text, "only on GPUs whose name contains this; by default on all"),
@@ -334,7 +284,7 @@ pub static UNTIL: Shape = Shape {
     help: HELP,
     others: None,
     keys: &[
-        key("quantity", ValueKind::Choice(QUANTITIES), "\"throughput_gain\"", "the quantity whose interval counts"),
+        key("quantity", ValueKind::Choice(&NAMES_OF_CELLS), "\"throughput_gain\"", "the quantity whose interval counts"),
         bare("width", ValueKind::Ratio, "the largest width of its 95 % interval, from end to end, as a share of it: `\"5%\"`"),
         key("at_most", ValueKind::Whole { from: 1, to: 1000 }, "10", "repetitions of a cell at most"),
     ],
@@ -384,7 +334,7 @@ pub static SAMPLING: Shape = Shape {
         key("slow_rate_hz", ValueKind::Number { from: 0.01, to: 100.0 }, "1", "readings per second of slow sources"),
         key(
             "sm_source",
-            ValueKind::Choice(SM_SOURCES),
+            ValueKind::Choice(SourceChoice::OF_EXPERIMENTS),
             "\"auto\"",
             "source of a GPU's SM activity: `gpm` (Hopper and later), `dcgm`, `dcgm-pipes` with the FP64 and FP16 pipes of older GPUs, `both` side by side; `auto` takes the first that responds",
         ),

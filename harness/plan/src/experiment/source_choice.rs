@@ -32,7 +32,10 @@ pub struct SourceChoice {
 
 impl SourceChoice {
     /// The words that choose sources.
-    pub const WORDS: [&str; 6] = ["auto", "gpm", "dcgm", "dcgm-pipes", "nvml", "both"];
+    pub const WORDS: [&str; 6] = ["auto", "gpm", "dcgm", "dcgm-pipes", "both", "nvml"];
+
+    /// Those that an experiment may name: NVML alone has no SM activity.
+    pub const OF_EXPERIMENTS: &[&str] = SourceChoice::WORDS.split_at(5).0;
 
     /// The choice that a word of [`SourceChoice::WORDS`] stands for.
     pub fn named(word: &str) -> Option<SourceChoice> {
@@ -66,7 +69,7 @@ mod tests {
     #[test]
     fn a_source_that_is_chosen_is_the_only_one_that_is_started() {
         let started = |word| SourceChoice::named(word).map(|c| (c.gpm(), c.dcgm()));
-        let expected = [(true, true), (true, false), (false, true), (false, true), (false, false), (true, true)].map(Some);
+        let expected = [(true, true), (true, false), (false, true), (false, true), (true, true), (false, false)].map(Some);
         assert_eq!(SourceChoice::WORDS.map(started), expected);
         assert_eq!(started("smi"), None);
     }

@@ -16,7 +16,7 @@ pub struct Preset {
     pub about: &'static str,
 }
 
-pub static PRESETS: &[Preset] = &[
+pub const PRESETS: &[Preset] = &[
     // `train_one_epoch` of train.py in huggingface/pytorch-image-models logs the first update of every epoch, counted from 0,
     // whatever `--log-interval`; its last one only by chance, and validation only every `--val-interval` epochs.
     Preset {

@@ -1,11 +1,20 @@
 //! The list of all keys of a `workload.toml`: the reader, the JSON Schema and the hints are all derived from it.
 
+use super::adapters;
 use collo_text::fields::{Key, Shape, ValueKind};
 
 const HELP: &str = "collo schema workload";
 
-/// Names in [`super::adapters::PRESETS`].
-pub const ADAPTERS: &[&str] = &["timm", "lightning", "huggingface"];
+/// The names of the presets of adapters.
+const ADAPTERS: [&str; adapters::PRESETS.len()] = {
+    let mut names = [""; adapters::PRESETS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = adapters::PRESETS[at].name;
+        at += 1;
+    }
+    names
+};
 
 /// Possible requirements of a workload.
 pub const REQUIREMENTS: &[&str] = &["cuda"];
@@ -138,7 +147,7 @@ pub static EPOCHS: Shape = Shape {
             None,
             "a regular expression over lines, with the named group `epoch`, and `seconds` if the line has them",
         ),
-        key("preset", ValueKind::Choice(ADAPTERS), None, "a pattern for the output of this library, instead of `pattern`"),
+        key("preset", ValueKind::Choice(&ADAPTERS), None, "a pattern for the output of this library, instead of `pattern`"),
         key("items", ValueKind::Whole { from: 1, to: u64::MAX }, None, "items per epoch"),
     ],
 };

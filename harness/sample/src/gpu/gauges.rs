@@ -9,10 +9,10 @@ use nvml_wrapper::enums::device::SampleValue;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::structs::device::FieldId;
 
-use super::availability::{Account, is_never};
 use super::handle::Opened;
 use super::pcie::{Traffic, read_counters};
 use crate::Sampler;
+use crate::account::{Account, is_never};
 use collo_device::nvml::text;
 
 /// One metric of a GPU.

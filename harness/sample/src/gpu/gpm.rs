@@ -11,10 +11,10 @@ use nvml_wrapper::error::{NvmlError, nvml_sym, nvml_try};
 use nvml_wrapper::{Device, Nvml};
 use nvml_wrapper_sys::bindings::{NVML_GPM_METRICS_GET_VERSION, nvmlGpmMetricsGet_t, nvmlGpmSample_t};
 
-use super::availability::{Account, is_never};
 use super::gpm_metrics::{Level, PCIE_TX, PROFILED, Profiled};
 use super::handle::Opened;
 use crate::Sampler;
+use crate::account::{Account, is_never};
 use collo_device::nvml::text;
 
 /// Pairs of 200 ms.

@@ -9,10 +9,10 @@ use nvml_wrapper::enums::device::SampleValue;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::structs::device::FieldId;
 
-use super::availability::Account;
 use super::gpm_metrics::{PCIE_RX, PCIE_TX};
 use super::handle::Opened;
 use crate::Sampler;
+use crate::account::Account;
 use collo_device::nvml::text;
 
 /// Bytes sent and received, by NVML field.

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use collo_store::Sample;
 
+use super::Board;
 use super::session::{GpuSamplingSpec, GpuSession};
-use super::{Board, SourceResult};
+use crate::account::SourceResult;
 use crate::latest::{Latest, Outlet};
 use crate::member::Trees;
 use collo_plan::experiment::SourceChoice;
@@ -115,7 +116,7 @@ fn matrix(samples: &[Sample], finished: &[SourceResult]) -> Vec<Probed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::Account;
+    use crate::account::Account;
 
     #[test]
     fn the_matrix_tells_rate_and_movement_and_why_something_is_absent() {

@@ -11,9 +11,9 @@ use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 
-use super::availability::Account;
 use super::handle::{GpuHandle, Opened};
 use crate::Sampler;
+use crate::account::Account;
 use crate::member::Trees;
 use collo_device::nvml::text;
 

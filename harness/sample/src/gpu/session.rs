@@ -8,18 +8,19 @@ use std::time::Duration;
 
 use nvml_wrapper::Nvml;
 
-use super::availability::Account;
 use super::dcgm::{self, DcgmCoordinator};
 use super::gauges::{self, GpuGauges};
 use super::gpm::{self, Gpm, Missing};
 use super::handle::{GpuLoss, Opened};
 use super::pcie::LastResort;
 use super::processes::Processes;
-use super::{Board, SourceResult, gpu_scope, mig_scope, xid};
+use super::{Board, gpu_scope, mig_scope, xid};
+use crate::account::Account;
+use crate::account::SourceResult;
 use crate::latest::Outlet;
 use crate::member::Trees;
 use crate::reader::SamplerThread;
-use crate::threads::thread;
+use crate::reader::thread;
 use collo_device::nvml;
 
 /// How to read the GPUs.

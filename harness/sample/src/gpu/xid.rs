@@ -12,9 +12,10 @@ use nvml_wrapper::enums::event::XidError as Told;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{EventSet, Nvml};
 
-use super::availability::Account;
+use super::gpu_scope;
 use super::handle::Opened;
-use super::{SourceResult, gpu_scope};
+use crate::account::Account;
+use crate::account::SourceResult;
 use collo_device::nvml::text;
 
 const METRIC: &str = "xid";

@@ -20,11 +20,11 @@ use std::time::Duration;
 
 use collo_store::{Instrument, ReadCard};
 
-use super::SourceResult;
-use super::availability::Account;
 use super::gpm::Missing;
 use super::gpm_metrics::{Level, PCIE_TX, PROFILED, Profiled};
 use super::handle::Opened;
+use crate::account::Account;
+use crate::account::SourceResult;
 use crate::latest::Outlet;
 use collo_device::services::DCGMI;
 use command::DcgmCommand;

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use collo_store::{Sample, SamplingQuality, monotonic_ns};
 
-use super::super::SourceResult;
-use super::super::availability::Account;
 use super::super::gpm_metrics::{Level, PCIE_TX, Profiled};
 use super::super::handle::Turn;
 use super::EVERY;
 use super::command::{self, Running};
 use super::dmon::{NotARow, Parser, Row};
 use super::refusal::{explained, falling, is_hopeless};
+use crate::account::Account;
+use crate::account::SourceResult;
 use crate::latest::Outlet;
 use crate::quality::Movement;
 use crate::ticker::thread_cpu_ns;

@@ -19,7 +19,7 @@ use nix::fcntl::OFlag;
 use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr, sockopt};
 
 use super::journal;
-use super::{state_folder, trust};
+use crate::{state_folder, trust};
 
 /// The lock of a GPU.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 //! In: the MIG devices of a GPU, which NVML shows to every user with their ids, names and attributes. Out: the same as for an
 //! administrator, without the places of the instances, and without instances that CUDA cannot see.
 
-use super::nvml::instances::MigDevice;
-use super::repartition::{PartitionedGpu, PartitionedInstance};
+use crate::nvml::instances::MigDevice;
+use crate::repartition::{PartitionedGpu, PartitionedInstance};
 use collo_gpus::mig::DriverProfile;
 use collo_gpus::partition::{Partition, Slice};
 

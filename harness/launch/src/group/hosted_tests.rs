@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::group::{Ended, Group, Live, MemberLaunch, Signal};
 use super::hosted::HostLaunch;
-use super::protocol::MemberEvent;
+use crate::group::{Ended, Group, Live, MemberLaunch, Signal};
+use crate::protocol::MemberEvent;
 
 /// What each of two members says, in the order of the signals.
 type Heard = Vec<(usize, String)>;

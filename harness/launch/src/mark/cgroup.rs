@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use nix::libc;
 use nix::unistd::geteuid;
 
-use super::mark;
+use crate::mark;
 
 /// Prefix of the groups of collos, followed by the mark.
 const PREFIX: &str = "collo.";

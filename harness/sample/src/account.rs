@@ -1,7 +1,9 @@
-//! The account of one source: what it gave, and why the rest is absent.
+//! The account of one source: what it gave, why the rest is absent, and how well it was read.
 
+use collo_store::{SAMPLING_OFF, SamplingQuality};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use nvml_wrapper::error::NvmlError;
 
@@ -71,6 +73,54 @@ impl Account {
 /// Whether an NVML error is permanent, so that asking again is pointless.
 pub fn is_never(e: &NvmlError) -> bool {
     matches!(e, NvmlError::NotSupported | NvmlError::InvalidArg | NvmlError::FunctionNotFound | NvmlError::FailedToLoadSymbol(_))
+}
+
+/// The result of reading a source, after its end.
+pub struct SourceResult {
+    pub quality: SamplingQuality,
+    pub account: Account,
+}
+
+impl SourceResult {
+    /// For a thread that did not end, because a call to the driver does not return.
+    pub fn stuck(waited: Duration) -> SourceResult {
+        let mut finished = SourceResult::without_reading("driver", 0.0, Account::default());
+        finished
+            .quality
+            .absent
+            .insert("all".into(), format!("a call to the driver did not return within {} s", waited.as_secs()));
+        finished
+    }
+
+    /// For time series that are not to be recorded.
+    pub fn off() -> SourceResult {
+        let mut finished = SourceResult::without_reading("off", 0.0, Account::default());
+        finished.quality.absent.insert("all".into(), SAMPLING_OFF.into());
+        finished
+    }
+
+    /// For a source that gave nothing, or whose caller fills in the rest.
+    pub fn without_reading(source: &str, asked_hz: f64, account: Account) -> SourceResult {
+        let quality = SamplingQuality {
+            source: source.into(),
+            asked_hz,
+            achieved_hz: None,
+            ticks: 0,
+            missed: 0,
+            longest_gap_s: None,
+            lateness_p50_s: None,
+            lateness_p99_s: None,
+            lateness_max_s: None,
+            cpu_ratio: None,
+            moved_ratio: Default::default(),
+            absent: account.reported(),
+            unread_lines: 0,
+            xids: Vec::new(),
+            remarks: Vec::new(),
+            instrument: None,
+        };
+        SourceResult { quality, account }
+    }
 }
 
 #[cfg(test)]

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use nvml_wrapper::enum_wrappers::device::ComputeMode;
 use serde::{Deserialize, Serialize};
 
-use super::mps::{self, Control};
-use super::nvml;
-use super::repartition::{self, PartitionedGpu};
-use super::services;
-use super::settings::ChangedSettings;
-use super::{lock, state_folder};
+use super::lock;
+use crate::mps::{self, Control};
+use crate::nvml;
+use crate::repartition::{self, PartitionedGpu};
+use crate::services;
+use crate::settings::ChangedSettings;
+use crate::state_folder;
 use collo_gpus::PartitionError;
 use collo_gpus::partition::Partition;
 
@@ -237,7 +238,7 @@ impl Journal {
 
 /// Whether the compute mode could be set again once a change of MIG mode has reset it, tested by setting the current one, which
 /// changes nothing. A GPU with MIG on may have one that nobody can set.
-pub(super) fn mode_can_be_set(uuid: &str, label: &str) -> Result<(), PartitionError> {
+pub(crate) fn mode_can_be_set(uuid: &str, label: &str) -> Result<(), PartitionError> {
     let Some(mode) = compute_mode(uuid).filter(|mode| mode != DEFAULT) else { return Ok(()) };
     set_compute_mode(uuid, label, &mode).map_err(|e| {
         let what =

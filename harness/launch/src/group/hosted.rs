@@ -11,12 +11,12 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, mpsc};
 
-use super::channel::ChannelLines;
-use super::children;
-use super::group::{self, Ended, Group, Handles, LaunchError, Live, MemberLaunch, MemberReader, Reported, Signal};
-use super::process::Process;
-use super::supervised;
-use super::supervisor::{MEMBER_FD, Orders, Output};
+use crate::channel::ChannelLines;
+use crate::children;
+use crate::group::{self, Ended, Group, Handles, LaunchError, Live, MemberLaunch, MemberReader, Reported, Signal};
+use crate::process::Process;
+use crate::supervised;
+use crate::supervisor::{MEMBER_FD, Orders, Output};
 
 /// A process that hosts several members.
 #[derive(Debug, Clone)]
