@@ -18,6 +18,7 @@ pub mod facts;
 #[cfg(test)]
 extern crate self as collo_plan;
 #[cfg(test)]
+#[expect(dead_code, reason = "each package uses its part of it")]
 mod fixture;
 pub mod frontier;
 pub mod goal;

@@ -25,9 +25,6 @@ pub mod memnet;
 pub mod observer_spec;
 pub mod prediction;
 pub mod python;
-#[cfg(test)]
-#[path = "../../store/tests/support/skip.rs"]
-mod skip;
 pub mod slot;
 pub mod surroundings;
 #[cfg(test)]

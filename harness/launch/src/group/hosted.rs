@@ -28,7 +28,7 @@ pub struct HostLaunch {
 
 /// The one process of a group.
 #[derive(Default)]
-pub(super) struct Host {
+pub(crate) struct Host {
     ended: Mutex<Option<Ended>>,
 }
 
