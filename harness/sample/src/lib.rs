@@ -4,6 +4,10 @@
 //! rarely. Never one sampler per process. A driver may answer slowly, so GPUs have threads of their own (`gpu`). In: the members'
 //! supervisors and the GPUs. Out: samples (to a writer), the quality of the sampling, and the latest values for displays. This
 //! module does not know what a run is.
+//!
+//! To add a sampler: a file that implements [`Sampler`]; its line in `Sampling::begin_host` (`threads.rs`), among the fast or the
+//! slow ones, or for a GPU in `gpu/session.rs`. A new metric is one more sample, named with its unit; a report shows one of a GPU
+//! by that name until it has a row in `quantity/src/table.rs`.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
