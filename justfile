@@ -141,6 +141,6 @@ torture WHAT="50" *NAMES:
         COLLO_HOSTILE="$*" cargo test --package collo --test command -- hostile:: hosting::whoever --ignored --nocapture; \
     else \
         COLLO_TORTURE={{ WHAT }} cargo test --package collo --test command torture:: -- --ignored --nocapture && \
-        cargo test --package collo-device --package collo-sample --lib fuzz_ -- --ignored --nocapture && \
+        cargo test --package collo-sample --package collo-device --lib fuzz_ -- --ignored --nocapture && \
         cargo test --package collo-report --test damage -- --ignored --nocapture; \
     fi

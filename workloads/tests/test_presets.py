@@ -7,7 +7,7 @@ import pytest
 from forked import Forked
 from harness import WORKLOADS
 
-SOURCE = WORKLOADS.parent / "harness/measure/src/workload/adapters.rs"
+SOURCE = WORKLOADS.parent / "harness/plan/src/workload/adapters.rs"
 
 LIGHTNING = """
 import lightning.pytorch as pl

@@ -1,4 +1,7 @@
 //! The command line, as people type it.
+//!
+//! To add a verb: a variant of [`Verb`] and its place in `GROUPS`, its arguments in a file below `args/`, a file in `verb/`, its
+//! line in `main.rs`, a section in `docs/guide/commands.md`.
 
 pub mod compare;
 mod gpu;

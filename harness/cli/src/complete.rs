@@ -1,5 +1,7 @@
 //! What TAB completes beyond verbs and options: experiments, campaigns, cells, tags, GPU models, traces. In: the folder, and the words typed
 //! so far. Out: candidates; whatever cannot be read gives none, since a shell has no place for errors.
+//!
+//! To add something to complete: a function here, and `add = complete::…` at the argument.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,6 @@
 //! What is tested through the command, in one program: most tests wait for members, and the tests of one program wait at the same time.
+//!
+//! To add a test: a file here and its line below; `cargo test -p collo --test command NAME::` runs it alone.
 
 mod bad_input;
 mod cards;

@@ -2,6 +2,8 @@
 //!
 //! A case is a row in `hostile/cases/`, a file for each subject; a misbehaving member is a few lines of Python in `hostile/members/`.
 //! `just torture hostile` tries all of them, `just torture hostile NAME` one.
+//!
+//! To add another user's attack on a GPU: `gpu_faults/strangers.rs`.
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on ends here")]
 

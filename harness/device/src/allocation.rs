@@ -5,6 +5,8 @@
 //!
 //! Their meaning: CUDA programming guide, "CUDA environment variables"; slurm.schedmd.com/gres.html and cgroup.conf(5); the user
 //! guide of NVIDIA's container toolkit.
+//!
+//! To add the variable of another batch system: its name beside these, its reading in `Allocation`.
 
 use std::collections::BTreeSet;
 

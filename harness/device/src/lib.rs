@@ -5,6 +5,19 @@
 //! MIG, [`mps`] controls NVIDIA's daemon, [`services`] stops and restarts what has a GPU open. [`nvml`] is the one place that opens the library.
 //!
 //! In: requests of a plan. Out: the facts of devices, leases, partitioned GPUs. This package knows nothing of cells and runs.
+//!
+//! ```text
+//! lease ─ lock, journal of what was found ──┐         the lock is the machine's, the journal the user's
+//!   │ apply(partition)                      │ before the first change, flushed
+//!   ▼                                       ▼
+//! block of cells with this partition: naive and MPS (MIG off) · each layout of MIG
+//!   │ per run: daemon(s) up ▸ members ▸ evidence ▸ daemon(s) down
+//!   ▼
+//! restore ── the GPU is as found, the journal is removed
+//! ```
+//! A partition lasts for a block, a daemon for one run (decision 0009). Where MIG mode is changed, services that have the GPU open are
+//! stopped around it if permitted, and what a reset loses is set again (`settings`, decision 0014). The state found is saved where
+//! `collo restore` and the next run find it (decision 0010); its possible writers are checked before it is trusted (decision 0017).
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

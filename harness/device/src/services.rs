@@ -3,6 +3,8 @@
 //! In: the units that systemd reports as running. Out: the same, stopped or started. Only active services are stopped, and never
 //! the persistence daemon or the fabric manager: the driver depends on the one, and without the other CUDA fails on every GPU of
 //! the machine (error 802; NVIDIA's Fabric Manager user guide).
+//!
+//! To add a service that opens GPUs: its unit in `UNITS`.
 
 use std::time::{Duration, Instant};
 

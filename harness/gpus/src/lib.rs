@@ -5,6 +5,9 @@
 //! [`PartitionError`] why a GPU did not take it. [`notation`] is how MIG writes all of that.
 //!
 //! In: a text such as `mig-profiles/a100-40gb.toml`. Out: its numbers and placements, or its errors.
+//!
+//! To add a GPU model: a file in `mig-profiles/` with its sources, without `compute_slices` and `profiles` if it has no MIG;
+//! published peaks are `[[peaks]]`, a layout is a line below `[layouts]`. No code changes, for plans and reports alike.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

@@ -1,4 +1,5 @@
-//! Every guideline that applies to an analysis, in the page's order. To add one: a file in `groups` or `policies`, and its line in [`all`].
+//! Every guideline that applies to an analysis, in the page's order. To add a guideline: a file in `groups` or
+//! `policies` that fills a `Claim`, its answer by `verdict::of_all` or `of_some`; its line in [`all`]; a row in `docs/guide/metrics.md`.
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;

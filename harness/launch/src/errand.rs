@@ -3,6 +3,9 @@
 //! It runs under a supervisor as members do, so nothing that it starts outlives it, nor collo, however collo ends. Its output is
 //! bounded, it has a time limit, and Ctrl-C, SIGTERM and SIGHUP end it with a message. One that is short, and starts nothing that
 //! could stay, is run without a supervisor (`ask.rs`).
+//!
+//! To add a helper program: `Errand::to(program, limit)`, then `.run()` under a supervisor or `.ask()` for a short answer; never
+//! a `Command` of its own.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

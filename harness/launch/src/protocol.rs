@@ -1,4 +1,6 @@
 //! The messages between members and harness: JSON lines, both ways. `workloads/protocol.jsonl` has one example of each.
+//!
+//! To add a message: its variant here, its order in `measure/src/observe/turns.rs`, an example in that file.
 
 use std::collections::BTreeMap;
 

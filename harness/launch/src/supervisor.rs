@@ -5,6 +5,9 @@
 //! If the supervisor itself is killed, the member dies with it (`PR_SET_PDEATHSIG`).
 //!
 //! In: one line of [`Orders`], then nothing or `kill`. Out: [`Report`] lines.
+//!
+//! To add something that is done before a kill: a field of [`Farewells`], supplied by `supervisor_entry` in `measure/src/lib.rs`.
+//! This package knows no GPU.
 
 use crate::mark::SUPERVISOR_VERB;
 use std::collections::BTreeMap;

@@ -2,6 +2,8 @@
 //!
 //! In: a plan and what `run` would start it with. Out: steps. They are made by the code that a run starts them with; what is only
 //! known then, such as the UUID of a MIG device, is a placeholder in `<>`.
+//!
+//! To add a step: a variant of [`Step`], its words in `cli/src/commands_text.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

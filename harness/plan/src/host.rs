@@ -2,6 +2,8 @@
 //!
 //! In: the file in the root of a project, which may be absent. Out: its checked values. The command line overrides it. Only
 //! [`OF_EXPERIMENTS`] changes what is measured: those keys are read with the experiment, below everything else.
+//!
+//! To add a key: its line in [`KEYS`], its field in [`HostFile`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -3,6 +3,8 @@
 //! In: the folder of stored runs, the device, the cells of a plan. Out: how long those cells, and their members alone, took here.
 //! Only the newest campaigns are read, and of them only runs of the cells in question. What cannot be read is passed over: a
 //! forecast never stops a plan. Runs on another GPU model, or on a simulated one in place of a real one, never serve.
+//!
+//! To add a condition on the runs that serve: `Here::serves`.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;

@@ -1,4 +1,7 @@
 //! Predictors of several quantities. In: a predictor file. Out: the predictor of the quantity that it names.
+//!
+//! To add a quantity with predictor files of its own: a variant of `Quantity` (`header.rs`) and of [`AnyPredictor`]; the compiler
+//! shows the rest.
 
 use std::sync::Arc;
 

@@ -2,6 +2,8 @@
 //!
 //! In: the JSON that `collo_describe.py` writes. Out: a `Description` whose numbers are bounded and whose events are in order, or
 //! the reason why not.
+//!
+//! To add a field: here, and in `workloads/collo_description.py`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! A predictor: a formula with its coefficients, a file of a few lines. In: `predictors/NAME.json`. Out: predictions, with the
 //! name of who made them; or the reason why the file cannot serve.
+//!
+//! To add another formula: a new `Predictor::FORMULA`, so that old files are refused.
 
 use std::sync::Arc;
 

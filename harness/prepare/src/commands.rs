@@ -1,6 +1,8 @@
 //! What the members of a cell are started with: command line, folder, environment, cores.
 //!
 //! In: a cell and the slot of each member. Out: what to launch. A run starts exactly this, and `collo plan --commands` prints it.
+//!
+//! To add a variable of members: here, or in `measure/src/stage/orders.rs` if it depends on the mode.
 
 use collo_device::{cpu, numa};
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! How a campaign is started: its command line, the variables that can influence it, the packages of its Python. Read once, stored
 //! with the campaign, never interpreted here.
+//!
+//! To add a variable that is kept: `FAMILIES`.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,8 @@
-//! The table. To add a quantity, add it here at its place in `report.json`; the code that computes it uses its key.
+//! The table.
+//!
+//! To add a quantity: its row here, at its place in `report.json`; its value, under its key, in `analysis/src/cell/quantities.rs`, or of
+//! traces in `analysis/src/trace`. One that comes from time series also has the trait `Sampled`, unless it is of the GPU. JSON, exports,
+//! comparison, words and the table of `docs/guide/metrics.md` follow.
 
 use crate::definition::Better::{Larger, Neither, Smaller};
 use crate::definition::Trait::*;

@@ -4,6 +4,11 @@
 //! with its figures, and the same numbers for other programs. No number is computed here, nothing touches a GPU or a process, and nothing
 //! prints.
 //!
+//! ```text
+//! runs/ ──analyse──▶ Analysis ──conclude──▶ Report ──▶ sections ──▶ document ──▶ report.html, report.md, terminal
+//!                                             ├──▶ export: csv, latex, junit, openmetrics, dataset, …
+//!                                             └──▶ report.json ──▶ package `compare`
+//! ```
 //! - `report` has the contents before wording: a [`Report`].
 //! - `parts` has what sections share: notes, findings, tags, captions, values in tables.
 //! - `overview`, `time`, `resources`, `trace`, `watching` and `prediction` have the sections, by what they show.

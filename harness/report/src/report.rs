@@ -1,4 +1,6 @@
 //! The contents of a report, before wording. In: a campaign folder. Out: its analysis, and the guidelines that follow.
+//!
+//! To add a model that divides energy: a variant of [`EnergyModel`], its word in `cli/src/args/report.rs`.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,9 @@
 //! The sections of a report. In: a report. Out: a document: headings, findings, figures and tables, still without markup. A
 //! section without data gives the reason in one sentence and keeps its place.
 //!
-//! To add one: a file in the room of what it shows, and its line in [`all`], which is the order of the page.
+//! To add a section: a file in the room of what it shows (`overview`, `time`, `resources`, `trace`), and its line in [`all`], which is the
+//! order of the page. To add a figure: a `Block::Figure` of its section, drawn by a chart of `figures/src/chart`; where cells stand in it is
+//! in `parts/places.rs`, its caption and legend in `parts/figure.rs`. A section with a panel for each workload is also in [`DRAWN`].
 
 use collo_analysis::campaign::reference::ReferenceVerdict;
 use collo_figures::document::{Block, Document, Fact, FactLine, Section};

@@ -3,7 +3,12 @@
 //! Fast: `/proc` gauges of every member and the energy counters. Slow: whatever walks page tables, lists processes or changes
 //! rarely. Never one sampler per process. A driver may answer slowly, so GPUs have threads of their own (`gpu`). In: the members'
 //! supervisors and the GPUs. Out: samples (to a writer), the quality of the sampling, and the latest values for displays. This
-//! module does not know what a run is.
+//! package does not know what a run is.
+//!
+//! To add a sampler: a file that implements [`Sampler`]; its line in `Sampling::begin_host` (`threads.rs`), among the fast or the slow
+//! ones, or for a GPU in `GpuSession::begin_gauges` (`gpu/session.rs`). A new metric is one more sample, named with its unit. A report shows
+//! one of the host or of a GPU under that name, in words once it has a row in `quantity/src/table.rs`; one of a member needs a field of
+//! `Usage` in `analysis/src/reading/usage.rs`.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

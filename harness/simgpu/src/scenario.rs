@@ -3,6 +3,8 @@
 //! In: the text of `COLLO_SIM`. Out: [`Scenario`], a card and words. A word may have a value and a time, which counts from the first
 //! moment at which anything trained on the machine. A word that does not exist is an error: a fault that is spelled wrongly must not
 //! pass for a healthy card.
+//!
+//! To add a fault: its word here, and a row in `cli/tests/gpu_faults`, which has a file for each subject.
 
 /// The variable that holds the scenario.
 pub const VARIABLE: &str = "COLLO_SIM";

@@ -1,6 +1,8 @@
 //! What the simulated workloads are, from `workloads.toml`.
 //!
 //! In: the folder of a workload and the options of its script. Out: [`Workload`], and the load that it is on a given card.
+//!
+//! To add a workload's pace: an entry in `workloads.toml`, with its reason.
 
 use std::collections::BTreeMap;
 

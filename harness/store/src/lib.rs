@@ -1,8 +1,8 @@
 //! The format of stored runs, and how they are written: to a temporary folder, flushed, renamed, so a folder that exists is
 //! complete.
 //!
-//! In: the plan and observations of `collo-measure`. Out: campaigns, runs and tables for `collo-report`. This crate is the border
-//! between measuring and reporting: it knows nothing of GPUs, processes, statistics or plots.
+//! In: what `plan` planned and `measure` observed. Out: campaigns, runs and tables for `analysis`. This package is the border between
+//! measuring and reporting: it knows nothing of processes, statistics or plots, and touches no GPU.
 //!
 //! ```text
 //! runs/EXPERIMENT/CAMPAIGN/

@@ -4,6 +4,8 @@
 //!
 //! A run keeps its tables and its numbers; its record gets the new campaign, block and repetition. Blocks are numbered on, so that
 //! the origin of each run stays known: a group is compared only with baselines of the same origin.
+//!
+//! To add a condition that forbids merging: [`differences`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

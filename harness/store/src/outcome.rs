@@ -1,4 +1,6 @@
 //! How a run ended (a closed list), and, separately, whether its numbers may be used.
+//!
+//! To add an outcome: a variant of [`Outcome`]; the compiler shows the rest.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,7 @@
 //! Whose a sample is: the words of the column `scope`, written by samplers and read by reports. A card's scopes are those that its
 //! own library names it by.
+//!
+//! To add a scope: its word here.
 
 use std::sync::Arc;
 

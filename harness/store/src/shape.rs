@@ -1,5 +1,7 @@
 //! Consistency checks: a plan whose parts fit together, a run that belongs to its campaign and its folder. Later code may then
 //! use indices, members and names unchecked.
+//!
+//! To add a rule: its check here, and a row in `store/tests/edited.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

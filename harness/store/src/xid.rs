@@ -1,4 +1,6 @@
 //! Errors of a GPU, as its driver reports them: Xids.
+//!
+//! To add the meaning of an Xid: a row of `CATALOG`.
 
 use serde::{Deserialize, Serialize};
 

@@ -3,6 +3,9 @@
 //!
 //! No workload is known by its name: a launch has the settings `blocks` and `threads`, and its kernel is told to be launched exactly so
 //! (`kernel = "cuda"`, by the setting or by the member's hello).
+//!
+//! `report/src/resources/launches.rs` draws them, and figures with a panel for each workload leave them out
+//! (`report/src/parts/panels.rs`).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
 //! What kept a campaign from more certain numbers, the most important first. In: an analysis. Out: each cause with its way out.
+//!
+//! To add a cause: a variant of [`Limitation`], its sentence and its way out.
 
 use collo_quantity::number;
 use collo_quantity::stats::{self, RatioVerdict};

@@ -1,5 +1,7 @@
 //! What processes used of a machine over one run: those of a member, or the one process that all members are threads of. In: the
 //! summaries of its scope, and what the kernel kept of it. Out: plain numbers, each absent if it was not read.
+//!
+//! To add a number: a field of [`Usage`]; why members that are threads lack it, in `of_thread` of `cell/absent.rs`.
 
 use super::samples::Summaries;
 

@@ -1,4 +1,7 @@
 //! The arguments of `collo import`.
+//!
+//! To add another program: a room like `radt`, its variant of [`ImportFrom`]. Results set `measured_by` and `indicative` of
+//! `ReportJson`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,6 @@
 //! radT's metrics of one group in collo's names and units. What its listeners write for a value that they could not read is absent.
+//!
+//! To add a metric: its line in `METRICS`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
 //! `collo ci`: a job for a repository's CI system that measures an experiment every night and keeps its report and JUnit file.
+//!
+//! To add another CI system: a variant of `CiSystem`, its text here.
 
 use super::{Context, Ended};
 use crate::args::{self, CiSystem};

@@ -1,5 +1,7 @@
 //! Shared by `run` and `nightly`: builds a request from their arguments, checks its plan before anything is measured, and
 //! displays progress.
+//!
+//! To add a verb that measures: it builds a [`Request`], then calls this file and `ending`, or a [`Session`] itself.
 
 use collo_measure::campaign::{CampaignOptions, FailureLimit, Finished};
 use collo_measure::events::Event;

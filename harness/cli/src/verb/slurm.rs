@@ -1,4 +1,6 @@
 //! `collo slurm`: an array job that measures the shards of an experiment, and a job after it that merges them and writes the report.
+//!
+//! To add another batch system: a file like this one.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -3,6 +3,8 @@
 //!
 //! In: how many kills, a seed. Out: a table, or everything that did not hold: something is left, a stored run is lost or changed, a card is
 //! not as it was found, a campaign does not end whole. Who killed the supervisors too must wait for the next collo with the former two.
+//!
+//! To add a point to be killed at: its line in `FIELDS`.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

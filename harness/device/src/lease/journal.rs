@@ -1,4 +1,6 @@
 //! The original state of a changed GPU, on disk before the first change, and its restore.
+//!
+//! To add a field: [`Journal`] and `SCHEMA`, its check in `journal/read.rs`.
 
 mod read;
 

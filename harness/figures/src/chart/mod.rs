@@ -1,5 +1,8 @@
 //! Families of charts. In: names, values and intervals, already chosen by a section. Out: a drawing. A chart does not know the origin of
 //! a number.
+//!
+//! To add a chart: two axes of `draw/axis.rs`, a frame of `draw/chart.rs`, a mark for each value. Its classes for plotters are in
+//! `CLASSES` of `draw/themed.rs`.
 
 mod bars;
 mod calibration;

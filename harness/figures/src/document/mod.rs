@@ -1,6 +1,8 @@
 //! Documents for people. In: a title, findings, tables, figures, still without markup. Out: the same as a page, as Markdown, and
 //! as lines of a terminal. Only this module knows HTML and Markdown; a report, comparisons and a history of nights produce
 //! documents.
+//!
+//! To add another printed result: implement [`Present`] for it; page, Markdown, JSON and terminal follow.
 
 pub mod csv;
 pub mod html;

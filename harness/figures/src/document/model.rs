@@ -1,5 +1,8 @@
 //! The parts of a document, before it is HTML, Markdown or lines of a terminal. Its producers know no markup; its renderers know
 //! no campaign.
+//!
+//! To add a kind of block: a variant of [`Block`], and what `markdown.rs`, `terminal.rs` and `figures/templates/block.html` make
+//! of it.
 
 use crate::draw::{Drawing, Panel};
 use std::borrow::Cow;

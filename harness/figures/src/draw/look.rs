@@ -1,5 +1,7 @@
 //! How a sharing mode looks in every figure: hue and mark. A slice named in a label (`mig:3g.20gb`) has a shade and a mark of its own
 //! beside the family's, by its number of compute slices.
+//!
+//! To add a mode: its hue and mark here, its place in `modes.rs`, its colour in `templates/page.css` and `file.rs`.
 
 use collo_store::Sharing;
 

@@ -1,4 +1,6 @@
 //! The list of all keys in a file of `mig-profiles/`: the reader, the JSON Schema and the hints are all derived from it.
+//!
+//! To add a key: its line here, its field in `Model`, `Peaks` or `Profile`; what may be wrong with it, in `read.rs`.
 
 use collo_text::fields::{Key, Shape, ValueKind};
 

@@ -3,6 +3,8 @@
 //!
 //! Written files are complete; files read may come from an earlier version, so absent fields have their defaults. Without its
 //! campaign, its device or a cell's label it is not a report: `read` checks this.
+//!
+//! To add a field: in this file or in `cell.rs`, with its default, filled in `of.rs`; the schema and `collo compare` follow.
 
 mod cell;
 mod comparable;

@@ -1,4 +1,6 @@
 //! Why a group cannot be judged. In: a cell, and the quantity that a rule needs of it. Out: the cause, which decides what to do next.
+//!
+//! To add a cause: a variant of [`Cause`]; what to do about it, in `next.rs`.
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::verdict::CellVerdict;

@@ -1,4 +1,6 @@
 //! Messages that mean out of memory: the list that members read as well, `workloads/out_of_memory.jsonl`. Pure.
+//!
+//! To add a message: its line there, with an example and its source.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,7 @@
 //! The list of all keys of an experiment: the reader, the JSON Schema and the hints are all derived from it.
+//!
+//! To add a key: its line here, its field in `Experiment`, its reading in `read.rs` or below `read/`, and a line in
+//! `experiments/quickstart.toml`, where a test looks for every key.
 
 use collo_store::Outcome;
 

@@ -1,4 +1,6 @@
 //! The list of all keys of an `observers/NAME.toml`: the reader, the JSON Schema and the hints are all derived from it.
+//!
+//! To add a key: its line here, its field in `Observer`, its reading in `read.rs`.
 
 use collo_store::{MONITOR, PROFILER};
 

@@ -2,6 +2,9 @@
 //!
 //! In: the files of `observers/`, and a word such as `top:10Hz`. Out: an [`Observe`], the words to run, or why they cannot run here.
 //! Nothing is started here: `observe/watching.rs` runs them.
+//!
+//! To add an observer: a file in `observers/` (`docs/guide/observers.md`); what was published of it, in
+//! `reports/published/watching.json`. No code changes.
 
 pub mod keys;
 mod read;

@@ -1,8 +1,15 @@
 //! The sharing modes: ways to share one device between the members of a group, one file each.
 //!
 //! In: a label such as `mps:50%`. Out: a mode that prints the same label and returns each member's share of a device, or why it
-//! cannot run there. A mode is pure: `collo-measure` applies any of them to a device, and gathers the evidence. To add one, add
-//! its file and its line in [`MODES`].
+//! cannot run there. A mode is pure: `measure/src/stage` applies any of them to a device, and gathers the evidence.
+//!
+//! To add a mode: its file and its line in [`MODES`]. Then, as far as it differs from the others:
+//! - what reports may ask of it: a field of `store/src/sharing.rs`
+//! - a state of the device: `measure/src/stage/staging.rs`; variables of its members: `orders.rs` there; evidence: `evidence.rs` and the
+//!   files beside it
+//! - figures: its name and place in `figures/src/modes.rs`, hue and mark in `figures/src/draw/look.rs`
+//! - predictions of slowdown: `CompanyMode` in `predict/src/company/mod.rs`
+//! - `collo doctor --deep`, which tries it: `cli/src/verb/doctor/deep.rs`
 
 mod limits;
 mod mig;

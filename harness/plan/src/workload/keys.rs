@@ -1,4 +1,6 @@
 //! The list of all keys of a `workload.toml`: the reader, the JSON Schema and the hints are all derived from it.
+//!
+//! To add a key: its line here, its field in `Workload`, its reading in `read.rs`.
 
 use super::adapters;
 use collo_text::fields::{Key, Shape, ValueKind};

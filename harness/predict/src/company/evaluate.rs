@@ -1,4 +1,6 @@
 //! How well estimates of groups agree with measurements, and rules of thumb beside them. In: groups with estimates. Out: scores.
+//!
+//! To add a rule of thumb: a variant of [`CompanyPeer`].
 
 use std::fmt;
 

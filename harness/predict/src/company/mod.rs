@@ -6,6 +6,9 @@
 //!               └─features─▶ forest on what the law leaves ──────────┴▶ slowdowns ──▶ gain, ANTT, fairness
 //! measured groups ──fit, families left out──▶ coefficients, forest, widths ──▶ predictor file
 //! ```
+//!
+//! To add a feature of members: a field of [`Alone`], its columns in `features` of `forest.rs` and in the text that the file
+//! keeps, and its reading in `cli/src/verb/predictor/company`, from `pairs.rs` and `campaigns.rs`.
 
 mod evaluate;
 mod fit;

@@ -1,4 +1,6 @@
 //! Classifies files beside a training script: written by a person, or anything else.
+//!
+//! To add a library's folder of outputs or a kind of source: `OUTPUTS`, `PROGRAMS` or `SETTINGS`.
 
 use std::path::Path;
 

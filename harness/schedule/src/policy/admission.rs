@@ -1,4 +1,6 @@
 //! Whether a card with somebody on it takes a newcomer.
+//!
+//! To add a parameter: a field of [`Admission`], its reading and its text in `label.rs`, its values in `tests/ledger/case.rs`.
 
 use super::{Caps, Policy};
 use crate::WHOLE_PERMILLE;

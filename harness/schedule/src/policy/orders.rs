@@ -1,4 +1,7 @@
 //! The orders: the one list of their names. What a person reads of them, what a label may say, and what they prefer.
+//!
+//! To add a policy: a line in [`ORDERS`], which puts it into every property test; what it prefers, in `named` of
+//! `tests/ledger/policies.rs`.
 
 use super::admission::Memory;
 use crate::WHOLE_PERMILLE;

@@ -1,4 +1,6 @@
 //! When tasks arrive, as processes: by chance, at once, at intervals.
+//!
+//! To add a process: a variant of [`Process`], its key in `PROCESS` of `read.rs`.
 
 use collo_store::Shuffle;
 

@@ -1,4 +1,6 @@
 //! A trace cut out of a cluster's log: its arrivals alone. What arrives is drawn by shares, because no published log says it.
+//!
+//! To add a log: a variant of [`Log`].
 
 use std::fmt::Write;
 use std::sync::Arc;

@@ -2,6 +2,8 @@
 //!
 //! In: the text of a `traces/NAME.toml`. Out: the tasks of an order. An *order* is a seeded shuffle of the tasks over the same arrivals:
 //! policies are compared within one, and differ between them by chance as well.
+//!
+//! To add a published trace: a file in `traces/` with its source: arrivals, and tasks drawn from classes.
 
 mod arrivals;
 pub mod import;

@@ -1,5 +1,9 @@
 //! What was predicted of the members of a campaign before it ran, and which cells its plan marked: claims with a date, never made
 //! again.
+//!
+//! To add a predicted quantity: its field here (of a member alone in `alone.rs`, of a group in `cell.rs`), made in
+//! `prepare/src/prediction`; its row in `PREDICTABLE` of `analysis/src/campaign/predicted.rs`, which scores it; its column in
+//! `report/src/export/dataset.rs`; its line in `cli/src/verb/predict`.
 
 mod alone;
 mod cell;

@@ -1,4 +1,6 @@
 //! A test, or a part of one, that cannot be made on this machine: it says so, is counted, and fails where it must not be left out.
+//!
+//! To add a test that not every machine can run: [`skip`] with what is lacking and why.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,6 @@
 //! `collo doctor`: what this machine can measure, what is missing, and how to fix it. Reads only, and leaves nothing behind.
+//!
+//! To add a check: a file here; what it collects, in `collect`.
 
 mod collect;
 mod daemon;

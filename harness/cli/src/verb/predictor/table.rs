@@ -1,5 +1,7 @@
 //! A table of measurements, a row for each training: as documented, or as the data set of a campaign is exported. In: its text. Out: the
 //! rows that can be compared with a prediction; or every mistake with its line.
+//!
+//! To add a column: `COLUMNS` of a reading in `table/`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! The DCGM version, and how it affects what can be read.
+//!
+//! To add a version: its faults here, the widths of its columns in `simgpu/src/dcgm/version.rs`.
 
 use super::command::DcgmCommand;
 

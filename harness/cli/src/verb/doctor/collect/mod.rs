@@ -2,6 +2,9 @@
 //!
 //! Its list of contents is printed first. Every step has its own time limit, and a failed one is only recorded. Without `--mig`
 //! nothing on the GPU is changed; with it, the selected GPU is leased, partitioned and restored as for a campaign.
+//!
+//! To add the answers of a real machine to the tests: its unpacked file as a folder of `simgpu/fixtures`, all of which a test
+//! reads.
 
 mod bundle;
 mod busy;
