@@ -12,7 +12,6 @@ mod measured;
 mod output;
 mod plan_text;
 mod progress;
-mod radt;
 mod shell;
 mod unexpected;
 mod verb;

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use collo_plan::experiment::Experiment;
 use collo_plan::workload::Workloads;
+use collo_radt::schedule::Schedule;
+use collo_radt::{Leftover, experiment, report, tracking};
 use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics};
 use fs_err as fs;
@@ -11,8 +13,6 @@ use serde_json::{Value as Json, json};
 
 use super::{Context, Ended};
 use crate::args::{self, ImportFrom};
-use crate::radt::schedule::Schedule;
-use crate::radt::{self, Leftover, experiment, report, tracking};
 use crate::{exit, output};
 
 pub fn run(context: &Context<'_>, a: &args::Import) -> Ended {
@@ -33,7 +33,7 @@ fn schedule(context: &Context<'_>, csv: &Path, to: Option<&str>) -> Ended {
     let schedule = Schedule::read(csv)?;
     if schedule.groups.is_empty() {
         let nothing = Diagnostic::new(format!("nothing of {} can be imported", shown(csv)));
-        let why = if schedule.refused.is_empty() { "it has no row".into() } else { radt::all_of(&schedule.refused) };
+        let why = if schedule.refused.is_empty() { "it has no row".into() } else { collo_radt::all_of(&schedule.refused) };
         return Err(nothing.caused_by(why).into());
     }
     let name = match to {
@@ -95,7 +95,7 @@ fn tracked(context: &Context<'_>, folder: &Path, to: Option<&str>, gpu: Option<&
     let (made, leftovers) = report::of(&tracked, workloads.as_ref(), gpu)?;
     let to = match to {
         Some(to) => PathBuf::from(to),
-        None => PathBuf::from(format!("radt-{}.json", radt::file_name(&tracked.name))),
+        None => PathBuf::from(format!("radt-{}.json", collo_radt::file_name(&tracked.name))),
     };
     let place = context.folder()?.join(&to);
     if place.extension().is_none_or(|e| e != "json") {
@@ -103,7 +103,7 @@ fn tracked(context: &Context<'_>, folder: &Path, to: Option<&str>, gpu: Option<&
     }
     new_file(&place, &report::bytes(&made)?)?;
     leftovers.iter().for_each(|l| output::warning(format!("not imported: {}", l.text())));
-    let absent = radt::report::unread(&made);
+    let absent = collo_radt::report::unread(&made);
     absent.iter().for_each(|l| output::warning(format!("absent: {}", l.text())));
     if context.arguments.json {
         output::json(&json!({"schema": 1, "report": place, "cells": made.cells.len(), "groups": made.planned,

@@ -2,9 +2,16 @@
 //! become a report.
 //!
 //! In: radT's CSV table, or the MLflow file store that it tracks to. Out: files of a project, or a `report.json` that says on its
-//! face that collo measured none of it. What cannot be carried is a [`Leftover`], never dropped without a word.
+//! face that collo measured none of it. What cannot be carried is a [`Leftover`], never dropped without a word. Nothing is written
+//! or printed here: both are the caller's.
+//!
+//! [`schedule`] reads the table, a row with its options; [`experiment`] writes what collo can measure of it as files of a project.
+//! [`tracking`] reads the runs of the MLflow store, their letters and metrics; [`report`] puts those of a group together as the cells
+//! of a report.
 //!
 //! The witness for both formats is radT itself, github.com/Resource-Aware-Data-systems-RAD/radt; its files are named beside the code.
+
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod experiment;
 mod letter;

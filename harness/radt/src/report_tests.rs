@@ -1,7 +1,7 @@
 use std::fmt::Write;
 
 use super::*;
-use crate::radt::tracking;
+use crate::tracking;
 
 /// A run for the store of a test: id, letter, parent, parameters of its script, and metrics with their readings, one each second.
 type Tracked<'a> = (&'a str, &'a str, Option<&'a str>, &'a [(&'a str, &'a str)], &'a [(&'a str, &'a [f64])]);
