@@ -20,12 +20,13 @@ use collo_text::units::gib;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::{Value as Json, json};
 
-use super::super::predictor::{mib, value_of};
+use super::super::predictor::mib;
 use super::super::{Context, Ended};
 use super::alone::Alone;
 use super::serving::{Candidates, Serving};
 use crate::args::{self, PredictFormat};
 use crate::{exit, output, progress};
+use collo_laboratory::table::value_of;
 
 /// The memory of a GPU.
 struct Room {

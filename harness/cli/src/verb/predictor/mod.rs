@@ -1,17 +1,11 @@
 //! `collo predictor`: what predicts, on what it was fitted, and how right it is.
 
 mod binned;
+mod caller;
 mod company;
-mod described;
-mod describing;
 mod fit;
-mod measurements;
 mod memnet;
-mod quantity;
 mod scores;
-mod sources;
-mod subjects;
-mod table;
 mod utilisation;
 
 use std::path::Path;
@@ -24,25 +18,33 @@ use collo_text::units::gib;
 use serde_json::{Value as Json, json};
 
 use super::{Context, Ended};
-use crate::args::{self, PredictorVerb};
+use crate::args::{self, Evaluate, PredictedQuantity, PredictorVerb};
 use crate::{exit, output};
-
-pub use subjects::value_of;
 
 pub fn run(context: &Context<'_>, a: &args::Predictor) -> Ended {
     match &a.what {
         PredictorVerb::List => list(context),
         PredictorVerb::Show { name } => show(context, name),
-        PredictorVerb::Evaluate { rows, classify, predictor, like } => match quantity::of(context, rows)? {
+        PredictorVerb::Evaluate { rows, classify, predictor, like } => match quantity(context, rows)? {
             Quantity::Memory => scores::evaluate(context, rows, classify),
             Quantity::Utilisation => utilisation::evaluate(context, rows, like),
             Quantity::Company => company::evaluate(context, rows, predictor.as_deref()),
         },
-        PredictorVerb::Fit { rows, to, law } => match quantity::of(context, rows)? {
+        PredictorVerb::Fit { rows, to, law } => match quantity(context, rows)? {
             Quantity::Memory => fit::fit(context, rows, to),
             Quantity::Utilisation => utilisation::fit(context, rows, to),
             Quantity::Company => company::fit(context, rows, to, !law),
         },
+    }
+}
+
+/// As asked for, else as the columns of the tables tell.
+fn quantity(context: &Context<'_>, asked: &Evaluate) -> Result<Quantity, Diagnostic> {
+    match asked.quantity {
+        Some(PredictedQuantity::Memory) => Ok(Quantity::Memory),
+        Some(PredictedQuantity::Utilisation) => Ok(Quantity::Utilisation),
+        Some(PredictedQuantity::Company) => Ok(Quantity::Company),
+        None => collo_laboratory::quantity::of(context, &asked.rows),
     }
 }
 

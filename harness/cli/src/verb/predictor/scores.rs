@@ -2,13 +2,13 @@
 //! predicted by a fit that has not seen its architecture.
 
 use collo_figures::document::{Align, Table};
+use collo_laboratory::measurements::{Measurement, Measurer};
+use collo_laboratory::memory::Described;
 use collo_plan::predictors;
-use collo_predict::{Bounds, Factors, Peer, Predictor, Score, Scored, published, refit_context, score};
+use collo_predict::{Predictor, Score, published, score};
 use serde_json::{Value as Json, json};
 
 use super::binned::Binned;
-use super::described::{Described, Inputs};
-use super::measurements::{Measurement, Measurer, Trained};
 use super::memnet;
 use super::{mib, percent};
 use crate::args::{Classify, Evaluate};
@@ -16,12 +16,12 @@ use crate::verb::{Context, Ended};
 use crate::{exit, output};
 
 pub fn evaluate(context: &Context<'_>, asked: &Evaluate, classify: &Classify) -> Ended {
-    let described = Described::of(context, asked)?;
+    let described = Described::of(context, &asked.request())?;
     let shipped = predictors::find_of_memory(&context.project()?, &context.folder()?, predictors::SHIPPED)?;
     let mut parts = Vec::new();
     for (by, who) in described.all.measurers() {
         let rows = described.rows(by);
-        let estimates = described.estimates(&rows, who, &shipped);
+        let estimates = described.estimates(context, &rows, who, &shipped);
         let scores: Vec<(String, Score)> =
             estimates.iter().filter_map(|(name, rows)| Some((name.clone(), score(rows)?))).collect();
         let measured: Vec<f64> = rows.iter().map(|row| row.reading).collect();
@@ -39,7 +39,7 @@ pub fn evaluate(context: &Context<'_>, asked: &Evaluate, classify: &Classify) ->
             .transpose()?;
         if context.arguments.json {
             let list: Vec<Json> = scores.iter().map(|(name, score)| value(name, score)).collect();
-            let trainings = described.trainings(&rows, who, &shipped);
+            let trainings = trainings(&described, &rows, who, &shipped);
             let mut part = json!({"measured_by": who.name, "rows": rows.len(), "estimators": list, "trainings": trainings});
             if !binned.is_empty() {
                 part["bins"] = binned.iter().map(Binned::value).collect();
@@ -68,86 +68,17 @@ pub fn evaluate(context: &Context<'_>, asked: &Evaluate, classify: &Classify) ->
     Ok(exit::DONE)
 }
 
-impl Described {
-    /// Every estimator on the same rows.
-    fn estimates(&self, rows: &[&Measurement], who: &Measurer, shipped: &Predictor) -> Vec<(String, Vec<Scored>)> {
-        let mut all: Vec<(String, Vec<Scored>)> = Vec::new();
-        match self.fitted(rows, who, shipped) {
-            Ok((fitted, factors)) => {
-                self.doubt(&fitted.left_out);
-                all.push((left_out_by(factors).into(), fitted.left_out));
-            }
-            Err(why) => output::note(format!("no fit of these rows: {why}")),
-        }
-        type Estimate<'e> = &'e dyn Fn(&Measurement) -> (Option<f64>, Option<Bounds>);
-        let scored = |of: Estimate| {
-            let scored = rows.iter().map(|row| {
-                let (estimate_bytes, bounds) = of(row);
-                Scored { label: self.label(row), measured_bytes: row.reading, estimate_bytes, bounds }
-            });
-            scored.collect::<Vec<_>>()
-        };
-        // What was fitted on real GPUs is neither for CPUs nor for simulated devices.
-        if who.is_cpu() {
-            return all;
-        }
-        // On the rows that it was fitted on it would be judged by its own lesson.
-        if !self.is_published && !who.simulated {
-            let as_shipped = scored(&|row| {
-                let estimate = self
-                    .inputs(row)
-                    .map(|Inputs { held_bytes, workspace_bytes }| shipped.coefficients.bytes(held_bytes, workspace_bytes));
-                (estimate, estimate.map(|bytes| Bounds::around(bytes, shipped.width)))
-            });
-            all.push((format!("collo, {}", shipped.name), as_shipped));
-            // On another machine only the context is another, unless the rest was learnt from too few.
-            if let Ok(scored) = refit_context(&self.measured(rows), shipped.coefficients, shipped.width) {
-                all.push((format!("collo, {}, context refitted", shipped.name), scored));
-            }
-        }
-        for peer in Peer::ALL {
-            let of_peer = scored(&|row| {
-                let description = self.descriptions[row.subject].as_ref();
-                (description.and_then(|(d, _)| peer.estimate_bytes(d, row.batch_size)), None)
-            });
-            all.push((peer.to_string(), of_peer));
-        }
-        if self.is_published {
-            for (name, series) in &published::estimators().estimators {
-                let as_published = scored(&|row| {
-                    let subject = &self.all.subjects[row.subject];
-                    let jobs = &published::estimators().jobs;
-                    let Trained::Model(model) = &subject.what else { return (None, None) };
-                    let is_it = |job: &&published::PublishedJob| {
-                        job.model == model.model && job.input == model.input && u64::from(job.batch_size) == row.batch_size
-                    };
-                    (jobs.iter().find(is_it).and_then(|job| job.estimated_bytes(name)), None)
-                });
-                all.push((format!("{}, as published", series.name), as_published));
-            }
-        }
-        all
-    }
-
-    /// Each row with what the formula takes of it: for who wants to fit something else.
-    fn trainings(&self, rows: &[&Measurement], who: &Measurer, shipped: &Predictor) -> Vec<Json> {
-        let measured = self.measured(rows);
-        let left_out = self.fitted(rows, who, shipped).map(|(fitted, _)| fitted.left_out).unwrap_or_default();
-        let each = measured.iter().enumerate().map(|(at, row)| {
-            let predicted = left_out.get(at);
-            json!({"training": row.label, "family": row.family, "measured_bytes": row.measured_bytes, "reserved_bytes": row.held_bytes,
-                "workspace_bytes": row.workspace_bytes, "estimate_bytes": predicted.and_then(|p| p.estimate_bytes),
-                "upper_bytes": predicted.and_then(|p| p.bounds).map(|b| b.upper_bytes)})
-        });
-        each.collect()
-    }
-}
-
-fn left_out_by(factors: Factors) -> &'static str {
-    match factors {
-        Factors::Fitted => "collo, architecture left out",
-        Factors::Published | Factors::One => "collo, context alone fitted, architecture left out",
-    }
+/// Each row with what the formula takes of it: for who wants to fit something else.
+fn trainings(described: &Described, rows: &[&Measurement], who: &Measurer, shipped: &Predictor) -> Vec<Json> {
+    let measured = described.measured(rows);
+    let left_out = described.fitted(rows, who, shipped).map(|(fitted, _)| fitted.left_out).unwrap_or_default();
+    let each = measured.iter().enumerate().map(|(at, row)| {
+        let predicted = left_out.get(at);
+        json!({"training": row.label, "family": row.family, "measured_bytes": row.measured_bytes, "reserved_bytes": row.held_bytes,
+            "workspace_bytes": row.workspace_bytes, "estimate_bytes": predicted.and_then(|p| p.estimate_bytes),
+            "upper_bytes": predicted.and_then(|p| p.bounds).map(|b| b.upper_bytes)})
+    });
+    each.collect()
 }
 
 fn table(scores: &[(String, Score)]) -> Table {

@@ -4,31 +4,19 @@
 use std::collections::BTreeMap;
 
 use collo_figures::document::{Align, Table};
+use collo_laboratory::utilisation::{Judged, Profiled, ProtocolScores, judged, profiled, protocols};
 use collo_plan::predictors;
-use collo_predict::utilisation::{
-    Activity, Regressor, Row, Scores, UtilisationFit, UtilisationPredictor, fit_utilisation, law_scores, regressor_left_out,
-    regressors, rmsle,
-};
+use collo_predict::utilisation::{Activity, Row, Scores, UtilisationFit, fit_utilisation};
 use collo_predict::{AnyPredictor, Interval};
-
 use serde_json::{Value as Json, json};
 
 use super::super::percent;
-use super::{Profiled, profiled};
 use crate::args::{Evaluate, Like};
 use crate::verb::{Context, Ended};
 use crate::{exit, output};
 
-/// An estimator's errors, of each activity; none where it says nothing.
-struct Judged {
-    name: String,
-    rmsle: BTreeMap<Activity, f64>,
-    /// Of how many rows the interval has the measured value.
-    covered: BTreeMap<Activity, (usize, usize)>,
-}
-
 pub fn evaluate(context: &Context<'_>, asked: &Evaluate, like: &Like) -> Ended {
-    let all = profiled(context, asked)?;
+    let all = profiled(context, &asked.request())?;
     let shipped = match predictors::find(&context.project()?, &context.folder()?, predictors::SHIPPED_UTILISATION)? {
         AnyPredictor::Utilisation(shipped) => Some(shipped),
         _ => None,
@@ -73,53 +61,6 @@ pub fn evaluate(context: &Context<'_>, asked: &Evaluate, like: &Like) -> Ended {
     Ok(exit::DONE)
 }
 
-fn judged(of_one: &Profiled, fitted: Option<&UtilisationFit>, shipped: Option<&UtilisationPredictor>) -> Vec<Judged> {
-    let rows = &of_one.rows;
-    let mut all = Vec::new();
-    if let Some(fit) = fitted {
-        let of = |activity: &Activity| fit.activities.get(activity).map(|fit| fit.left_out.clone());
-        all.push(Judged::of("collo, architecture left out", rows, of));
-    }
-    // What was fitted on real GPUs is not for simulated ones.
-    if let Some(shipped) = shipped.filter(|_| !of_one.who.simulated) {
-        let of = |activity: &Activity| {
-            let law = shipped.targets.get(activity)?;
-            Some(rows.iter().map(|row| Some(law.predict(&row.work, row.peaks, 1.0))).collect())
-        };
-        all.push(Judged::of(&format!("collo, {} as it is", shipped.name), rows, of));
-    }
-    let learned = |name: String, of: &dyn Fn(Activity) -> Option<f64>| Judged {
-        name,
-        rmsle: Activity::ALL.into_iter().filter_map(|activity| Some((activity, of(activity)?))).collect(),
-        covered: BTreeMap::new(),
-    };
-    for regressor in [Regressor::Forest, Regressor::Linear] {
-        let name = format!("{regressor} on seven features, left out");
-        all.push(learned(name, &|activity| regressor_left_out(rows, activity, regressor)));
-    }
-    if let Some(fit) = fitted {
-        let constant = |activity| fit.activities.get(&activity).map(|fit| fit.law.left_out.constant_rmsle);
-        all.push(learned("constant, left out".into(), &constant));
-    }
-    all
-}
-
-impl Judged {
-    fn of(name: &str, rows: &[Row], said: impl Fn(&Activity) -> Option<Vec<Option<Interval>>>) -> Judged {
-        let mut judged = Judged { name: name.into(), rmsle: BTreeMap::new(), covered: BTreeMap::new() };
-        for activity in Activity::ALL {
-            let said = said(&activity).unwrap_or_default();
-            let pairs = || rows.iter().zip(&said).filter_map(|(row, said)| Some(((*said)?, row.measured.percent(activity)?)));
-            if let Some(error) = rmsle(pairs().map(|(said, is)| (said.estimate, is))) {
-                judged.rmsle.insert(activity, error);
-                let inside = pairs().filter(|(said, is)| said.contains(*is)).count();
-                judged.covered.insert(activity, (inside, pairs().count()));
-            }
-        }
-        judged
-    }
-}
-
 fn table(judged: &[Judged]) -> Table {
     let mut columns = vec![("RMSLE", Align::Left)];
     columns.extend(Activity::ALL.iter().flat_map(|activity| [(activity.as_str(), Align::Right), ("covered", Align::Right)]));
@@ -162,22 +103,7 @@ fn time_and_power(fit: &UtilisationFit, rows: &[Row]) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// By the name of an estimator.
-type ByName = Vec<(String, Scores, Option<f64>)>;
-
-/// The paper's regressors by its protocol and with architectures left out, beside the log-linear law.
-fn protocols(rows: &[Row], seeds: u64) -> Vec<(Activity, ByName)> {
-    let of = |activity: Activity| {
-        let law = law_scores(rows, activity, seeds).ok()?;
-        let mut all: ByName = vec![("collo, log-linear".into(), law, None)];
-        let published = |regressor: Regressor| Some(regressor.published_rmsle()).filter(|_| activity == Activity::GpuUtilisation);
-        all.extend(regressors(rows, activity, seeds).into_iter().map(|(r, scores)| (r.to_string(), scores, published(r))));
-        Some((activity, all))
-    };
-    Activity::ALL.into_iter().filter_map(of).collect()
-}
-
-fn protocol_table(activity: Activity, scores: &ByName) -> Table {
+fn protocol_table(activity: Activity, scores: &ProtocolScores) -> Table {
     let head = format!("RMSLE of {}", activity.as_str());
     let columns = [
         (head.as_str(), Align::Left),
@@ -197,7 +123,7 @@ fn value(
     of_one: &Profiled,
     fitted: Option<&UtilisationFit>,
     judged: &[Judged],
-    protocols: Option<&Vec<(Activity, ByName)>>,
+    protocols: Option<&Vec<(Activity, ProtocolScores)>>,
 ) -> Json {
     let by_key = |of: &BTreeMap<Activity, f64>| -> Json { of.iter().map(|(a, x)| (a.key().to_string(), json!(x))).collect() };
     let estimators: Vec<Json> = judged

@@ -10,8 +10,7 @@ use collo_text::nearest;
 use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics, Source};
 
-use super::measurements::{Measurement, Measurements, Measurer, Subject};
-use super::subjects;
+use crate::measurements::{Measurement, Measurements, Measurer, Subject};
 
 /// With so many mistakes the rest is not read.
 const MOST_MISTAKES: usize = 1000;
@@ -293,8 +292,10 @@ fn measurer<R: Reading>(row: &Row<'_>, is_dataset: bool) -> Result<Measurer, Dia
 
 mod memory;
 mod profile;
+mod subjects;
 
 pub use profile::Profile;
+pub use subjects::{family_of, value_of};
 
 #[cfg(test)]
 mod tests;

@@ -1,30 +1,22 @@
-//! Which quantity is meant. In: what was asked for. Out: the quantity, said or told by the columns of the tables.
+//! Which quantity is meant. In: names of tables. Out: the quantity that their columns tell.
 
 use std::io::BufRead;
 
 use collo_predict::Quantity;
 use collo_text::Diagnostic;
 
-use super::sources;
-use crate::args::{Evaluate, PredictedQuantity};
-use crate::verb::Context;
+use crate::caller::Caller;
+use crate::sources;
 
 /// Columns that only tables of one quantity have.
 const TELLING: [(&str, Quantity); 3] =
     [("memory_bytes", Quantity::Memory), ("pair_a_s", Quantity::Company), ("sm_active_ratio", Quantity::Utilisation)];
 
-/// As said, else as the first table that tells, in the order of `TELLING`: a table of profiles beside one of pairs serves the pairs.
-pub fn of(context: &Context<'_>, asked: &Evaluate) -> Result<Quantity, Diagnostic> {
-    if let Some(said) = asked.quantity {
-        return Ok(match said {
-            PredictedQuantity::Memory => Quantity::Memory,
-            PredictedQuantity::Utilisation => Quantity::Utilisation,
-            PredictedQuantity::Company => Quantity::Company,
-        });
-    }
+/// As the first table that tells, in the order of `TELLING`: a table of profiles beside one of pairs serves the pairs.
+pub fn of(caller: &dyn Caller, tables: &[String]) -> Result<Quantity, Diagnostic> {
     let mut columns = Vec::new();
-    for name in asked.rows.iter().filter(|name| sources::is_csv(name)) {
-        columns.extend(first_line(&context.folder()?.join(name)));
+    for name in tables.iter().filter(|name| sources::is_csv(name)) {
+        columns.extend(first_line(&caller.folder()?.join(name)));
     }
     let told = TELLING.into_iter().find(|(column, _)| columns.iter().any(|has| has == column));
     Ok(told.map_or(Quantity::Memory, |(_, quantity)| quantity))

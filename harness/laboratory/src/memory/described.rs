@@ -8,14 +8,12 @@ use collo_predict::{
     published, replay,
 };
 use collo_prepare::memnet::MemnetRow;
-use collo_text::Diagnostics;
+use collo_text::{Diagnostics, Remark};
 
-use super::describing;
-use super::measurements::{Measurement, Measurements, Measurer};
-use super::sources;
-use crate::args::Evaluate;
-use crate::output;
-use crate::verb::Context;
+use crate::caller::{Caller, Request};
+use crate::describing;
+use crate::measurements::{Measurement, Measurements, Measurer};
+use crate::sources;
 
 /// Measurements with the descriptions of what was measured.
 pub struct Described {
@@ -39,13 +37,13 @@ const ONE: Coefficients = Coefficients { context_bytes: 0.0, per_reserved_byte: 
 
 impl Described {
     /// Read the measurements, and describe what was trained.
-    pub fn of(context: &Context<'_>, asked: &Evaluate) -> Result<Described, Diagnostics> {
+    pub fn of(caller: &dyn Caller, asked: &Request<'_>) -> Result<Described, Diagnostics> {
         let is_published = asked.rows == [sources::PUBLISHED];
-        let mut all = sources::read(context, &asked.rows)?;
-        if let Some(who) = &asked.measured_by {
+        let mut all = sources::read(caller, asked.rows)?;
+        if let Some(who) = asked.measured_by {
             all = all.of(who)?;
         }
-        let descriptions = describing::traced(context, asked, &mut all)?;
+        let descriptions = describing::traced(caller, asked, &mut all)?;
         let mut replays = BTreeMap::new();
         for row in &all.rows {
             let key = (row.subject, row.batch_size);
@@ -120,7 +118,7 @@ impl Described {
 
     /// Rows that are beside the largest, though each was to be much larger, are doubted aloud: a run that ended for lack of memory looks
     /// like this.
-    pub fn doubt(&self, left_out: &[Scored]) {
+    pub fn doubt(&self, caller: &dyn Caller, left_out: &[Scored]) {
         let largest = left_out.iter().map(|row| row.measured_bytes).fold(0.0, f64::max);
         let is_short = |row: &&Scored| row.estimate_bytes.is_some_and(|estimate| row.measured_bytes < 0.8 * estimate);
         let found: Vec<&str> = left_out
@@ -132,10 +130,10 @@ impl Described {
         if !found.is_empty() {
             let (count, few) = (found.len(), found.iter().take(3).copied().collect::<Vec<_>>().join(", "));
             let more = if count > 3 { " …" } else { "" };
-            output::warning(format!(
+            caller.remark(Remark::Warning(format!(
                 "{count} of the largest measurements ({few}{more}) are far below what their trainings need: where a run ended for lack of \
                  memory, write `out-of-memory` under `state`"
-            ));
+            )));
         }
     }
 

@@ -4,28 +4,25 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use collo_measure::events::Event;
 use collo_predict::{Basis, Description};
 use collo_prepare::describe::{Describable, Describer, basis_of};
-use collo_text::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics, Remark};
 
-use super::measurements::{Measurements, Subject, Trained};
-use crate::args::Evaluate;
-use crate::verb::Context;
-use crate::{output, progress};
+use crate::caller::{Caller, Request};
+use crate::measurements::{Measurements, Subject, Trained};
 
 /// So many are described while one waits.
 const FEW: usize = 20;
 
 /// Of each subject, with the Python that was asked for. The warnings of the reading are said first.
 pub fn traced<R>(
-    context: &Context<'_>,
-    asked: &Evaluate,
+    caller: &dyn Caller,
+    asked: &Request<'_>,
     all: &mut Measurements<R>,
 ) -> Result<Vec<Option<(Description, Basis)>>, Diagnostics> {
-    all.warnings.iter().for_each(output::warning);
+    all.warnings.iter().for_each(|text| caller.remark(Remark::Warning(text.clone())));
     for (reason, rows) in &all.left_out {
-        output::note(format!("{rows} rows are not compared: each {reason}"));
+        caller.remark(Remark::Note(format!("{rows} rows are not compared: each {reason}")));
     }
     let mut workloads = Vec::new();
     for subject in &all.subjects {
@@ -34,13 +31,11 @@ pub fn traced<R>(
         }
     }
     let by_name = all.subjects.iter().any(|s| matches!(s.what, Trained::Model(_)));
-    let project = context.project()?;
-    let mut display = progress::display(context.arguments.quiet);
-    let describer = Describer::new(&project, &workloads, by_name, asked.python.as_deref(), asked.fresh, &mut |progress| {
-        display.show(Event::Python(progress));
-    });
-    display.end();
-    let descriptions = described(&describer?, all)?;
+    let project = caller.project()?;
+    let mut display = caller.display();
+    let describer = Describer::new(&project, &workloads, by_name, asked.python, asked.fresh, &mut *display);
+    drop(display);
+    let descriptions = described(caller, &describer?, all)?;
     if descriptions.iter().all(Option::is_none) {
         return Err(Diagnostic::new("nothing could be described, so nothing can be compared").of_machine().into());
     }
@@ -48,12 +43,16 @@ pub fn traced<R>(
 }
 
 /// Of each subject; None also where no row needs it. Families become what the descriptions say, where the table names none.
-fn described<R>(describer: &Describer<'_>, all: &mut Measurements<R>) -> Result<Vec<Option<(Description, Basis)>>, Diagnostics> {
+fn described<R>(
+    caller: &dyn Caller,
+    describer: &Describer<'_>,
+    all: &mut Measurements<R>,
+) -> Result<Vec<Option<(Description, Basis)>>, Diagnostics> {
     let needed: BTreeSet<usize> = all.rows.iter().map(|row| row.subject).collect();
     let describable: Vec<Describable<'_>> = needed.iter().map(|place| describable(&all.subjects[*place])).collect();
     let answers = describer.all(&describable, &mut |new| {
         if new > FEW {
-            output::note(format!("{new} trainings are traced, once each: about a second of a core for one"));
+            caller.remark(Remark::Note(format!("{new} trainings are traced, once each: about a second of a core for one")));
         }
     })?;
     let mut descriptions: Vec<Option<(Description, Basis)>> = all.subjects.iter().map(|_| None).collect();
@@ -71,8 +70,8 @@ fn described<R>(describer: &Describer<'_>, all: &mut Measurements<R>) -> Result<
                 descriptions[place] = Some((description, basis));
             }
             Err(why) => {
-                output::failure(&why.into());
-                output::warning(format!("the rows of `{}` are left out", subject.name()));
+                caller.remark(Remark::Failure(why.into()));
+                caller.remark(Remark::Warning(format!("the rows of `{}` are left out", subject.name())));
             }
         }
     }

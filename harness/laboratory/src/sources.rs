@@ -10,9 +10,9 @@ use collo_text::quoted;
 use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics, Source};
 
-use super::measurements::Measurements;
-use super::table::{self, Reading};
-use crate::verb::Context;
+use crate::caller::Caller;
+use crate::measurements::Measurements;
+use crate::table::{self, Reading};
 
 /// The word for the published jobs, in place of a file.
 pub const PUBLISHED: &str = "published:estimators";
@@ -20,7 +20,7 @@ pub const PUBLISHED: &str = "published:estimators";
 const LARGEST: u64 = 512 << 20;
 
 /// All rows of memory of what was asked for.
-pub fn read(context: &Context<'_>, asked: &[String]) -> Result<Measurements, Diagnostics> {
+pub fn read(caller: &dyn Caller, asked: &[String]) -> Result<Measurements, Diagnostics> {
     if let Some(wrong) = asked.iter().find(|name| name.starts_with("published:") && *name != PUBLISHED) {
         let wrong = Diagnostic::new(format!("`{wrong}` is not known"));
         return Err(wrong.hint(format!("the published measurements are `{PUBLISHED}`")).into());
@@ -33,18 +33,18 @@ pub fn read(context: &Context<'_>, asked: &[String]) -> Result<Measurements, Dia
                 .into()),
         };
     }
-    let mut all = read_as(context, asked)?;
+    let mut all = read_as(caller, asked)?;
     all.shrinking();
     Ok(all)
 }
 
 /// All rows of campaigns and tables, read for something.
-pub fn read_as<R: Reading>(context: &Context<'_>, asked: &[String]) -> Result<Measurements<R>, Diagnostics> {
-    let project = context.project()?;
+pub fn read_as<R: Reading>(caller: &dyn Caller, asked: &[String]) -> Result<Measurements<R>, Diagnostics> {
+    let project = caller.project()?;
     let workloads = Workloads::load(&project.workloads())?;
     let mut all = Measurements::default();
     for name in asked {
-        let (text, source) = table_of(context, name)?;
+        let (text, source) = table_of(caller, name)?;
         all.sources.push(source);
         table::read(&text, &workloads, &mut all)?;
     }
@@ -74,11 +74,11 @@ pub fn is_csv(name: &str) -> bool {
 }
 
 /// One table: a file, or what a campaign's data set is; and which it is.
-pub fn table_of(context: &Context<'_>, name: &str) -> Result<(std::sync::Arc<Source>, String), Diagnostics> {
-    let path = context.folder()?.join(name);
+pub fn table_of(caller: &dyn Caller, name: &str) -> Result<(std::sync::Arc<Source>, String), Diagnostics> {
+    let path = caller.folder()?.join(name);
     match ending(name) {
         Some(ending) => Ok((text_of(&path, ending)?, source_of(&path)?)),
-        None => campaign(context, name),
+        None => campaign(caller, name),
     }
 }
 
@@ -102,8 +102,8 @@ fn source_of(path: &Path) -> Result<String, Diagnostic> {
 }
 
 /// The rows of a campaign, as its data set has them, and which campaign it is.
-fn campaign(context: &Context<'_>, name: &str) -> Result<(std::sync::Arc<Source>, String), Diagnostics> {
-    let (campaign, _unpacked) = context.campaign(name)?;
+fn campaign(caller: &dyn Caller, name: &str) -> Result<(std::sync::Arc<Source>, String), Diagnostics> {
+    let (campaign, _unpacked) = caller.campaign(name)?;
     let manifest = campaign.manifest();
     let is_completed = |run: &collo_store::StoredRun| run.record.outcome == Outcome::Completed;
     let full = format!("{}/{}", manifest.experiment, manifest.id);

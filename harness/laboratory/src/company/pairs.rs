@@ -11,10 +11,9 @@ use collo_text::nearest;
 use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics, Source};
 
-use super::super::subjects::family_of;
-use super::super::table::Row;
-use super::groups::{Groups, Measured, Profile, STEP_S};
+use super::groups::{AloneProfile, Groups, Measured, STEP_S};
 use super::lines;
+use crate::table::{Row, family_of};
 
 const PAIRS: [&str; 8] = ["a", "b", "solo_a_s", "solo_b_s", "pair_a_s", "pair_b_s", "mode", "device"];
 const PROFILES: [&str; 12] = [
@@ -41,7 +40,7 @@ const MOST_SHOWN: usize = 5;
 
 pub fn read_profiles(
     source: &Arc<Source>,
-    profiles: &mut BTreeMap<String, Profile>,
+    profiles: &mut BTreeMap<String, AloneProfile>,
     groups: &mut Groups,
 ) -> Result<(), Diagnostics> {
     let mut warnings = Vec::new();
@@ -66,7 +65,7 @@ pub fn read_profiles(
 }
 
 /// A profile, and how the length of its steps is known.
-fn profile(row: &Row<'_>) -> Result<(Profile, &'static str), Diagnostic> {
+fn profile(row: &Row<'_>) -> Result<(AloneProfile, &'static str), Diagnostic> {
     let compute = share(row, "sm_active_ratio", 1.0)?;
     let busy = share(row, "gpu_utilisation_percent", 100.0)?;
     let (Some(compute), Some(busy)) = (compute.or(busy), busy.or(compute)) else {
@@ -89,13 +88,13 @@ fn profile(row: &Row<'_>) -> Result<(Profile, &'static str), Diagnostic> {
         memory_bytes,
     };
     let (family, _) = family_of(row, row.get("key"));
-    Ok((Profile { alone, family, device: given(row, "device") }, how))
+    Ok((AloneProfile { alone, family, device: given(row, "device") }, how))
 }
 
 pub fn read_pairs(
     source: &Arc<Source>,
     place: usize,
-    profiles: &BTreeMap<String, Profile>,
+    profiles: &BTreeMap<String, AloneProfile>,
     groups: &mut Groups,
 ) -> Result<(), Diagnostics> {
     let mut warnings = Vec::new();
@@ -141,7 +140,7 @@ pub fn read_pairs(
     Ok(())
 }
 
-fn found<'p>(row: &Row<'_>, column: &str, profiles: &'p BTreeMap<String, Profile>) -> Result<&'p Profile, Diagnostic> {
+fn found<'p>(row: &Row<'_>, column: &str, profiles: &'p BTreeMap<String, AloneProfile>) -> Result<&'p AloneProfile, Diagnostic> {
     let key = row.get(column);
     profiles.get(key).ok_or_else(|| {
         let wrong = row.wrong(column, format!("{} has no profile", quoted(key)));

@@ -8,10 +8,9 @@ use collo_predict::Conditions;
 use collo_predict::{Alone, CompanyMode, MeasuredGroup};
 use collo_text::{Diagnostic, Diagnostics, Source};
 
-use super::super::sources;
 use super::{campaigns, lines, pairs};
-use crate::output;
-use crate::verb::Context;
+use crate::caller::Caller;
+use crate::sources;
 
 /// A group with where it was measured.
 #[derive(Debug, Clone)]
@@ -41,19 +40,19 @@ pub struct Groups {
 
 /// A member alone, of a table of profiles.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Profile {
+pub struct AloneProfile {
     pub alone: Alone,
     pub family: String,
     pub device: Option<String>,
 }
 
 /// Everything that was asked for.
-pub fn read(context: &Context<'_>, asked: &[String]) -> Result<Groups, Diagnostics> {
+pub fn read(caller: &dyn Caller, asked: &[String]) -> Result<Groups, Diagnostics> {
     let mut groups = Groups::default();
     let mut pair_tables: Vec<(Arc<Source>, usize)> = Vec::new();
-    let mut profiles: BTreeMap<String, Profile> = BTreeMap::new();
+    let mut profiles: BTreeMap<String, AloneProfile> = BTreeMap::new();
     for name in asked {
-        let (text, source) = sources::table_of(context, name)?;
+        let (text, source) = sources::table_of(caller, name)?;
         groups.sources.push(source);
         let place = groups.sources.len() - 1;
         let columns: BTreeSet<String> = lines::columns(text.text()).into_iter().collect();
@@ -87,26 +86,6 @@ pub fn read(context: &Context<'_>, asked: &[String]) -> Result<Groups, Diagnosti
 }
 
 impl Groups {
-    /// Warnings, what was left out, and what the times alone changed.
-    pub fn say(&self) {
-        self.warnings.iter().for_each(output::warning);
-        for (reason, count) in &self.left_out {
-            output::note(format!("{count} groups are not compared: each {reason}"));
-        }
-        if let Some((median, largest)) = self.change() {
-            let changed = self.changes.iter().filter(|change| **change > 0.005).count();
-            output::note(format!(
-                "the time in which one trained alone is taken out: {changed} of {} slowdowns changed, half of them by more than {}, at most by {}",
-                self.changes.len(),
-                super::super::percent(median),
-                super::super::percent(largest)
-            ));
-        }
-        for (how, count) in self.steps.iter().filter(|(how, _)| **how != STEP_S) {
-            output::note(format!("length of a step: of {count} profiles {how}"));
-        }
-    }
-
     /// The median and the largest, if there are pairs.
     pub fn change(&self) -> Option<(f64, f64)> {
         let mut sorted = self.changes.clone();

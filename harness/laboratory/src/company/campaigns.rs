@@ -9,10 +9,9 @@ use collo_predict::{Conditions, TargetDevice};
 use collo_store::Sharing;
 use collo_text::{Diagnostics, Source};
 
-use super::super::subjects::family_of;
-use super::super::table::Row;
 use super::groups::{Groups, Measured};
 use super::lines;
+use crate::table::{Row, family_of};
 
 const COLUMNS: [&str; 29] = [
     "experiment",

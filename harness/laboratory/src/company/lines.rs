@@ -8,7 +8,7 @@ use collo_text::nearest;
 use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics, Source};
 
-use super::super::table::Row;
+use crate::table::Row;
 
 /// With so many mistakes the rest is not read.
 const MOST_MISTAKES: usize = 1000;
