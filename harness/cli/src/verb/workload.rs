@@ -14,11 +14,11 @@ use collo_text::units;
 use collo_text::{Diagnostic, Diagnostics, ExitClass};
 use serde_json::{Value as Json, json};
 
-use super::temporary::Trial;
 use super::{Context, Ended};
 use crate::args::{self, WorkloadVerb};
 use crate::exit;
 use crate::output;
+use collo_measure::trial::Trial;
 use collo_text::shown;
 
 pub fn run(context: &Context<'_>, a: &args::Workload) -> Ended {
@@ -200,7 +200,7 @@ fn tried(
     let text = workload_check::experiment(workload, given);
     // One run will do: a baseline would be run twice.
     let trial = Trial { workloads, text, asked: DeviceRequest::default(), python, at_most: 1 };
-    let tried = trial.run(context, project)?;
+    let tried = super::trial::run(context, trial, project)?;
     let run = tried.runs.first().ok_or_else(|| Diagnostic::new("the trial ended before it ran").of(ExitClass::Incomplete))?;
     Ok((run.record.clone(), collo_store::read_epochs(&run.path.join("epochs.parquet"))?))
 }

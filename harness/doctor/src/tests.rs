@@ -4,13 +4,12 @@ use collo_gpus::mig::Model;
 use collo_gpus::mig::{Cards, GpuModel};
 use collo_gpus::partition::Partition;
 use collo_gpus::partition::Slice;
-use collo_plan::facts::Company;
-use collo_plan::facts::Holder;
-use collo_plan::facts::{Address, Gpu, SilentGpu};
+use collo_plan::facts::{Address, Company, Driver, Gpu, Holder, SilentGpu};
 
 use collo_store::{Outcome, RunRecord, StoredRun};
 
-use super::*;
+use crate::check::{Check, Mark, lines};
+use crate::{deep, gpu, indices, smact, verdict};
 
 pub const GO_NS: u64 = 5_000_000_000;
 pub const DONE_NS: u64 = 9_000_000_000;
@@ -30,22 +29,12 @@ fn a_line_has_its_sign_its_subject_and_its_hint_below() {
         Check::new(Mark::Good, "driver", "580.95.05"),
         Check::new(Mark::Fixable, "persistence", "off on GPU 0").hint("`sudo nvidia-smi -pm 1`"),
     ];
-    insta::assert_snapshot!(lines(&checks, &[]).join("\n"), @"
+    insta::assert_snapshot!(lines(&checks).join("\n"), @"
     ! simulated: every number here comes from a model
     ✓ driver      580.95.05
     ✗ persistence off on GPU 0
                   hint: `sudo nvidia-smi -pm 1`
     ");
-}
-
-#[test]
-fn what_is_required_is_held_against_the_checks() {
-    let good = |subject| Check::new(Mark::Good, subject, "");
-    let all = [Need::Gpu, Need::Mps, Need::Mig, Need::Smact, Need::Energy];
-    let checks = [good("driver"), good("gpus"), good("mps"), Check::new(Mark::Fixable, "mig", ""), good("energy")];
-    // With a GPU, the processor's energy is not the one that is meant.
-    assert_eq!(missing(&all, &checks), ["mig", "smact", "energy"]);
-    assert_eq!(missing(&[Need::Energy, Need::Gpu], &[good("energy")]), ["gpu"]);
 }
 
 fn gpu_at(index: u32) -> Gpu {
@@ -73,7 +62,7 @@ fn a_dgx_is_told_in_few_lines() {
     checks.extend(gpu::in_use(&driver));
     checks.extend([gpu::mig(&driver, false), gpu::persistence(&driver)]);
     checks.extend(gpu::profiles(&driver, &cards()));
-    insta::assert_snapshot!(lines(&checks, &[]).join("\n"), @"
+    insta::assert_snapshot!(lines(&checks).join("\n"), @"
     ✓ gpus        0–7 NVIDIA A100-SXM4-40GB; MIG off on 0–6, on on 7 (7×1g.5gb)
     ! in use      GPU 3: pid 88121 `python` of bob, 31.2 GiB
     ✗ mig         no permission to change GPUs 0–7: not root, capability `mig/config` not readable
@@ -124,7 +113,7 @@ fn of_gpus_that_do_not_respond_nothing_is_good_and_the_hint_is_that_of_their_err
     let driver = Driver { gpus: Vec::new(), silent: vec![lost(0), lost(1)], ..dgx() };
     let checks =
         [gpu::gpus(&driver), gpu::mig(&driver, false), smact::check(&driver, &[]), gpu::persistence(&driver), gpu::near(&driver)];
-    insta::assert_snapshot!(lines(&checks, &[]).join("\n"), @"
+    insta::assert_snapshot!(lines(&checks).join("\n"), @"
     ✗ gpus        GPU 0 does not respond: it fell off the bus; GPU 1 does not respond: it fell off the bus
                   hint: a reboot
     – mig         unknown: no GPU responds
@@ -173,7 +162,7 @@ fn a_healthy_b200_of_a_later_driver_is_no_difference() {
 
 #[test]
 fn ranges_read_as_people_write_them() {
-    let text = |numbers: &[u32]| verdict::ranges(numbers);
+    let text = |numbers: &[u32]| indices::ranges(numbers);
     assert_eq!((text(&[0, 1, 2, 4, 5, 6]), text(&[0, 2, 5])), ("0–2 and 4–6".into(), "0, 2 and 5".into()));
     assert_eq!((text(&[0, 1]), text(&[7]), text(&[])), ("0 and 1".into(), "7".into(), String::new()));
 }
@@ -205,7 +194,7 @@ fn limits_of_mps_are_reported_as_asked_and_as_found() {
     let of = |sharing: &str, sms: u32, found: Option<&str>, outcome: Outcome| {
         let mut record = two_that_trained();
         record.cell.sharing = sharing.into();
-        record.members.iter_mut().for_each(|member| member.hello = Some(json!({"sm_count": sms})));
+        record.members.iter_mut().for_each(|member| member.hello = Some(serde_json::json!({"sm_count": sms})));
         let check = collo_store::Check {
             what: collo_measure::stage::MEMORY_LIMIT.into(),
             member: None,
@@ -224,7 +213,7 @@ fn limits_of_mps_are_reported_as_asked_and_as_found() {
         of("mps:mem=4GB", 108, Some("3814 MiB, its server logged"), Outcome::Completed),
         of("mps:mem=4GB", 108, None, Outcome::Completed),
     ];
-    insta::assert_snapshot!(lines(&checks.map(|check| check.expect("it has limits")), &[]).join("\n"), @"
+    insta::assert_snapshot!(lines(&checks.map(|check| check.expect("it has limits"))).join("\n"), @"
     ✓ limits   GPU 0: 2 under mps:50%: asked 50 % of 108 SMs, which is 54.0, members see 54 and 54
     ✗ limits   GPU 0: 2 under mps:14%: asked 14 % of 108 SMs, which is 15.1, members see 20 and 20; discarded: mode lost, no numbers are kept: SMs as it sees them of member 0: asked 13 to 18 of 108, found 20
                hint: this driver may round a limit otherwise: `collo doctor --collect` stores what it reports

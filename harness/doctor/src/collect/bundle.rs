@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use collo_launch::Errand;
 use collo_text::{Diagnostic, Diagnostics};
 
-use super::super::timeout;
 use super::contents;
 use super::mask::Mask;
+use crate::timeout;
 
 /// The folder of the bundle inside its archive.
 pub const NAME: &str = "collo-card";
@@ -116,7 +116,7 @@ impl Bundle {
     }
 
     /// Write the record, and pack everything into one file.
-    pub fn pack(mut self, to: &Path) -> Result<(), Diagnostics> {
+    pub fn pack(&mut self, to: &Path) -> Result<(), Diagnostics> {
         let steps = std::mem::take(&mut self.steps);
         self.json("steps.json", &json!({"schema": 1, "collo": env!("CARGO_PKG_VERSION"), "steps": steps}));
         let cannot = |why: String| Diagnostic::new(format!("{} cannot be written", to.display())).of_machine().caused_by(why);

@@ -9,8 +9,8 @@ use collo_measure::stage::DaemonProcess;
 use collo_plan::facts::Driver;
 use collo_plan::sharing::Limits;
 
-use super::timeout::TIMEOUT;
-use super::{Check, Mark};
+use crate::check::{Check, Mark};
+use crate::timeout::TIMEOUT;
 
 /// As recommended in NVIDIA's MPS guide.
 const DESCRIPTORS: u64 = 16_384;

@@ -1,12 +1,13 @@
 //! Checks that need no GPU: cores, memory, Python, a store.
 
 use collo_plan::facts::DeviceFacts;
+use collo_plan::project::Project;
 use collo_prepare::machine;
 use collo_prepare::python::{self, PinSet, PythonEnvironment};
 use collo_sample::{NoEnergy, RaplDomain, RaplEnergy};
+use collo_store::Runs;
 
-use super::super::Context;
-use super::{Check, Mark};
+use crate::check::{Check, Mark};
 
 pub fn cpu(facts: &DeviceFacts) -> Check {
     let kernel = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();
@@ -42,7 +43,7 @@ pub fn memory() -> Check {
     }
 }
 
-pub fn python(context: &Context<'_>) -> Check {
+pub fn python(project: Option<&Project>) -> Check {
     let found = match python::find_system() {
         Ok(found) => found,
         Err(e) => {
@@ -54,7 +55,7 @@ pub fn python(context: &Context<'_>) -> Check {
         }
     };
     let version = &found.version;
-    let Ok(project) = context.project() else {
+    let Some(project) = project else {
         return Check::new(Mark::Good, "python", format!("{version}; outside a project, so there are no pins"))
             .hint("`collo init DIR` writes one");
     };
@@ -109,8 +110,8 @@ pub fn build() -> Check {
     }
 }
 
-pub fn store(context: &Context<'_>) -> Check {
-    let Ok(runs) = context.runs() else { return Check::new(Mark::Absent, "runs", "this folder cannot be read") };
+pub fn store(runs: Option<&Runs>) -> Check {
+    let Some(runs) = runs else { return Check::new(Mark::Absent, "runs", "this folder cannot be read") };
     let mut folder = runs.path().to_path_buf();
     while !folder.exists() && folder.pop() {}
     let writable = nix::unistd::access(&folder, nix::unistd::AccessFlags::W_OK).is_ok();

@@ -3,18 +3,15 @@
 
 use std::path::Path;
 
-use collo_measure::campaign::{CampaignEnd, CampaignOptions, FailureLimit};
-use collo_measure::events::Event;
-use collo_measure::session::{Request, Session};
+use crate::campaign::{CampaignEnd, CampaignOptions, FailureLimit};
+use crate::events::{Event, Watcher};
+use crate::session::{Request, Session};
 use collo_plan::experiment::DeviceRequest;
 use collo_plan::experiment::Experiment;
 use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
 use collo_store::{RefusalRecord, StoredRun};
 use collo_text::{Diagnostic, Diagnostics, ExitClass, Source};
-
-use super::Context;
-use crate::progress;
 
 const STOPPED: &str = "the trial was stopped; no process is left";
 
@@ -38,8 +35,8 @@ pub struct Tried {
 }
 
 impl Trial<'_> {
-    /// Run it to completion.
-    pub fn run(self, context: &Context<'_>, project: &Project) -> Result<Tried, Diagnostics> {
+    /// Run it to completion; what is not about the runs themselves is shown.
+    pub fn run(self, project: &Project, watch: Watcher<'_>) -> Result<Tried, Diagnostics> {
         let folder = tempfile::tempdir()?;
         let project = &project.clone().with_runs(folder.path());
         let experiment = Experiment::parse(Path::new("trial.toml"), &Source::file("trial.toml", self.text), self.workloads)?;
@@ -59,16 +56,14 @@ impl Trial<'_> {
         if session.planned().order.is_empty() {
             return Ok(Tried { runs, refusals, _folder: folder });
         }
-        let mut display = progress::display(context.arguments.quiet);
         let finished = session.measure(&mut |event| match event {
             Event::Ends { run, .. } => runs.push(run.clone()),
             // How a card was put back, or could not be, is never kept to oneself.
             Event::Python(_) | Event::Describes { .. } | Event::Data(_) | Event::Restored { .. } | Event::NotRestored { .. } => {
-                display.show(event);
+                watch(event);
             }
             _ => {}
         });
-        display.end();
         match finished.map_err(|unfinished| unfinished.error)?.end {
             CampaignEnd::Complete | CampaignEnd::DeviceLost | CampaignEnd::TooManyFailures { .. } => {
                 Ok(Tried { runs, refusals, _folder: folder })

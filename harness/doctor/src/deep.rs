@@ -6,24 +6,24 @@
 //! members while they train; and DCGM's stream must have given numbers. Nothing is partitioned, and nothing is kept.
 
 use collo_measure::stage;
+use std::path::Path;
 use std::time::Duration;
 
 use collo_device::mps;
 use collo_device::select_gpu::GpuSelector;
 use collo_measure::stage::MEMORY_LIMIT;
 use collo_plan::experiment::DeviceRequest;
-use collo_plan::facts::Gpu;
+use collo_plan::facts::{Driver, Gpu};
+use collo_plan::project::Project;
 use collo_plan::sharing::{self, Limits};
 use collo_plan::workload::Workloads;
 use collo_sample::gpu::dcgm_texts;
 use collo_store::{AttestationVerdict, Outcome, RunRecord, StoredRun};
-use collo_text::Diagnostics;
+use collo_text::{Diagnostic, Diagnostics};
 
-use super::super::temporary::{Trial, Tried};
-use super::super::{Context, driver};
-use super::{Check, Mark, lists, timeout};
-use crate::args;
-use crate::progress::words;
+use crate::check::{Check, Mark};
+use crate::{lists, timeout};
+use collo_measure::trial::{Trial, Tried};
 
 /// It multiplies large matrices and leaves no SM idle.
 const WORKLOAD: &str = "compute-bound";
@@ -39,27 +39,37 @@ const LIMITS: [&str; 3] = ["mps:50%", "mps:14%", "mps:mem=4GB"];
 /// More than rounding explains.
 const TOO_MUCH: f64 = 1.05;
 
+/// What loads the GPUs.
+pub struct DeepLoad<'a> {
+    /// The one that is loaded; `None` for all that are suitable for compute.
+    pub gpu: Option<&'a str>,
+    /// In place of the provided one.
+    pub python: Option<&'a Path>,
+    pub project: &'a dyn Fn() -> Result<Project, Diagnostic>,
+    /// Runs a trial, and shows what it needs first.
+    pub run: &'a mut dyn FnMut(Trial<'_>, &Project) -> Result<Tried, Diagnostics>,
+}
+
 /// A row for each check on each GPU.
-pub fn checks(context: &Context<'_>, a: &args::Doctor) -> Result<Vec<Check>, Diagnostics> {
-    let driver = driver(context, "doctor --deep")?;
-    let gpus = match &a.gpu {
-        Some(text) => GpuSelector::parse(text).of(&driver)?,
+pub fn checks(driver: &Driver, load: &mut DeepLoad<'_>) -> Result<Vec<Check>, Diagnostics> {
+    let gpus = match load.gpu {
+        Some(text) => GpuSelector::parse(text).of(driver)?,
         None => driver.gpus.iter().filter(|gpu| gpu.computes()).cloned().collect(),
     };
     let mut all = Vec::new();
     for gpu in &gpus {
-        all.extend(on(context, a, gpu)?);
+        all.extend(on(load, gpu)?);
     }
     Ok(all)
 }
 
-fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, Diagnostics> {
+fn on(load: &mut DeepLoad<'_>, gpu: &Gpu) -> Result<Vec<Check>, Diagnostics> {
     if let Some(other) = gpu.company.to_text().first() {
         let text = format!("{} is not tested: {}", gpu.label(), other);
         return Ok(vec![Check::new(Mark::Changes, "full load", text).hint("`--gpu` selects another")]);
     }
     let Some(at) = &gpu.at else { return Ok(Vec::new()) };
-    let project = context.project()?;
+    let project = (load.project)()?;
     let workloads = Workloads::load(&project.workloads())?;
     workloads.find(WORKLOAD)?;
     let cells = cells(gpu);
@@ -77,8 +87,8 @@ fn on(context: &Context<'_>, a: &args::Doctor, gpu: &Gpu) -> Result<Vec<Check>, 
         let asked = DeviceRequest { gpu: Some(at.uuid.clone()), planning: false, as_found: true };
         // A baseline opens and closes a block; once is enough.
         let at_most = modes.len() + 1;
-        let trial = Trial { workloads: &workloads, text, asked, python: a.python.as_deref(), at_most };
-        all.push(trial.run(context, &project)?);
+        let trial = Trial { workloads: &workloads, text, asked, python: load.python, at_most };
+        all.push((load.run)(trial, &project)?);
     }
     let mut checks = judged(gpu, &all, timeout::ask("dcgmi", &["--version"]).is_some());
     let completed = all.iter().flat_map(|t| &t.runs).map(|run| &run.record).filter(|r| r.outcome == Outcome::Completed);
@@ -148,7 +158,7 @@ fn shares(label: &str, run: &StoredRun) -> Check {
             let why = r.validity.reasons.join("; ");
             Check::new(Mark::Changes, "shares", format!("{what}: {why}")).hint("start the container with `--pid=host`")
         }
-        _ => Check::new(Mark::Fixable, "shares", format!("{what}: {}", words::outcome(run))).hint(hint_of(r)),
+        _ => Check::new(Mark::Fixable, "shares", format!("{what}: {}", r.failure().unwrap_or_default())).hint(hint_of(r)),
     }
 }
 
@@ -186,7 +196,7 @@ pub(super) fn limits(gpu: &Gpu, run: &StoredRun) -> Option<Check> {
         Outcome::Completed => check(Mark::Changes)
             .hint("runs of such cells are indicative here; `collo doctor --collect` stores what the daemon answers"),
         outcome => {
-            let failed = Check::new(Mark::Fixable, SUBJECT, format!("{text}; {}", words::outcome(run)));
+            let failed = Check::new(Mark::Fixable, SUBJECT, format!("{text}; {}", r.failure().unwrap_or_default()));
             match outcome {
                 Outcome::ModeLost { .. } if !stage::found_cpu(&r.attestation) => {
                     failed.hint("this driver may round a limit otherwise: `collo doctor --collect` stores what it reports")

@@ -7,6 +7,7 @@ use collo_device::layout::RequestedLayout;
 use collo_device::lease::{GpuLease, Restored, Who};
 use collo_device::{apply, repartition};
 use collo_gpus::partition::Partition;
+use collo_text::Remark;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use regex::Regex;
@@ -15,7 +16,6 @@ use serde_json::{Value, json};
 use super::bundle::Bundle;
 use super::busy::{self, Busy};
 use super::{SelectedGpu, dmon, nvml_of};
-use crate::output;
 
 /// Defers signals that would end this process until dropped; they are checked between two steps.
 pub struct Quiet {
@@ -64,7 +64,13 @@ fn layouts(card: &SelectedGpu) -> Vec<(String, Partition)> {
 }
 
 /// Partition, collect, and restore; false if the restore failed.
-pub fn collect(bundle: &mut Bundle, card: &SelectedGpu, busy: Option<&Busy>, interrupted: &dyn Fn() -> bool) -> bool {
+pub fn collect(
+    bundle: &mut Bundle,
+    card: &SelectedGpu,
+    busy: Option<&Busy>,
+    interrupted: &dyn Fn() -> bool,
+    remark: &dyn Fn(Remark),
+) -> bool {
     const STATE: &str = "mig/state.json";
     let layouts = layouts(card);
     if layouts.is_empty() {
@@ -103,13 +109,13 @@ pub fn collect(bundle: &mut Bundle, card: &SelectedGpu, busy: Option<&Busy>, int
     match restored {
         Ok(restored) => {
             if restored != Restored::default() {
-                output::note(format!("{} is as it was found", card.gpu.label()));
+                remark(Remark::Note(format!("{} is as it was found", card.gpu.label())));
             }
             true
         }
         Err(e) => {
             hold.give_up();
-            output::warning(format!("{} is not as it was found: {}", card.gpu.label(), e.line()));
+            remark(Remark::Warning(format!("{} is not as it was found: {}", card.gpu.label(), e.line())));
             false
         }
     }
@@ -126,8 +132,7 @@ fn state(card: &SelectedGpu, when: &str, refused: Option<&str>) -> Value {
 fn limits(card: &SelectedGpu) -> Option<String> {
     let names =
         "power.limit,power.default_limit,clocks.applications.graphics,clocks.max.graphics,mig.mode.current,mig.mode.pending";
-    let (_, said) =
-        super::super::timeout::ask("nvidia-smi", &["-i", &card.index, &format!("--query-gpu={names}"), "--format=csv"])?;
+    let (_, said) = crate::timeout::ask("nvidia-smi", &["-i", &card.index, &format!("--query-gpu={names}"), "--format=csv"])?;
     Some(said.trim().to_string())
 }
 
@@ -152,7 +157,7 @@ fn look(bundle: &mut Bundle, card: &SelectedGpu, name: &str, busy: Option<&Busy>
     }
     // The engine notices new instances seconds after they were made; the loads have taken as long to come.
     bundle.command(&file("discovery-c.txt"), "dcgmi", &["discovery", "-c"]);
-    let entities = entities(super::super::timeout::ask("dcgmi", &["discovery", "-c"]).map(|(_, said)| said), &card.index);
+    let entities = entities(crate::timeout::ask("dcgmi", &["discovery", "-c"]).map(|(_, said)| said), &card.index);
     let rows = busy.map_or(10, Busy::rows);
     dmon(bundle, &file("dmon.txt"), &entities, "1001,1002,1003,1004,1005", rows);
     if let Some(other) = another(card) {

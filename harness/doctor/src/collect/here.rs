@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::super::timeout;
 use super::SelectedGpu;
 use super::bundle::Bundle;
+use crate::timeout;
 
 /// NVIDIA services that a server may run; DCGM 2 calls its own `dcgm`.
 const SERVICES: [&str; 7] =

@@ -13,7 +13,7 @@ use std::time::Duration;
 use collo_device::nvml;
 use collo_store::{RunRecord, monotonic_ns};
 
-use super::{Check, Mark};
+use crate::check::{Check, Mark};
 
 const SUBJECT: &str = "lists";
 /// Between two readings. What is shorter is not seen.

@@ -2,8 +2,9 @@
 
 use collo_plan::facts::Driver;
 
-use super::gpu::none_responds;
-use super::{Check, Mark, matrix, timeout};
+use crate::check::{Check, Mark};
+use crate::gpu::none_responds;
+use crate::{matrix, timeout};
 
 const ACTIVITY: &str = "sm_active_ratio";
 const GPM: &str = "gpm";

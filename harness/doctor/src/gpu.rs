@@ -7,8 +7,8 @@ use collo_gpus::mig::{Cards, GpuModel};
 use collo_plan::facts::{Driver, Gpu, SilentGpu};
 use collo_prepare::python::PinSet;
 
-use super::verdict::{gpus as named, ranges};
-use super::{Check, Mark};
+use crate::check::{Check, Mark};
+use crate::indices::{self, ranges};
 
 /// Printed first.
 pub fn simulated(driver: &Driver) -> Option<Check> {
@@ -99,7 +99,7 @@ pub fn allocation(driver: &Driver) -> Option<Check> {
         Ok(None) => None,
         Ok(Some(a)) => {
             let cards: Vec<u32> = a.cards.iter().copied().collect();
-            Some(Check::new(Mark::Good, "allocation", format!("`{}`: {} may be used", a.source, named(&cards))))
+            Some(Check::new(Mark::Good, "allocation", format!("`{}`: {} may be used", a.source, indices::gpus(&cards))))
         }
         Err(e) => {
             let check = Check::new(Mark::Fixable, "allocation", e.what());
@@ -147,7 +147,8 @@ pub fn mig(driver: &Driver, right: bool) -> Check {
     if known.is_empty() {
         let first = driver.gpus.iter().find(|g| g.has_mig);
         let why = first.map(Gpu::why_no_profiles).unwrap_or_default();
-        let check = Check::new(Mark::Fixable, "mig", format!("the possible partitions of {} are unknown: {why}", named(&able)));
+        let check =
+            Check::new(Mark::Fixable, "mig", format!("the possible partitions of {} are unknown: {why}", indices::gpus(&able)));
         return match first.and_then(|g| g.partition.as_ref()).is_some_and(|p| p.mig) {
             true => check.hint("a virtual machine gets its instances from its host; `--as-found` uses them"),
             false => check.hint("`sudo collo mig apply on --gpu N` turns MIG on"),
@@ -155,13 +156,14 @@ pub fn mig(driver: &Driver, right: bool) -> Check {
     }
     if right {
         let who = if driver.gpus.iter().any(|g| g.simulated) { "any user the model permits" } else { "this user" };
-        return Check::new(Mark::Good, "mig", format!("{} can be partitioned by {who}", named(&known)));
+        return Check::new(Mark::Good, "mig", format!("{} can be partitioned by {who}", indices::gpus(&known)));
     }
     let told = driver.gpus.iter().any(|g| g.may_cut == Some(false));
     let why = if told { "the driver does not permit it" } else { "not root, capability `mig/config` not readable" };
-    let text = format!("no permission to change {}: {why}", named(&able));
+    let text = format!("no permission to change {}: {why}", indices::gpus(&able));
     let cut = indices(driver.gpus.iter().filter(|g| g.partition.as_ref().is_some_and(|p| p.mig)));
-    let now = if cut.is_empty() { String::new() } else { format!("; {} can be measured now with `--as-found`", named(&cut)) };
+    let now =
+        if cut.is_empty() { String::new() } else { format!("; {} can be measured now with `--as-found`", indices::gpus(&cut)) };
     Check::new(Mark::Fixable, "mig", text).hint(format!("a sudo rule for `collo mig apply`{now}"))
 }
 
@@ -177,12 +179,14 @@ pub fn persistence(driver: &Driver) -> Check {
     let of = |state: Option<bool>| indices(driver.gpus.iter().filter(|g| g.computes() && g.persistence == state));
     let (off, unknown) = (of(Some(false)), of(None));
     if !off.is_empty() {
-        return Check::new(Mark::Fixable, "persistence", format!("off on {}: energy is refused", named(&off)))
+        return Check::new(Mark::Fixable, "persistence", format!("off on {}: energy is refused", indices::gpus(&off)))
             .hint("`sudo nvidia-smi -pm 1`");
     }
     match unknown.is_empty() {
         true => Check::new(Mark::Good, "persistence", "on: the driver stays loaded, and the energy counter keeps running"),
-        false => Check::new(Mark::Absent, "persistence", format!("the driver does not report it for {}", named(&unknown))),
+        false => {
+            Check::new(Mark::Absent, "persistence", format!("the driver does not report it for {}", indices::gpus(&unknown)))
+        }
     }
 }
 

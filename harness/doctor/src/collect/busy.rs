@@ -1,6 +1,6 @@
 //! A load on the GPU during the collection: a workload of ours that multiplies matrices, started directly, in collo's own Python.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,12 @@ use collo_plan::project::Project;
 use collo_plan::workload::{Workload, Workloads};
 use collo_prepare::interpreters::Interpreters;
 use collo_prepare::load::{Load, Loads};
+use collo_text::Diagnostic;
 use fs_err as fs;
 use serde_json::json;
 
-use super::super::super::Context;
 use super::SelectedGpu;
 use super::bundle::Bundle;
-use crate::args;
 
 /// It loads the SMs and needs no data.
 pub const WORKLOAD: &str = "compute-bound";
@@ -43,14 +42,18 @@ pub struct Running {
 
 impl Busy {
     /// Find the workload and a Python for it; the error says what is missing.
-    pub fn new(context: &Context<'_>, a: &args::Doctor, target: Option<DriverTarget>) -> Result<Busy, String> {
-        let project = context.project().map_err(|e| e.title())?;
+    pub fn new(
+        project: Result<Project, Diagnostic>,
+        own: Option<&Path>,
+        target: Option<DriverTarget>,
+        seconds: u32,
+    ) -> Result<Busy, String> {
+        let project = project.map_err(|e| e.title())?;
         let workloads = Workloads::load(&project.workloads()).map_err(|e| e.titles())?;
         let workload = workloads.find(WORKLOAD).map_err(|e| e.titles())?.clone();
-        let own = a.python.as_deref();
         let provided = Interpreters::provide(&project, std::slice::from_ref(&workload), own, target, &mut |_| {});
         let (interpreters, _) = provided.map_err(|e| e.to_string())?;
-        Ok(Busy { project, workload, interpreters, seconds: a.seconds })
+        Ok(Busy { project, workload, interpreters, seconds })
     }
 
     /// Rows of dmon, ten a second.
