@@ -16,6 +16,7 @@ pub mod quoting;
 mod regular;
 mod remark;
 pub mod units;
+mod wrap;
 
 pub use diagnostic::{Diagnostic, Diagnostics, ExitClass, Source};
 pub use nearest::nearest;
@@ -23,3 +24,4 @@ pub use paths::{on_path, shown};
 pub use quoting::quoted;
 pub use regular::{entries, open_regular, read_small, read_small_text};
 pub use remark::Remark;
+pub use wrap::wrapped;
