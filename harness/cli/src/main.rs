@@ -1,21 +1,38 @@
-//! The command `collo`: parses arguments and runs verbs. The only crate of the product that prints, all of it in `say`.
+//! The command `collo`: parses arguments and runs verbs. The only crate of the product that prints, all of it in `output`.
+//!
+//! `args` is the command line with its help, `context` what every verb is given. The verbs are sorted by what they do for a user:
+//! `measuring` plans and runs, `stored` lists, shows and compares what was measured, `machine` checks and partitions this machine,
+//! `models` predicts, `project` is about the files of a project, `help` about the command itself. A verb turns its arguments into a call
+//! of the package that does the work, and what it returns into text or JSON: `plan_text`, `forecast_text` and `commands_text` are the
+//! words for plans, `progress` displays what goes on. Verbs use the rooms below them: `models` uses `measuring`, that uses `stored`, and
+//! that `machine` and `project`.
+//!
+//! In: arguments. Out: results on stdout, everything else on stderr, and an exit code.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod archive;
 mod args;
+mod bundled;
+mod carried;
 mod commands_text;
 mod complete;
+mod context;
 mod exit;
 mod forecast_text;
+mod help;
+mod machine;
 mod measured;
+mod measuring;
+mod models;
 mod output;
 mod plan_text;
 mod progress;
-mod radt;
+mod project;
 mod shell;
+mod stored;
+mod trial;
 mod unexpected;
-mod verb;
 
 use std::process::ExitCode;
 
@@ -31,7 +48,7 @@ fn main() -> ExitCode {
     }
     // A shell that asks what can come next; answers and exits.
     clap_complete::CompleteEnv::with_factory(<Arguments as clap::CommandFactory>::command)
-        .var(verb::completions::ASKS)
+        .var(help::completions::ASKS)
         .complete();
     let arguments = match Arguments::read() {
         Ok(arguments) => arguments,
@@ -45,37 +62,37 @@ fn main() -> ExitCode {
         }
     };
     output::set_up(&arguments);
-    let context = verb::Context::of(&arguments);
+    let context = context::Context::of(&arguments);
     let verb = || match &arguments.verb {
-        Verb::Plan(a) => verb::plan::run(&context, a),
-        Verb::Run(a) => verb::run::run(&context, a),
-        Verb::Status(a) => verb::status::run(&context, a),
-        Verb::Restore(a) => verb::restore::run(&context, a),
-        Verb::Slurm(a) => verb::slurm::run(&context, a),
-        Verb::Predict(a) => verb::predict::run(&context, a),
-        Verb::Predictor(a) => verb::predictor::run(&context, a),
-        Verb::Whatif(a) => verb::whatif::run(&context, a),
-        Verb::Merge(a) => verb::merge::run(&context, a),
-        Verb::Report(a) => verb::report::run(&context, a),
-        Verb::Compare(a) => verb::compare::run(&context, a),
-        Verb::Nightly(a) => verb::nightly::run(&context, a),
-        Verb::Ci(a) => verb::ci::run(&context, a),
-        Verb::List(a) => verb::list::run(&context, a),
-        Verb::Show(a) => verb::show::run(&context, a),
-        Verb::Comment(a) => verb::comment::run(&context, a),
-        Verb::Bundle(a) => verb::bundle::run(&context, a),
-        Verb::Import(a) => verb::import::run(&context, a),
-        Verb::Verify(a) => verb::verify::run(&context, a),
-        Verb::Prune(a) => verb::prune::run(&context, a),
-        Verb::Doctor(a) => verb::doctor::run(&context, a),
-        Verb::Mig(a) => verb::mig::run(&context, a),
-        Verb::Data(a) => verb::data::run(&context, a),
-        Verb::Workload(a) => verb::workload::run(&context, a),
-        Verb::Trace(a) => verb::trace::run(&context, a),
-        Verb::Init(a) => verb::init::run(&context, a),
-        Verb::Schema(a) => verb::schema::run(a),
-        Verb::Completions(a) => verb::completions::run(a),
-        Verb::Man(a) => verb::man::run(&context, a),
+        Verb::Plan(a) => measuring::plan::run(&context, a),
+        Verb::Run(a) => measuring::run::run(&context, a),
+        Verb::Status(a) => stored::status::run(&context, a),
+        Verb::Restore(a) => machine::restore::run(&context, a),
+        Verb::Slurm(a) => measuring::slurm::run(&context, a),
+        Verb::Predict(a) => models::predict::run(&context, a),
+        Verb::Predictor(a) => models::predictor::run(&context, a),
+        Verb::Whatif(a) => models::whatif::run(&context, a),
+        Verb::Merge(a) => stored::merge::run(&context, a),
+        Verb::Report(a) => stored::report::run(&context, a),
+        Verb::Compare(a) => stored::compare::run(&context, a),
+        Verb::Nightly(a) => measuring::nightly::run(&context, a),
+        Verb::Ci(a) => project::ci::run(&context, a),
+        Verb::List(a) => stored::list::run(&context, a),
+        Verb::Show(a) => stored::show::run(&context, a),
+        Verb::Comment(a) => stored::comment::run(&context, a),
+        Verb::Bundle(a) => stored::bundle::run(&context, a),
+        Verb::Import(a) => stored::import::run(&context, a),
+        Verb::Verify(a) => stored::verify::run(&context, a),
+        Verb::Prune(a) => stored::prune::run(&context, a),
+        Verb::Doctor(a) => machine::doctor::run(&context, a),
+        Verb::Mig(a) => machine::mig::run(&context, a),
+        Verb::Data(a) => project::data::run(&context, a),
+        Verb::Workload(a) => project::workload::run(&context, a),
+        Verb::Trace(a) => project::trace::run(&context, a),
+        Verb::Init(a) => project::init::run(&context, a),
+        Verb::Schema(a) => project::schema::run(a),
+        Verb::Completions(a) => help::completions::run(a),
+        Verb::Man(a) => help::man::run(&context, a),
     };
     let code = unexpected::caught(verb).unwrap_or_else(|wrong| {
         output::failure(&wrong);

@@ -14,7 +14,7 @@ use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 use clap::CommandFactory;
 use collo_text::diagnostic::{Label, Line};
-use collo_text::{Diagnostic, Diagnostics, quoting};
+use collo_text::{Diagnostic, Diagnostics, Remark, quoting};
 
 use crate::args::{Arguments, Colour};
 use crate::shell;
@@ -188,6 +188,15 @@ fn is_quiet() -> bool {
 /// A failure, with its causes and hints.
 pub fn failure(failure: &Diagnostics) {
     failure.lines().iter().for_each(noticed);
+}
+
+/// What should be known before a result.
+pub fn remark(remark: &Remark) {
+    match remark {
+        Remark::Note(text) => note(text),
+        Remark::Warning(text) => warning(text),
+        Remark::Failure(wrong) => failure(wrong),
+    }
 }
 
 /// A line for stderr, its label coloured if colour is wanted there.

@@ -311,7 +311,7 @@ mod tests {
     const OTHERWISE: [&str; 6] = [
         "bench/src/bench/gpu_sampler.rs",
         "bench/src/bench/staging.rs",
-        "cli/src/verb/data.rs",
+        "cli/src/project/data.rs",
         "launch/src/supervised.rs",
         "launch/src/supervisor.rs",
         "sample/src/gpu/dcgm/command.rs",

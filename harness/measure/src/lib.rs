@@ -2,7 +2,7 @@
 //!
 //! A [`session`] is one request of a user: it plans, asks for what is missing, and measures. A [`campaign`] takes the runs of a plan in order;
 //! a [`run`] stages the device ([`stage`]), starts the members, [`observe`]s a group or [`manage`]s a trace, and closes the record.
-//! [`events`] is the one interface to displays.
+//! [`events`] is the one interface to displays. A [`trial`] is an experiment of which nothing is kept.
 //!
 //! In: an experiment and a device. Out: runs in the store, and progress events. This package prints nothing and knows nothing of reports.
 //! `docs/architecture.md` follows one cell through it.
@@ -24,6 +24,7 @@ pub mod steps;
 #[cfg(test)]
 #[path = "../../launch/src/test_supervisor.rs"]
 mod test_supervisor;
+pub mod trial;
 pub mod workload_check;
 
 /// If this process was started as a supervisor, run as one; must be called first thing in `main`. Services that are asked to end

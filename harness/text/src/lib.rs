@@ -2,7 +2,7 @@
 //!
 //! A file is read within limits ([`read_small_text`]), its keys are taken by a table of keys ([`fields`]), its values have units
 //! ([`units`]). What is wrong becomes a [`Diagnostic`] that names the thing, the reason and the way out, with the place in its
-//! [`Source`] and the nearest known word. Text of others is escaped before it is printed ([`quoting`]).
+//! [`Source`] and the nearest known word; what should be known before a result is a [`Remark`]. Text of others is escaped before it is printed ([`quoting`]).
 //!
 //! In: bytes and words of others. Out: typed values, or diagnostics. This package knows nothing of stored runs, GPUs or processes.
 
@@ -14,10 +14,14 @@ mod nearest;
 mod paths;
 pub mod quoting;
 mod regular;
+mod remark;
 pub mod units;
+mod wrap;
 
 pub use diagnostic::{Diagnostic, Diagnostics, ExitClass, Source};
 pub use nearest::nearest;
 pub use paths::{on_path, shown};
 pub use quoting::quoted;
 pub use regular::{entries, open_regular, read_small, read_small_text};
+pub use remark::Remark;
+pub use wrap::wrapped;

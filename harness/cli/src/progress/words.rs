@@ -31,45 +31,15 @@ pub fn mark(outcome: &Outcome) -> char {
 
 /// An outcome in half a line.
 pub fn outcome(run: &StoredRun) -> String {
-    match &run.record.outcome {
-        Outcome::Completed => {
-            let parts: Vec<String> = epoch_s(run)
-                .map(|s| format!("{s:.2} s per epoch"))
-                .into_iter()
-                .chain(p99_s(run).map(|s| format!("99 % answered within {}", latency(s))))
-                .collect();
-            if parts.is_empty() { "completed".into() } else { parts.join(", ") }
-        }
-        Outcome::OutOfMemory { member, message } => format!("out of memory: member {member}: {message}"),
-        Outcome::HostOutOfMemory { member, message } => {
-            format!("host out of memory, which says nothing about the GPU: member {member}: {message}")
-        }
-        Outcome::Crashed { member, status, message, place_alone } => {
-            let joint = if *place_alone { " " } else { ": " };
-            format!("crashed: member {member} {status}{joint}{message}{}", others(run, *member))
-        }
-        Outcome::ProcessEnded { status, message } => format!("the process of all members {status}: {message}"),
-        Outcome::TimedOut { member, phase, message } => {
-            let pid = run.record.members.get(*member as usize).and_then(|m| m.pid);
-            let pid = pid.map(|p| format!(" (pid {p})")).unwrap_or_default();
-            format!("timed out: member {member}{pid} {message}, in {phase}")
-        }
-        Outcome::ModeLost { reason } => format!("discarded: mode lost, no numbers are kept: {reason}"),
-        Outcome::ObserverLost { reason } => format!("discarded: not watched to the end, no numbers are kept: {reason}"),
-        Outcome::NotStaged { reason } => format!("not staged: {reason}"),
-        Outcome::DeviceLost { reason } => format!("device lost: {reason}"),
-        Outcome::ProtocolError { message, .. } => format!("protocol error: {message}"),
-        Outcome::Interrupted => "interrupted".into(),
+    if let Some(failure) = run.record.failure() {
+        return failure;
     }
-}
-
-fn others(run: &StoredRun, dead: u32) -> String {
-    let rest: Vec<String> = (0..run.record.members.len() as u32).filter(|&m| m != dead).map(|m| m.to_string()).collect();
-    match &rest[..] {
-        [] => String::new(),
-        [one] => format!("; {one} was stopped"),
-        [some @ .., last] => format!("; {} and {last} were stopped", some.join(", ")),
-    }
+    let parts: Vec<String> = epoch_s(run)
+        .map(|s| format!("{s:.2} s per epoch"))
+        .into_iter()
+        .chain(p99_s(run).map(|s| format!("99 % answered within {}", latency(s))))
+        .collect();
+    if parts.is_empty() { "completed".into() } else { parts.join(", ") }
 }
 
 /// The lines of a failed run: what happened, the end of the log, and its path.

@@ -9,7 +9,7 @@
 //!   files beside it
 //! - figures: its name and place in `figures/src/modes.rs`, hue and mark in `figures/src/draw/look.rs`
 //! - predictions of slowdown: `CompanyMode` in `predict/src/company/mod.rs`
-//! - `collo doctor --deep`, which tries it: `cli/src/verb/doctor/deep.rs`
+//! - `collo doctor --deep`, which tries it: `doctor/src/deep.rs`
 
 mod limits;
 mod mig;

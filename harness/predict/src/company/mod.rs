@@ -8,7 +8,7 @@
 //! ```
 //!
 //! To add a feature of members: a field of [`Alone`], its columns in `features` of `forest.rs` and in the text that the file
-//! keeps, and its reading in `cli/src/verb/predictor/company`, from `pairs.rs` and `campaigns.rs`.
+//! keeps, and its reading in `laboratory/src/company`, from `pairs.rs` and `campaigns.rs`.
 
 mod evaluate;
 mod fit;

@@ -2,7 +2,7 @@
 //! bytes of one file. Absent values stay absent in each, and each states the caveats about its numbers.
 //!
 //! To add a format: a file here, its variant of [`Format`], its line in [`export`]; its word in `cli/src/args/report.rs`, and
-//! `target` in `cli/src/verb/report.rs`. One that is a folder is written as `mlflow` is, with `Target::Store` there.
+//! `target` in `cli/src/stored/report.rs`. One that is a folder is written as `mlflow` is, with `Target::Store` there.
 
 mod caveats;
 mod cells;

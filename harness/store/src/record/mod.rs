@@ -2,5 +2,6 @@
 
 pub mod campaign;
 pub mod expectation;
+mod failure;
 pub mod predicted;
 pub mod run;

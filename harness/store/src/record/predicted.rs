@@ -3,7 +3,7 @@
 //!
 //! To add a predicted quantity: its field here (of a member alone in `alone.rs`, of a group in `cell.rs`), made in
 //! `prepare/src/prediction`; its row in `PREDICTABLE` of `analysis/src/campaign/predicted.rs`, which scores it; its column in
-//! `report/src/export/dataset.rs`; its line in `cli/src/verb/predict`.
+//! `report/src/export/dataset.rs`; its line in `cli/src/models/predict`.
 
 mod alone;
 mod cell;

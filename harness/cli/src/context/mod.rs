@@ -1,0 +1,89 @@
+//! What every verb is given: the command line, the folder with its project and stored runs, and the result that it ends with.
+//!
+//! In: parsed arguments. Out: the project, a stored campaign or that of a bundle, the [`experiments`] that a name or a tag stands for, the
+//! driver of this machine with its [`gpus`].
+
+pub mod experiments;
+pub mod gpus;
+
+use std::path::PathBuf;
+
+use collo_launch::mark;
+use collo_plan::project::Project;
+use collo_store::{CampaignFolder, Runs};
+use collo_text::{Diagnostic, Diagnostics};
+
+use crate::args::Arguments;
+use crate::{bundled, output};
+
+/// The result of a verb: its exit code.
+pub type Ended = Result<u8, Diagnostics>;
+
+/// What every verb may need.
+pub struct Context<'a> {
+    pub arguments: &'a Arguments,
+    /// The folder of an unpacked bundle, in place of the one that was given.
+    unpacked: Option<PathBuf>,
+}
+
+impl<'a> Context<'a> {
+    pub fn of(arguments: &'a Arguments) -> Context<'a> {
+        Context { arguments, unpacked: None }
+    }
+
+    /// The same in another folder.
+    pub fn inside(&self, folder: PathBuf) -> Context<'a> {
+        Context { arguments: self.arguments, unpacked: Some(folder) }
+    }
+
+    /// The stored campaign that a text names, or that of a bundle, which is there as long as the second is.
+    pub fn campaign(&self, asked: &str) -> Result<(CampaignFolder, Option<tempfile::TempDir>), Diagnostics> {
+        let path = self.folder()?.join(asked);
+        if bundled::is_bundle(&path) && path.is_file() {
+            let (campaign, scratch) = bundled::read(&path)?;
+            return Ok((campaign, Some(scratch)));
+        }
+        Ok((self.runs()?.find(asked)?, None))
+    }
+
+    /// The folder that collo works in.
+    pub fn folder(&self) -> Result<PathBuf, Diagnostic> {
+        match self.unpacked.as_ref().or(self.arguments.folder.as_ref()) {
+            Some(folder) if !folder.is_dir() => {
+                let what = if folder.exists() { "is not a folder" } else { "does not exist" };
+                Err(Diagnostic::new(format!("`-C {}`: it {what}", folder.display())))
+            }
+            Some(folder) => Ok(folder.clone()),
+            None => std::env::current_dir().map_err(|e| {
+                Diagnostic::new("the folder in which collo was started no longer exists")
+                    .of_machine()
+                    .caused_by(e)
+                    .hint("`cd` to an existing one, or name it with `-C DIR`")
+            }),
+        }
+    }
+
+    /// The project that contains the folder.
+    pub fn project(&self) -> Result<Project, Diagnostic> {
+        Project::find(&self.folder()?)
+    }
+
+    /// The stored campaigns; a folder of results alone, without a project around it, is enough.
+    pub fn runs(&self) -> Result<Runs, Diagnostic> {
+        let folder = self.folder()?;
+        Ok(Runs::at(Project::find(&folder).map_or_else(|_| folder.join("runs"), |p| p.runs())))
+    }
+}
+
+/// End processes left behind by collos that were killed together with their supervisors, before they disturb anything, and report
+/// them.
+pub fn end_left_behind() {
+    let left = mark::end_left_behind();
+    let named: Vec<String> = left.iter().take(5).map(|l| format!("{} `{}`", l.pid, l.name)).collect();
+    let more = if left.len() > named.len() { " …" } else { "" };
+    match left.len() {
+        0 => {}
+        1 => output::warning(format!("ended a process left behind by a killed collo: {}", named.join(", "))),
+        n => output::warning(format!("ended {n} processes left behind by a killed collo: {}{more}", named.join(", "))),
+    }
+}

@@ -1,0 +1,24 @@
+//! `collo completions`: for bash, zsh, fish, elvish and PowerShell. The script asks collo itself, so that experiments, campaigns and
+//! cells complete too (`complete.rs`).
+
+use clap_complete::env::Shells;
+use collo_text::Diagnostic;
+
+use crate::args;
+use crate::context::Ended;
+use crate::{exit, output};
+
+/// The variable by which the shell asks. Not clap's own, `COMPLETE`, which may mean something else to somebody.
+pub const ASKS: &str = "COLLO_COMPLETE";
+
+pub fn run(a: &args::Completions) -> Ended {
+    let shells = Shells::builtins();
+    let shell = a.shell.to_string();
+    let Some(completer) = shells.completer(&shell) else {
+        return Err(Diagnostic::new(format!("no completions for `{shell}`")).into());
+    };
+    let mut script = Vec::new();
+    completer.write_registration(ASKS, "collo", "collo", "collo", &mut script)?;
+    output::bytes(&script);
+    Ok(exit::DONE)
+}

@@ -1,0 +1,46 @@
+//! `collo doctor --collect`: the answers of a GPU and its driver in one file. What it will contain is printed first.
+
+use std::path::PathBuf;
+
+use collo_doctor::collect::{CollectPlan, MASKED, SelectedGpu, collect, listed};
+use collo_text::{Diagnostic, Diagnostics, ExitClass, shown};
+
+use crate::context::gpus::driver;
+use crate::context::{Context, Ended};
+use crate::{args, exit, output};
+
+pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
+    let driver = driver(context, "doctor --collect")?;
+    let card = SelectedGpu::of(&driver, a.gpu.as_deref(), a.mig)?;
+    let to = to(context, a)?;
+    if to.exists() {
+        return Err(Diagnostic::new(format!("{} already exists", shown(&to))).hint("`--to FILE` selects another").into());
+    }
+    output::note(format!("{} will contain, for {}:", shown(&to), card.label()));
+    listed(a.mig).iter().for_each(output::note);
+    output::note(MASKED);
+    let plan = CollectPlan { project: context.project(), python: a.python.as_deref(), seconds: a.seconds, mig: a.mig };
+    let mut collected = collect(&driver, &card, plan, &|remark| output::remark(&remark))?;
+    let (steps, troubles) = collected.troubles();
+    troubles.iter().for_each(|line| output::note(format!("  – {line}")));
+    collected.pack(&to)?;
+    output::result(format!(
+        "{}: {steps} steps, {} of them without a reply or with an unexpected one",
+        shown(&to),
+        troubles.len()
+    ));
+    if !collected.whole {
+        return Err(Diagnostic::new(format!("{} is not as it was found", card.label()))
+            .of(ExitClass::Failed)
+            .hint("`collo restore`")
+            .into());
+    }
+    Ok(if collected.interrupted() { exit::INTERRUPTED } else { exit::DONE })
+}
+
+fn to(context: &Context<'_>, a: &args::Doctor) -> Result<PathBuf, Diagnostics> {
+    match &a.to {
+        Some(path) => Ok(context.folder()?.join(path)),
+        None => Ok(context.folder()?.join(format!("collo-card-{}.tgz", collo_store::utc_now().replace(':', "")))),
+    }
+}

@@ -1,0 +1,278 @@
+//! `collo slurm`: an array job that measures the shards of an experiment, and a job after it that merges them and writes the report.
+//!
+//! To add another batch system: a file like this one.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use collo_launch::{Errand, Unanswered, mark};
+use collo_plan::expand::expand;
+use collo_plan::experiment::Experiment;
+use collo_plan::experiment::{DeviceChoice, Overrides};
+use collo_plan::workload::Workloads;
+use collo_store::sha256_text;
+use collo_text::shown;
+use collo_text::{Diagnostic, Diagnostics};
+use fs_err as fs;
+use serde_json::json;
+
+use super::ending;
+use crate::context::{Context, Ended};
+use crate::shell::quoted;
+use crate::{args, exit, output};
+
+/// A controller under load may take long to accept a job.
+const SUBMIT_LIMIT: Duration = Duration::from_secs(120);
+/// Time between Slurm's warning and its kill: collo discards the current run and restores the GPU.
+const WARNING_S: u32 = 300;
+
+pub fn run(context: &Context<'_>, a: &args::Slurm) -> Ended {
+    let project = context.project()?;
+    let workloads = Workloads::load(&project.workloads())?;
+    let overrides = Overrides::of(&project, &a.selection.set)?;
+    let experiment = Experiment::resolve_with(&project, &a.name, &workloads, &overrides)?;
+    let selection = a.selection.parse()?;
+    let cells = expand(&experiment, selection.as_ref())?;
+    let degree = cells.iter().map(|e| e.cell.degree()).max().unwrap_or(1);
+    let folder = a.to.clone().unwrap_or_else(|| project.root().join("slurm").join(&experiment.name));
+    let folder = std::path::absolute(&folder)?;
+    // The job runs in another folder.
+    let name = if a.name.contains('/') || a.name.ends_with(".toml") {
+        std::path::absolute(&experiment.path)?.display().to_string()
+    } else {
+        a.name.clone()
+    };
+    let job = Job {
+        collo: std::env::current_exe()?,
+        project: project.root().to_path_buf(),
+        experiment: &experiment.name,
+        name: &name,
+        set: ending::set(&experiment),
+        python: a.python.as_deref().map(std::path::absolute).transpose()?,
+        cores: degree.saturating_mul(experiment.threads),
+        gpu: experiment.device != DeviceChoice::Cpu,
+        folder: folder.clone(),
+        a,
+    };
+    fs::create_dir_all(&folder)?;
+    let (array, after) = (folder.join("array.sh"), folder.join("merge.sh"));
+    place(&array, &job.array())?;
+    place(&after, &job.after())?;
+    let ids = match a.submit {
+        true => Some(submit(&array, &after)?),
+        false => None,
+    };
+    if context.arguments.json {
+        let (first, second) = ids.clone().unzip();
+        output::json(&json!({"schema": 1, "experiment": experiment.name, "shards": a.shards,
+            "scripts": [array, after], "array_job": first, "merge_job": second}));
+        return Ok(exit::DONE);
+    }
+    output::line(format!("{}: {} of `{}`", shown(&array), tasks(a.shards), experiment.name));
+    output::line(format!(
+        "{}: {}",
+        shown(&after),
+        if a.shards > 1 { "merges them and writes the report" } else { "writes the report" }
+    ));
+    output::note(match ids {
+        Some((array, after)) => format!("submitted: job {array}, then {after}     watch: squeue -j {array},{after}"),
+        None => "next: the same with --submit; or sbatch array.sh, then sbatch --dependency=afterany:ID merge.sh".into(),
+    });
+    Ok(exit::DONE)
+}
+
+fn tasks(shards: u32) -> String {
+    if shards == 1 { "1 task".into() } else { format!("an array of {shards} tasks, a shard each") }
+}
+
+/// A script is a user's to edit: it is only replaced as it was written here.
+fn place(path: &Path, text: &str) -> Result<(), Diagnostics> {
+    let there = match fs::read(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => None,
+        read => Some(String::from_utf8_lossy(&read?).into_owned()),
+    };
+    if there.is_some_and(|there| signed(&there) != there) {
+        let what = format!("{} was edited, or is not a script of `collo slurm`", shown(path));
+        return Err(Diagnostic::new(what).hint("move it away, or name another folder with `--to`").into());
+    }
+    Ok(collo_store::place_file(path, text.as_bytes())?)
+}
+
+const WRITTEN: &str = "# Written by collo slurm, digest ";
+const DIGITS: usize = 16;
+
+/// A script with the digest of its other lines in its second one, by which an edited one is recognized.
+fn signed(script: &str) -> String {
+    let (first, rest) = script.split_once('\n').unwrap_or((script, ""));
+    let rest = match rest.split_once('\n') {
+        Some((second, rest)) if second.starts_with(WRITTEN) => rest,
+        _ => rest,
+    };
+    let digest = sha256_text(&format!("{first}\n{rest}"));
+    format!("{first}\n{WRITTEN}{}\n{rest}", &digest[..DIGITS])
+}
+
+/// What the scripts are made from.
+struct Job<'a> {
+    collo: PathBuf,
+    project: PathBuf,
+    experiment: &'a str,
+    /// As the user named it: a name, or a path from anywhere.
+    name: &'a str,
+    /// The options that set keys of it.
+    set: String,
+    python: Option<PathBuf>,
+    cores: u32,
+    gpu: bool,
+    folder: PathBuf,
+    a: &'a args::Slurm,
+}
+
+impl Job<'_> {
+    fn array(&self) -> String {
+        let a = self.a;
+        let mut options = vec![format!("--job-name=collo-{}", self.experiment)];
+        if a.shards > 1 {
+            options.push(format!("--array=1-{}", a.shards));
+        }
+        options.push(format!("--output={}", quoted(self.folder.join(if a.shards > 1 { "%A_%a.log" } else { "%j.log" }))));
+        options.push("--nodes=1".into());
+        options.push("--ntasks=1".into());
+        options.push(format!("--cpus-per-task={}", self.cores));
+        options.extend(Some(format!("--gres={}", a.gres)).filter(|_| self.gpu));
+        options.extend(Some("--exclusive".to_string()).filter(|_| !a.shared));
+        options.extend(a.time.iter().map(|time| format!("--time={time}")));
+        options.push(format!("--signal=B:TERM@{WARNING_S}"));
+        let shard = if a.shards > 1 { format!(" --shard \"$SLURM_ARRAY_TASK_ID/{}\"", a.shards) } else { String::new() };
+        let condition = a.selection.condition.as_ref().map(|text| format!(" --where {}", quoted(text))).unwrap_or_default();
+        let python = self.python.as_ref().map(|path| format!(" --python {}", quoted(path))).unwrap_or_default();
+        let again = match a.shards {
+            1 => "# A job that was cut off is continued by submitting this script again.",
+            _ => "# A task that was cut off is continued by its number: sbatch --array=3 array.sh",
+        };
+        let about = format!("{again}\n# exec: Slurm's warning before the time limit reaches collo, which stops cleanly.");
+        let command =
+            format!("exec {} run {}{shard}{condition}{}{python} --no-report", self.command(), quoted(self.name), self.set);
+        self.script(&options, &about, &command)
+    }
+
+    fn after(&self) -> String {
+        let a = self.a;
+        let options = [
+            format!("--job-name=collo-{}-merge", self.experiment),
+            format!("--output={}", quoted(self.folder.join("merge-%j.log"))),
+            "--ntasks=1".to_string(),
+        ];
+        let merge = if a.shards > 1 {
+            format!("{} merge {} --shards && ", self.command(), quoted(self.experiment))
+        } else {
+            String::new()
+        };
+        let command = format!("{merge}exec {} report {}", self.command(), quoted(self.experiment));
+        let about = match a.shards {
+            1 => "# The report of what was measured.",
+            _ => "# Refuses to merge while runs are missing: submit those tasks again, and then this.",
+        };
+        self.script(&options, about, &command)
+    }
+
+    fn command(&self) -> String {
+        format!("{} -C {} --color never", quoted(&self.collo), quoted(&self.project))
+    }
+
+    fn script(&self, options: &[String], about: &str, command: &str) -> String {
+        let a = self.a;
+        let common = a.partition.iter().map(|name| format!("--partition={name}"));
+        let common = common.chain(a.account.iter().map(|name| format!("--account={name}"))).chain(a.sbatch.iter().cloned());
+        let lines: Vec<String> = options.iter().cloned().chain(common).map(|option| format!("#SBATCH {option}\n")).collect();
+        signed(&format!("#!/bin/bash\n{}{about}\n{command}\n", lines.concat()))
+    }
+}
+
+/// Submit the array, and what depends on it. `afterany`: a task ends with 1 if a run failed, which is a result; whether the shards
+/// are complete is checked by the merge.
+fn submit(array: &Path, after: &Path) -> Result<(String, String), Diagnostics> {
+    let first = sbatch(&[], array)?;
+    let second = sbatch(&[format!("--dependency=afterany:{first}")], after)
+        .map_err(|e| e.resume(format!("sbatch --dependency=afterany:{first} {}", quoted(after))))?;
+    Ok((first, second))
+}
+
+/// sbatch(1): `--parsable` prints the job's number, and after a semicolon the cluster's name if there is one.
+fn sbatch(options: &[String], script: &Path) -> Result<String, Diagnostic> {
+    let wrong = |why: String| Diagnostic::new("sbatch does not accept the job").of_machine().caused_by(why);
+    // Jobs have the environment of their submission (sbatch(1), `--export`). By the mark the next collo on their node would take
+    // them for processes that outlived this one, and kill them.
+    let unmarked = Errand::to("env", SUBMIT_LIMIT).args(["-u", mark::NAME, "sbatch"]);
+    let answer = unmarked.arg("--parsable").args(options).arg(script).run();
+    let answer = match answer {
+        Ok(answer) if answer.code == Some(127) => Err(Unanswered::NotStarted(answer.err().trim().to_string())),
+        other => other,
+    };
+    let answer = answer.map_err(|e| match e {
+        Unanswered::NotStarted(why) => Diagnostic::new("`sbatch` cannot be started: this machine submits no Slurm jobs")
+            .of_machine()
+            .caused_by(why)
+            .hint("without `--submit` the scripts are written, to be submitted where Slurm is"),
+        other => wrong(other.to_string()),
+    })?;
+    if !answer.success() {
+        return Err(wrong(answer.err().trim().to_string()).hint("`sinfo` lists the partitions; the scripts are written"));
+    }
+    let id = answer.out().trim().split(';').next().unwrap_or_default().to_string();
+    let is_number = !id.is_empty() && id.chars().all(|c| c.is_ascii_digit());
+    Some(id).filter(|_| is_number).ok_or_else(|| wrong(format!("its answer is {:?}", answer.out().trim())))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Arguments, Verb};
+
+    fn scripts(words: &[&str], gpu: bool) -> String {
+        let parsed = Arguments::parse_from([&["collo", "slurm"], words].concat());
+        let Verb::Slurm(a) = &parsed.verb else { unreachable!("it was asked for") };
+        let job = Job {
+            collo: "/opt/collo/bin/collo".into(),
+            project: "/home/a b/project".into(),
+            experiment: "small",
+            name: &a.name,
+            set: " --set repetitions=5".into(),
+            python: a.python.clone(),
+            cores: 14,
+            gpu,
+            folder: "/home/a b/project/slurm/small".into(),
+            a,
+        };
+        format!("{}----\n{}", job.array(), job.after())
+    }
+
+    #[test]
+    fn an_array_measures_a_shard_each_and_a_job_after_it_merges() {
+        insta::assert_snapshot!(scripts(
+            &[
+                "small",
+                "--shards",
+                "4",
+                "--partition",
+                "a100",
+                "--time",
+                "08:00:00",
+                "--where",
+                "degree <= 2 && cell != 'x'",
+                "--python",
+                "/venv/bin/python",
+                "--sbatch=--qos=long"
+            ],
+            true
+        ));
+    }
+
+    #[test]
+    fn on_a_cpu_no_gpu_is_requested_and_one_shard_is_no_array() {
+        insta::assert_snapshot!(scripts(&["small", "--shared"], false));
+    }
+}

@@ -1,0 +1,146 @@
+//! Shared by `run` and `nightly`: builds a request from their arguments, checks its plan before anything is measured, and
+//! displays progress.
+//!
+//! To add a verb that measures: it builds a [`Request`], then calls this file and `ending`, or a [`Session`] itself.
+
+use collo_measure::campaign::{CampaignOptions, FailureLimit, Finished};
+use collo_measure::events::Event;
+use collo_measure::session::{NotPredicted, PythonToPredict, Request, Session};
+use collo_plan::experiment::Experiment;
+use collo_plan::experiment::{DeviceChoice, DeviceRequest};
+use collo_plan::project::Project;
+use collo_plan::select::Selection;
+
+use collo_text::{Diagnostic, Diagnostics, ExitClass};
+
+use super::ending;
+use crate::args::{self, Foreign};
+use crate::context::Context;
+use crate::{measured, output, progress};
+
+/// The request that the arguments make of an experiment.
+pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::Measure) -> Request {
+    let host = experiment.layers.host();
+    let device = DeviceRequest { gpu: gpu(&experiment, a.gpu.as_deref()), planning: false, as_found: a.as_found };
+    let python = a.python.clone().or_else(|| host.python.clone());
+    let choice = CampaignOptions {
+        time_limit: a.time_limit,
+        failures: if a.keep_going { FailureLimit::Unlimited } else { FailureLimit::default() },
+        exclusive: a.exclusive,
+        foreign: a.foreign.map_or(host.foreign.unwrap_or(false), |foreign| foreign == Foreign::Allow),
+        services: a.services.into(),
+        ..CampaignOptions::default()
+    };
+    Request { selection, device, python, predict: !a.no_predict, choice, ..Request::of(experiment) }
+}
+
+/// The GPU to use: as typed, or that of the machine's `collo.toml` if the experiment uses one.
+pub fn gpu(experiment: &Experiment, typed: Option<&str>) -> Option<String> {
+    let of_host = || experiment.layers.host().gpu.clone().filter(|_| experiment.device != DeviceChoice::Cpu);
+    typed.map(str::to_string).or_else(of_host)
+}
+
+/// Plan a request for measuring, or only for preparing, and warn of anything unusual. An empty plan is an error.
+pub fn planned(project: &Project, request: Request, prepare: bool) -> Result<Session, Diagnostics> {
+    request.experiment.warnings.iter().for_each(output::warning);
+    let session = match prepare {
+        true => Session::plan(project, request)?,
+        false => Session::plan_to_measure(project, request, &mut |event| {
+            if let Event::Restored { label, restored } = event {
+                output::note(progress::restored(&label, &restored));
+            }
+        })?,
+    };
+    session.notes().iter().for_each(output::note);
+    check(&session)?;
+    warn_of_scale(&session);
+    report_withheld();
+    Ok(session)
+}
+
+/// Plan with what was measured here, and with what is predicted: as far as Python is set up, or with what is set up for it. What is
+/// wrong with a predictor's file is told.
+pub fn predicted(
+    context: &Context<'_>,
+    session: &mut Session,
+    python: PythonToPredict,
+) -> Result<Option<NotPredicted>, Diagnostics> {
+    session.with_measured(measured::on(&context.project()?, &session.facts().record()))?;
+    let mut display = progress::display(context.arguments.quiet);
+    let predicted = session.predict(python, &mut |event| display.show(event));
+    display.end();
+    let (why_not, unreadable) = predicted?;
+    unreadable.into_iter().for_each(|wrong| output::failure(&wrong.into()));
+    Ok(why_not)
+}
+
+/// Predict it, and measure what can fit.
+pub fn measured(context: &Context<'_>, mut session: Session, resume: &str) -> Result<Finished, Diagnostics> {
+    let known = session.planned().refusals.len();
+    let mut display = progress::display(context.arguments.quiet);
+    let prepared = session.prepare(&mut |event| display.show(event));
+    display.end();
+    prepared.map_err(|error| ending::failure(error.into(), resume))?;
+    predicted(context, &mut session, PythonToPredict::Provided)?;
+    if session.planned().refusals.len() > known {
+        check(&session)?;
+    }
+    let mut display = progress::display(context.arguments.quiet);
+    let finished = session.measure(&mut |event| display.show(event));
+    display.end();
+    Ok(finished.map_err(|unfinished| ending::failure(unfinished, resume))?)
+}
+
+fn check(session: &Session) -> Result<(), Diagnostics> {
+    let plan = session.planned();
+    for r in plan.refusals.iter().map(|r| &r.record) {
+        output::note(format!("– {} is refused: {}", r.cell, r.reason));
+        if let Some(hint) = &r.hint {
+            output::hint(hint);
+        }
+    }
+    if plan.order.is_empty() {
+        let name = &session.experiment().name;
+        if let Some(shard) = session.shard().filter(|_| plan.refusals.is_empty()) {
+            let what = format!("shard {shard} of `{name}` has no cell: there are fewer cells than shards");
+            return Err(Diagnostic::new(what).hint(format!("`collo plan {name}` shows them")).into());
+        }
+        let (class, what, hint) = match (plan.refusals.len(), session.selection()) {
+            (0, Some(s)) => (ExitClass::Usage, format!("`{}` selects no cell of `{name}`", s.text()), "shows all of them"),
+            (0, None) => (ExitClass::Usage, format!("`{name}` has no cell to run"), "shows what is left out"),
+            (n, _) => (ExitClass::Machine, format!("every cell of `{name}` is refused here, {n} of {n}"), "shows why"),
+        };
+        return Err(Diagnostic::new(what).of(class).hint(format!("`collo plan {name}` {hint}")).into());
+    }
+    Ok(())
+}
+
+/// On a small scale, a dev build samples and reports as well as a release build.
+fn warn_of_scale(session: &Session) {
+    const MEMBERS_HZ: f64 = 2_000.0;
+    const SAMPLES: f64 = 2e6;
+    // The plan of a search is its bounds, not what will be measured.
+    if !cfg!(debug_assertions) || session.experiment().search {
+        return;
+    }
+    let plan = session.planned();
+    let degree = plan.cells.iter().map(|c| c.record.degree).max().unwrap_or(0);
+    let load = f64::from(degree) * session.experiment().sampling.rate_hz;
+    let samples = plan.forecast.runs_s.unwrap_or(0.0) * load * 7.0;
+    if load > MEMBERS_HZ || samples > SAMPLES {
+        output::warning("this is a dev build, and this campaign samples so much that it needs a release build");
+        output::hint("`just install`, or `cargo install --locked --path harness/cli`");
+    }
+}
+
+/// Variables of the user's own environment that are withheld from members.
+fn report_withheld() {
+    let names = collo_launch::environment::withheld();
+    if !names.is_empty() {
+        let them = if names.len() == 1 { "is" } else { "are" };
+        output::note(format!(
+            "{} {them} set here but not passed on to members; `[variables]` of a workload.toml sets theirs",
+            names.join(", ")
+        ));
+    }
+}

@@ -1,0 +1,51 @@
+//! `collo trace`: lists and shows traces, and makes them of the logs, tables and scripts of others. It plays none: `collo run` does.
+
+mod show;
+mod write;
+
+use collo_figures::document::{Align, Table};
+use collo_plan::traces;
+use collo_text::Diagnostics;
+use collo_text::shown;
+use collo_text::units::clock;
+use serde_json::json;
+
+use crate::args::{self, TraceVerb};
+use crate::context::{Context, Ended};
+use crate::{exit, output};
+
+pub fn run(context: &Context<'_>, a: &args::Trace) -> Ended {
+    match &a.what {
+        TraceVerb::List => list(context),
+        TraceVerb::Show { name, order, cards, scale } => show::show(context, name, *order, *cards, scale),
+        TraceVerb::Make { .. } => write::make(context, &a.what),
+        TraceVerb::Import { name, files, force } => write::import(context, name, files, *force),
+    }
+}
+
+/// All of them; `collo list traces` is the same.
+pub fn list(context: &Context<'_>) -> Ended {
+    let folder = context.project()?.traces();
+    let columns = [("trace", Align::Left), ("tasks", Align::Right), ("arrivals", Align::Right), ("", Align::Left)];
+    let mut table = Table::new(&columns, 1).with_prose_last();
+    let (mut list, mut broken) = (Vec::new(), Diagnostics::default());
+    for (name, _) in traces::all(&folder) {
+        match traces::find(&folder, &name) {
+            Ok(trace) => {
+                let last_s = trace.arrivals_ns().last().copied().unwrap_or_default() as f64 / 1e9;
+                table.values([name.clone(), trace.tasks().to_string(), clock(last_s), trace.description.clone()].map(Some));
+                list.push(json!({"trace": name, "tasks": trace.tasks(), "last_arrival_s": last_s,
+                    "description": trace.description, "source": trace.source}));
+            }
+            Err(mistakes) => broken.extend(mistakes),
+        }
+    }
+    if context.arguments.json {
+        output::json(&json!({"schema": 1, "traces": list}));
+    } else if list.is_empty() {
+        output::note(format!("no trace in {}", shown(&folder)));
+    } else {
+        output::result(table.render(output::width()).trim_end());
+    }
+    broken.into_result(exit::DONE)
+}

@@ -1,0 +1,198 @@
+//! `collo trace make` and `collo trace import`: logs, tables and scripts of others become a file of `traces/`.
+//!
+//! What is written has been read back first, so that whatever is there can be planned, as far as its workloads are.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use collo_plan::experiment::wrong_name;
+use collo_plan::traces;
+use collo_plan::workload::Workloads;
+use collo_schedule::trace::import::{self, Rad};
+use collo_schedule::trace::make::{self, Class, Window};
+use collo_schedule::trace::{LARGEST, Trace};
+use collo_text::quoted;
+use collo_text::shown;
+use collo_text::units::clock;
+use collo_text::{Diagnostic, Diagnostics, Source};
+use fs_err as fs;
+use serde_json::json;
+
+use crate::args::TraceVerb;
+use crate::context::{Context, Ended};
+use crate::{exit, output};
+
+/// The largest log that is read, in bytes: the published ones have some hundred megabytes.
+const LARGEST_LOG: u64 = 2_000_000_000;
+/// The ending of a task file.
+const RAD: &str = "rad";
+
+/// A window of a log.
+pub fn make(context: &Context<'_>, what: &TraceVerb) -> Ended {
+    let TraceVerb::Make { name, from, log, after, window, tasks, classes, force } = what else { return Ok(exit::DONE) };
+    let place = Place::of(context, name, *force)?;
+    let classes: Vec<Class> = classes.iter().map(|text| class(text)).collect::<Result<_, _>>()?;
+    let source = read(&context.folder()?.join(log), LARGEST_LOG)?;
+    let submissions_s = from.0.submissions_s(&source)?;
+    let window = Window {
+        from_s: after.map_or(0, |after| after.as_secs()),
+        length_s: window.as_ref().map(Duration::as_secs),
+        tasks: tasks.map(|tasks| tasks as usize),
+    };
+    let text = make::make(from.0, &submissions_s, window, &classes)?;
+    let (trace, workloads) = (place.readable(&text)?, place.workloads()?);
+    // They were typed, and can be typed again.
+    let mut wrong = Diagnostics::default();
+    traces::wrong_tasks(&trace, &workloads).into_iter().for_each(|mistakes| wrong.extend(mistakes));
+    wrong.into_result(())?;
+    place.write(context, &text, &trace)
+}
+
+/// `65=resnet18:b32 20e, resnet34:b64 20e`.
+fn class(text: &str) -> Result<Class, Diagnostic> {
+    let source = Source::argument("--class", text);
+    let wrong = |what: String, span| {
+        let note = "write a share and its tasks, as in `65=resnet18:b32 20e, resnet34:b64 20e`";
+        Diagnostic::new(what).at(&source, span).note(note)
+    };
+    let Some((share, tasks)) = text.split_once('=') else {
+        return Err(wrong("a class without its share".into(), 0..text.len()));
+    };
+    let Ok(number) = share.trim().parse() else {
+        return Err(wrong(format!("{} is no share: a whole number, in any unit", quoted(share)), 0..share.len()));
+    };
+    let one_of: Vec<String> = tasks.split(',').map(|task| task.trim().to_string()).filter(|task| !task.is_empty()).collect();
+    if one_of.is_empty() {
+        return Err(wrong("a class without tasks".into(), share.len()..text.len()));
+    }
+    Ok(Class { share: number, one_of })
+}
+
+/// A table, or a script with its task files.
+pub fn import(context: &Context<'_>, name: &str, files: &[PathBuf], force: bool) -> Ended {
+    let place = Place::of(context, name, force)?;
+    let folder = context.folder()?;
+    let is_rad = |path: &&PathBuf| path.extension().is_some_and(|end| end == RAD);
+    let (rads, others): (Vec<&PathBuf>, Vec<&PathBuf>) = files.iter().partition(is_rad);
+    let [main] = others[..] else {
+        let what =
+            if others.is_empty() { "task files alone do not say when they arrive" } else { "more than one table or script" };
+        return Err(Diagnostic::new(what).hint("give one table or script, and behind it the .rad files that it submits").into());
+    };
+    let main = folder.join(main);
+    let source = read(&main, LARGEST)?;
+    let is_table = main.extension().is_some_and(|end| end == "csv") || source.text().starts_with("submit_time");
+    let text = match is_table {
+        true => import::table(&source)?,
+        false => {
+            let named = rads.into_iter().map(|path| folder.join(path));
+            import::script(&source, &task_files(&source, &main, named)?)?
+        }
+    };
+    let (trace, workloads) = (place.readable(&text)?, place.workloads()?);
+    // The names are those of somebody's files: what they are here is for the file to say.
+    for mistake in traces::wrong_tasks(&trace, &workloads).iter().flat_map(Diagnostics::iter) {
+        let way_out = mistake.way_out().map(|way_out| format!(": {way_out}")).unwrap_or_default();
+        output::warning(format!("{}, {}{way_out}", shown(&place.path), mistake.what()));
+    }
+    place.write(context, &text, &trace)
+}
+
+/// The task files that are named, and those that the script names, where it says or beside it.
+fn task_files(
+    script: &Arc<Source>,
+    at: &Path,
+    named: impl Iterator<Item = PathBuf>,
+) -> Result<BTreeMap<String, Rad>, Diagnostics> {
+    let beside = at.parent().map(Path::to_path_buf).unwrap_or_default();
+    let submitted = import::submitted(script).into_iter().flat_map(|word| {
+        let file = word.rsplit('/').next().unwrap_or_default();
+        [beside.join(file), beside.join(word)].into_iter().find(|path| path.is_file())
+    });
+    let mut files = BTreeMap::new();
+    for path in named.chain(submitted) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if let Entry::Vacant(new) = files.entry(name) {
+            new.insert(import::rad(&read(&path, LARGEST)?)?);
+        }
+    }
+    Ok(files)
+}
+
+fn read(path: &Path, limit_bytes: u64) -> Result<Arc<Source>, Diagnostic> {
+    let text = collo_text::read_small_text(path, limit_bytes)
+        .map_err(|e| Diagnostic::new(format!("{} cannot be read", shown(path))).caused_by(e))?;
+    Ok(Source::file(shown(path), text))
+}
+
+/// Where a trace of a name is written.
+struct Place {
+    path: PathBuf,
+    workloads: PathBuf,
+    name: String,
+}
+
+impl Place {
+    fn of(context: &Context<'_>, name: &str, force: bool) -> Result<Place, Diagnostic> {
+        if wrong_name(name).is_some() {
+            let what = Diagnostic::new(format!("invalid trace name {}", quoted(name)));
+            return Err(what.hint("letters, digits, `-`, `_` and `.`, at most 80, without the ending `.toml`"));
+        }
+        let project = context.project()?;
+        let path = project.traces().join(format!("{name}.toml"));
+        if path.symlink_metadata().is_ok() && !force {
+            let there = Diagnostic::new(format!("{} exists already", shown(&path)));
+            return Err(there.hint("give another name, or replace it with `--force`"));
+        }
+        Ok(Place { path, workloads: project.workloads(), name: name.into() })
+    }
+
+    fn workloads(&self) -> Result<Workloads, Diagnostics> {
+        Workloads::load(&self.workloads)
+    }
+
+    /// The trace as it will be read.
+    fn readable(&self, text: &str) -> Result<Trace, Diagnostics> {
+        if text.len() as u64 > LARGEST {
+            let what =
+                format!("the trace would have {} MB, and at most {} MB are read", text.len() / 1_000_000, LARGEST / 1_000_000);
+            return Err(Diagnostic::new(what).hint("take a window of it: fewer tasks").into());
+        }
+        Trace::read(&Source::file(shown(&self.path), text))
+    }
+
+    fn write(&self, context: &Context<'_>, text: &str, trace: &Trace) -> Ended {
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        collo_store::place_file(&self.path, text.as_bytes())?;
+        let last_s = trace.arrivals_ns().last().copied().unwrap_or_default() as f64 / 1e9;
+        if context.arguments.json {
+            output::json(
+                &json!({"schema": 1, "trace": self.name, "file": self.path, "tasks": trace.tasks(), "last_arrival_s": last_s}),
+            );
+            return Ok(exit::DONE);
+        }
+        let tasks = if trace.tasks() == 1 { "1 task".into() } else { format!("{} tasks", trace.tasks()) };
+        output::result(format!("{}: {tasks} within {}", shown(&self.path), clock(last_s)));
+        output::note(format!("next: collo trace show {}", self.name));
+        Ok(exit::DONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_is_a_share_and_the_tasks_that_are_drawn() {
+        let one = class("65=resnet18:b32 20e, resnet34:b64 20e").expect("a class");
+        assert_eq!((one.share, &one.one_of[..]), (65, &["resnet18:b32 20e".to_string(), "resnet34:b64 20e".into()][..]));
+        let said = |text: &str| class(text).expect_err("a mistake").to_string();
+        assert!(said("x=tiny").contains("`x` is no share") && said("x=tiny").contains("`65=resnet18:b32 20e"));
+        assert!(said("tiny").contains("without its share") && said("3=").contains("without tasks"));
+    }
+}

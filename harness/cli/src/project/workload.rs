@@ -1,0 +1,224 @@
+//! `collo workload`: lists the workloads, shows one in full, and checks whether it speaks the protocol.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use collo_figures::document::{Align, Table};
+use collo_measure::workload_check::{self, Finding, Shown};
+use collo_plan::experiment::DeviceRequest;
+use collo_plan::project::Project;
+use collo_plan::workload::{RECIPE, Requirement, Workload, WorkloadPython, Workloads, plain};
+use collo_store::{EpochRecord, RunRecord};
+use collo_text::quoting::line;
+use collo_text::units;
+use collo_text::{Diagnostic, Diagnostics, ExitClass};
+use serde_json::{Value as Json, json};
+
+use crate::args::{self, WorkloadVerb};
+use crate::context::{Context, Ended};
+use crate::exit;
+use crate::output;
+use collo_measure::trial::Trial;
+use collo_text::shown;
+
+pub fn run(context: &Context<'_>, a: &args::Workload) -> Ended {
+    let project = context.project()?;
+    let workloads = Workloads::load(&project.workloads())?;
+    match &a.what {
+        WorkloadVerb::List => list(context, &workloads),
+        WorkloadVerb::Show { name } => show(context, &workloads, name),
+        WorkloadVerb::Check { name, settings, python } => check(context, &project, &workloads, name, settings, python.as_deref()),
+    }
+}
+
+/// All of them; presets name their base.
+pub fn list(context: &Context<'_>, workloads: &Workloads) -> Ended {
+    let columns = [("workload", Align::Left), ("preset of", Align::Left), ("what it trains", Align::Left)];
+    let mut table = Table::new(&columns, 1).with_prose_last();
+    for w in workloads.iter() {
+        table.values([Some(w.name.clone()), w.preset_of.clone(), w.description.clone()]);
+    }
+    if context.arguments.json {
+        let list: Vec<Json> = workloads.iter().map(|w| value(w)).collect();
+        output::json(&json!({"schema": 1, "workloads": list}));
+    } else {
+        output::result(table.render(output::width()).trim_end());
+    }
+    for mistakes in workloads.broken().values() {
+        output::failure(mistakes);
+    }
+    Ok(exit::DONE)
+}
+
+fn value(w: &Workload) -> Json {
+    let environment = match &w.environment {
+        WorkloadPython::Torch => "torch".to_string(),
+        WorkloadPython::System => "system".to_string(),
+        WorkloadPython::Own(path) => path.display().to_string(),
+    };
+    let requires = w.requires.map(|Requirement::Cuda| "cuda");
+    let forecast = json!({"set_up_s": w.forecast.set_up_s, "epoch_s": w.forecast.epoch_s, "items": w.forecast.items,
+        "memory_bytes": w.forecast.memory_bytes});
+    json!({"workload": w.name, "preset_of": w.preset_of, "description": w.description, "folder": w.folder, "command": w.command,
+        "environment": environment, "packages": w.packages, "requires": requires, "prepare": w.prepare, "outputs": w.outputs, "settings": w.settings,
+        "recipes": w.recipes, "variables": w.variables, "protocol": w.epochs.is_none(), "forecast_cpu": forecast})
+}
+
+fn show(context: &Context<'_>, workloads: &Workloads, name: &str) -> Ended {
+    let w = workloads.find(name)?;
+    if context.arguments.json {
+        let mut answer = json!({"schema": 1});
+        for (key, value) in value(w).as_object().into_iter().flatten() {
+            answer[key] = value.clone();
+        }
+        output::json(&answer);
+        return Ok(exit::DONE);
+    }
+    let base = w.preset_of.as_ref().and_then(|base| workloads.get(base));
+    output::result(in_full(w, base.map(Arc::as_ref)));
+    output::note(format!("next: collo workload check {name}"));
+    Ok(exit::DONE)
+}
+
+/// A workload in lines; a preset shows its differences from its base.
+fn in_full(w: &Workload, base: Option<&Workload>) -> String {
+    let of = w.preset_of.as_ref().map(|base| format!(", a preset of {base}")).unwrap_or_default();
+    let first = format!("{}{of}: {}", w.name, w.description.as_deref().unwrap_or("no description"));
+    let mut lines = vec![line(&first).into_owned()];
+    let mut add = |what: &str, said: String| lines.push(line(&format!("  {what:<12} {said}")).into_owned());
+    add("folder", shown(&w.folder));
+    add("command", w.command.join(" "));
+    add(
+        "python",
+        match &w.environment {
+            WorkloadPython::Torch => "provided by collo, with torch".to_string(),
+            WorkloadPython::System => "the system's".to_string(),
+            WorkloadPython::Own(path) => shown(path),
+        } + &w.packages.as_ref().map(|pins| format!(", and what {} pins", shown(pins))).unwrap_or_default(),
+    );
+    if w.requires.is_some() {
+        add("needs", "an NVIDIA GPU with CUDA".to_string());
+    }
+    if let Some(prepare) = &w.prepare {
+        add("data", prepare.join(" "));
+    }
+    if !w.outputs.is_empty() {
+        add("writes", w.outputs.join(", "));
+    }
+    for (name, value) in &w.variables {
+        add("variable", format!("{name}={value}"));
+    }
+    add(
+        "epochs",
+        match &w.epochs {
+            None => "reported by the script itself".to_string(),
+            Some(adapter) => format!("read from its output by {}", adapter.pattern.as_str()),
+        },
+    );
+    let f = &w.forecast;
+    let mut about = Vec::new();
+    about.extend(f.set_up_s.map(|s| format!("{s} s to get ready")));
+    about.extend(f.epoch_s.map(|s| format!("{s} s per epoch")));
+    about.extend(f.memory_bytes.map(units::gib));
+    if !about.is_empty() {
+        add("forecast", format!("alone on one core about {}", about.join(", ")));
+    }
+    let width = w.settings.keys().map(String::len).max().unwrap_or(0);
+    for (index, (name, value)) in w.settings.iter().enumerate() {
+        let title = if index == 0 { "settings" } else { "" };
+        let before = base.and_then(|b| b.settings.get(name)).filter(|before| *before != value);
+        let before = before.map(|b| format!("   ({} in {})", plain(b), base.map_or("", |b| &b.name))).unwrap_or_default();
+        add(title, format!("{name:<width$}  {}{before}", plain(value)));
+    }
+    for (recipe, under) in w.recipes.iter().filter(|(recipe, _)| w.settings.get(RECIPE) != Some(&Json::from(recipe.as_str()))) {
+        let others = under.iter().filter(|(name, value)| *name != RECIPE && w.settings.get(*name) != Some(*value));
+        let others: Vec<String> = others.map(|(name, value)| format!("{name}={}", plain(value))).collect();
+        add("recipe", format!("{recipe}: {}", others.join(" ")));
+    }
+    lines.join("\n")
+}
+
+fn check(
+    context: &Context<'_>,
+    project: &Project,
+    workloads: &Workloads,
+    name: &str,
+    settings: &[String],
+    python: Option<&Path>,
+) -> Ended {
+    let workload = workloads.find(name)?;
+    if let Some(reason) = workload_check::lacking(workload) {
+        return Err(Diagnostic::new(reason).of_machine().into());
+    }
+    let given = settings.iter().map(|text| setting(workload, text)).collect::<Result<Vec<_>, _>>()?;
+    output::note(format!("trying {name} on the CPU: two tiny epochs, nothing is kept"));
+    let (run, epochs) = tried(context, project, workloads, workload, &given, python)?;
+    let findings = workload_check::findings(workload, &run, &epochs);
+    let passes = workload_check::passes(&findings);
+    if context.arguments.json {
+        let list: Vec<Json> =
+            findings.iter().map(|f| json!({"what": f.what, "verdict": word(f.verdict), "said": f.said})).collect();
+        output::json(&json!({"schema": 1, "workload": name, "passes": passes, "findings": list}));
+    } else {
+        output::result(table(&findings));
+        output::result(match passes {
+            true if workload.epochs.is_some() => format!("`{name}` can be measured by its output lines"),
+            true => format!("`{name}` speaks the protocol"),
+            false => format!("`{name}` cannot be measured as it is"),
+        });
+    }
+    let log: Vec<&String> = run.members.iter().flat_map(|m| &m.log_tail).collect();
+    for line in log {
+        output::note(format!("  │ {line}"));
+    }
+    Ok(if passes { exit::DONE } else { exit::FAILED })
+}
+
+/// Split `learning_rate=0.1` into the name and a value of the type that the workload expects.
+fn setting(workload: &Workload, text: &str) -> Result<(String, Json), Diagnostics> {
+    let usage = |what: String| Diagnostic::new(what);
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| usage(format!("invalid setting `{text}`")).hint("as in `--set batch_size=8`"))?;
+    let default = workload.settings.get(name).ok_or_else(|| Diagnostics::from(workload.unknown_setting(name)))?;
+    let value =
+        if default.is_string() { Json::from(value) } else { serde_json::from_str(value).unwrap_or_else(|_| value.into()) };
+    match workload.wrong_value(name, &value) {
+        Some(wrong) => Err(wrong.into()),
+        None => Ok((name.to_string(), value)),
+    }
+}
+
+/// Run the trial.
+fn tried(
+    context: &Context<'_>,
+    project: &Project,
+    workloads: &Workloads,
+    workload: &Arc<Workload>,
+    given: &[(String, Json)],
+    python: Option<&Path>,
+) -> Result<(RunRecord, Vec<EpochRecord>), Diagnostics> {
+    let text = workload_check::experiment(workload, given);
+    // One run will do: a baseline would be run twice.
+    let trial = Trial { workloads, text, asked: DeviceRequest::default(), python, at_most: 1 };
+    let tried = crate::trial::run(context, trial, project)?;
+    let run = tried.runs.first().ok_or_else(|| Diagnostic::new("the trial ended before it ran").of(ExitClass::Incomplete))?;
+    Ok((run.record.clone(), collo_store::read_epochs(&run.path.join("epochs.parquet"))?))
+}
+
+fn word(verdict: Shown) -> &'static str {
+    match verdict {
+        Shown::Yes => "yes",
+        Shown::No => "no",
+        Shown::Absent => "absent",
+    }
+}
+
+fn table(findings: &[Finding]) -> String {
+    let mark = |verdict| match verdict {
+        Shown::Yes => "✓",
+        Shown::No => "✗",
+        Shown::Absent => "–",
+    };
+    let shown = |f: &Finding| line(&format!("{} {:<8} {}", mark(f.verdict), f.what, f.said)).into_owned();
+    findings.iter().map(shown).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,244 @@
+//! `collo status`: what is running, what is unfinished, and whether each GPU is as it was found.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use collo_device::lease::{self, Journal, Unread};
+use collo_device::repartition;
+use collo_gpus::partition::Partition;
+use collo_store::{CampaignFolder, JournalEntry, PlannedRun};
+use collo_text::Diagnostics;
+use serde_json::{Value, json};
+
+use crate::context::{Context, Ended};
+use crate::progress::words;
+use crate::{args, exit, output};
+
+pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
+    let runs = context.runs()?;
+    let campaign = match &a.campaign {
+        Some(asked) => runs.find(asked)?,
+        None => {
+            let (campaigns, foreign) = runs.campaigns()?;
+            super::list::left_alone(&foreign);
+            // What runs is more interesting than what is newest.
+            let running = campaigns.iter().find(|c| c.running().is_some()).or(campaigns.first()).cloned();
+            match running {
+                Some(campaign) => campaign,
+                None => return Ok(without_campaign(context)),
+            }
+        }
+    };
+    let m = campaign.manifest();
+    let state = campaign.progress()?;
+    let running = campaign.running();
+    let now = going_on(&campaign)?;
+    let staged = Staged::all();
+    let left = staged.is_left();
+    let unfinished = running.is_none() && !state.is_complete();
+    let names: Vec<&str> = now.iter().map(|(name, _)| name.as_str()).collect();
+    if context.arguments.json {
+        output::json(&json!({"schema": 1, "campaign": m.id, "experiment": m.experiment, "planned": m.plan.order.len(),
+            "stored": state.stored, "failed": state.failed, "process": running.as_ref().map(|r| r.0),
+            "since": running.as_ref().map(|r| &r.1), "now": running.as_ref().and(names.first()), "runs": if running.is_some() { names } else { Vec::new() },
+            "gpus": staged.values(), "unread": staged.unread()}));
+    } else {
+        let id = m.short_id();
+        let count = format!("{} of {} runs", state.stored, m.plan.order.len());
+        match &running {
+            Some((pid, since)) => {
+                output::line(format!("{} {id} since {} (process {pid}): {count}", m.experiment, clock(since)));
+                for (name, began) in &now {
+                    output::line(format!("  now    {name}, since {}", clock(began)));
+                }
+            }
+            None => output::line(format!("{} {id} is not running: {count} are stored, {}", m.experiment, state.text())),
+        }
+        staged.say();
+        if unfinished {
+            output::note(match m.is_merged() {
+                true => super::verify::MERGED_LACKS.to_string(),
+                false => format!("resume: collo run {}", m.short_id()),
+            });
+        }
+    }
+    Ok(if unfinished || left { exit::INCOMPLETE } else { exit::DONE })
+}
+
+/// The last run that began on each card, with its time.
+fn going_on(campaign: &CampaignFolder) -> Result<Vec<(String, String)>, collo_store::Error> {
+    let m = campaign.manifest();
+    let planned: HashMap<String, &PlannedRun> = m.plan.order.iter().map(|p| (m.plan.folder(p), p)).collect();
+    let mut last = BTreeMap::new();
+    let mut ended = BTreeSet::new();
+    for entry in campaign.history()? {
+        match entry {
+            JournalEntry::Began { folder, at_utc } => {
+                if let Some(p) = planned.get(&folder) {
+                    ended.remove(&p.card);
+                    last.insert(p.card, (words::planned(m, p), at_utc));
+                }
+            }
+            // Of several cards one may have nothing left to do.
+            JournalEntry::Recorded { folder, .. } => ended.extend(planned.get(&folder).map(|p| p.card).filter(Option::is_some)),
+            _ => {}
+        }
+    }
+    last.retain(|card, _| !ended.contains(card));
+    Ok(last.into_values().collect())
+}
+
+/// No campaign is stored here; a GPU may still be staged by one stored elsewhere.
+fn without_campaign(context: &Context<'_>) -> u8 {
+    let staged = Staged::all();
+    let left = staged.is_left();
+    if context.arguments.json {
+        output::json(&json!({"schema": 1, "campaign": null, "gpus": staged.values(), "unread": staged.unread()}));
+    } else {
+        output::note("no campaign is stored yet, and nothing runs from here");
+        staged.say();
+    }
+    if left { exit::INCOMPLETE } else { exit::DONE }
+}
+
+/// The recorded state of GPUs.
+struct Staged {
+    cards: Vec<StagedCard>,
+    /// Journals that cannot be trusted: the original state of these GPUs is unknown.
+    unread: Vec<Unread>,
+    /// The state folder itself cannot be trusted.
+    refused: Option<Diagnostics>,
+}
+
+impl Staged {
+    fn all() -> Staged {
+        match lease::written() {
+            Ok(all) => {
+                Staged { cards: all.journals.into_iter().map(StagedCard::of).collect(), unread: all.unread, refused: None }
+            }
+            Err(e) => Staged { cards: Vec::new(), unread: Vec::new(), refused: Some(e.into()) },
+        }
+    }
+
+    /// Something has to be fixed by the user.
+    fn is_left(&self) -> bool {
+        self.cards.iter().any(|card| !card.held) || !self.unread.is_empty() || self.refused.is_some()
+    }
+
+    fn values(&self) -> Vec<Value> {
+        self.cards.iter().map(StagedCard::value).collect()
+    }
+
+    fn unread(&self) -> Vec<Value> {
+        self.unread.iter().map(|unread| json!({"journal": unread.path, "why": unread.why})).collect()
+    }
+
+    fn say(&self) {
+        self.cards.iter().for_each(|card| output::line(card.line()));
+        if self.cards.iter().any(|card| !card.held) {
+            output::note("back: collo restore");
+        }
+        self.unread.iter().for_each(|unread| output::failure(&unread.clone().into()));
+        self.refused.iter().for_each(output::failure);
+    }
+}
+
+/// A GPU that is not as found, or may not be.
+struct StagedCard {
+    journal: Journal,
+    /// A running collo has the lease, and restores it.
+    held: bool,
+    /// Absent if the driver does not report it.
+    now: Option<Partition>,
+    compute_mode: Option<String>,
+}
+
+impl StagedCard {
+    fn of(journal: Journal) -> StagedCard {
+        let now = repartition::read(&journal.uuid, &journal.label).ok().map(|cut| cut.partition);
+        StagedCard { held: journal.is_held(), now, compute_mode: lease::compute_mode(&journal.uuid), journal }
+    }
+
+    /// `  GPU 0  staged: 7×1g.5gb; found: MIG off`
+    fn line(&self) -> String {
+        let journal = &self.journal;
+        let mut staged: Vec<String> = self.now.iter().filter(|now| **now != journal.found).map(Partition::to_string).collect();
+        // Written down also where only a change of MIG mode could have reset it.
+        let (found_mode, mode) = (journal.found_compute_mode.as_ref(), self.compute_mode.as_ref());
+        let changed = mode.filter(|mode| found_mode.is_some_and(|found| found != *mode));
+        staged.extend(changed.map(|mode| format!("compute mode {mode}")));
+        match journal.daemons.len() {
+            0 => {}
+            1 => staged.push("MPS daemon".into()),
+            n => staged.push(format!("{n} MPS daemons")),
+        }
+        let staged = match (&self.now, staged.is_empty()) {
+            (None, true) => "the driver does not report it".into(),
+            (Some(_), true) => "nothing".into(),
+            _ => staged.join(", "),
+        };
+        let left = if self.held { "" } else { "left " };
+        let mode = found_mode.filter(|found| changed.is_some() || *found != "Default");
+        let mode = mode.map(|mode| format!(", compute mode {mode}")).unwrap_or_default();
+        let mps = if journal.daemons.is_empty() { "" } else { ", no MPS" };
+        if staged == "nothing" && !self.held {
+            return format!("  {}  nothing left behind ({}{mode}{mps}, as found)", journal.label, journal.found);
+        }
+        format!("  {}  {left}staged: {staged}; found: {}{mode}{mps}", journal.label, journal.found)
+    }
+
+    fn value(&self) -> Value {
+        let j = &self.journal;
+        json!({"gpu": j.label, "uuid": j.uuid, "simulated": j.simulated, "held": self.held, "process": j.process,
+            "campaign": j.campaign, "experiment": j.experiment, "found": j.found.to_string(),
+            "now": self.now.as_ref().map(Partition::to_string), "daemons": j.daemons.len(),
+            "found_compute_mode": j.found_compute_mode, "compute_mode": self.compute_mode})
+    }
+}
+
+/// `2026-11-20T18:42:09Z` → `18:42`
+fn clock(utc: &str) -> &str {
+    utc.get(11..16).unwrap_or(utc)
+}
+
+#[cfg(test)]
+mod tests {
+    use collo_gpus::partition::Slice;
+
+    use super::*;
+
+    fn staged(held: bool, now: Option<Partition>) -> StagedCard {
+        let journal = Journal {
+            schema: 1,
+            uuid: "GPU-1".into(),
+            label: "GPU 0".into(),
+            name: "NVIDIA A100-SXM4-40GB".into(),
+            simulated: true,
+            experiment: "small-7way-mps".into(),
+            campaign: "20261120-1905-a07b".into(),
+            process: 40117,
+            since_utc: "2026-11-20T19:05:00Z".into(),
+            found: Partition::off(),
+            ..Journal::default()
+        };
+        StagedCard { journal, held, now, compute_mode: Some("Default".into()) }
+    }
+
+    #[test]
+    fn a_card_is_told_as_it_is_and_as_it_was_found() {
+        let sevenths =
+            Partition::on((0..7).map(|start| Slice { profile: "1g.5gb".into(), start: Some(start), compute: vec![1] }).collect());
+        assert_eq!(staged(true, Some(sevenths.clone())).line(), "  GPU 0  staged: 7×1g.5gb; found: MIG off");
+        assert_eq!(staged(false, Some(sevenths)).line(), "  GPU 0  left staged: 7×1g.5gb; found: MIG off");
+        let mut mps = staged(true, Some(Partition::off()));
+        mps.journal.daemons.push("/tmp/collo-mps-x".into());
+        assert_eq!(mps.line(), "  GPU 0  staged: MPS daemon; found: MIG off, no MPS");
+        mps.journal.found_compute_mode = Some("Default".into());
+        mps.compute_mode = Some("ExclusiveProcess".into());
+        assert_eq!(
+            mps.line(),
+            "  GPU 0  staged: compute mode ExclusiveProcess, MPS daemon; found: MIG off, compute mode Default, no MPS"
+        );
+        assert_eq!(staged(false, None).line(), "  GPU 0  left staged: the driver does not report it; found: MIG off");
+        assert_eq!(staged(false, Some(Partition::off())).line(), "  GPU 0  nothing left behind (MIG off, as found)");
+    }
+}

@@ -1,0 +1,132 @@
+//! A load on the GPU during the collection: a workload of ours that multiplies matrices, started directly, in collo's own Python.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use collo_device::driver::DriverTarget;
+use collo_device::{holders, nvml};
+use collo_plan::project::Project;
+use collo_plan::workload::{Workload, Workloads};
+use collo_prepare::interpreters::Interpreters;
+use collo_prepare::load::{Load, Loads};
+use collo_text::Diagnostic;
+use fs_err as fs;
+use serde_json::json;
+
+use super::SelectedGpu;
+use super::bundle::Bundle;
+
+/// It loads the SMs and needs no data.
+pub const WORKLOAD: &str = "compute-bound";
+/// Time limit for the first import of torch and a first context.
+const COMES_WITHIN: Duration = Duration::from_secs(90);
+/// Values lag a moment; the first ones are from before the load.
+const SETTLES: Duration = Duration::from_secs(2);
+
+/// What every load of this collection needs.
+pub struct Busy {
+    project: Project,
+    workload: Arc<Workload>,
+    interpreters: Interpreters,
+    /// Observation time of each load.
+    pub seconds: u32,
+}
+
+/// A running load, and its output.
+pub struct Running {
+    load: Load,
+    file: String,
+    log: PathBuf,
+}
+
+impl Busy {
+    /// Find the workload and a Python for it; the error says what is missing.
+    pub fn new(
+        project: Result<Project, Diagnostic>,
+        own: Option<&Path>,
+        target: Option<DriverTarget>,
+        seconds: u32,
+    ) -> Result<Busy, String> {
+        let project = project.map_err(|e| e.title())?;
+        let workloads = Workloads::load(&project.workloads()).map_err(|e| e.titles())?;
+        let workload = workloads.find(WORKLOAD).map_err(|e| e.titles())?.clone();
+        let provided = Interpreters::provide(&project, std::slice::from_ref(&workload), own, target, &mut |_| {});
+        let (interpreters, _) = provided.map_err(|e| e.to_string())?;
+        Ok(Busy { project, workload, interpreters, seconds })
+    }
+
+    /// Rows of dmon, ten a second.
+    pub fn rows(&self) -> u32 {
+        (self.seconds * 10).clamp(5, 50)
+    }
+
+    /// Start one and wait until the driver sees it; `None`, and a recorded reason, if it does not appear.
+    pub fn start(
+        &self,
+        bundle: &mut Bundle,
+        card: &SelectedGpu,
+        file: &str,
+        device: &str,
+        more: &[(&str, String)],
+    ) -> Option<Running> {
+        let before = seen(&card.uuid);
+        let running = self.launch(bundle, file, device, more)?;
+        self.wait(bundle, card, vec![running], before).pop()
+    }
+
+    /// Start one without waiting for it.
+    pub fn launch(&self, bundle: &mut Bundle, file: &str, device: &str, more: &[(&str, String)]) -> Option<Running> {
+        let log = bundle.aside(&file.replace('/', "-"));
+        let loads = Loads { project: &self.project, workload: &self.workload, interpreters: &self.interpreters };
+        match loads.start(device, more, &log) {
+            Ok(load) => Some(Running { load, file: file.into(), log }),
+            Err(e) => {
+                bundle.note(file, json!({"without": e.to_string()}));
+                None
+            }
+        }
+    }
+
+    /// Wait until the driver sees as many new processes as were started; those that ended meanwhile are recorded and left out.
+    pub fn wait(&self, bundle: &mut Bundle, card: &SelectedGpu, mut all: Vec<Running>, before: usize) -> Vec<Running> {
+        let begun = Instant::now();
+        loop {
+            let mut at = 0;
+            while at < all.len() {
+                match all[at].load.ended() {
+                    None => at += 1,
+                    Some(how) => {
+                        let over = all.remove(at);
+                        let text = fs::read_to_string(&over.log).unwrap_or_default();
+                        let last = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default();
+                        bundle.note(&over.file, json!({"without": format!("{how}; it printed `{last}`")}));
+                        over.stop(bundle);
+                    }
+                }
+            }
+            // A list that is closed to us never grows: then only time tells.
+            if all.is_empty() || seen(&card.uuid) >= before + all.len() || begun.elapsed() > COMES_WITHIN {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        if !all.is_empty() {
+            std::thread::sleep(SETTLES.min(Duration::from_secs(self.seconds.into())));
+        }
+        all
+    }
+}
+
+impl Running {
+    /// End it, and keep its output.
+    pub fn stop(self, bundle: &mut Bundle) {
+        self.load.stop();
+        bundle.take(&self.file, &self.log);
+    }
+}
+
+/// How many processes the driver sees on the GPU.
+pub fn seen(uuid: &str) -> usize {
+    nvml::open().ok().and_then(|nvml| holders::computing(&nvml, uuid)).map_or(0, |all| all.len())
+}

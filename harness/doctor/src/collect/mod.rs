@@ -1,0 +1,193 @@
+//! `collo doctor --collect`: how a real GPU, its driver and its tools behave, in one file to send to collo's developers.
+//!
+//! Its list of contents ([`listed`]) is known before. Every step has its own time limit, and a failed one is only recorded. Without `--mig`
+//! nothing on the GPU is changed; with it, the selected GPU is leased, partitioned and restored as for a campaign.
+//!
+//! To add the answers of a real machine to the tests: its unpacked file as a folder of `simgpu/fixtures`, all of which a test
+//! reads.
+
+mod bundle;
+mod busy;
+mod contents;
+mod here;
+mod mask;
+mod mig_trial;
+mod mps;
+
+use std::path::Path;
+use std::time::Duration;
+
+use collo_device::driver::DriverTarget;
+use collo_device::nvml::{self, probe};
+use collo_device::select_gpu::GpuSelector;
+use collo_plan::facts::{Driver, Gpu};
+use collo_plan::project::Project;
+use collo_text::{Diagnostic, Diagnostics, Remark};
+use serde_json::json;
+
+use bundle::Bundle;
+use busy::Busy;
+pub use contents::{MASKED, listed};
+use mig_trial::Quiet;
+
+/// Observation time of the energy counter.
+const ENERGY: Duration = Duration::from_secs(3);
+
+/// The selected GPU.
+pub struct SelectedGpu {
+    gpu: Gpu,
+    uuid: String,
+    index: String,
+}
+
+impl SelectedGpu {
+    /// The GPU that was named, or the first that is suitable for compute; one that is repartitioned (`mig`) must be named.
+    pub fn of(driver: &Driver, named: Option<&str>, mig: bool) -> Result<SelectedGpu, Diagnostics> {
+        let gpu = match named {
+            Some(text) => match &GpuSelector::parse(text).of(driver)?[..] {
+                [one] => one.clone(),
+                many => {
+                    let what = format!("`--collect` takes one GPU, but {} are named", many.len());
+                    return Err(Diagnostic::new(what).hint("`--gpu 0`").into());
+                }
+            },
+            None if mig => {
+                return Err(Diagnostic::new("`--mig` repartitions a GPU, so it must be named")
+                    .hint("`--gpu N`, one that is free for ten minutes")
+                    .into());
+            }
+            None => driver.gpus.iter().find(|gpu| gpu.computes()).cloned().ok_or_else(|| {
+                Diagnostic::new("`collo doctor --collect` needs an NVIDIA GPU that is suitable for compute").of_machine()
+            })?,
+        };
+        let at =
+            gpu.at.clone().ok_or_else(|| Diagnostic::new(format!("{} is not a GPU of this machine", gpu.name)).of_machine())?;
+        Ok(SelectedGpu { uuid: at.uuid, index: at.index.to_string(), gpu })
+    }
+
+    pub fn label(&self) -> String {
+        self.gpu.label()
+    }
+}
+
+/// How the GPU is loaded, and whether it is partitioned.
+pub struct CollectPlan<'a> {
+    pub project: Result<Project, Diagnostic>,
+    /// In place of the provided one.
+    pub python: Option<&'a Path>,
+    /// How long the GPU is observed under each load.
+    pub seconds: u32,
+    /// Whether it is also partitioned, and restored.
+    pub mig: bool,
+}
+
+/// What was collected, until it is packed.
+pub struct Collection {
+    bundle: Bundle,
+    quiet: Option<Quiet>,
+    /// Whether the GPU is as it was found.
+    pub whole: bool,
+}
+
+impl Collection {
+    /// Whether it was cut short by a signal.
+    pub fn interrupted(&self) -> bool {
+        self.quiet.as_ref().is_some_and(Quiet::heard)
+    }
+
+    /// The number of steps, and a line for each that failed or had an unexpected reply.
+    pub fn troubles(&self) -> (usize, Vec<String>) {
+        self.bundle.troubles()
+    }
+
+    /// Write all of it to one file.
+    pub fn pack(&mut self, to: &Path) -> Result<(), Diagnostics> {
+        self.bundle.pack(to)
+    }
+}
+
+/// Everything about a GPU of this driver.
+pub fn collect(
+    driver: &Driver,
+    card: &SelectedGpu,
+    plan: CollectPlan<'_>,
+    remark: &dyn Fn(Remark),
+) -> Result<Collection, Diagnostics> {
+    let step = |what: &str| remark(Remark::Note(format!("collecting: {what}")));
+    let mut bundle = Bundle::new()?;
+    bundle.note("card", json!({"name": card.gpu.name, "simulated": card.gpu.simulated}));
+    let target = driver.cuda.map(|cuda| DriverTarget { cuda, capability: card.gpu.capability });
+    let busy = Busy::new(plan.project, plan.python, target, plan.seconds);
+    if let Err(reason) = &busy {
+        remark(Remark::Warning(format!("nothing can run on the GPU, so the parts under load are left out: {reason}")));
+        bundle.note("load", json!({"without": reason}));
+    }
+    let busy = busy.ok();
+    // What is changed by hand must be put back: with `--mig` a signal is heard between two steps.
+    let quiet = plan.mig.then(Quiet::begin);
+    let interrupted = || quiet.as_ref().is_some_and(Quiet::heard);
+    step("this machine");
+    here::collect(&mut bundle, card);
+    step("DCGM, and the GPU under load");
+    dcgm(&mut bundle, card);
+    under_load(&mut bundle, card, busy.as_ref());
+    if !interrupted() {
+        step("MPS");
+        mps::collect(&mut bundle, card, busy.as_ref());
+    }
+    let mut whole = true;
+    if plan.mig && !interrupted() {
+        step("MIG");
+        whole = mig_trial::collect(&mut bundle, card, busy.as_ref(), &interrupted, remark);
+    }
+    Ok(Collection { bundle, quiet, whole })
+}
+
+/// DCGM's output about itself and the idle GPU.
+fn dcgm(bundle: &mut Bundle, card: &SelectedGpu) {
+    bundle.command("dcgm/version.txt", "dcgmi", &["--version"]);
+    bundle.command("dcgm/modules-l.txt", "dcgmi", &["modules", "-l"]);
+    bundle.command("dcgm/discovery-l.txt", "dcgmi", &["discovery", "-l"]);
+    bundle.command("dcgm/discovery-c.txt", "dcgmi", &["discovery", "-c"]);
+    bundle.command("dcgm/profile-l.txt", "dcgmi", &["profile", "-l", "-i", &card.index]);
+}
+
+/// `dcgmi dmon` of these entities and fields, for `rows` rows each.
+fn dmon(bundle: &mut Bundle, file: &str, entities: &str, fields: &str, rows: u32) {
+    let rows = rows.to_string();
+    bundle.command(file, "dcgmi", &["dmon", "-i", entities, "-e", fields, "-d", "100", "-c", &rows]);
+}
+
+/// Raw NVML, dmon and the energy counter under load; idle if no load can be started.
+fn under_load(bundle: &mut Bundle, card: &SelectedGpu, busy: Option<&Busy>) {
+    nvml_of(bundle, card, "nvml/idle.json");
+    let load = busy.and_then(|busy| busy.start(bundle, card, "load/alone.txt", &card.uuid, &[]));
+    let rows = busy.map_or(10, Busy::rows);
+    let entity = format!("gpu:{}", card.index);
+    // One field, those of SM activity, those that fit one pass before Hopper, and all that collo asks for.
+    const FIELDS: [(&str, &str); 4] = [
+        ("1002", "1002"),
+        ("1001-1003", "1001,1002,1003"),
+        ("1001-1005", "1001,1002,1003,1004,1005"),
+        ("1001-1010", "1001,1002,1003,1004,1005,1006,1007,1008,1009,1010"),
+    ];
+    for (name, fields) in FIELDS {
+        dmon(bundle, &format!("dcgm/dmon-{name}.txt"), &entity, fields, rows);
+    }
+    nvml_of(bundle, card, "nvml/load.json");
+    match nvml::open() {
+        Ok(nvml) => bundle.json("nvml/energy.json", &probe::energy_steps(&nvml, &card.uuid, ENERGY.as_nanos() as u64)),
+        Err(e) => bundle.note("nvml/energy.json", json!({"absent": e.to_string()})),
+    }
+    if let Some(load) = load {
+        load.stop(bundle);
+    }
+}
+
+/// Raw NVML, as it is now.
+fn nvml_of(bundle: &mut Bundle, card: &SelectedGpu, file: &str) {
+    match nvml::open() {
+        Ok(nvml) => bundle.json(file, &probe::probe(&nvml, &card.uuid)),
+        Err(e) => bundle.note(file, json!({"absent": e.to_string()})),
+    }
+}

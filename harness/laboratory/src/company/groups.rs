@@ -1,0 +1,119 @@
+//! Measured groups from wherever they were read, each with the device and the mode that it shared. In: names of tables and campaigns. Out:
+//! groups; what was left out, and why.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use collo_predict::Conditions;
+use collo_predict::{Alone, CompanyMode, MeasuredGroup};
+use collo_text::{Diagnostic, Diagnostics, Source};
+
+use super::{campaigns, lines, pairs};
+use crate::caller::Caller;
+use crate::sources;
+
+/// A group with where it was measured.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    pub group: MeasuredGroup,
+    pub mode: CompanyMode,
+    pub simulated: bool,
+    pub conditions: Conditions,
+    /// An index of the sources.
+    pub source: usize,
+}
+
+/// Groups from one source or several.
+#[derive(Debug, Default)]
+pub struct Groups {
+    pub all: Vec<Measured>,
+    /// Files and campaigns, with their digests.
+    pub sources: Vec<String>,
+    /// Groups that are not compared, by their reason.
+    pub left_out: BTreeMap<&'static str, usize>,
+    pub warnings: Vec<String>,
+    /// By which share the slowdown of the longer of each pair changed, as its time alone was taken out.
+    pub changes: Vec<f64>,
+    /// How the seconds of a step are known, with how many profiles.
+    pub steps: BTreeMap<&'static str, usize>,
+}
+
+/// A member alone, of a table of profiles.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AloneProfile {
+    pub alone: Alone,
+    pub family: String,
+    pub device: Option<String>,
+}
+
+/// Everything that was asked for.
+pub fn read(caller: &dyn Caller, asked: &[String]) -> Result<Groups, Diagnostics> {
+    let mut groups = Groups::default();
+    let mut pair_tables: Vec<(Arc<Source>, usize)> = Vec::new();
+    let mut profiles: BTreeMap<String, AloneProfile> = BTreeMap::new();
+    for name in asked {
+        let (text, source) = sources::table_of(caller, name)?;
+        groups.sources.push(source);
+        let place = groups.sources.len() - 1;
+        let columns: BTreeSet<String> = lines::columns(text.text()).into_iter().collect();
+        if campaigns::is_dataset(&columns) {
+            campaigns::read(&text, place, &mut groups)?;
+        } else if columns.contains(pairs::TELLS_PAIRS) {
+            pair_tables.push((text, place));
+        } else if columns.contains(pairs::TELLS_PROFILES) {
+            pairs::read_profiles(&text, &mut profiles, &mut groups)?;
+        } else {
+            let what = Diagnostic::new(format!("{} is neither a table of pairs nor one of profiles", text.name()));
+            let hint = "pairs have the columns `a`, `b`, `solo_a_s`, `solo_b_s`, `pair_a_s`, `pair_b_s`; profiles have `key`, `solo_s`, \
+                        `sm_active_ratio`, `gpu_utilisation_percent`";
+            return Err(what.hint(hint).into());
+        }
+    }
+    for (text, place) in &pair_tables {
+        if profiles.is_empty() {
+            let what = Diagnostic::new(format!("{} has pairs, but no table says what each member does alone", text.name()));
+            return Err(what.hint("give the table of profiles too: `collo predictor fit pairs.csv profiles.csv --to …`").into());
+        }
+        pairs::read_pairs(text, *place, &profiles, &mut groups)?;
+    }
+    if groups.all.is_empty() {
+        let what = Diagnostic::new(format!("{} has no group that can be compared", asked.join(", ")));
+        let why: Vec<String> = groups.left_out.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        let what = if why.is_empty() { what } else { what.note(why.join("; ")) };
+        return Err(what.hint("a group has two members or more whose times alone are known too").into());
+    }
+    Ok(groups)
+}
+
+impl Groups {
+    /// The median and the largest, if there are pairs.
+    pub fn change(&self) -> Option<(f64, f64)> {
+        let mut sorted = self.changes.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
+        Some((*sorted.get(sorted.len() / 2)?, *sorted.last()?))
+    }
+
+    /// Each device with its groups, real and simulated apart.
+    pub fn devices(&self) -> Vec<(String, Vec<&Measured>)> {
+        let mut found: BTreeMap<String, Vec<&Measured>> = BTreeMap::new();
+        for one in &self.all {
+            found.entry(one.device()).or_default().push(one);
+        }
+        found.into_iter().collect()
+    }
+}
+
+/// Where seconds of a step were given.
+pub const STEP_S: &str = "its seconds";
+
+impl Measured {
+    pub fn device(&self) -> String {
+        let said = if self.simulated { "simulated " } else { "" };
+        let device = match (&self.conditions.gpu, self.conditions.device) {
+            (Some(gpu), _) => gpu.as_str(),
+            (None, collo_predict::TargetDevice::Cpu) => "cpu",
+            (None, collo_predict::TargetDevice::Gpu) => "a device that is not named",
+        };
+        format!("{said}{device}")
+    }
+}

@@ -1,0 +1,191 @@
+//! Tables of pairs and of profiles, as others publish them. In: times of whole runs, alone and in pairs; what each member does alone. Out:
+//! groups, with the time taken out in which one of them trained alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use collo_predict::Conditions;
+use collo_predict::{Alone, CompanyMode, MeasuredGroup, MeasuredMember, PairTimes};
+use collo_store::Sharing;
+use collo_text::nearest;
+use collo_text::quoted;
+use collo_text::{Diagnostic, Diagnostics, Source};
+
+use super::groups::{AloneProfile, Groups, Measured, STEP_S};
+use super::lines;
+use crate::table::{Row, family_of};
+
+const PAIRS: [&str; 8] = ["a", "b", "solo_a_s", "solo_b_s", "pair_a_s", "pair_b_s", "mode", "device"];
+const PROFILES: [&str; 12] = [
+    "key",
+    "solo_s",
+    "sm_active_ratio",
+    "sm_occupancy_ratio",
+    "dram_active_ratio",
+    "gpu_utilisation_percent",
+    "memory_mib",
+    "step_s",
+    "steps",
+    "batch_size",
+    "family",
+    "device",
+];
+/// The column that only a table of pairs has.
+pub const TELLS_PAIRS: &str = "pair_a_s";
+/// The column that only a table of profiles has.
+pub const TELLS_PROFILES: &str = "key";
+const MIB: f64 = 1_048_576.0;
+/// Of rows that cannot be so many are shown.
+const MOST_SHOWN: usize = 5;
+
+pub fn read_profiles(
+    source: &Arc<Source>,
+    profiles: &mut BTreeMap<String, AloneProfile>,
+    groups: &mut Groups,
+) -> Result<(), Diagnostics> {
+    let mut warnings = Vec::new();
+    let mut steps: BTreeMap<&str, usize> = BTreeMap::new();
+    lines::read(source, &PROFILES, &["key"], &mut warnings, |row| {
+        let key = row.get("key");
+        if key.is_empty() {
+            return Err(row.wrong("key", "the profile has no `key`"));
+        }
+        let (profile, how) = profile(row)?;
+        *steps.entry(how).or_default() += 1;
+        match profiles.insert(key.to_string(), profile) {
+            Some(_) => Err(row.wrong("key", format!("{} has two profiles", quoted(key)))),
+            None => Ok(()),
+        }
+    })?;
+    groups.warnings.append(&mut warnings);
+    for (how, count) in steps {
+        *groups.steps.entry(how).or_default() += count;
+    }
+    Ok(())
+}
+
+/// A profile, and how the length of its steps is known.
+fn profile(row: &Row<'_>) -> Result<(AloneProfile, &'static str), Diagnostic> {
+    let compute = share(row, "sm_active_ratio", 1.0)?;
+    let busy = share(row, "gpu_utilisation_percent", 100.0)?;
+    let (Some(compute), Some(busy)) = (compute.or(busy), busy.or(compute)) else {
+        let wrong = row.wrong("key", format!("of {} neither SMACT nor GPU utilisation is known", quoted(row.get("key"))));
+        return Err(wrong.hint("`sm_active_ratio` is from 0 to 1, `gpu_utilisation_percent` from 0 to 100"));
+    };
+    let memory_bytes = positive(row, "memory_mib")?.map(|mib| mib * MIB);
+    let (step_s, how) = match (positive(row, "step_s")?, positive(row, "steps")?, positive(row, "solo_s")?) {
+        (Some(step_s), _, _) => (Some(step_s), STEP_S),
+        (None, Some(steps), Some(solo_s)) => (Some(solo_s / steps), STEP_S),
+        (None, _, _) if memory_bytes.is_some() => (None, "from the memory of their processes: no `step_s`, no `steps`"),
+        (None, _, _) => (None, "taken as equal: no `step_s`, no `steps`, no `memory_mib`"),
+    };
+    let alone = Alone {
+        step_s,
+        compute,
+        busy,
+        dram: share(row, "dram_active_ratio", 1.0)?,
+        occupancy: share(row, "sm_occupancy_ratio", 1.0)?,
+        memory_bytes,
+    };
+    let (family, _) = family_of(row, row.get("key"));
+    Ok((AloneProfile { alone, family, device: given(row, "device") }, how))
+}
+
+pub fn read_pairs(
+    source: &Arc<Source>,
+    place: usize,
+    profiles: &BTreeMap<String, AloneProfile>,
+    groups: &mut Groups,
+) -> Result<(), Diagnostics> {
+    let mut warnings = Vec::new();
+    let mut impossible = Vec::new();
+    lines::read(source, &PAIRS, &PAIRS[..6], &mut warnings, |row| {
+        let members = [found(row, "a", profiles)?, found(row, "b", profiles)?];
+        let times = PairTimes {
+            solo_s: [seconds(row, "solo_a_s")?, seconds(row, "solo_b_s")?],
+            pair_s: [seconds(row, "pair_a_s")?, seconds(row, "pair_b_s")?],
+        };
+        let mode = mode(row)?;
+        let together = match times.together() {
+            Ok(together) => together,
+            Err(why) => {
+                impossible.push(format!("{}:{}: {why}", source.name(), row.line()));
+                return Ok(());
+            }
+        };
+        groups.changes.push(together.change());
+        let member = |place: usize| MeasuredMember {
+            alone: members[place].alone,
+            family: members[place].family.clone(),
+            slowdown: together.slowdown[place],
+            sm_share: None,
+        };
+        let mut names = [row.get("a"), row.get("b")];
+        names.sort_unstable();
+        let device = given(row, "device").or_else(|| members[0].device.clone());
+        groups.all.push(Measured {
+            group: MeasuredGroup { label: names.join(" + "), members: vec![member(0), member(1)] },
+            mode,
+            simulated: device.as_ref().is_some_and(|name| name.to_lowercase().starts_with("simulated")),
+            conditions: Conditions { gpu: device, sharing: Some(mode.to_string()), ..Conditions::default() },
+            source: place,
+        });
+        Ok(())
+    })?;
+    groups.warnings.append(&mut warnings);
+    if !impossible.is_empty() {
+        *groups.left_out.entry("has times that cannot be").or_default() += impossible.len();
+        groups.warnings.extend(impossible.into_iter().take(MOST_SHOWN));
+    }
+    Ok(())
+}
+
+fn found<'p>(row: &Row<'_>, column: &str, profiles: &'p BTreeMap<String, AloneProfile>) -> Result<&'p AloneProfile, Diagnostic> {
+    let key = row.get(column);
+    profiles.get(key).ok_or_else(|| {
+        let wrong = row.wrong(column, format!("{} has no profile", quoted(key)));
+        match nearest(key, profiles.keys().map(String::as_str)) {
+            Some(near) => wrong.note(format!("did you mean `{near}`?")),
+            None => wrong.hint("every member of a pair is a `key` of the table of profiles"),
+        }
+    })
+}
+
+fn mode(row: &Row<'_>) -> Result<CompanyMode, Diagnostic> {
+    match row.get("mode") {
+        "" | "unrecorded" | "unknown" => Ok(CompanyMode::Unrecorded),
+        label => CompanyMode::of(&Sharing::of_label(label)).filter(|mode| *mode != CompanyMode::Mig).ok_or_else(|| {
+            row.wrong("mode", format!("`mode` is {}, not `naive`, `mps` or `unrecorded`", quoted(label)))
+                .hint("slices of MIG are measured by campaigns: `collo predictor fit --quantity company CAMPAIGN`")
+        }),
+    }
+}
+
+fn given(row: &Row<'_>, column: &str) -> Option<String> {
+    Some(row.get(column)).filter(|text| !text.is_empty()).map(String::from)
+}
+
+/// A number of seconds above 0; a row without is none.
+fn seconds(row: &Row<'_>, column: &str) -> Result<f64, Diagnostic> {
+    positive(row, column)?.ok_or_else(|| row.wrong(column, format!("`{column}` is absent")))
+}
+
+fn positive(row: &Row<'_>, column: &str) -> Result<Option<f64>, Diagnostic> {
+    let text = row.get(column);
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let number = text.parse::<f64>().ok().filter(|number| *number > 0.0 && *number < 1e15);
+    number.map(Some).ok_or_else(|| row.wrong(column, format!("`{column}` is {}, not a number above 0", quoted(text))))
+}
+
+/// As a share from 0 to 1.
+fn share(row: &Row<'_>, column: &str, whole: f64) -> Result<Option<f64>, Diagnostic> {
+    let text = row.get(column);
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=whole).contains(number));
+    let wrong = || row.wrong(column, format!("`{column}` is {}, not a number from 0 to {whole}", quoted(text)));
+    number.map(|number| Some(number / whole)).ok_or_else(wrong)
+}

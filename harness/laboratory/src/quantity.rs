@@ -1,0 +1,31 @@
+//! Which quantity is meant. In: names of tables. Out: the quantity that their columns tell.
+
+use std::io::BufRead;
+
+use collo_predict::Quantity;
+use collo_text::Diagnostic;
+
+use crate::caller::Caller;
+use crate::sources;
+
+/// Columns that only tables of one quantity have.
+const TELLING: [(&str, Quantity); 3] =
+    [("memory_bytes", Quantity::Memory), ("pair_a_s", Quantity::Company), ("sm_active_ratio", Quantity::Utilisation)];
+
+/// As the first table that tells, in the order of `TELLING`: a table of profiles beside one of pairs serves the pairs.
+pub fn of(caller: &dyn Caller, tables: &[String]) -> Result<Quantity, Diagnostic> {
+    let mut columns = Vec::new();
+    for name in tables.iter().filter(|name| sources::is_csv(name)) {
+        columns.extend(first_line(&caller.folder()?.join(name)));
+    }
+    let told = TELLING.into_iter().find(|(column, _)| columns.iter().any(|has| has == column));
+    Ok(told.map_or(Quantity::Memory, |(_, quantity)| quantity))
+}
+
+/// The names in the first line that is no comment; none of what cannot be read, which is said when it is read wholly.
+fn first_line(path: &std::path::Path) -> Vec<String> {
+    let Ok(file) = fs_err::File::open(path) else { return Vec::new() };
+    let lines = std::io::BufReader::new(file).lines().map_while(Result::ok);
+    let head = lines.map(|line| line.trim_start_matches('\u{feff}').to_string()).find(|line| !line.starts_with('#'));
+    head.iter().flat_map(|line| line.split(',')).map(|name| name.trim().trim_matches('"').to_string()).collect()
+}
