@@ -64,7 +64,7 @@ fn end_as(lines: &[(&str, &str)]) {
     let names: Vec<&str> = lines.iter().map(|(act, _)| *act).collect();
     let bench = acts(&names, "");
     bench.run(&[]);
-    bench.nothing_is_left(Duration::from_secs(10));
+    bench.nothing_is_left(Duration::from_secs(60));
     let runs = runs(&bench);
     let wrong: Vec<String> = lines
         .iter()
@@ -237,7 +237,7 @@ fn print_what_comes_of_every_act() {
     assert!(names.len() >= 60, "{text}");
     let bench = acts(&names, "");
     bench.run(&[]);
-    bench.nothing_is_left(Duration::from_secs(10));
+    bench.nothing_is_left(Duration::from_secs(60));
     for (act, run) in runs(&bench) {
         println!("        (\"{act}\", \"{}\"),", said(&run));
     }
@@ -296,7 +296,7 @@ fn nothing_of_a_process_of_several_is_left_when_collo_is_killed() {
     wait_for("a process of two members", || bench.left().iter().any(|(_, line)| line.contains("collo_host.py")).then_some(()));
     running.signal(Signal::SIGKILL);
     drop(running.ends());
-    bench.nothing_is_left(Duration::from_secs(10));
+    bench.nothing_is_left(Duration::from_secs(60));
 }
 
 #[test]

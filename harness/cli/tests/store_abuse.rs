@@ -48,7 +48,7 @@ fn in_small_store(bench: &Bench, kib: u32, script: &str) -> Option<Answer> {
     shell.args(namespace).args(["sh", "-c", &script]).current_dir(bench.at("."));
     shell.env("COLLO", collo.get_program()).envs(collo.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let answer = Answer::from(shell.process_group(0).output().expect("it starts"));
-    bench.nothing_is_left(Duration::from_secs(2));
+    bench.nothing_is_left(Duration::from_secs(60));
     Some(answer)
 }
 

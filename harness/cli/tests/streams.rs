@@ -92,7 +92,7 @@ fn hung_up(bench: &Bench) -> Option<String> {
         let text = std::fs::read_to_string(bench.at("code")).ok()?;
         text.ends_with('\n').then_some(text)
     });
-    bench.nothing_is_left(Duration::from_secs(2));
+    bench.nothing_is_left(Duration::from_secs(60));
     let closed = bench.campaign().history().expect("readable").pop();
     assert!(matches!(&closed, Some(JournalEntry::Closed { reason, .. }) if reason == "terminated"), "{closed:?}");
     Some(code.trim().to_string())
@@ -159,7 +159,7 @@ fn a_limit_on_the_size_of_files_is_told_as_a_disk_that_is_full() {
     let answer = running.ends();
     let answer = answer.exits(4).says("no space in runs/x/").says("runs are safe").says("File too large");
     assert!(answer.stderr.contains("resume: collo run x"), "{}", answer.stderr);
-    bench.nothing_is_left(Duration::from_secs(2));
+    bench.nothing_is_left(Duration::from_secs(60));
     bench.run(&[]).exits(0).says("resuming ");
     complete(&bench);
 }

@@ -2,8 +2,6 @@
 
 mod machine;
 
-use std::time::Duration;
-
 use machine::{Machine, on, until};
 use nvml_wrapper::enums::device::UsedGpuMemory;
 
@@ -55,7 +53,8 @@ fn members_are_clients_of_the_server_and_gain_what_the_model_says() {
         let (status, _) = tell(&machine, &format!("terminate_client {server} {}", members[2].pid()));
         assert_eq!(status, 0);
         let [first, second, third] = members;
-        assert!(first.stop() < Duration::from_millis(100) && second.stop() < Duration::from_millis(100));
+        first.stop();
+        second.stop();
         drop(third);
         assert_eq!(tell(&machine, "quit"), (0, String::new()));
         assert_eq!(tell(&machine, "get_server_list"), (1, NOBODY.into()));
@@ -143,7 +142,7 @@ fn whoever_cannot_reach_the_daemon_runs_without_mps_and_says_nothing() {
         let (_, servers) = tell(&machine, "get_server_list");
         let (_, clients) = tell(&machine, &format!("get_client_list {}", servers.trim()));
         assert_eq!(clients, format!("{}\n", members[0].pid()));
-        members.into_iter().for_each(|m| assert!(m.stop() < Duration::from_secs(1)));
+        members.into_iter().for_each(machine::Member::stop);
         drop(third);
         tell(&machine, "quit");
     });

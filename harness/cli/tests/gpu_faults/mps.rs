@@ -43,7 +43,7 @@ fn a_control_program_that_ends_without_reading_does_not_end_collo() {
     wait_for("a campaign", || (machine.bench.campaigns() > 0).then_some(()));
     assert_eq!(ignores_broken_pipes(collo), Some(true), "collo dies where somebody does not read");
     running.ends().exits(0);
-    machine.bench.nothing_is_left(std::time::Duration::from_secs(20));
+    machine.bench.nothing_is_left(std::time::Duration::from_secs(60));
     let slow = |name, delay: &str| row(name, format!("a100-40gb,mps-slow={delay}"), MPS);
     all(vec![
         slow("the daemon answers after 0.3 s", "300ms"),

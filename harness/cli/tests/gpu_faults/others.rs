@@ -157,7 +157,7 @@ fn killed(words: &str, toml: &str, arguments: &[&str]) -> Result<(), String> {
     let mut pipes = machine.pipes();
     running.signal(Signal::SIGKILL);
     running.ends();
-    machine.bench.nothing_is_left(Duration::from_secs(20));
+    machine.bench.nothing_is_left(Duration::from_secs(60));
     hold(machine.journals().len() == 1, || "no journal tells what was found".into())?;
     let (answer, more) = watched(&machine, || machine.run(arguments));
     pipes.extend(more);

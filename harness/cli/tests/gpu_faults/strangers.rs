@@ -310,7 +310,7 @@ fn a_kill_in_exclusive_mode_is_told_and_resumed() {
     });
     running.signal(nix::sys::signal::Signal::SIGKILL);
     running.ends();
-    machine.bench.nothing_is_left(std::time::Duration::from_secs(20));
+    machine.bench.nothing_is_left(std::time::Duration::from_secs(60));
     let status = machine.collo(&["status"]).exits(4);
     status.answers("compute mode ExclusiveProcess").answers("compute mode Default");
     machine.run(&["--exclusive"]).exits(0).says("GPU 0 is as it was found: compute mode Default");

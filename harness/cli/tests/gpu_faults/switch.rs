@@ -210,7 +210,7 @@ fn killed(words: &str, arguments: &[&str], by_hand: bool, when: fn(&Machine) -> 
     wait_for("the moment", || when(&machine).then_some(()));
     running.signal(Signal::SIGKILL);
     running.ends();
-    machine.bench.nothing_is_left(Duration::from_secs(20));
+    machine.bench.nothing_is_left(Duration::from_secs(60));
     hold(machine.journals().len() == 1, || "no journal tells what was found".into())?;
     if by_hand {
         machine.collo(&["restore"]).exits(0);

@@ -43,7 +43,7 @@ pub fn left_changed(scene: &Scene) -> Result<PathBuf, String> {
     is_changed(scene, &mut live)?;
     live.signal(Signal::SIGKILL);
     live.ends(Duration::from_secs(20))?;
-    scene.nothing_is_left(Duration::from_secs(20))?;
+    scene.nothing_is_left(Duration::from_secs(60))?;
     the_journal(scene)
 }
 
