@@ -89,9 +89,9 @@ fn every_command_that_a_guideline_names_for_missing_evidence_plans() {
     let place = root.to_str().expect("text");
     let bench = Bench::new();
     let mut count = 0;
-    let folder = root.join("harness/report/src/guideline");
+    let folder = root.join("harness/guidelines/src");
     let files = |folder: PathBuf| fs_err::read_dir(folder).expect("readable").map(|file| file.expect("readable").path());
-    for file in files(folder.clone()).chain(files(folder.join("trace"))).filter(|path| path.is_file()) {
+    for file in files(folder.join("groups")).chain(files(folder.join("policies"))).filter(|path| path.is_file()) {
         let text = fs_err::read_to_string(file).expect("readable");
         for condition in conditions(&text) {
             let plan = bench.collo(&[
