@@ -162,6 +162,7 @@ fn what_a_source_cannot_tell_is_absent_and_what_it_tells_is_true() {
         of("blank fields", "dcgm-blank,dcgm=4.6", NAIVE).looks(absent),
         of("rows in another order", "dcgm-reordered", HALVES).looks(is_told).looks(as_true),
         of("rows of the card among those of instances", "dcgm-mixed", HALVES).looks(is_told).looks(as_true),
+        of("instances that are detected one by one", "dcgm-one-by-one", HALVES).looks(as_true),
         of("the layout of DCGM 3", "dcgm=3.3", HALVES).looks(is_told).looks(as_true),
         of("DCGM dies", "dcgm-dies@500ms", NAIVE).looks(as_true),
         hopper("activity by GPM", "no-dcgm", NAIVE).looks(is_told).looks(as_true),

@@ -55,6 +55,7 @@ pub const WORDS: &[(&str, &str)] = &[
     ("no-dcgm", "no host engine answers"),
     ("dcgm-blank", "every field of DCGM is blank"),
     ("dcgm-reordered", "rows of DCGM come in another order each time"),
+    ("dcgm-one-by-one", "of instances that are made together the host engine notices the first before the others"),
     ("dcgm-mixed", "rows of the whole card appear among those of instances"),
     ("dcgm", "the version whose `dcgmi` it is, as in `dcgm=3.3`"),
     ("dcgm-renumbered", "the host engine numbers cards from the last to the first"),

@@ -20,6 +20,8 @@ mod version;
 
 /// A change of the instances shows only after so long.
 const NOTICED_NS: u64 = 300_000_000;
+/// How much later it notices the others, if the scenario says so.
+const LATER_NS: u64 = 400_000_000;
 const REFUSED: &str = "Error: unable to establish a connection to the specified host: localhost\n\
     Error: Unable to connect to host engine. Host engine connection invalid/disconnected.";
 
@@ -108,7 +110,10 @@ pub fn instances(sim: &Sim) -> Vec<(Entity, u32)> {
     for (card, state) in sim.state().cards.iter().enumerate() {
         // What was there when it began it knows; of what is made later some drivers do not tell it (DCGM #91).
         let is_old = |g: &&GpuInstance| g.made_ns <= sim.state().base.at_ns;
-        let is_told = |g: &&GpuInstance| !sim.scenario.has("dcgm-stale") && g.made_ns + NOTICED_NS <= now;
+        // One may be detected later than another, and then all are numbered again (DcgmCacheManager.cpp, `InitializeGpuInstances`).
+        let first = state.instances.iter().map(|g| g.id).min();
+        let later = |g: &GpuInstance| if sim.scenario.has("dcgm-one-by-one") && Some(g.id) != first { LATER_NS } else { 0 };
+        let is_told = |g: &&GpuInstance| !sim.scenario.has("dcgm-stale") && g.made_ns + NOTICED_NS + later(g) <= now;
         let noticed: Vec<_> = state.instances.iter().filter(|g| is_old(g) || is_told(g)).collect();
         // By place and from the right, so that no number is NVML's by chance; each card has its own hundred.
         let mut by_place: Vec<u32> = noticed.iter().map(|g| g.start).collect();

@@ -15,6 +15,7 @@ use super::inventory::Inventory;
 use super::stream::DcgmTarget;
 use super::version::Version;
 use super::{Scopes, UnreadableScope};
+use collo_device::nvml::instances::Raw;
 
 /// DCGM detects new instances seconds after their creation.
 const NOTICED: Duration = Duration::from_secs(8);
@@ -71,7 +72,9 @@ impl Entities<'_> {
         scopes.into_iter().any(|scope| self.wanted.contains_key(scope))
     }
 
-    /// The instances, as soon as all wanted ones exist.
+    /// The instances, as soon as all of these GPUs are there: not only those to be read, because DCGM numbers the instances of a GPU by their
+    /// place in its list, and again with each that it detects (DcgmCacheManager.cpp, `InitializeGpuInstances`: the number of the GPU times its
+    /// slices, plus the instances before). A number that was read before the last of them was detected may become that of another.
     fn hierarchy(&self, command: &DcgmCommand<'_>, inventory: &Inventory) -> Result<Hierarchy, String> {
         let deadline = Instant::now() + NOTICED;
         loop {
@@ -83,7 +86,8 @@ impl Entities<'_> {
             let is_of_part = |level: &Level| *level != Level::Gpu;
             let lost =
                 self.scopes(inventory, &hierarchy).into_iter().any(|(level, .., entity)| is_of_part(&level) && entity.is_none());
-            if !lost || Instant::now() >= deadline {
+            let is_complete = !lost && self.boards.iter().all(|board| !self.wants_parts(board) || is_complete(board, &hierarchy));
+            if is_complete || Instant::now() >= deadline {
                 return Ok(hierarchy);
             }
             let next = Instant::now() + ASKED_EVERY;
@@ -101,11 +105,12 @@ impl Entities<'_> {
         let mut scopes: Vec<(Level, &Opened, &Arc<str>, Option<u32>)> = Vec::new();
         for opened in self.boards {
             scopes.push((Level::Gpu, opened, &opened.scope, inventory.card(&opened.uuid)));
+            let has_numbers = is_complete(opened, hierarchy);
             for part in &opened.parts {
-                let entity = hierarchy.instance(&opened.uuid, part.gpu_instance);
+                let entity = hierarchy.instance(&opened.uuid, part.gpu_instance).filter(|_| has_numbers);
                 scopes.push((Level::GpuInstance, opened, &part.scope, entity));
                 for (id, scope) in &part.compute_instances {
-                    let entity = hierarchy.compute_instance(&opened.uuid, part.gpu_instance, *id);
+                    let entity = hierarchy.compute_instance(&opened.uuid, part.gpu_instance, *id).filter(|_| has_numbers);
                     scopes.push((Level::ComputeInstance, opened, scope, entity));
                 }
             }
@@ -146,13 +151,19 @@ impl Entities<'_> {
     }
 }
 
+/// Whether DCGM lists every GPU instance of a GPU that its driver lists; true where the driver lists none.
+fn is_complete(opened: &Opened, hierarchy: &Hierarchy) -> bool {
+    let driver = opened.card.ask(|device| Raw::new(opened.card.nvml(), device).mig_devices()).unwrap_or_default();
+    driver.iter().all(|device| hierarchy.instance(&opened.uuid, device.gpu_instance).is_some())
+}
+
 /// Why an entity is missing.
 fn missing(level: Level) -> String {
     match level {
         Level::Gpu => "`dcgmi discovery -l` does not list the GPU".into(),
         // Some drivers do not tell DCGM of such changes (DCGM #91).
         Level::GpuInstance | Level::ComputeInstance => {
-            "the host engine has not noticed the instance: `dcgmi discovery -c` does not list it; \
+            "the host engine has not detected all instances of the GPU: `dcgmi discovery -c` lacks one; \
              `sudo systemctl restart nvidia-dcgm`"
                 .into()
         }
