@@ -222,7 +222,7 @@ fn what_dcgm_cannot_tell_has_its_reason_and_the_way_out() {
         let cut = |run: &StoredRun| run.record.cell.sharing.starts_with("mig");
         let runs = m.bench.runs();
         let said: Vec<String> = runs.values().filter(|r| cut(r)).map(reason).collect();
-        let is_right = said.iter().all(|s| s.contains("has not noticed") && s.contains("restart nvidia-dcgm"));
+        let is_right = said.iter().all(|s| s.contains("has not detected") && s.contains("restart nvidia-dcgm"));
         hold(is_right && !said.is_empty(), || format!("{said:?}"))
     };
     let owner: Look = |m, _| each_says(m, &["third-party Profiling module", "nsys", "dcgmi profile --pause"]);

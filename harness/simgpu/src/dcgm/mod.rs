@@ -20,7 +20,7 @@ mod version;
 
 /// A change of the instances shows only after so long.
 const NOTICED_NS: u64 = 300_000_000;
-/// How much later it notices the others, if the scenario says so.
+/// How much later it notices the others in the scenario `dcgm-one-by-one`.
 const LATER_NS: u64 = 400_000_000;
 const REFUSED: &str = "Error: unable to establish a connection to the specified host: localhost\n\
     Error: Unable to connect to host engine. Host engine connection invalid/disconnected.";
