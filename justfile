@@ -142,5 +142,5 @@ torture WHAT="50" *NAMES:
     else \
         COLLO_TORTURE={{ WHAT }} cargo test --package collo --test command torture:: -- --ignored --nocapture && \
         cargo test --package collo-sample --package collo-device --lib fuzz_ -- --ignored --nocapture && \
-        cargo test --package collo-report --test damage -- --ignored --nocapture; \
+        cargo test --package collo-report --test reports -- damage:: --ignored --nocapture; \
     fi

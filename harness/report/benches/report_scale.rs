@@ -13,6 +13,7 @@ mod comparing;
 mod made;
 #[path = "report_scale/pandas.rs"]
 mod pandas;
+#[expect(dead_code, reason = "the benchmark uses its part of the builder")]
 #[path = "../tests/support/mod.rs"]
 mod support;
 

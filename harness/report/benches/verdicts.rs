@@ -12,6 +12,7 @@ mod campaigns;
 mod judge;
 #[path = "verdicts/scenarios.rs"]
 mod scenarios;
+#[expect(dead_code, reason = "the benchmark uses its part of the builder")]
 #[path = "../tests/support/mod.rs"]
 mod support;
 #[path = "verdicts/world.rs"]

@@ -1,9 +1,5 @@
 //! Campaigns in which something is wrong, or very large: each a page that is right, or a message.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
 use std::path::Path;
 
 use collo_quantity::Key;
@@ -12,8 +8,8 @@ use collo_report::{Report, json, write};
 use collo_store::{CampaignFolder, Outcome, Verdict};
 use serde_json::Value;
 
-use support::Fixture;
-use support::noted::noted;
+use crate::support::Fixture;
+use crate::support::noted::noted;
 
 /// Analyse after something was done to the campaign's files.
 fn altered(fixture: &Fixture, alter: impl Fn(&CampaignFolder)) -> Report {

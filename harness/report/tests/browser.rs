@@ -1,24 +1,18 @@
 //! The page in a real browser: no error on its console, every plot has its data, the table sorts and filters, keys walk the marks,
 //! hostile names stay text, a phone needs no sideways scrolling. Where there is no Chromium, each test is skipped.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-#[path = "../../store/tests/support/skip.rs"]
-mod skip;
-mod support;
-
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::support::Fixture;
+use crate::support::card::CardTruth;
+use crate::support::serving::Serves;
 use collo_report::{Report, write};
 use collo_store::{DeviceRecord, Outcome, RefusalRecord};
 use serde_json::Value;
-use support::Fixture;
-use support::card::CardTruth;
-use support::serving::Serves;
 
 /// A busy machine with two cores is slow, not broken.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -45,7 +39,7 @@ fn browser() -> Option<PathBuf> {
         .find_map(|name| std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file()));
     let chosen = named.or(found);
     if chosen.is_none() {
-        skip::skip("chromium", "no chromium, chromium-browser or google-chrome in PATH, and COLLO_CHROMIUM is not set");
+        crate::skip::skip("chromium", "no chromium, chromium-browser or google-chrome in PATH, and COLLO_CHROMIUM is not set");
     }
     chosen
 }
@@ -240,7 +234,7 @@ fn latencies_have_their_plots_and_a_phone_reads_them() {
 #[test]
 fn predictions_have_their_plots_and_a_phone_reads_them() {
     for width in [1280, 390] {
-        let Some(t) = told(&support::predictions::predicted(), width) else { return };
+        let Some(t) = told(&crate::support::predictions::predicted(), width) else { return };
         let figure = t["figures"].as_array().unwrap().iter().find(|f| f["id"] == "fig-prediction").unwrap();
         assert_eq!((&t["wrong"], &figure["outside"]), (&serde_json::json!([]), &serde_json::json!([])));
         assert_eq!(figure["panels"], serde_json::json!([9, 9]), "a mark for each point in both panels");
@@ -251,7 +245,7 @@ fn predictions_have_their_plots_and_a_phone_reads_them() {
 #[test]
 fn threads_stand_beside_every_other_mode_and_a_phone_reads_them() {
     for width in [1280, 390] {
-        let Some(t) = told(&support::threads::beside_all_modes(), width) else { return };
+        let Some(t) = told(&crate::support::threads::beside_all_modes(), width) else { return };
         whole(&t);
         assert_eq!((&t["overflow"], &t["opened"]), (&t["width"], &t["width"]), "no sideways scrolling: {}", t["wide"]);
     }

@@ -1,16 +1,12 @@
 //! Two reports beside each other: what changed is found, what did not is not, and what cannot be held against each other is said.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
 use collo_compare::campaigns::{Comparison, Options, compare};
 use collo_compare::{generations::generations, published::beside, ratio::Finding, side::ComparedReport};
 use collo_figures::document::Present;
 use collo_report::{Report, json as report_json};
 use serde_json::{Value, json};
 
-use support::Fixture;
+use crate::support::Fixture;
 
 /// A cell of a made-up report: label, sharing, degree, batch size, and its time with the half-width of the interval.
 type Made = (&'static str, &'static str, u64, u64, f64, f64);

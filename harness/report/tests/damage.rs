@@ -1,23 +1,20 @@
 //! Campaigns whose files were edited, swapped or shot at: no number comes from what collo did not record, and nothing that a file may
 //! hold makes a reader panic, hang, or write where it should not.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
 #[path = "damage/bytes.rs"]
 mod bytes;
 #[path = "damage/inputs.rs"]
 mod inputs;
-mod support;
 #[path = "damage/values.rs"]
 mod values;
 
 use std::path::{Path, PathBuf};
 
+use crate::support::Fixture;
+use crate::support::noted::noted;
 use collo_report::{Report, json, terminal, write};
 use collo_store::CampaignFolder;
 use serde_json::Value;
-use support::Fixture;
-use support::noted::noted;
 
 fn altered(alter: impl Fn(&Path)) -> collo_report::Result<Report> {
     let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,5 @@
 //! The report in other programs' formats, read back by readers of these formats.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
@@ -17,8 +13,8 @@ use collo_report::export::{Format, csv_of_parquet, dataset_columns, export};
 use collo_store::{Outcome, RefusalRecord};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use support::Fixture;
-use support::card::CardTruth;
+use crate::support::Fixture;
+use crate::support::card::CardTruth;
 
 const HOSTILE: &str = "=cmd|'x'!A1, \"q\" <b>&]]> \\input{x} % $y$ 中\u{1b}\nnext";
 

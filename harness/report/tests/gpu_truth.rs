@@ -1,10 +1,6 @@
 //! The simulation knows the true gain, SM activity and energy of every cell. Campaigns are stored as if they had been measured on it;
 //! what the report says of them has to cover the truth as often as it promises.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -14,9 +10,9 @@ use collo_report::json;
 use serde_json::Value;
 use simgpu::card::Card;
 
-use support::Fixture;
-use support::card::CardTruth;
-use support::study::{analysed, campaign, group, on};
+use crate::support::Fixture;
+use crate::support::card::CardTruth;
+use crate::support::study::{analysed, campaign, group, on};
 
 /// How estimates of one quantity lie around the truth.
 #[derive(Default)]

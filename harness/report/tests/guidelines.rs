@@ -1,9 +1,5 @@
 //! Guidelines on campaigns whose truth is known: what they say is what is true of the simulation, and what nobody measured stays open.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
 use std::sync::LazyLock;
 
 use collo_guidelines::rule::Guideline;
@@ -15,9 +11,9 @@ use collo_report::Report;
 use collo_store::Sharing;
 use simgpu::card::Card;
 
-use support::Fixture;
-use support::card::CardTruth;
-use support::study::{WORKLOADS, analysed, campaign, group, on};
+use crate::support::Fixture;
+use crate::support::card::CardTruth;
+use crate::support::study::{WORKLOADS, analysed, campaign, group, on};
 
 fn named<'a>(report: &'a Report, id: &str) -> &'a Guideline {
     report.guidelines.iter().find(|g| g.id == id).unwrap_or_else(|| panic!("no guideline `{id}`"))

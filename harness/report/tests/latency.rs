@@ -1,10 +1,6 @@
 //! Members that serve, on campaigns whose latencies are known: a queue in its long run, alone and beside training. What the report says of
 //! them is what is true, what was not measured stays absent with its reason, and nothing that is made of epochs is said.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
 use collo_compare::campaigns::{Options, compare};
 use collo_compare::history::{self, History, NightlyRun, NightlySummary, Rules};
 use collo_compare::side::ComparedReport;
@@ -17,8 +13,8 @@ use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::{CampaignFolder, Outcome, RequestRecord, write_requests};
 use serde_json::Value;
 
-use support::Fixture;
-use support::serving::Serves;
+use crate::support::Fixture;
+use crate::support::serving::Serves;
 
 fn analysed(fixture: &Fixture) -> Report {
     altered(fixture, |_| ())
@@ -29,7 +25,7 @@ fn altered(fixture: &Fixture, alter: impl Fn(&CampaignFolder)) -> Report {
     let folder = tempfile::tempdir().unwrap();
     let campaign = fixture.write(folder.path());
     alter(&campaign);
-    support::noted::noted(campaign.path());
+    crate::support::noted::noted(campaign.path());
     Report::of(&campaign).unwrap()
 }
 

@@ -1,17 +1,13 @@
 //! A sweep over launches: what its metrics see is one figure and one guideline, and no figure has a panel for each of its points.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
 use collo_guidelines::verdict::{Agreement, Holds};
 use collo_quantity::Key;
 use collo_report::{Report, write};
 use serde_json::json;
 
-use support::Fixture;
-use support::card::CardTruth;
-use support::study::analysed;
+use crate::support::Fixture;
+use crate::support::card::CardTruth;
+use crate::support::study::analysed;
 
 /// Blocks, threads, GPU utilisation, GRACT, SMACT and SMOCC.
 type Point = (u64, u64, [f64; 4]);

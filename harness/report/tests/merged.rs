@@ -1,15 +1,11 @@
 //! Campaigns of one experiment from two GPUs, merged: every group is compared with the baseline of its own GPU.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
 use collo_compare::history;
 use collo_report::{Report, export, json, terminal};
 use collo_store::{CampaignFolder, DeviceRecord, GpuRecord, LendsNothing, RefusalRecord, Runs, Shard, Verdict};
 use serde_json::Value;
 
-use support::Fixture;
+use crate::support::Fixture;
 
 /// The second GPU takes half as long again for everything.
 const SLOWER: f64 = 1.5;

@@ -1,15 +1,11 @@
 //! The page and its figures: well formed, self-contained, escaped, the same sections whatever is missing.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
 use collo_figures::document::Written;
 use collo_report::{Report, write};
 use collo_store::{Outcome, RefusalRecord};
 
-use support::Fixture;
-use support::card::CardTruth;
+use crate::support::Fixture;
+use crate::support::card::CardTruth;
 
 /// In the order of the page: anchor, and title by which one is named that has nothing to show.
 const SECTIONS: [(&str, &str); 17] = [

@@ -1,9 +1,5 @@
 //! What was predicted beside what was measured: on the page, in the terminal, in `report.json` and in the data set.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -12,9 +8,9 @@ use collo_report::export::{Format, export};
 use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::{Outcome, Predicted};
 
-use support::Fixture;
-use support::predictions::{by, card, in_company, marking, member, predicted, unknown};
-use support::study::analysed;
+use crate::support::Fixture;
+use crate::support::predictions::{by, card, in_company, marking, member, predicted, unknown};
+use crate::support::study::analysed;
 
 /// As it is, for the tests that only read it.
 static REPORT: LazyLock<Report> = LazyLock::new(|| analysed(&predicted()));

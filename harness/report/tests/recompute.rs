@@ -1,15 +1,10 @@
 //! Reports against a second computation: `recompute/recompute.py`, which was written from `docs/guide/metrics.md` and shares no code with
 //! the report, reads the same stored runs and must find every number again, to 1e-9.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
 #[path = "recompute/campaigns.rs"]
 mod campaigns;
 #[path = "recompute/python.rs"]
 mod python;
-#[path = "../../store/tests/support/skip.rs"]
-mod skip;
-mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,7 +45,7 @@ fn every_number_of_a_report_is_found_again_from_the_stored_runs() {
     let python = match python::provide() {
         Ok(python) => Some(python),
         Err(why) => {
-            skip::skip("numpy", &why);
+            crate::skip::skip("numpy", &why);
             None
         }
     };
@@ -71,7 +66,7 @@ fn every_number_of_a_report_is_found_again_from_the_stored_runs() {
 
 #[test]
 fn a_number_that_was_changed_is_found() {
-    let Ok(python) = python::provide() else { return skip::skip("numpy", "the campaigns above say why") };
+    let Ok(python) = python::provide() else { return crate::skip::skip("numpy", "the campaigns above say why") };
     let folder = fresh("changed");
     let campaign = campaigns::quickstart(&folder);
     write(&campaign, &folder);

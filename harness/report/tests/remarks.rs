@@ -1,9 +1,5 @@
 //! What a report remarks on numbers: whether they are as the references, and whether epochs kept their length.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
 use collo_analysis::campaign::reference::ReferenceVerdict;
 use collo_analysis::campaign::width::WidthVerdict;
 use collo_quantity::Key;
@@ -11,7 +7,7 @@ use collo_report::Report;
 use collo_report::export::{Format, export};
 use collo_store::{Reference, WantedWidth};
 
-use support::Fixture;
+use crate::support::Fixture;
 
 fn analysed(fixture: &Fixture) -> Report {
     let folder = tempfile::tempdir().unwrap();

@@ -1,19 +1,15 @@
 //! Sentences on campaigns whose truth is known and which invite a wrong one: a tie, one gain of ten, a noisy group, slowdowns that SM activity
 //! does not explain, groups that could not be judged.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
 use collo_guidelines::rule::Guideline;
 use collo_guidelines::verdict::{Agreement, Holds};
 use collo_report::Report;
 use collo_store::Outcome;
 use simgpu::card::Card;
 
-use support::Fixture;
-use support::card::CardTruth;
-use support::study::{analysed, on};
+use crate::support::Fixture;
+use crate::support::card::CardTruth;
+use crate::support::study::{analysed, on};
 
 fn named<'a>(report: &'a Report, id: &str) -> &'a Guideline {
     report.guideline(id).unwrap_or_else(|| panic!("no guideline `{id}`"))

@@ -1,11 +1,5 @@
 //! The report as a database and as an MLflow store, read back by their own readers.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-#[path = "../../store/tests/support/skip.rs"]
-mod skip;
-mod support;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +10,7 @@ use collo_report::export::{Format, export, mlflow};
 use collo_store::Outcome;
 use rusqlite::Connection;
 
-use support::Fixture;
+use crate::support::Fixture;
 
 const HOSTILE: &str = "x'); DROP TABLE cells; -- \"q\" \u{1b}\n../..";
 
@@ -214,7 +208,7 @@ fn mlflow_itself_reads_the_store() {
     let python = std::env::var("COLLO_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
     let has = Command::new(&python).args(["-c", "import mlflow"]).output();
     if !has.is_ok_and(|o| o.status.success()) {
-        return skip::skip(
+        return crate::skip::skip(
             "mlflow",
             "python3 cannot import it; `pip install mlflow-skinny`, COLLO_TEST_PYTHON names another Python",
         );

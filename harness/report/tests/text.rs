@@ -1,12 +1,8 @@
 //! What a person reads: the terminal and Markdown.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
+use crate::support::Fixture;
 use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::Outcome;
-use support::Fixture;
 
 fn analysed(fixture: &Fixture) -> Report {
     let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,5 @@
 //! Groups whose members are threads of one process: what is told of the group, what of nobody, and how they compare with processes.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
 use collo_guidelines::rule::Guideline;
 use collo_guidelines::verdict::Holds;
 use collo_report::export::{Format, export};
@@ -11,10 +7,10 @@ use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::Outcome;
 use serde_json::Value;
 
-use support::Fixture;
-use support::predictions::{by, in_company, member};
-use support::study::analysed;
-use support::threads::{on_a_card, on_cores};
+use crate::support::Fixture;
+use crate::support::predictions::{by, in_company, member};
+use crate::support::study::analysed;
+use crate::support::threads::{on_a_card, on_cores};
 
 const GIB: f64 = 1073741824.0;
 const THREADS: &str = "tiny×2 threads b32";

@@ -1,9 +1,5 @@
 //! Policies with a known truth, and what the report says of them.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
 use std::sync::LazyLock;
 
 use collo_compare::campaigns::{Comparison, Options, compare};
@@ -18,8 +14,8 @@ use collo_report::{Report, json, json_cell, terminal, terminal_cell};
 use collo_store::{CampaignFolder, TaskEnd, Verdict, copies};
 use serde_json::{Value, json as value};
 
-use support::Fixture;
-use support::traces::{PolicyTruth, TraceTruth};
+use crate::support::Fixture;
+use crate::support::traces::{PolicyTruth, TraceTruth};
 
 fn campaign(trace: TraceTruth) -> Fixture {
     let mut fixture = Fixture::named("manager").solo("tiny", 32, 1.6).solo("large", 32, 4.0).repetitions(2);

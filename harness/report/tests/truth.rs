@@ -1,15 +1,11 @@
 //! Campaigns with a known truth, and campaigns in which something is missing: what the analysis makes of them.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
 use collo_guidelines::report_json;
 use collo_report::{Report, json, terminal, terminal_cell};
 use collo_store::{CampaignFolder, Outcome, Reference};
 use serde_json::Value;
 
-use support::Fixture;
+use crate::support::Fixture;
 
 fn analysed(fixture: &Fixture) -> Report {
     altered(fixture, |_| ())

@@ -1,15 +1,12 @@
 //! Guidelines on campaigns with known truth. `cargo bench -p collo-report --bench verdicts` judges many; a few of each scenario are judged
 //! here, so that a rule that is wrong most of the time is found with the tests.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
 #[path = "../benches/verdicts/campaigns.rs"]
 mod campaigns;
 #[path = "../benches/verdicts/judge.rs"]
 mod judge;
 #[path = "../benches/verdicts/scenarios.rs"]
 mod scenarios;
-mod support;
 #[path = "../benches/verdicts/world.rs"]
 mod world;
 

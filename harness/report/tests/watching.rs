@@ -1,9 +1,5 @@
 //! What it costs to be watched: ratios to nobody within blocks, what observers take, and what is said of both.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
-
-mod support;
-
 use collo_guidelines::rule::Guideline;
 use collo_guidelines::verdict::Holds;
 use collo_report::export::{Format, export};
@@ -11,9 +7,9 @@ use collo_report::{Report, json, terminal, write};
 use collo_store::{DeviceRecord, ObserverOutcome};
 use serde_json::Value;
 
-use support::Fixture;
-use support::study::analysed;
-use support::watching::tools;
+use crate::support::Fixture;
+use crate::support::study::analysed;
+use crate::support::watching::tools;
 
 fn guideline(report: &Report) -> &Guideline {
     report.guidelines.iter().find(|g| g.id == "watching").unwrap()

@@ -1,7 +1,7 @@
 //! Changes of bytes that no format is asked about.
 
+use super::values::below;
 use crate::support::random::Random;
-use crate::values::below;
 
 /// A few flips, cuts, and bytes that come twice or from elsewhere; near the end more often, where Parquet says what it holds.
 pub fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {

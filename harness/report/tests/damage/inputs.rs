@@ -14,11 +14,11 @@ use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::{CampaignFolder, Runs, read_epochs, read_requests, read_samples, sha256_file, verify};
 use serde_json::Value;
 
+use super::values::{self, below};
+use super::{bytes, edit};
 use crate::support::Fixture;
 use crate::support::random::Random;
 use crate::support::serving::Serves;
-use crate::values::{self, below};
-use crate::{bytes, edit};
 
 /// No input may take longer than this, on however busy a machine.
 const TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,6 +1,5 @@
 //! Campaigns with a known truth, written through the store. In: cells with their true epoch times. Out: a campaign folder as
 //! `collo run` would have left it. Noise is log-normal: one draw per run that all members share, one per member.
-#![expect(dead_code, reason = "each test binary and the benchmark use their own part of the builder")]
 
 pub mod card;
 #[path = "../../../store/tests/support/noted.rs"]
