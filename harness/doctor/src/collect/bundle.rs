@@ -120,7 +120,7 @@ impl Bundle {
         }
     }
 
-    /// The number of steps, and those that failed or whose reply differs from what is known.
+    /// The number of steps, and a line for each that failed or whose reply differs from what is known.
     pub fn troubles(&self) -> (usize, Vec<String>) {
         let wrong = |step: &Value| {
             let name = step["step"].as_str().unwrap_or_default();

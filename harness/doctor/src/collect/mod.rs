@@ -23,7 +23,7 @@ use collo_plan::project::Project;
 use collo_text::{Diagnostic, Diagnostics, Remark};
 use serde_json::json;
 
-use bundle::Bundle;
+pub use bundle::Bundle;
 use busy::Busy;
 pub use contents::{MASKED, listed};
 use files::When;
@@ -79,7 +79,7 @@ pub struct CollectPlan<'a> {
 
 /// What was collected, until it is packed.
 pub struct Collection {
-    bundle: Bundle,
+    pub bundle: Bundle,
     quiet: Option<Quiet>,
     /// Whether the GPU is as it was found.
     pub whole: bool,
@@ -89,16 +89,6 @@ impl Collection {
     /// Whether it was cut short by a signal.
     pub fn interrupted(&self) -> bool {
         self.quiet.as_ref().is_some_and(Quiet::heard)
-    }
-
-    /// The number of steps, and a line for each that failed or had an unexpected reply.
-    pub fn troubles(&self) -> (usize, Vec<String>) {
-        self.bundle.troubles()
-    }
-
-    /// Write all of it to one file.
-    pub fn pack(&mut self, to: &Path) -> Result<(), Diagnostics> {
-        self.bundle.pack(to)
     }
 }
 
