@@ -10,7 +10,6 @@ mod nap;
 mod scratch_project;
 mod simulated;
 mod sleepers;
-mod statistics;
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use collo_quantity::number::count;
 use collo_store::{AttemptRecord, Outcome, StoredRun, read_attempts};
 use fs_err as fs;
 use serde_json::Value as Json;
@@ -56,16 +57,12 @@ impl Places {
 
     /// In words, with the policy that fills them.
     pub fn text(self) -> String {
-        format!("{} of cores under `{}`", counted(self.sets, "set"), self.policy())
+        format!("{} of cores under `{}`", count(self.sets, "set"), self.policy())
     }
 
     fn policy(self) -> String {
         if self.slots == 1 { "exclusive".into() } else { format!("slots:{}", self.slots) }
     }
-}
-
-fn counted(count: usize, one: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
 impl Sleepers {

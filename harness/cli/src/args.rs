@@ -15,7 +15,6 @@ mod run;
 mod slurm;
 mod stored;
 mod trace;
-mod whatif;
 mod workload;
 
 use std::path::PathBuf;
@@ -40,13 +39,12 @@ pub use run::{Foreign, Measure, Only, Run};
 pub use slurm::{Ci, CiSystem, Slurm};
 pub use stored::{Bundle, Comment, List, Show, Status, Verify, What};
 pub use trace::{Trace, TraceVerb};
-pub use whatif::Whatif;
 pub use workload::{Data, DataVerb, Workload, WorkloadVerb};
 
 /// Verbs by what they are for, in the order of the help page; a test compares them with the verbs that there are.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["plan", "run", "status", "restore", "slurm", "merge"]),
-    ("Predict", &["predict", "predictor", "whatif"]),
+    ("Predict", &["predict", "predictor"]),
     ("Conclude", &["report", "compare", "nightly", "ci"]),
     ("Stored", &["list", "show", "comment", "verify", "bundle", "import", "prune"]),
     ("This machine", &["doctor", "mig", "data", "workload", "trace", "init", "schema", "completions", "man"]),
@@ -132,8 +130,6 @@ pub enum Verb {
     Predict(Predict),
     /// List, show, evaluate or fit predictors
     Predictor(Predictor),
-    /// Project on paper what schedulers would do with a queue of jobs; no process runs
-    Whatif(Whatif),
     /// Combine the shards of an experiment, from several GPUs or machines, into one campaign
     Merge(Merge),
     /// Write the guideline report of a campaign

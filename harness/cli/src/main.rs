@@ -71,7 +71,6 @@ fn main() -> ExitCode {
         Verb::Slurm(a) => measuring::slurm::run(&context, a),
         Verb::Predict(a) => models::predict::run(&context, a),
         Verb::Predictor(a) => models::predictor::run(&context, a),
-        Verb::Whatif(a) => models::whatif::run(&context, a),
         Verb::Merge(a) => stored::merge::run(&context, a),
         Verb::Report(a) => stored::report::run(&context, a),
         Verb::Compare(a) => stored::compare::run(&context, a),

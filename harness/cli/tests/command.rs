@@ -48,7 +48,6 @@ mod traces;
 mod utilising;
 #[path = "../../store/tests/support/vendor.rs"]
 mod vendor;
-mod whatif;
 mod workloads;
 
 #[test]

@@ -9,6 +9,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
+use collo_quantity::stats::median;
 use collo_store::{
     CampaignFolder, CellRecord, DeviceRecord, MemberSpec, Outcome, RunRecord, Runs, StoredRun, is_scope_of_a_part,
     member_of_scope, read_epochs, read_samples,
@@ -279,11 +280,8 @@ impl PastRun {
 fn median_epoch_s(run: &StoredRun) -> Option<f64> {
     let epochs = read_epochs(&run.table("epochs.parquet")?).ok()?;
     let whole = epochs.iter().filter(|epoch| epoch.measured && epoch.end_ns > epoch.start_ns);
-    let mut lengths: Vec<u64> = whole.map(|epoch| epoch.end_ns - epoch.start_ns).collect();
-    lengths.sort_unstable();
-    let (middle, odd) = (lengths.len() / 2, lengths.len() % 2 == 1);
-    let upper = *lengths.get(middle)? as f64;
-    Some(if odd { upper } else { (lengths[middle - 1] as f64 + upper) / 2.0 } / 1e9)
+    let mut lengths_ns: Vec<f64> = whole.map(|epoch| (epoch.end_ns - epoch.start_ns) as f64).collect();
+    median(&mut lengths_ns).map(|ns| ns / 1e9)
 }
 
 /// The growth of a counter between its first and its last reading in a window; absent if it has decreased.

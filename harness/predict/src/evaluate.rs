@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use collo_quantity::stats::quantile;
+
 use crate::conformal::{Bounds, Residual, Width};
 use crate::covariance::Covariance;
 use crate::fit::{Unfit, fit_absolute};
 use crate::folds::Folds;
 use crate::memory::Coefficients;
 use crate::predictor::LeftOut;
-use crate::quantile::quantile;
 
 /// A training whose memory was measured, with the inputs of the formula.
 #[derive(Debug, Clone, PartialEq)]

@@ -32,7 +32,6 @@ mod memory;
 mod peers;
 mod predictor;
 pub mod published;
-mod quantile;
 mod seeded;
 pub mod utilisation;
 

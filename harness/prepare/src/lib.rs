@@ -19,7 +19,6 @@ mod fixture;
 pub mod hosting;
 pub mod ingredients;
 pub mod interpreters;
-pub mod load;
 pub mod machine;
 pub mod memnet;
 pub mod observer_spec;

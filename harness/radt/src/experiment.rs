@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
-use collo_text::quoting::line;
+use collo_text::quoting::{line, literal};
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::Value as Json;
 
@@ -186,25 +186,20 @@ fn script(csv: &Path, workload: &mut ImportedWorkload, notes: &mut Vec<Leftover>
     Ok(Some(content))
 }
 
-/// A TOML string: JSON's, but for one character that TOML escapes too.
-fn quoted(text: &str) -> String {
-    Json::from(text).to_string().replace('\u{7f}', "\\u007f")
-}
-
 fn value(value: &Json) -> String {
-    value.as_str().map_or_else(|| value.to_string(), quoted)
+    value.as_str().map_or_else(|| value.to_string(), literal)
 }
 
 fn workload_toml(workload: &ImportedWorkload, from: &str) -> String {
     let words = ["python".to_string(), workload.script()].into_iter().chain(workload.words.iter().cloned());
-    let command: Vec<String> = words.map(|word| quoted(&word)).collect();
+    let command: Vec<String> = words.map(|word| literal(&word)).collect();
     let description = format!("{} of radT's schedule {from}", workload.script());
     let mut text = format!(
         "# Written by `collo import radt`, from {}: the File {}.\n\ndescription = {}\ncommand = [{}]\n\
          # environment = \"../../env\"  # a Python of your own; without it the one that collo provides, with torch\n",
         line(from),
         line(&workload.file),
-        quoted(&description),
+        literal(&description),
         command.join(", ")
     );
     if !workload.speaks {
@@ -223,7 +218,7 @@ fn workload_toml(workload: &ImportedWorkload, from: &str) -> String {
     for profile in &workload.profiles {
         let name = on_profile(&workload.name, profile);
         let description = format!("{} on a {profile}, beside instances of other profiles", workload.name);
-        let _ = write!(text, "\n[presets.{name}]\ndescription = {}\n", quoted(&description));
+        let _ = write!(text, "\n[presets.{name}]\ndescription = {}\n", literal(&description));
     }
     text
 }
@@ -245,11 +240,13 @@ fn experiment_toml(name: &str, from: &str, schedule: &Schedule, workloads: &[Imp
     let _ = write!(
         text,
         "\nschema = 1\nname = {}\ndescription = {}\ntags = [\"radt\"]\ndevice = \"gpu\"\nrepetitions = {repetitions}               # {why}\n",
-        quoted(name),
-        quoted(&format!("radT's schedule {from}"))
+        literal(name),
+        literal(&format!("radT's schedule {from}"))
     );
-    let profiles: Vec<String> =
-        workloads.iter().flat_map(|w| w.profiles.iter().map(|p| format!("{} = {}", on_profile(&w.name, p), quoted(p)))).collect();
+    let profiles: Vec<String> = workloads
+        .iter()
+        .flat_map(|w| w.profiles.iter().map(|p| format!("{} = {}", on_profile(&w.name, p), literal(p))))
+        .collect();
     if !profiles.is_empty() {
         let _ = writeln!(text, "slices = {{ {} }}", profiles.join(", "));
     }
@@ -262,7 +259,7 @@ fn experiment_toml(name: &str, from: &str, schedule: &Schedule, workloads: &[Imp
             line(&of.join("; ")),
             line(&group.from[0].device),
             group.members.iter().map(|m| format!("    {m},\n")).collect::<String>(),
-            quoted(&group.from[0].mode)
+            literal(&group.from[0].mode)
         );
     }
     text
@@ -297,7 +294,7 @@ fn members(group: &ScheduledGroup, workloads: &[ImportedWorkload]) -> Vec<String
             _ => workload.name.clone(),
         };
         let settings: String = workload.settings_of(run.line).map(|(name, v)| format!(", {name} = {}", value(v))).collect();
-        *counts.entry(format!("workload = {}{settings}", quoted(&name))).or_default() += 1;
+        *counts.entry(format!("workload = {}{settings}", literal(&name))).or_default() += 1;
     }
     let written = |(member, count): (String, usize)| {
         if count == 1 { format!("{{ {member} }}") } else { format!("{{ {member}, count = {count} }}") }

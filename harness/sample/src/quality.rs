@@ -53,12 +53,6 @@ impl Movement {
     }
 }
 
-/// The value at a quantile of sorted values (nearest rank).
-pub fn quantile(sorted: &[u32], q: f64) -> Option<u32> {
-    let last = sorted.len().checked_sub(1)?;
-    Some(sorted[((q * sorted.len() as f64).ceil() as usize).saturating_sub(1).min(last)])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,12 +65,5 @@ mod tests {
             m.see(&[Sample { at_ns: 0, window_ns: 0, source: "x", scope: "host".into(), metric: "e_j", value }]);
         }
         assert_eq!(m.ratios()["e_j"], 0.5);
-    }
-
-    #[test]
-    fn quantiles_are_nearest_ranks() {
-        let v: Vec<u32> = (1..=100).collect();
-        assert_eq!((quantile(&v, 0.5), quantile(&v, 0.99), quantile(&v, 1.0)), (Some(50), Some(99), Some(100)));
-        assert_eq!(quantile(&[], 0.5), None);
     }
 }

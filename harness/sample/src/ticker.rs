@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use collo_quantity::stats::nearest_rank;
 use collo_store::{SamplingQuality, monotonic_ns};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 
-use super::quality::{Movement, quantile};
+use super::quality::Movement;
 
 /// Ticks at a fixed rate from a fixed start, so that a late tick does not shift the ones after it.
 pub struct Ticker {
@@ -74,13 +75,13 @@ impl Ticker {
     }
 
     /// The stored record about these ticks.
-    pub fn quality(mut self, source: &str, movement: &Movement) -> SamplingQuality {
+    pub fn quality(self, source: &str, movement: &Movement) -> SamplingQuality {
         let span_ns = self.last_ns.unwrap_or(self.began_ns) - self.began_ns;
         let span_s = span_ns as f64 / 1e9;
         // Not from the first tick to the last: a run of one tick would divide its work by nothing.
         let lived_s = (monotonic_ns() - self.started_ns) as f64 / 1e9;
-        self.lateness_ns.sort_unstable();
-        let late = |q: f64| quantile(&self.lateness_ns, q).map(|ns| f64::from(ns) / 1e9);
+        let mut lateness_s: Vec<f64> = self.lateness_ns.iter().map(|ns| f64::from(*ns) / 1e9).collect();
+        let mut late = |q: f64| nearest_rank(&mut lateness_s, q);
         SamplingQuality {
             source: source.into(),
             asked_hz: 1e9 / self.period_ns as f64,

@@ -94,16 +94,6 @@ pub struct Ended {
 }
 
 impl TaskAccount {
-    /// When an attempt of it was first launched.
-    pub fn first_started_ns(&self) -> Option<u64> {
-        self.attempts.iter().find_map(|attempt| attempt.started_ns)
-    }
-
-    /// When its last attempt ended.
-    pub fn last_ended_ns(&self) -> Option<u64> {
-        self.attempts.iter().filter_map(|attempt| attempt.ended_ns).max()
-    }
-
     pub(crate) fn live_mut(&mut self) -> Option<&mut AttemptAccount> {
         self.attempts.last_mut().filter(|last| last.ended_ns.is_none())
     }

@@ -54,7 +54,7 @@ pub(crate) struct Cards {
 }
 
 /// How an attempt left its cards.
-pub(crate) struct Left {
+pub(crate) struct Departure {
     pub newcomer: bool,
     pub alone: bool,
     /// The least that is free on any of them, now that it has left.
@@ -120,8 +120,8 @@ impl Cards {
         }
     }
 
-    pub fn leave(&mut self, attempt: AttemptId, cards: &[CardId], now_ns: u64, window_ns: u64) -> Left {
-        let mut left = Left { newcomer: true, alone: true, free_bytes: u64::MAX };
+    pub fn leave(&mut self, attempt: AttemptId, cards: &[CardId], now_ns: u64, window_ns: u64) -> Departure {
+        let mut left = Departure { newcomer: true, alone: true, free_bytes: u64::MAX };
         for card in cards {
             let at = card.0 as usize;
             let books = &mut self.books[at];

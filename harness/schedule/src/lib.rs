@@ -14,7 +14,6 @@ mod account;
 mod cards;
 mod decided;
 mod event;
-pub mod hotcloud20;
 mod ledger;
 pub mod policy;
 pub mod project;

@@ -33,6 +33,12 @@ pub fn quoted(written: &str) -> String {
     format!("`{shown}`")
 }
 
+/// A string as TOML and YAML write it, whatever it contains: JSON's strings are YAML's (yaml.org/spec/1.2.2, 7.3.1), and TOML's but for one
+/// character that TOML escapes too.
+pub fn literal(text: &str) -> String {
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
 fn escaped(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
     let is_bad = |c: char| is_unseen(c) && !stays(c);
     if !text.chars().any(is_bad) {

@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
+use collo_quantity::stats::median;
 use collo_schedule::{
     Act, Attempt, AttemptId, CardId, CardView, Happened, HowEnded, Ledger, Reading, Rules, SiteCard, Task, TaskId,
 };
@@ -11,7 +12,6 @@ use collo_schedule::{
 use super::Effort;
 use crate::figure::{Figure, Statistic};
 use crate::scratch_project::ScratchProject;
-use crate::statistics::{median, quantile};
 
 const GB: u64 = 1_000_000_000;
 /// Cards, the limit of the 99th percentile in seconds, and how often a task comes and goes.
@@ -31,17 +31,13 @@ fn figure(cards: u32, limit_s: f64, times: usize) -> Result<Figure> {
     for _ in 0..times {
         site.turn()?;
     }
-    let scans: Vec<f64> = (0..site.seconds.len().min(5000)).map(|_| scan(site.ledger.cards())).collect();
-    let peer = median(&scans).context("no scan was timed")?;
+    let mut scans: Vec<f64> = (0..site.seconds.len().min(5000)).map(|_| scan(site.ledger.cards())).collect();
+    let peer = median(&mut scans).context("no scan was timed")?;
     Ok(Figure {
-        name: format!("a decision, {cards} cards"),
-        value: median(&site.seconds),
-        p99: quantile(&site.seconds, 0.99),
-        count: site.seconds.len(),
         limit: Some((limit_s, Statistic::P99)),
         peer: Some(("a bare scan", peer)),
         note: Some(format!("`{POLICY}`, {WAITING} tasks waiting, every decision recorded; {} events", site.seconds.len())),
-        ..Figure::default()
+        ..Figure::of_seconds(format!("a decision, {cards} cards"), &site.seconds)
     })
 }
 

@@ -2,12 +2,12 @@
 //! ended.
 
 use anyhow::Result;
+use collo_quantity::stats::{median, nearest_rank};
 
 use super::Effort;
 use crate::figure::{Figure, Statistic};
 use crate::scratch_project::ScratchProject;
 use crate::sleepers::{ByHand, Places, Sleepers};
-use crate::statistics::{median, quantile};
 
 /// Sets of cores at most: more would compete for the machine.
 const MOST_SETS: usize = 8;
@@ -26,15 +26,15 @@ pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
     let bare_s: Vec<f64> = bare.iter().map(|ByHand { spawn_s, .. }| *spawn_s).collect();
     let (process_s, word_s) = (played.gaps_s(&played.started_ns), played.gaps_s(&played.spoke_ns));
     let turns = format!("{} turns of {sets} sets of cores, tasks of {SECONDS} s", process_s.len());
-    let of = |name: &str, gaps_s: &[f64], q: fn(&[f64]) -> Option<f64>, note: &str| Figure {
+    let of = |name: &str, gaps_s: &[f64], q: fn(&mut [f64]) -> Option<f64>, note: &str| Figure {
         name: name.into(),
-        value: q(gaps_s),
+        value: q(&mut gaps_s.to_vec()),
         count: gaps_s.len(),
-        peer: q(&bare_s).map(|s| ("a bare spawn", s)),
+        peer: q(&mut bare_s.clone()).map(|s| ("a bare spawn", s)),
         note: Some(note.into()),
         ..Figure::default()
     };
-    let p99 = |values: &[f64]| quantile(values, 0.99);
+    let p99 = |values: &mut [f64]| nearest_rank(values, 0.99);
     Ok(vec![
         Figure { limit: Some((0.03, Statistic::Value)), ..of("card free → process runs", &process_s, median, &turns) },
         Figure { limit: Some((0.1, Statistic::Value)), ..of("the same, p99", &process_s, p99, "of both") },

@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use collo_quantity::stats::median;
 use fs_err as fs;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -14,7 +15,6 @@ use super::Effort;
 use crate::figure::{Figure, Statistic, Unit};
 use crate::scratch_project::{Moment, ScratchProject};
 use crate::sleepers::{Places, Sleepers};
-use crate::statistics::median;
 
 const PLACES: usize = 8;
 const SECONDS: f64 = 0.5;
@@ -29,11 +29,11 @@ pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
     let mut used = Used::default();
     let played = sleepers.play(ground, "manage", places, &mut |moment| used.see(&moment))?;
     bare.extend(part.by_hand(ground, PLACES)?);
-    let bare_s: Vec<f64> = bare.iter().map(|one| one.whole_s).collect();
+    let mut bare_s: Vec<f64> = bare.iter().map(|one| one.whole_s).collect();
     let bound_s = list_schedule_s(bare_s.iter().copied().cycle().take(sleepers.tasks), PLACES);
-    let alone_s = median(&bare_s).context("nothing was started by hand")?;
-    let lives_s: Vec<f64> = played.attempts.iter().map(|a| (a.ended_ns - a.launched_ns) as f64 / 1e9).collect();
-    let own = median(&lives_s).map_or("–".into(), |s| format!("{s:.3} s"));
+    let alone_s = median(&mut bare_s).context("nothing was started by hand")?;
+    let mut lives_s: Vec<f64> = played.attempts.iter().map(|a| (a.ended_ns - a.launched_ns) as f64 / 1e9).collect();
+    let own = median(&mut lives_s).map_or("–".into(), |s| format!("{s:.3} s"));
     let total_s = played.total_s();
     Ok(vec![
         Figure {

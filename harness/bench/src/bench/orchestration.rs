@@ -10,7 +10,6 @@ use super::Effort;
 use crate::figure::{Figure, Statistic};
 use crate::scratch_project::ScratchProject;
 use crate::simulated::SimMachine;
-use crate::statistics::{median, quantile};
 
 /// In every mode, at every degree and batch size.
 const PART: &str = r#"workload == "small""#;
@@ -94,14 +93,7 @@ fn figures(begun_ns: u64, lives: &[Life], ended_ns: u64, cells: usize) -> Vec<Fi
     let all_s = before_s + after_s + between_s.iter().sum::<f64>();
     let largest = between.iter().max_by(|a, b| a.0.total_cmp(&b.0));
     let farewells_s: Vec<f64> = lives.iter().filter_map(|life| life.farewell_s).collect();
-    let told = |name: &str, values: &[f64], note: String| Figure {
-        name: name.into(),
-        value: median(values),
-        p99: quantile(values, 0.99),
-        count: values.len(),
-        note: Some(note),
-        ..Figure::default()
-    };
+    let told = |name: &str, seconds: &[f64], note: String| Figure { note: Some(note), ..Figure::of_seconds(name, seconds) };
     vec![
         Figure {
             name: NAME.into(),

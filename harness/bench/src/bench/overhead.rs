@@ -4,11 +4,11 @@
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
+use collo_quantity::stats::median;
 
 use super::Effort;
 use crate::figure::{Figure, Statistic};
 use crate::scratch_project::{Moment, ScratchProject};
-use crate::statistics::{median, quantile};
 
 const DEGREE: usize = 2;
 
@@ -26,17 +26,13 @@ pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
         }
         Ok(())
     })?;
-    let whole_s: Vec<f64> = runs.iter().map(|r| (r.recorded_ns - r.begun_ns) as f64 / 1e9).collect();
+    let mut whole_s: Vec<f64> = runs.iter().map(|r| (r.recorded_ns - r.begun_ns) as f64 / 1e9).collect();
     let cost_s: Vec<f64> = whole_s.iter().zip(&hand_s).map(|(collo, hand)| collo - hand).collect();
-    let (whole, hand) = (median(&whole_s), median(&hand_s));
+    let (whole, hand) = (median(&mut whole_s), median(&mut hand_s));
     Ok(vec![Figure {
-        name: "fixed cost of a run, degree 2".into(),
-        value: median(&cost_s),
-        p99: quantile(&cost_s, 0.99),
-        count: cost_s.len(),
         limit: Some((0.3, Statistic::Value)),
         note: whole.zip(hand).map(|(w, h)| format!("median of pairs; a run {w:.3} s, the same two by hand {h:.3} s")),
-        ..Figure::default()
+        ..Figure::of_seconds("fixed cost of a run, degree 2", &cost_s)
     }])
 }
 

@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use collo_prepare::python;
+use collo_quantity::stats::median;
 use fs_err as fs;
 
 use super::Effort;
 use crate::figure::Figure;
 use crate::scratch_project::ScratchProject;
-use crate::statistics::median;
 
 const PINS: [&str; 2] = ["radt==0.2.30", "pandas<3"];
 
@@ -46,9 +46,9 @@ pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
     }
     Ok(vec![Figure {
         name: name.into(),
-        value: median(&ours_s),
+        value: median(&mut ours_s),
         count: ours_s.len(),
-        peer: median(&theirs_s).map(|s| ("radT", s)),
+        peer: median(&mut theirs_s).map(|s| ("radT", s)),
         note: Some("medians of 3; radT 0.2.30 with listeners top and free, MLflow in a SQLite file; its scheduler waits 3 s and more for each script".into()),
         ..Figure::default()
     }])

@@ -6,6 +6,7 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use collo_quantity::stats::{Quantity, Term, log_moments, median, quantity};
 use collo_store::StoredRun;
 use fs_err as fs;
 use serde_json::Value as Json;
@@ -13,7 +14,6 @@ use serde_json::Value as Json;
 use super::Effort;
 use crate::figure::{Figure, Statistic, Unit};
 use crate::scratch_project::{Moment, ScratchProject};
-use crate::statistics::{Interval, median, ratio_of_pairs};
 
 /// The first is warm-up.
 const EPOCHS: u32 = 9;
@@ -59,21 +59,22 @@ pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
         for (timed, hand) in runs.iter().zip(hand) {
             pairs.push((under_collo(&timed.run)?, hand));
         }
-        let narrow = interval(&pairs, |e| e.wall_s).is_some_and(|i| (i.high / i.estimate).ln() <= HALF_WIDTH);
+        let wall = ratio(&pairs, |e| e.wall_s);
+        let narrow = wall.is_some_and(|q| q.high.is_some_and(|high| (high / q.estimate).ln() <= HALF_WIDTH));
         if effort.smoke || narrow || begin.elapsed() > effort.most {
             break;
         }
     }
     let figure = |name: &str, of: fn(&Epochs) -> f64, limit| {
-        let found = interval(&pairs, of);
-        let typical = median(&pairs.iter().map(|(_, hand)| of(hand)).collect::<Vec<_>>());
-        let estimate = median(&pairs.iter().map(|(c, h)| of(c) / of(h)).collect::<Vec<_>>());
+        let found = ratio(&pairs, of);
+        let typical = median(&mut pairs.iter().map(|(_, hand)| of(hand)).collect::<Vec<_>>());
+        let estimate = median(&mut pairs.iter().map(|(c, h)| of(c) / of(h)).collect::<Vec<_>>());
         Figure {
             name: name.into(),
             unit: Unit::Ratio,
             // Too few pairs for an interval still have a ratio.
-            value: found.map(|i| i.estimate).or(estimate),
-            interval: found.map(|i| (i.low, i.high)),
+            value: found.as_ref().map(|q| q.estimate).or(estimate),
+            interval: found.and_then(|q| q.low.zip(q.high)),
             count: pairs.len(),
             limit,
             note: typical.map(|s| format!("{} pairs of {} epochs, {s:.3} s each by hand", pairs.len(), EPOCHS - 1)),
@@ -84,8 +85,11 @@ pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
     Ok(vec![figure(name, |e| e.wall_s, limit), figure("epoch under collo ÷ by hand, CPU", |e| e.cpu_s, limit)])
 }
 
-fn interval(pairs: &[(Epochs, Epochs)], of: impl Fn(&Epochs) -> f64) -> Option<Interval> {
-    ratio_of_pairs(&pairs.iter().map(|(collo, hand)| (of(collo), of(hand))).collect::<Vec<_>>())
+/// The geometric mean of the ratios of pairs; `None` below three pairs.
+fn ratio(pairs: &[(Epochs, Epochs)], of: impl Fn(&Epochs) -> f64) -> Option<Quantity> {
+    let ratios: Vec<f64> = pairs.iter().map(|(collo, hand)| of(collo) / of(hand)).collect();
+    let (n, (log_mean, variance)) = (ratios.len(), log_moments(&ratios)?);
+    Some(quantity(log_mean, n, &[Term { weight: 1.0, variance: variance.filter(|_| n > 2)?, n }]))
 }
 
 fn by_hand(ground: &ScratchProject, workload: &str) -> Result<Epochs> {
@@ -106,7 +110,7 @@ fn read(text: &str) -> Result<Epochs> {
     let measured: Vec<Json> = lines.filter(|l| l["measured"] == true).collect();
     let median_s = |key: &str| {
         let values: Option<Vec<f64>> = measured.iter().map(|l| l[key].as_f64().map(|ns| ns / 1e9)).collect();
-        values.and_then(|v| median(&v)).with_context(|| format!("no `{key}` of a measured epoch was printed"))
+        values.and_then(|mut v| median(&mut v)).with_context(|| format!("no `{key}` of a measured epoch was printed"))
     };
     // By hand, the first epoch is a warm-up too; a single one is measured.
     ensure!(measured.len() == EPOCHS as usize - 1, "{} measured epochs instead of {}", measured.len(), EPOCHS - 1);

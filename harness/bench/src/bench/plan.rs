@@ -8,7 +8,6 @@ use anyhow::{Result, ensure};
 use super::Effort;
 use crate::figure::{Figure, Statistic};
 use crate::scratch_project::ScratchProject;
-use crate::statistics::{median, quantile};
 
 pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
     let Some((collo, build)) = find(ground.checkout().root()) else {
@@ -26,13 +25,9 @@ pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
         (0..effort.times(count)).map(|_| seconds(&collo, ground.path(), words)).collect()
     };
     let figure = |name: &str, seconds: Vec<f64>, limit: f64| Figure {
-        name: name.into(),
-        value: median(&seconds),
-        p99: quantile(&seconds, 0.99),
-        count: seconds.len(),
         limit: Some((limit, Statistic::Value)),
         note: Some(format!("median of {} processes, {build} build", seconds.len())),
-        ..Figure::default()
+        ..Figure::of_seconds(name, &seconds)
     };
     Ok(vec![
         figure("collo plan, 10⁴ cells", times(&["plan", "many"], 11)?, 0.5),

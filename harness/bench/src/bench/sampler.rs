@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use collo_measure::observe::{Phase, View};
+use collo_quantity::stats::nearest_rank;
 use collo_store::monotonic_ns;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeSpec, TimeValLike};
@@ -10,7 +11,6 @@ use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 use super::Effort;
 use crate::figure::{Figure, Statistic, Unit};
 use crate::scratch_project::{Moment, ScratchProject};
-use crate::statistics::quantile;
 
 const MEMBERS: u32 = 16;
 
@@ -30,7 +30,7 @@ fn at(ground: &ScratchProject, effort: Effort, rate_hz: u32, most: f64) -> Resul
          [sampling]\nrate_hz = {rate_hz}"
     );
     ground.write_experiment(&name, &lines)?;
-    let bare_p99_s = quantile(&bare_lateness_s(rate_hz, seconds)?, 0.99);
+    let bare_p99_s = nearest_rank(&mut bare_lateness_s(rate_hz, seconds)?, 0.99);
     let mut window = Window::default();
     let runs = ground.measure(&name, |cell| cell.degree == MEMBERS, &mut |moment| {
         if let Moment::Stands(view) = moment {

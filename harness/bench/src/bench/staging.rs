@@ -21,6 +21,7 @@ use collo_measure::stage::StageContext as Stage;
 use collo_plan::facts::{Cores, DeviceFacts, Gpu};
 use collo_plan::project::Project;
 use collo_plan::sharing;
+use collo_quantity::stats::median;
 use collo_store::MemberSpec;
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +29,6 @@ use super::Effort;
 use crate::figure::Figure;
 use crate::scratch_project::ScratchProject;
 use crate::simulated::{SimMachine, Task};
-use crate::statistics::{median, quantile};
 
 pub const PART: &str = "staging";
 const MEMBERS: usize = 7;
@@ -68,15 +68,12 @@ pub struct Both {
 }
 
 fn figures(m: &StagingTimes) -> Vec<Figure> {
-    let ms = |values: &[f64]| median(values).map_or("–".into(), |s| format!("{:.3} ms", s * 1e3));
+    let middle = |values: &[f64]| median(&mut values.to_vec());
+    let ms = |values: &[f64]| middle(values).map_or("–".into(), |s| format!("{:.3} ms", s * 1e3));
     let figure = |name: String, ours: &[f64], peer: &'static str, theirs: &[f64], note: Option<String>| Figure {
-        name,
-        value: median(ours),
-        p99: quantile(ours, 0.99),
-        count: ours.len(),
-        peer: median(theirs).map(|s| (peer, s)),
+        peer: middle(theirs).map(|s| (peer, s)),
         note,
-        ..Figure::default()
+        ..Figure::of_seconds(name, ours)
     };
     let parts = |cut: &[f64]| {
         format!(

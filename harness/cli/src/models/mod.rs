@@ -4,4 +4,3 @@
 
 pub mod predict;
 pub mod predictor;
-pub mod whatif;

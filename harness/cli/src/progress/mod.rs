@@ -14,6 +14,7 @@ use collo_device::services;
 use collo_measure::campaign::CARDS;
 use collo_measure::events::Event;
 use collo_plan::experiment::ChangedKey;
+use collo_quantity::number;
 use collo_text::diagnostic::{Label, Line};
 use collo_text::units::about;
 
@@ -118,16 +119,15 @@ pub fn restored(label: &str, restored: &Restored) -> String {
 
 /// The actions that restored a GPU, in words.
 pub fn put_back(restored: &Restored) -> String {
-    let instances = |n: usize| if n == 1 { "1 GPU instance".to_string() } else { format!("{n} GPU instances") };
     let mut parts = Vec::new();
     if restored.daemons > 0 {
         parts.push(format!("MPS daemons ended: {}", restored.daemons));
     }
     if restored.destroyed > 0 {
-        parts.push(format!("{} destroyed", instances(restored.destroyed)));
+        parts.push(format!("{} destroyed", number::count(restored.destroyed, "GPU instance")));
     }
     if restored.created > 0 {
-        parts.push(format!("{} created again", instances(restored.created)));
+        parts.push(format!("{} created again", number::count(restored.created, "GPU instance")));
     }
     if let Some(on) = restored.mode {
         let turned = if on { "MIG mode on → off" } else { "MIG mode off → on" };

@@ -7,6 +7,7 @@ use crate::context::{Context, Ended};
 use crate::{exit, output};
 use collo_plan::experiment::Experiment;
 use collo_plan::workload::Workloads;
+use collo_text::quoting::literal;
 
 pub fn run(context: &Context<'_>, a: &args::Ci) -> Ended {
     let project = context.project()?;
@@ -27,7 +28,7 @@ pub fn run(context: &Context<'_>, a: &args::Ci) -> Ended {
 /// Keys: docs.github.com/actions/reference/workflow-syntax-for-github-actions. A job on the runner of the night before would be
 /// measured beside it: `concurrency` lets one wait.
 fn github(name: &str, hour: u8, runner: &str) -> String {
-    let name = quoted(name);
+    let name = literal(name);
     format!(
         r#"# Written by collo ci github: measures an experiment every night, and fails if it became slower.
 name: collo nightly
@@ -65,7 +66,7 @@ jobs:
           name: collo-report
           path: collo-report
 "#,
-        runner = quoted(runner),
+        runner = literal(runner),
     )
 }
 
@@ -97,14 +98,9 @@ collo-nightly:
     reports:
       junit: collo-report/junit.xml
 "#,
-        runner = quoted(runner),
-        name = quoted(name),
+        runner = literal(runner),
+        name = literal(name),
     )
-}
-
-/// A string for YAML, whatever it contains: JSON's strings are YAML's (yaml.org/spec/1.2.2, 7.3.1).
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 #[cfg(test)]

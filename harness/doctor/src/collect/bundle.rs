@@ -1,5 +1,6 @@
 //! The collected bundle: files in a folder, each masked when it is added, and a record of every step taken.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use collo_launch::Errand;
 use collo_text::{Diagnostic, Diagnostics};
 
 use super::contents;
+use super::files::{Content, FILES, When, put_in};
 use super::mask::Mask;
 use crate::timeout;
 
@@ -23,14 +25,19 @@ pub struct Bundle {
     folder: tempfile::TempDir,
     mask: Mask,
     steps: Vec<Value>,
+    uuid: String,
+    /// What stands for words in braces in the table of files.
+    words: BTreeMap<&'static str, String>,
 }
 
 impl Bundle {
-    pub fn new() -> Result<Bundle, Diagnostics> {
+    /// Of the GPU with this UUID and index.
+    pub fn new(uuid: &str, index: &str) -> Result<Bundle, Diagnostics> {
         let folder = tempfile::Builder::new().prefix("collo-card-").tempdir()?;
         let salt = format!("{}{}{:?}", std::process::id(), collo_store::monotonic_ns(), folder.path());
         let mask = Mask::here(salt).map_err(|e| Diagnostic::new("names cannot be masked").of_machine().caused_by(e))?;
-        let bundle = Bundle { folder, mask, steps: Vec::new() };
+        let words = BTreeMap::from([("gpu", index.to_string())]);
+        let bundle = Bundle { folder, mask, steps: Vec::new(), uuid: uuid.into(), words };
         bundle.write("README.txt", &contents::readme())?;
         Ok(bundle)
     }
@@ -75,15 +82,31 @@ impl Bundle {
         self.steps.push(value);
     }
 
-    /// Add a program's output: the file has its stdout and nothing else, the record the rest.
-    pub fn command(&mut self, file: &str, program: &str, arguments: &[&str]) {
-        self.command_within(file, program, arguments, TIMEOUT);
+    /// From now on this value stands for a word in braces.
+    pub fn word(&mut self, word: &'static str, value: impl ToString) {
+        self.words.insert(word, value.to_string());
     }
 
-    pub fn command_within(&mut self, file: &str, program: &str, arguments: &[&str], patience: Duration) {
+    /// Fill the files of a moment.
+    pub fn fill(&mut self, when: When) {
+        for (_, file, content) in FILES.iter().filter(|(of, ..)| *of == when) {
+            let Some(file) = put_in(file, &self.words) else { continue };
+            match content {
+                Content::Command(line) => put_in(line, &self.words).into_iter().for_each(|line| self.command(&file, &line)),
+                Content::Text(text) => self.text(&file, &text()),
+                Content::Json(value) => match value(&self.uuid) {
+                    Ok(value) => self.json(&file, &value),
+                    Err(absent) => self.note(&file, json!({ "absent": absent })),
+                },
+            }
+        }
+    }
+
+    /// Add a program's output: the file has its stdout and nothing else, the record the rest.
+    fn command(&mut self, file: &str, line: &str) {
         let begun = Instant::now();
-        let typed = format!("{program} {}", arguments.join(" "));
-        match timeout::errand(program, arguments, patience).ask() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match timeout::errand(words[0], &words[1..], TIMEOUT).ask() {
             Ok(said) => {
                 let (out, err) = (said.out(), said.err());
                 self.text(file, &out);
@@ -91,13 +114,13 @@ impl Bundle {
                 // Old ones complain on stdout.
                 let said = if rc == Some(0) { err } else { err + &out.chars().take(400).collect::<String>() };
                 let took_s = begun.elapsed().as_secs_f64();
-                self.note(file, json!({"command": typed, "rc": rc, "late": rc.is_none(), "took_s": took_s, "said": said}));
+                self.note(file, json!({"command": line, "rc": rc, "late": rc.is_none(), "took_s": took_s, "said": said}));
             }
-            Err(e) => self.note(file, json!({"command": typed, "absent": e.to_string()})),
+            Err(e) => self.note(file, json!({"command": line, "absent": e.to_string()})),
         }
     }
 
-    /// The number of steps, and those that failed or whose reply differs from what is known.
+    /// The number of steps, and a line for each that failed or whose reply differs from what is known.
     pub fn troubles(&self) -> (usize, Vec<String>) {
         let wrong = |step: &Value| {
             let name = step["step"].as_str().unwrap_or_default();

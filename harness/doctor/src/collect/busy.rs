@@ -1,15 +1,19 @@
 //! A load on the GPU during the collection: a workload of ours that multiplies matrices, started directly, in collo's own Python.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use collo_device::driver::DriverTarget;
 use collo_device::{holders, nvml};
+use collo_launch::environment::scrubbed;
+use collo_launch::{Service, ServiceOrders};
 use collo_plan::project::Project;
 use collo_plan::workload::{Workload, Workloads};
+use collo_prepare::commands::process_environment;
 use collo_prepare::interpreters::Interpreters;
-use collo_prepare::load::{Load, Loads};
+use collo_store::MemberSpec;
 use collo_text::Diagnostic;
 use fs_err as fs;
 use serde_json::json;
@@ -21,6 +25,9 @@ use super::bundle::Bundle;
 pub const WORKLOAD: &str = "compute-bound";
 /// Time limit for the first import of torch and a first context.
 const COMES_WITHIN: Duration = Duration::from_secs(90);
+const ENDS_WITHIN: Duration = Duration::from_secs(15);
+/// Practically endless: it trains until it is stopped.
+const EPOCHS: u32 = 1_000_000;
 /// Values lag a moment; the first ones are from before the load.
 const SETTLES: Duration = Duration::from_secs(2);
 
@@ -35,7 +42,7 @@ pub struct Busy {
 
 /// A running load, and its output.
 pub struct Running {
-    load: Load,
+    load: Service,
     file: String,
     log: PathBuf,
 }
@@ -78,14 +85,31 @@ impl Busy {
     /// Start one without waiting for it.
     pub fn launch(&self, bundle: &mut Bundle, file: &str, device: &str, more: &[(&str, String)]) -> Option<Running> {
         let log = bundle.aside(&file.replace('/', "-"));
-        let loads = Loads { project: &self.project, workload: &self.workload, interpreters: &self.interpreters };
-        match loads.start(device, more, &log) {
+        let does_not_start = |e: std::io::Error| Diagnostic::new(format!("`{WORKLOAD}` does not start")).caused_by(e.to_string());
+        match self.orders(device, more, &log).and_then(|orders| Service::start(orders).map_err(does_not_start)) {
             Ok(load) => Some(Running { load, file: file.into(), log }),
             Err(e) => {
                 bundle.note(file, json!({"without": e.to_string()}));
                 None
             }
         }
+    }
+
+    /// A member that is not measured, with additional environment variables `more`.
+    fn orders(&self, device: &str, more: &[(&str, String)], log: &Path) -> Result<ServiceOrders, Diagnostic> {
+        let workload = &self.workload;
+        let member =
+            MemberSpec { workload: workload.name.clone(), batch_size: None, settings: BTreeMap::new(), solo: String::new() };
+        let mut command = workload.command_for(&member)?;
+        self.interpreters.put_into(&mut command, workload);
+        command.push(format!("--epochs={EPOCHS}"));
+        let mut env = scrubbed();
+        env.extend(process_environment(&self.project, workload, &member, &self.interpreters)?);
+        // Unbuffered: what it prints is wanted while it runs.
+        let own = [("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), ("CUDA_VISIBLE_DEVICES", device), ("PYTHONUNBUFFERED", "1")];
+        env.extend(own.map(|(name, value)| (name.to_string(), Some(value.to_string()))));
+        env.extend(more.iter().map(|(name, value)| (name.to_string(), Some(value.clone()))));
+        Ok(ServiceOrders { command, folder: workload.folder.clone(), env, log: log.into(), asked_to_end: None })
     }
 
     /// Wait until the driver sees as many new processes as were started; those that ended meanwhile are recorded and left out.
@@ -121,7 +145,7 @@ impl Busy {
 impl Running {
     /// End it, and keep its output.
     pub fn stop(self, bundle: &mut Bundle) {
-        self.load.stop();
+        self.load.stop(ENDS_WITHIN);
         bundle.take(&self.file, &self.log);
     }
 }

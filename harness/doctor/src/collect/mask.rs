@@ -34,18 +34,40 @@ const PROGRAMS: [&str; 7] = [
     "nvsm_core",
 ];
 
+/// What stands for a text that a pattern has found.
+type Replace = fn(&Mask, &Captures<'_>) -> String;
+
+/// In this order; names of the machine and its users come last.
+const RULES: [(&str, Replace); 5] = [
+    // What is behind `Serial Number :` and its like.
+    (r"(?mi)^(\s*[^:\n]*(?:serial|guid|pdi|host id)[^:\n]*:\s*)(\S.*)$", |mask, c| match c[2].trim() {
+        none @ ("N/A" | "0" | "None") => format!("{}{none}", &c[1]),
+        secret => format!("{}{}", &c[1], &mask.hash(secret)[..12]),
+    }),
+    // The last word of a path is a program; whatever is behind it are arguments of somebody.
+    (r"(?m)^(\s+Name\s+: )(\S+)(.*)$", |_, c| {
+        let program = c[2].rsplit('/').next().unwrap_or_default();
+        format!("{}{}", &c[1], if PROGRAMS.contains(&program) { program } else { "a process" })
+    }),
+    (r"(?i)\b([0-9a-f]{8})(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b", |mask, c| mask.as_uuid(&c[1], &c[0])),
+    // The full ones have been replaced, and so they are met again here: their first part stays what it is.
+    (r"\b(GPU|MIG)-([0-9a-f]{8})\b", |mask, c| match mask.is_ours(&c[2]) {
+        true => c[0].to_string(),
+        false => format!("{}-{}", &c[1], mask.first(&c[2])),
+    }),
+    // A path begins where a word does, also behind the `\n` of a text in JSON: `3/4` and `dcgm/a.txt` are none.
+    (r#"(?m)(^|[\s"'`=:,;(\[|]|\\[nt])(/[^\s"'`:,;()\[\]|<>{}\\]*[^\s"'`:,;()\[\]|<>{}\\.])"#, |mask, c| {
+        format!("{}{}", &c[1], mask.as_path(&c[2]))
+    }),
+];
+
 /// What has to be masked here.
 pub struct Mask {
     /// Different each time, so that numbers cannot be found by trial.
     salt: String,
-    uuid: Regex,
-    short_uuid: Regex,
-    secret_line: Regex,
-    process_line: Regex,
-    path: Regex,
+    rules: Vec<(Regex, Replace)>,
     /// Names of this machine and its users, with their replacements.
-    names: Option<Regex>,
-    named: BTreeMap<String, String>,
+    names: BTreeMap<String, String>,
     /// Paths seen so far, in order.
     paths: Mutex<Vec<String>>,
 }
@@ -65,45 +87,21 @@ impl Mask {
         let numbered = |what: &str, names: &[String]| {
             names.iter().filter(long).enumerate().map(|(i, n)| (n.clone(), format!("{what}-{}", i + 1))).collect::<Vec<_>>()
         };
-        let named: BTreeMap<String, String> = numbered("host", hosts).into_iter().chain(numbered("user", users)).collect();
-        let mut longest: Vec<String> = named.keys().map(|n| regex::escape(n)).collect();
+        let names: BTreeMap<String, String> = numbered("host", hosts).into_iter().chain(numbered("user", users)).collect();
+        let mut longest: Vec<String> = names.keys().map(|n| regex::escape(n)).collect();
         longest.sort_by_key(|n| std::cmp::Reverse(n.len()));
-        Ok(Mask {
-            salt,
-            uuid: Regex::new(r"(?i)\b([0-9a-f]{8})(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b")?,
-            short_uuid: Regex::new(r"\b(GPU|MIG)-([0-9a-f]{8})\b")?,
-            secret_line: Regex::new(r"(?mi)^(\s*[^:\n]*(?:serial|guid|pdi|host id)[^:\n]*:\s*)(\S.*)$")?,
-            process_line: Regex::new(r"(?m)^(\s+Name\s+: )(\S+)(.*)$")?,
-            // A path begins where a word does, also behind the `\n` of a text in JSON: `3/4` and `dcgm/a.txt` are none.
-            path: Regex::new(r#"(?m)(^|[\s"'`=:,;(\[|]|\\[nt])(/[^\s"'`:,;()\[\]|<>{}\\]*[^\s"'`:,;()\[\]|<>{}\\.])"#)?,
-            names: if longest.is_empty() { None } else { Some(Regex::new(&format!(r"\b(?:{})\b", longest.join("|")))?) },
-            named,
-            paths: Mutex::new(Vec::new()),
-        })
+        let replace: Replace = |mask, c| mask.names[&c[0]].clone();
+        let of_names = (!longest.is_empty()).then(|| (format!(r"\b(?:{})\b", longest.join("|")), replace));
+        let rules = RULES.map(|(pattern, replace)| (pattern.to_string(), replace)).into_iter().chain(of_names);
+        let rules = rules.map(|(pattern, replace)| Ok((Regex::new(&pattern)?, replace))).collect::<Result<_, regex::Error>>()?;
+        Ok(Mask { salt, rules, names, paths: Mutex::new(Vec::new()) })
     }
 
     /// The text without anything that identifies the machine or its users.
     pub fn text(&self, text: &str) -> String {
-        let text = self.secret_line.replace_all(text, |c: &Captures<'_>| match c[2].trim() {
-            none @ ("N/A" | "0" | "None") => format!("{}{none}", &c[1]),
-            secret => format!("{}{}", &c[1], &self.hash(secret)[..12]),
-        });
-        // The last word of a path is a program; whatever is behind it are arguments of somebody.
-        let text = self.process_line.replace_all(&text, |c: &Captures<'_>| {
-            let program = c[2].rsplit('/').next().unwrap_or_default();
-            format!("{}{}", &c[1], if PROGRAMS.contains(&program) { program } else { "a process" })
-        });
-        let text = self.uuid.replace_all(&text, |c: &Captures<'_>| self.as_uuid(&c[1], &c[0]));
-        // The full ones have been replaced, and so they are met again here: their first part stays what it is.
-        let text = self.short_uuid.replace_all(&text, |c: &Captures<'_>| match self.is_ours(&c[2]) {
-            true => c[0].to_string(),
-            false => format!("{}-{}", &c[1], self.first(&c[2])),
-        });
-        let text = self.path.replace_all(&text, |c: &Captures<'_>| format!("{}{}", &c[1], self.as_path(&c[2])));
-        match &self.names {
-            Some(names) => names.replace_all(&text, |c: &Captures<'_>| self.named[&c[0]].clone()).into_owned(),
-            None => text.into_owned(),
-        }
+        self.rules.iter().fold(text.to_string(), |text, (pattern, replace)| {
+            pattern.replace_all(&text, |c: &Captures<'_>| replace(self, c)).into_owned()
+        })
     }
 
     fn hash(&self, text: &str) -> String {

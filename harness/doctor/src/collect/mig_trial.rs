@@ -13,9 +13,10 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use regex::Regex;
 use serde_json::{Value, json};
 
+use super::SelectedGpu;
 use super::bundle::Bundle;
 use super::busy::{self, Busy};
-use super::{SelectedGpu, dmon, nvml_of};
+use super::files::When;
 
 /// Defers signals that would end this process until dropped; they are checked between two steps.
 pub struct Quiet {
@@ -138,12 +139,12 @@ fn limits(card: &SelectedGpu) -> Option<String> {
 
 /// Everything about one layout, each instance under full load.
 fn look(bundle: &mut Bundle, card: &SelectedGpu, name: &str, busy: Option<&Busy>) {
-    let file = |what: &str| format!("mig/{name}/{what}");
-    bundle.command(&file("nvidia-smi-lgi.txt"), "nvidia-smi", &["mig", "-lgi", "-i", &card.index]);
+    bundle.word("layout", name);
+    bundle.fill(When::Layout);
     let devices: Vec<String> = match repartition::read(&card.uuid, &card.gpu.label()) {
         Ok(cut) => cut.instances.iter().flat_map(|i| i.devices.iter().map(|d| d.uuid.clone())).collect(),
         Err(e) => {
-            bundle.note(&file("instances"), json!({"refused": e.line()}));
+            bundle.note(&format!("mig/{name}/instances"), json!({"refused": e.line()}));
             Vec::new()
         }
     };
@@ -156,15 +157,10 @@ fn look(bundle: &mut Bundle, card: &SelectedGpu, name: &str, busy: Option<&Busy>
         running = busy.wait(bundle, card, running, before);
     }
     // The engine notices new instances seconds after they were made; the loads have taken as long to come.
-    bundle.command(&file("discovery-c.txt"), "dcgmi", &["discovery", "-c"]);
-    let entities = entities(crate::timeout::ask("dcgmi", &["discovery", "-c"]).map(|(_, said)| said), &card.index);
-    let rows = busy.map_or(10, Busy::rows);
-    dmon(bundle, &file("dmon.txt"), &entities, "1001,1002,1003,1004,1005", rows);
-    if let Some(other) = another(card) {
-        // DCGM up to 3.3.9 says nothing of whole cards while any is cut.
-        dmon(bundle, &file("dmon-other.txt"), &format!("gpu:{other}"), "1002", 5);
-    }
-    nvml_of(bundle, card, &file("nvml.json"));
+    let hierarchy = crate::timeout::ask("dcgmi", &["discovery", "-c"]).map(|(_, said)| said);
+    bundle.word("entities", entities(hierarchy, &card.index));
+    another(card).into_iter().for_each(|other| bundle.word("other", other));
+    bundle.fill(When::Instances);
     running.into_iter().for_each(|load| load.stop(bundle));
 }
 

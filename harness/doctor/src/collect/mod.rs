@@ -9,29 +9,25 @@
 mod bundle;
 mod busy;
 mod contents;
-mod here;
+mod files;
 mod mask;
 mod mig_trial;
 mod mps;
 
 use std::path::Path;
-use std::time::Duration;
 
 use collo_device::driver::DriverTarget;
-use collo_device::nvml::{self, probe};
 use collo_device::select_gpu::GpuSelector;
 use collo_plan::facts::{Driver, Gpu};
 use collo_plan::project::Project;
 use collo_text::{Diagnostic, Diagnostics, Remark};
 use serde_json::json;
 
-use bundle::Bundle;
+pub use bundle::Bundle;
 use busy::Busy;
 pub use contents::{MASKED, listed};
+use files::When;
 use mig_trial::Quiet;
-
-/// Observation time of the energy counter.
-const ENERGY: Duration = Duration::from_secs(3);
 
 /// The selected GPU.
 pub struct SelectedGpu {
@@ -83,7 +79,7 @@ pub struct CollectPlan<'a> {
 
 /// What was collected, until it is packed.
 pub struct Collection {
-    bundle: Bundle,
+    pub bundle: Bundle,
     quiet: Option<Quiet>,
     /// Whether the GPU is as it was found.
     pub whole: bool,
@@ -93,16 +89,6 @@ impl Collection {
     /// Whether it was cut short by a signal.
     pub fn interrupted(&self) -> bool {
         self.quiet.as_ref().is_some_and(Quiet::heard)
-    }
-
-    /// The number of steps, and a line for each that failed or had an unexpected reply.
-    pub fn troubles(&self) -> (usize, Vec<String>) {
-        self.bundle.troubles()
-    }
-
-    /// Write all of it to one file.
-    pub fn pack(&mut self, to: &Path) -> Result<(), Diagnostics> {
-        self.bundle.pack(to)
     }
 }
 
@@ -114,7 +100,7 @@ pub fn collect(
     remark: &dyn Fn(Remark),
 ) -> Result<Collection, Diagnostics> {
     let step = |what: &str| remark(Remark::Note(format!("collecting: {what}")));
-    let mut bundle = Bundle::new()?;
+    let mut bundle = Bundle::new(&card.uuid, &card.index)?;
     bundle.note("card", json!({"name": card.gpu.name, "simulated": card.gpu.simulated}));
     let target = driver.cuda.map(|cuda| DriverTarget { cuda, capability: card.gpu.capability });
     let busy = Busy::new(plan.project, plan.python, target, plan.seconds);
@@ -126,11 +112,15 @@ pub fn collect(
     // What is changed by hand must be put back: with `--mig` a signal is heard between two steps.
     let quiet = plan.mig.then(Quiet::begin);
     let interrupted = || quiet.as_ref().is_some_and(Quiet::heard);
+    bundle.word("rows", busy.as_ref().map_or(10, Busy::rows));
     step("this machine");
-    here::collect(&mut bundle, card);
+    bundle.fill(When::Machine);
     step("DCGM, and the GPU under load");
-    dcgm(&mut bundle, card);
-    under_load(&mut bundle, card, busy.as_ref());
+    bundle.fill(When::Idle);
+    // If no load can be started, the GPU is idle still.
+    let load = busy.as_ref().and_then(|busy| busy.start(&mut bundle, card, "load/alone.txt", &card.uuid, &[]));
+    bundle.fill(When::Load);
+    load.into_iter().for_each(|load| load.stop(&mut bundle));
     if !interrupted() {
         step("MPS");
         mps::collect(&mut bundle, card, busy.as_ref());
@@ -141,53 +131,4 @@ pub fn collect(
         whole = mig_trial::collect(&mut bundle, card, busy.as_ref(), &interrupted, remark);
     }
     Ok(Collection { bundle, quiet, whole })
-}
-
-/// DCGM's output about itself and the idle GPU.
-fn dcgm(bundle: &mut Bundle, card: &SelectedGpu) {
-    bundle.command("dcgm/version.txt", "dcgmi", &["--version"]);
-    bundle.command("dcgm/modules-l.txt", "dcgmi", &["modules", "-l"]);
-    bundle.command("dcgm/discovery-l.txt", "dcgmi", &["discovery", "-l"]);
-    bundle.command("dcgm/discovery-c.txt", "dcgmi", &["discovery", "-c"]);
-    bundle.command("dcgm/profile-l.txt", "dcgmi", &["profile", "-l", "-i", &card.index]);
-}
-
-/// `dcgmi dmon` of these entities and fields, for `rows` rows each.
-fn dmon(bundle: &mut Bundle, file: &str, entities: &str, fields: &str, rows: u32) {
-    let rows = rows.to_string();
-    bundle.command(file, "dcgmi", &["dmon", "-i", entities, "-e", fields, "-d", "100", "-c", &rows]);
-}
-
-/// Raw NVML, dmon and the energy counter under load; idle if no load can be started.
-fn under_load(bundle: &mut Bundle, card: &SelectedGpu, busy: Option<&Busy>) {
-    nvml_of(bundle, card, "nvml/idle.json");
-    let load = busy.and_then(|busy| busy.start(bundle, card, "load/alone.txt", &card.uuid, &[]));
-    let rows = busy.map_or(10, Busy::rows);
-    let entity = format!("gpu:{}", card.index);
-    // One field, those of SM activity, those that fit one pass before Hopper, and all that collo asks for.
-    const FIELDS: [(&str, &str); 4] = [
-        ("1002", "1002"),
-        ("1001-1003", "1001,1002,1003"),
-        ("1001-1005", "1001,1002,1003,1004,1005"),
-        ("1001-1010", "1001,1002,1003,1004,1005,1006,1007,1008,1009,1010"),
-    ];
-    for (name, fields) in FIELDS {
-        dmon(bundle, &format!("dcgm/dmon-{name}.txt"), &entity, fields, rows);
-    }
-    nvml_of(bundle, card, "nvml/load.json");
-    match nvml::open() {
-        Ok(nvml) => bundle.json("nvml/energy.json", &probe::energy_steps(&nvml, &card.uuid, ENERGY.as_nanos() as u64)),
-        Err(e) => bundle.note("nvml/energy.json", json!({"absent": e.to_string()})),
-    }
-    if let Some(load) = load {
-        load.stop(bundle);
-    }
-}
-
-/// Raw NVML, as it is now.
-fn nvml_of(bundle: &mut Bundle, card: &SelectedGpu, file: &str) {
-    match nvml::open() {
-        Ok(nvml) => bundle.json(file, &probe::probe(&nvml, &card.uuid)),
-        Err(e) => bundle.note(file, json!({"absent": e.to_string()})),
-    }
 }

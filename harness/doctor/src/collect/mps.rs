@@ -9,9 +9,10 @@ use collo_measure::stage::DaemonProcess;
 use collo_plan::sharing::Limits;
 use serde_json::{Value, json};
 
+use super::SelectedGpu;
 use super::bundle::Bundle;
 use super::busy::{self, Busy};
-use super::{SelectedGpu, nvml_of};
+use super::files::When;
 
 /// Time limit for a daemon to answer.
 const READY_WITHIN: Duration = Duration::from_secs(20);
@@ -134,8 +135,7 @@ fn with_clients(bundle: &mut Bundle, card: &SelectedGpu, busy: &Busy, control: &
         }
         ask(control, &format!("get_device_pinned_mem_limit {server} 0"), replies);
     }
-    nvml_of(bundle, card, "nvml/mps.json");
-    bundle.command("machine/nvidia-smi-mps.txt", "nvidia-smi", &[]);
+    bundle.fill(When::Clients);
     running.into_iter().for_each(|load| load.stop(bundle));
     for percent in ALONE {
         if let Some(load) = busy.start(bundle, card, &format!("load/sms-{percent}.txt"), &card.uuid, &client(percent)) {

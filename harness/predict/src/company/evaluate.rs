@@ -4,11 +4,12 @@
 
 use std::fmt;
 
+use collo_quantity::stats::quantile;
+
 use super::left_out::family_set;
 use super::prediction::{GroupQuantities, Widths};
 use super::{Alone, MeasuredGroup};
 use crate::conformal::Interval;
-use crate::quantile::quantile;
 
 /// A measured group beside an estimate of it.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use collo_quantity::stats::quantile;
+
 use super::evaluate::{CompanyScore, GroupEstimate, score_company};
 use super::forest::{FEWEST_GROUPS, Forest, StoredForest};
 use super::left_out::{FEWEST_TO_FIT, Fold, Unseen};
 use super::prediction::Widths;
 use super::{Alone, Law, MeasuredGroup, SliceLaw};
 use crate::fit::Unfit;
-use crate::quantile::quantile;
 
 /// A fit, and each group by fits that have not seen it.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use collo_quantity::stats::quantile;
 use smartcore::ensemble::random_forest_regressor::{RandomForestRegressor, RandomForestRegressorParameters};
 use smartcore::linalg::basic::matrix::DenseMatrix;
 use smartcore::tree::decision_tree_regressor::{DecisionTreeRegressor, DecisionTreeRegressorParameters};
@@ -15,7 +16,6 @@ use crate::description::Description;
 use crate::fit::Unfit;
 use crate::folds::Folds;
 use crate::linear::ridge;
-use crate::quantile::quantile;
 use crate::seeded::mixed;
 
 use super::Row;

@@ -14,11 +14,11 @@ mod work;
 use std::collections::BTreeSet;
 
 use collo_gpus::Peaks;
+use collo_quantity::stats::quantile;
 use serde::{Deserialize, Serialize};
 
 use crate::description::Description;
 use crate::json::amount;
-use crate::quantile::quantile;
 
 pub use activity::{Activity, ActivityFit, ActivityLaw, Feature, LogScore, fit_activity, rmsle};
 pub use hotcloud::{Regressor, Scores, SevenFeatures, law as law_scores, regressor_left_out, regressors};

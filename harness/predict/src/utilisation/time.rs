@@ -11,13 +11,13 @@
 use std::fmt;
 
 use collo_gpus::Peaks;
+use collo_quantity::stats::quantile;
 use serde::{Deserialize, Serialize};
 
 use crate::conformal::{Interval, Residual, Width};
 use crate::fit::{Unfit, dot, fit_absolute};
 use crate::folds::Folds;
 use crate::json::amount;
-use crate::quantile::quantile;
 
 use super::work::Work;
 use super::{RelativeScore, Row};

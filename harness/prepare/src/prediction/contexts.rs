@@ -3,6 +3,7 @@
 //! In: stored runs on the same GPU model, driver and kind of GPU. Out: the median of memory read by the driver less memory reserved by
 //! the allocator, over members; apart for clients of MPS.
 
+use collo_quantity::stats::median;
 use collo_store::{
     COLLO_SAMPLES, CampaignFolder, DeviceRecord, Outcome, Runs, StoredRun, member_of_scope, observer_name, read_samples,
 };
@@ -95,15 +96,5 @@ fn outside_of(run: &StoredRun) -> Option<f64> {
             outside.push(largest - reserved as f64);
         }
     }
-    median(outside)
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(values[middle]),
-        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
-    }
+    median(&mut outside)
 }

@@ -180,6 +180,14 @@ pub fn nearest_rank(values: &mut [f64], p: f64) -> Option<f64> {
     (!values.is_empty()).then(|| *values.select_nth_unstable_by(rank.min(values.len()) - 1, f64::total_cmp).1)
 }
 
+/// The quantile on the line between its two neighbours (Hyndman and Fan 1996, definition 7); `None` for no values.
+pub fn quantile(mut values: Vec<f64>, p: f64) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let at = p * values.len().checked_sub(1)? as f64;
+    let (below, above) = (values[at.floor() as usize], values[at.ceil() as usize]);
+    Some(below + (above - below) * at.fract())
+}
+
 #[cfg(test)]
 #[path = "../../tests/support/random.rs"]
 pub mod random;
@@ -247,6 +255,13 @@ mod tests {
         let mut twenty: Vec<f64> = (1..=20).rev().map(f64::from).collect();
         assert_eq!((nearest_rank(&mut twenty, 0.95), nearest_rank(&mut twenty, 0.5)), (Some(19.0), Some(10.0)));
         assert_eq!((nearest_rank(&mut [7.0], 0.95), nearest_rank(&mut [], 0.95)), (Some(7.0), None));
+    }
+
+    #[test]
+    fn a_quantile_lies_on_the_line_between_its_neighbours() {
+        let values: Vec<f64> = (0..=40).rev().map(f64::from).collect();
+        assert_eq!((quantile(values.clone(), 0.025), quantile(values, 0.51)), (Some(1.0), Some(20.4)));
+        assert_eq!((quantile(vec![7.0], 0.9), quantile(Vec::new(), 0.9)), (Some(7.0), None));
     }
 
     #[test]

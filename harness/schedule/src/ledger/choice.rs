@@ -29,7 +29,7 @@ pub(super) struct Waits {
 }
 
 /// The least comes first.
-type Rank = (bool, u64, u32, u32);
+type CardRank = (bool, u64, u32, u32);
 
 /// A task that asks for cards, and what it asks beyond its policy.
 pub(super) struct Asking<'a> {
@@ -77,7 +77,7 @@ impl Ledger {
         asking.asks.and_then(|asks| asks.refuses(card)).or_else(|| self.site.policy.refuses(asking.task, card))
     }
 
-    fn rank(&self, card: &CardView) -> Rank {
+    fn rank(&self, card: &CardView) -> CardRank {
         let behind = self.site.idle_first && !card.is_idle();
         (behind, self.site.policy.preference(card), card.residents, card.card.0)
     }
@@ -86,8 +86,8 @@ impl Ledger {
     pub(super) fn choose(&self, asking: &Asking<'_>) -> Choice {
         let mut waits = Waits::default();
         let wanted = asking.task.cards as usize;
-        let mut best: Option<(Rank, CardId)> = None;
-        let mut found: Vec<(Rank, CardId, u32)> = Vec::new();
+        let mut best: Option<(CardRank, CardId)> = None;
+        let mut found: Vec<(CardRank, CardId, u32)> = Vec::new();
         for card in &self.cards.views {
             match self.refuses(asking, card) {
                 Some(why) => self.note(&mut waits, card, why),

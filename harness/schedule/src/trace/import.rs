@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use collo_text::quoted;
+use collo_text::quoting::{self, literal};
 use collo_text::{Diagnostic, Source};
 
 use super::make::arrivals;
@@ -207,9 +208,9 @@ fn listed(
     let mut text = String::from("\n[[task]]\n");
     if let Some(command) = command {
         // Writing to a text cannot fail.
-        let _ = writeln!(text, "# {}", collo_text::quoting::line(command));
+        let _ = writeln!(text, "# {}", quoting::line(command));
     }
-    let _ = writeln!(text, "workload = {}", serde_json::Value::from(workload));
+    let _ = writeln!(text, "workload = {}", literal(workload));
     for (name, value) in settings {
         let _ = writeln!(text, "{name} = {value}");
     }
@@ -218,7 +219,6 @@ fn listed(
 }
 
 fn text(description: &str, from: &str, times: Vec<String>, tasks: &str) -> String {
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    let (description, source) = (quoted(description), quoted(&format!("imported from {from}")));
+    let (description, source) = (literal(description), literal(&format!("imported from {from}")));
     format!("description = {description}\nsource = {source}\n{}{tasks}", arrivals(times.into_iter()))
 }

@@ -77,8 +77,9 @@ fn a_task_goes_through_its_states_and_then_it_is_over() {
     assert_eq!(told.ends(0, HowEnded::Completed), [Act::Over]);
     assert_eq!(told.state(7), State::Done);
     let account = told.ledger.account(TaskId(7)).expect("an account");
-    assert_eq!((account.first_started_ns(), account.last_ended_ns(), account.over_ns), (Some(2), Some(4), Some(4)));
-    assert_eq!(account.attempts[0].held_bytes, Some(3 * GB));
+    let attempt = &account.attempts[0];
+    assert_eq!((attempt.started_ns, attempt.ended_ns, account.over_ns), (Some(2), Some(4), Some(4)));
+    assert_eq!(attempt.held_bytes, Some(3 * GB));
     assert_eq!(told.tell(Happened::Look), []);
 }
 

@@ -29,14 +29,14 @@ pub struct Server {
     pub failed: bool,
     pub percent: f64,
     pub limits: Vec<(usize, u64)>,
-    pub clients: Vec<Client>,
+    pub clients: Vec<ServedClient>,
     /// The names of its devices.
     devices: Vec<String>,
     met: u32,
 }
 
 /// A client of a server.
-pub struct Client {
+pub struct ServedClient {
     pub pid: u32,
     /// Its number at this server.
     pub id: u32,
@@ -130,7 +130,7 @@ impl Server {
         self.met += 1;
         let own = self.pid();
         dialect.connected(pid, self.met).iter().for_each(|line| journal.write("Server", own, line));
-        self.clients.push(Client { pid, id: self.met, stream });
+        self.clients.push(ServedClient { pid, id: self.met, stream });
     }
 
     pub fn part(&mut self, journal: &Journal, pid: u32) {

@@ -21,9 +21,9 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     output::note(MASKED);
     let plan = CollectPlan { project: context.project(), python: a.python.as_deref(), seconds: a.seconds, mig: a.mig };
     let mut collected = collect(&driver, &card, plan, &|remark| output::remark(&remark))?;
-    let (steps, troubles) = collected.troubles();
+    let (steps, troubles) = collected.bundle.troubles();
     troubles.iter().for_each(|line| output::note(format!("  – {line}")));
-    collected.pack(&to)?;
+    collected.bundle.pack(&to)?;
     output::result(format!(
         "{}: {steps} steps, {} of them without a reply or with an unexpected one",
         shown(&to),

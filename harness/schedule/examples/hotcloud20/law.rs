@@ -1,7 +1,8 @@
 //! What company costs in the case study.
 
-use super::published::{HotCloud20, published};
-use crate::project::{OverAllocation, Paces, Straight};
+use collo_schedule::project::{OverAllocation, Paces, Straight};
+
+use crate::published::{HotCloud20, published};
 
 /// The paper says: 10 to 200 % in 276 combinations, growing with the summed utilisation, and gives no formula. 276 is the number of pairs
 /// of 24 models, so both laws go through the ends of what pairs of models of 20 to 90 % can be.

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::Arm;
+use crate::arm::Arm;
 
 /// The paper's case study.
 #[derive(Debug, Default, Deserialize)]

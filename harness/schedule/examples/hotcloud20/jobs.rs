@@ -1,10 +1,10 @@
 //! A hundred jobs, drawn by a seed.
 
+use collo_schedule::WHOLE_PERMILLE;
+use collo_schedule::project::Work;
 use collo_store::Shuffle;
 
-use super::published::{HotCloud20, published};
-use crate::WHOLE_PERMILLE;
-use crate::project::Work;
+use crate::published::{HotCloud20, published};
 
 /// The architectures of the paper's table 1, from the fewest to the most FLOPs.
 const ARCHITECTURES: [&str; 13] = [
@@ -71,7 +71,7 @@ fn log_uniform(dice: &mut Shuffle, [from, to]: [f64; 2]) -> f64 {
 }
 
 /// What is assumed of the jobs.
-pub(super) fn assumptions(says: &HotCloud20) -> [String; 4] {
+pub fn assumptions(says: &HotCloud20) -> [String; 4] {
     let ([shortest, longest], [least, most]) = (says.duration_min, says.utilisation_percent);
     [
         format!(
@@ -111,7 +111,7 @@ mod tests {
         }
         // Slot-based, its mean completion time is that of jobs alone.
         let mean_s = jobs.iter().map(|job| job.work.solo_ns as f64 / 1e9).sum::<f64>() / jobs.len() as f64;
-        let theirs = says.of(super::super::Arm::SlotBased).expect("published").job_completion_s;
+        let theirs = says.of(crate::arm::Arm::SlotBased).expect("published").job_completion_s;
         assert!((mean_s / theirs - 1.0).abs() < 0.1, "{mean_s} s, not {theirs}");
     }
 

@@ -1,18 +1,13 @@
 //! The schedulers that are compared.
 
+use collo_schedule::policy::{Policy, exclusive, packed};
+use collo_schedule::project::{Projection, Work, project};
+use collo_schedule::{Discipline, Keeps, Ledger, Recovery, Site, SiteCard, Task, TaskId, WHOLE_PERMILLE};
 use collo_store::Shuffle;
 
-use super::jobs::Job;
-use super::law::Law;
-use super::published::{HotCloud20, published};
-use crate::WHOLE_PERMILLE;
-use crate::ledger::{Ledger, Site};
-use crate::policy::{Policy, exclusive, packed};
-use crate::project::{Projection, Work, project};
-use crate::queue::Discipline;
-use crate::recovery::Recovery;
-use crate::rules::{Keeps, SiteCard};
-use crate::task::{Task, TaskId};
+use crate::jobs::Job;
+use crate::law::Law;
+use crate::published::{HotCloud20, published};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const GIB: u64 = 1 << 30;
@@ -103,7 +98,7 @@ impl Arm {
     }
 
     /// What it does with the jobs of a seed, all submitted at once.
-    pub(super) fn projected(self, jobs: &[Job], seed: u64, law: Law) -> Projection {
+    pub fn projected(self, jobs: &[Job], seed: u64, law: Law) -> Projection {
         let says = published();
         let beliefs = self.beliefs(jobs, seed);
         let task =
@@ -115,7 +110,7 @@ impl Arm {
 }
 
 /// What is assumed of cards and schedulers.
-pub(super) fn assumptions(says: &HotCloud20) -> [String; 3] {
+pub fn assumptions(says: &HotCloud20) -> [String; 3] {
     [
         format!(
             "out of memory: found {SETTLE_S} s after a start, that time is lost; again on a card with {} GiB more free, in attempt {} on an idle one",
@@ -131,8 +126,8 @@ pub(super) fn assumptions(says: &HotCloud20) -> [String; 3] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::jobs::drawn;
     use super::*;
+    use crate::jobs::drawn;
 
     #[test]
     fn the_control_has_the_predictions_of_all_jobs_and_almost_none_of_its_own() {

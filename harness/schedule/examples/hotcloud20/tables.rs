@@ -1,48 +1,21 @@
-//! `collo whatif`: what schedulers would do, on paper. Everything printed here is projected; beside it stands what was published.
+//! The tables: what is projected, and what was published below it.
 
-use collo_figures::document::{Align, Block, Table, terminal};
-use collo_schedule::hotcloud20::{Arm, CaseStudy, Holds, Law, Quantity, Range, assumptions, published};
-use collo_text::Diagnostic;
-use collo_text::nearest;
-use serde_json::{Value as Json, json};
+use collo_figures::document::{Align, Block, Table};
 
-use crate::args;
-use crate::context::{Context, Ended};
-use crate::{exit, output};
+use crate::arm::Arm;
+use crate::figures::{CaseStudy, Quantity, Range};
+use crate::law::Law;
+use crate::published::published;
+use crate::{FOUND, NAME, USES, assumptions};
 
-const HOTCLOUD20: &str = "published:hotcloud20";
-/// The order that the paper found.
-const FOUND: [Arm; 3] = [Arm::Proactive, Arm::Reactive, Arm::SlotBased];
-/// Quantities of which more is better, in which it is looked for.
-const USES: [Quantity; 3] = [Quantity::Utilisation, Quantity::UtilisationInUse, Quantity::UsefulInUse];
-
-pub fn run(context: &Context<'_>, a: &args::Whatif) -> Ended {
-    if a.name != HOTCLOUD20 {
-        let wrong = Diagnostic::new(format!("nothing is called `{}` that could be projected", a.name));
-        let wrong = match nearest(&a.name, [HOTCLOUD20]) {
-            Some(near) => wrong.note(format!("did you mean `{near}`?")),
-            None => wrong,
-        };
-        return Err(wrong.hint(format!("available: `{HOTCLOUD20}`")).into());
-    }
-    let seeds = || (0..u64::from(a.orders)).map(|n| u64::from(a.seed) + n);
-    let studies = Law::ALL.map(|law| (law, CaseStudy::of(seeds(), law)));
-    if context.arguments.json {
-        output::json(&value(&studies));
-    } else {
-        output::result(terminal::text(&blocks(&studies), output::width()).trim_end());
-    }
-    Ok(exit::DONE)
-}
-
-/// The first law is the one that is told; the others say how much hangs on it.
-fn blocks(studies: &[(Law, CaseStudy)]) -> Vec<Block> {
+/// The first law is the one that is printed in full; the others say how much hangs on it.
+pub fn blocks(studies: &[(Law, CaseStudy)]) -> Vec<Block> {
     let says = published();
     let [(law, study), others @ ..] = studies else { return Vec::new() };
     let line = |text: String| Block::Text(text);
     let space = || Block::Text(String::new());
     let mut all = vec![
-        line(format!("{HOTCLOUD20}, PROJECTED: no job ran")),
+        line(format!("{NAME}, PROJECTED: no job ran")),
         line(format!(
             "{} jobs on {} cards ({}), {}: median [95 % of them]; shares in %, times in minutes",
             says.jobs,
@@ -228,50 +201,13 @@ fn signed(number: f64, digits: usize) -> String {
     format!("{number:+.digits$}").replace('-', "−")
 }
 
-fn value(studies: &[(Law, CaseStudy)]) -> Json {
-    let says = published();
-    let laws: Vec<Json> = studies
-        .iter()
-        .map(|(law, study)| {
-            let schedulers: Vec<Json> = Arm::ALL.into_iter().map(|arm| of_scheduler(study, arm)).collect();
-            let holds = |arms: &[Arm]| -> Json {
-                USES.iter().map(|quantity| (quantity.key().to_string(), of_holds(&study.decreasing(*quantity, arms)))).collect()
-            };
-            json!({"law": law.name(), "assumed": assumptions(*law), "schedulers": schedulers,
-                "proactive_reactive_slot_based": holds(&FOUND), "proactive_shuffled": holds(&[Arm::Proactive, Arm::Shuffled])})
-        })
-        .collect();
-    let seeds: Vec<u64> = studies.first().map(|(_, study)| study.seeds().collect()).unwrap_or_default();
-    json!({"schema": 1, "name": HOTCLOUD20, "mark": "projected", "seeds": seeds, "laws": laws,
-        "published": {"mark": "published", "source": says.source, "device": says.device, "conditions": says.conditions,
-            "slips": says.slips}})
-}
-
-fn of_scheduler(study: &CaseStudy, arm: Arm) -> Json {
-    let ranges = |of: &dyn Fn(Quantity) -> Option<Range>| -> Json {
-        let value = |range: Range| json!({"median": range.median, "low": range.low, "high": range.high});
-        Quantity::ALL.into_iter().map(|quantity| (quantity.key().to_string(), of(quantity).map_or(Json::Null, value))).collect()
-    };
-    let by_seed = |quantity| -> Vec<Option<f64>> { study.seeds().map(|seed| study.value(seed, arm, quantity)).collect() };
-    let each: Json = Quantity::ALL.into_iter().map(|quantity| (quantity.key().to_string(), json!(by_seed(quantity)))).collect();
-    json!({"scheduler": arm.name(), "what": arm.what(), "policy": arm.policy().label(),
-        "projected": ranges(&|quantity| study.range(arm, quantity)),
-        "against_slot_based": ranges(&|quantity| study.against_slots(arm, quantity)),
-        "by_seed": each,
-        "published": published().of(arm),
-        "published_utilisation_gain_percent": published().utilisation_gain_percent(arm),
-        "published_makespan_reduction_percent": published().makespan_reduction_percent(arm)})
-}
-
-fn of_holds(holds: &Holds) -> Json {
-    json!({"seeds": holds.seeds, "not_in": holds.not_in})
-}
-
 #[cfg(test)]
 mod tests {
+    use collo_figures::document::terminal;
+
     use super::*;
 
-    /// `docs/guide/projecting.md` has these numbers.
+    /// `docs/decisions/0046-the-case-study-is-an-example.md` has these numbers.
     #[test]
     fn twenty_orders_stand_beside_what_was_published() {
         let study = CaseStudy::of(1..=20, Law::Knee);

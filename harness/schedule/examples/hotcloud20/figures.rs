@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::arm::Arm;
-use super::jobs::drawn;
-use super::law::Law;
-use crate::project::Projection;
+use collo_quantity::stats::quantile;
+use collo_schedule::project::Projection;
+
+use crate::arm::Arm;
+use crate::jobs::drawn;
+use crate::law::Law;
 
 /// What is reported of a projection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,13 +68,8 @@ pub struct Range {
 
 impl Range {
     /// `None`: no values.
-    fn of(mut values: Vec<f64>) -> Option<Range> {
-        values.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let place = share * (values.len().checked_sub(1)?) as f64;
-            let (below, above) = (values[place.floor() as usize], values[place.ceil() as usize]);
-            Some(below + (above - below) * place.fract())
-        };
+    fn of(values: &[f64]) -> Option<Range> {
+        let at = |share: f64| quantile(values.to_vec(), share);
         Some(Range { median: at(0.5)?, low: at(0.025)?, high: at(0.975)? })
     }
 }
@@ -100,7 +97,7 @@ impl CaseStudy {
 
     /// Over the seeds.
     pub fn range(&self, arm: Arm, quantity: Quantity) -> Option<Range> {
-        Range::of(self.seeds.values().filter_map(|values| values.get(&(arm, quantity)).copied()).collect())
+        Range::of(&self.seeds.values().filter_map(|values| values.get(&(arm, quantity)).copied()).collect::<Vec<_>>())
     }
 
     /// The same divided by the slot-based scheduler's of the same seed; none where that is 0.
@@ -114,7 +111,7 @@ impl CaseStudy {
 
     /// Their median and range.
     pub fn against_slots(&self, arm: Arm, quantity: Quantity) -> Option<Range> {
-        Range::of(self.ratios_to_slots(arm, quantity))
+        Range::of(&self.ratios_to_slots(arm, quantity))
     }
 
     /// In how many seeds each of these schedulers has more of a quantity than the next.
@@ -152,13 +149,13 @@ mod tests {
 
     #[test]
     fn the_range_of_few_values_is_between_them() {
-        let range = Range::of((0..=40).map(f64::from).collect()).expect("values");
+        let range = Range::of(&(0..=40).map(f64::from).collect::<Vec<_>>()).expect("values");
         assert_eq!(range, Range { median: 20.0, low: 1.0, high: 39.0 });
-        assert_eq!(Range::of(vec![3.0]), Some(Range { median: 3.0, low: 3.0, high: 3.0 }));
-        assert_eq!(Range::of(Vec::new()), None);
+        assert_eq!(Range::of(&[3.0]), Some(Range { median: 3.0, low: 3.0, high: 3.0 }));
+        assert_eq!(Range::of(&[]), None);
     }
 
-    /// The seeds that the command takes by default.
+    /// The seeds that are taken by default.
     fn twenty(law: Law) -> CaseStudy {
         CaseStudy::of(1..=20, law)
     }
