@@ -61,9 +61,9 @@ impl CampaignSpec<'_> {
     }
 
     fn hold_one(&self, gpu: &Gpu, watcher: Watcher<'_>) -> Result<GpuLease, RunError> {
-        let who = Who { experiment: self.experiment.name.clone(), campaign: String::new() };
+        let who = Who { experiment: self.commands.experiment.name.clone(), campaign: String::new() };
         let (mut hold, repaired) = GpuLease::take(gpu, &who, self.facts.as_found)?;
-        hold.with_services(self.choice.services);
+        hold.with_services(self.choice.consent.services);
         if let Some(restored) = repaired {
             watcher(Event::Restored { label: gpu.label(), restored });
         }
@@ -95,7 +95,7 @@ impl CampaignSpec<'_> {
     /// Nobody else may be on the GPU, and it must be possible to partition it as planned: a missing permission is reported before
     /// anything is measured, not after a night.
     fn check_card(&self, gpu: &Gpu, hold: &mut GpuLease) -> Result<(), RunError> {
-        if !self.choice.foreign
+        if !self.choice.consent.foreign
             && let Some(who) = company::settled(hold.uuid()).to_text().first()
         {
             return Err(Diagnostic::new(format!("{} is in use: {who}", gpu.label()))

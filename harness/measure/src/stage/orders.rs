@@ -15,22 +15,20 @@ use collo_plan::facts::{Cores, DeviceFacts, DeviceKind, Gpu};
 use collo_plan::sharing::{Limits, Seat, Seating};
 use collo_prepare::slot::Slot;
 
-/// The devices that need a daemon, one for each that members are on; notes at each member which one is its own.
-pub fn served(card: &mut StagedCard) -> Vec<String> {
-    let mut served: Vec<String> = Vec::new();
-    for device in &mut card.devices {
-        let number = served.iter().position(|uuid| *uuid == device.uuid).unwrap_or_else(|| {
-            served.push(device.uuid.clone());
-            served.len() - 1
-        });
-        device.daemon = Some(number);
+/// The devices that need a daemon, UUIDs with commas between them: one for each that members are on, or one for all of them.
+pub fn served<'c>(cards: impl Iterator<Item = &'c StagedCard>, together: bool) -> Vec<String> {
+    let mut uuids: Vec<String> = Vec::new();
+    for device in cards.flat_map(|card| &card.devices) {
+        if !uuids.contains(&device.uuid) {
+            uuids.push(device.uuid.clone());
+        }
     }
-    served
+    if together { vec![uuids.join(",")] } else { uuids }
 }
 
 /// The logs of a daemon, in the folder of a run.
-pub fn log_folder(run: &Path, mig: bool, number: usize) -> PathBuf {
-    run.join(if mig { format!("mps-{number}") } else { "mps".into() })
+pub fn log_folder(run: &Path, several: bool, number: usize) -> PathBuf {
+    run.join(if several { format!("mps-{number}") } else { "mps".into() })
 }
 
 /// The number of devices in a list with commas.
@@ -153,15 +151,14 @@ pub fn foreseen(facts: &DeviceFacts, seating: &Seating, cores: &Cores, run: &Pat
         thread_limit_percent: None,
         memory_limit_bytes: None,
         own_memory_limits: false,
-        instances: Vec::new(),
     };
     let mut daemons = Vec::new();
     if seating.daemons {
-        for (number, uuid) in served(&mut card).into_iter().enumerate() {
+        for (number, uuid) in served(std::iter::once(&card), false).into_iter().enumerate() {
             let log = log_folder(run, card.mig, number);
             let pipe = PathBuf::from(if card.mig { format!("<pipe folder {number}>") } else { "<pipe folder>".into() });
             daemons.push(daemon(&uuid, &pipe, &log, &told));
-            card.daemons.push(MpsDaemon { control: Control::at(&pipe), log, devices: devices(&uuid) });
+            card.serve(&uuid, MpsDaemon { control: Control::at(&pipe), log, devices: devices(&uuid) });
         }
     }
     let near = gpu.and_then(|gpu| gpu.near_cores());
