@@ -315,11 +315,7 @@ fn recorded(mut record: RunRecord, seating: &Seating, observation: &mut Observat
 }
 
 /// Store a run that could not be staged.
-fn not_staged(
-    draft: RunDraft,
-    mut record: RunRecord,
-    StageError { reason, lost }: StageError,
-) -> Result<StoredRun, RunError> {
+fn not_staged(draft: RunDraft, mut record: RunRecord, StageError { reason, lost }: StageError) -> Result<StoredRun, RunError> {
     record.outcome = match lost {
         false => Outcome::NotStaged { reason: reason.clone() },
         true => Outcome::DeviceLost { reason: reason.clone() },

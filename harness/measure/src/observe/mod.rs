@@ -9,6 +9,7 @@ mod daemons;
 mod ending;
 mod epochs;
 pub mod failure_log;
+pub mod inbox;
 mod last_words;
 mod limits;
 mod memory;
@@ -31,8 +32,8 @@ use collo_store::{
     RunDraft, SamplingQuality, Timeline, monotonic_ns,
 };
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::MissedTickBehavior;
 
+use inbox::{Inbox, Received};
 pub use limits::{GRACE, Rules};
 pub use seat::{MemberState, Phase, Traces};
 pub use state::{Act, Watch};
@@ -111,12 +112,6 @@ const PSS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time limit for evidence. Each query has its own, but a driver that hangs has none, and the run must end.
 const EVIDENCE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often the display and the time limits are updated.
-const LOOK: Duration = Duration::from_millis(250);
-
-/// A tick this late means that collo itself was suspended: stopped by a signal, or without a processor.
-const LATE: Duration = Duration::from_secs(1);
-
 /// Capacity for members' messages, a line of a mebibyte each at worst. A member with more to say blocks in its `write`.
 const WAITING: usize = 8;
 
@@ -124,7 +119,7 @@ const WAITING: usize = 8;
 pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Result<Observation, ObserveError> {
     let mut watching = setting.watching.take();
     watching.iter_mut().for_each(Watching::make_room);
-    let (sender, mut signals) = mpsc::channel(WAITING);
+    let (sender, signals) = mpsc::channel(WAITING);
     let oom_kills = failure_log::kernel_oom_kills();
     let barrier: Vec<bool> = setting.members.iter().map(|m| m.adapter.is_none()).collect();
     let launched_ns = monotonic_ns();
@@ -151,19 +146,11 @@ pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Resu
         oom_kills,
     };
     let mut transcript = Transcript::of(barrier.len());
-    let mut look = tokio::time::interval(LOOK);
-    // The looks that were missed are not made up for.
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut looked_ns = launched_ns;
+    let mut inbox = Inbox::open(signals, scene.setting.stop.clone(), launched_ns);
     let mut killed = false;
-    let mut stop_open = true;
     while !scene.watch.over() {
-        // Time and whoever wants it to end come first: no member can talk them down.
-        let acts = tokio::select! {
-            biased;
-            changed = scene.setting.stop.changed(), if stop_open => {
-                stop_open = changed.is_ok();
-                let asked = *scene.setting.stop.borrow();
+        let acts = match inbox.next(gathered(&mut scene.evidence), std::future::pending()).await {
+            Received::Stop(asked) => {
                 killed |= asked == Stop::Now;
                 scene.look();
                 match asked {
@@ -172,12 +159,11 @@ pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Resu
                     Stop::Now => scene.watch.kill(monotonic_ns()),
                 }
             }
-            _ = look.tick() => {
+            Received::Look(suspended) => {
                 let now_ns = monotonic_ns();
-                let since = Duration::from_nanos(now_ns.saturating_sub(std::mem::replace(&mut looked_ns, now_ns)));
-                if since > LATE {
+                if let Some(stood_still) = suspended {
                     // Nobody was heard meanwhile, so it is held against nobody.
-                    scene.watch.excuse(since - LOOK);
+                    scene.watch.excuse(stood_still);
                 }
                 scene.look();
                 match (scene.sampling.lost(), scene.unwatched()) {
@@ -186,8 +172,8 @@ pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Resu
                     (None, None) => scene.watch.tick(now_ns),
                 }
             }
-            found = gathered(&mut scene.evidence) => scene.attested(found),
-            Some((member, signal)) = signals.recv() => {
+            Received::Own(found) => scene.attested(found),
+            Received::Signal(member, signal) => {
                 if let Some(line) = transcript.line(member, &signal, monotonic_ns()) {
                     draft.event(&line)?;
                 }

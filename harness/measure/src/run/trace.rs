@@ -2,8 +2,8 @@
 
 use collo_schedule::{Decided, Decision, Rules as SiteRules, SiteCard, State, TaskAccount};
 use collo_store::{
-    Attestation, AttestationVerdict, DecisionRecord, Outcome, RunDraft, RunRecord, SeenCard, StoredRun, TaskEnd,
-    TaskRecord, TraceCard, TraceRecord, write_trace,
+    Attestation, AttestationVerdict, DecisionRecord, Outcome, RunDraft, RunRecord, SeenCard, StoredRun, TaskEnd, TaskRecord,
+    TraceCard, TraceRecord, write_trace,
 };
 
 use super::{RunContext, RunError, not_staged};

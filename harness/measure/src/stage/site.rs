@@ -54,8 +54,8 @@ pub struct SiteOrder<'a> {
 pub enum Placing {
     /// Each member of a group on its seat, on one card.
     Seats,
-    /// Whoever comes on any: a card is a whole GPU, or an instance as it is partitioned. Some may compute on several: one daemon serves
-    /// all of them then, because a client has but one.
+    /// Members that come and go: a card is a whole GPU, or an instance as it is partitioned. If some compute on several, one daemon
+    /// serves all cards, because a client has but one.
     Cards { several: bool },
 }
 
