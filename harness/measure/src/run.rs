@@ -133,7 +133,7 @@ impl RunContext<'_> {
     ) -> Result<Option<StoredRun>, RunError> {
         let (sampling, first) = (&self.commands.experiment.sampling, leases.len().min(1));
         let leases = &mut leases[..first];
-        let mut site = match self.stage(leases, seating, std::slice::from_ref(share), Placing::Seats, draft.path()) {
+        let mut site = match self.stage(leases, cell, seating, std::slice::from_ref(share), draft.path()) {
             Ok(site) => site,
             Err(reason) => return not_staged(draft, blank(), reason).map(Some),
         };
@@ -198,12 +198,12 @@ impl RunContext<'_> {
     fn stage(
         &self,
         leases: &mut [LeasedGpu<'_>],
+        cell: &Cell,
         seating: &Seating,
         shares: &[CardShare],
-        placing: Placing,
         folder: &Path,
     ) -> Result<StagedSite, StageError> {
-        let sources = self.commands.experiment.sampling.sm_source;
+        let (sources, placing) = (self.commands.experiment.sampling.sm_source, Placing::of(cell));
         StagedSite::stage(leases, seating, &SiteOrder { folder, shares, consent: self.consent, sources, placing })
     }
 

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use collo_text::Diagnostic;
 use serde::Serialize;
 
-use crate::stage::{foreseen, foreseen_site};
+use crate::stage::{Placing, foreseen};
 use collo_gpus::partition::Partition;
 use collo_launch::MemberLaunch;
-use collo_plan::facts::DeviceFacts;
+use collo_plan::facts::{CardShare, Cores, DeviceFacts};
 use collo_plan::plan::Plan;
 use collo_prepare::commands::{MemberCommands, preparing};
 use collo_prepare::observer_spec::ForeseenObserver;
@@ -101,6 +101,7 @@ pub struct ProcessStart {
 pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, runs: &Path) -> Result<Vec<Step>, Diagnostic> {
     let mut steps = preparations(plan, commands)?;
     let shares = facts.shares(&commands.experiment.cores);
+    let whole = CardShare { facts: facts.clone(), cores: Cores::Shared };
     let several = shares.len() > 1;
     let label = |card: usize| shares[card].facts.gpu().map(|gpu| gpu.label()).unwrap_or_default();
     let found = |card: usize| shares[card].facts.gpu().and_then(|gpu| gpu.partition.as_ref());
@@ -126,13 +127,8 @@ pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, ru
         }
         // Written aside, and renamed when it is complete.
         let run = runs.join(CAMPAIGN).join(format!(".partial-{}-{}", cell.record.slug, planned.repetition));
-        let stage = match cell.cell.trace() {
-            Some(trace) => {
-                let across = trace.tasks.iter().any(|task| task.cards > 1);
-                foreseen_site(facts, &cell.seating, &run, across)
-            }
-            None => foreseen(&shares[card].facts, &cell.seating, &shares[card].cores, &run),
-        };
+        let share = if cell.cell.trace().is_some() { &whole } else { &shares[card] };
+        let stage = foreseen(share, &cell.seating, Placing::of(&cell.cell), &run);
         let pipes: Vec<String> =
             stage.daemons.iter().filter_map(|d| Some(d.asked_to_end.as_ref()?.display().to_string())).collect();
         steps.extend(stage.daemons.into_iter().map(|d| Step::StartDaemon {

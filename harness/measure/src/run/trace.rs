@@ -9,11 +9,10 @@ use collo_store::{
 use super::{RunContext, RunError, not_staged};
 use crate::manage::{self, CutShort, ManageSpec, Played};
 use crate::observe::{Rules, View};
-use crate::stage::{Placing, StageError, StagedSite};
+use crate::stage::{StageError, StagedSite};
 use collo_device::lease::LeasedGpu;
 use collo_device::nvml;
 use collo_plan::cell::{CellTask, CellTrace};
-use collo_plan::facts::{DeviceKind, core_sets};
 use collo_plan::goal::EpochGoal;
 use collo_plan::plan::PlannedCell;
 use collo_sample::{Rates, core_scope};
@@ -34,15 +33,8 @@ impl RunContext<'_> {
         show: &mut dyn FnMut(View),
     ) -> Result<Option<StoredRun>, RunError> {
         let experiment = self.commands.experiment;
-        let staged = match self.facts.kind {
-            DeviceKind::Cpu => Ok(StagedSite::of_core_sets(&core_sets(&self.facts.cores, trace.record.cards as usize))),
-            DeviceKind::Gpu => {
-                let several = trace.tasks.iter().any(|task| task.cards > 1);
-                let shares = self.facts.shares(&experiment.cores);
-                self.stage(leases, seating, &shares, Placing::Cards { several }, draft.path())
-            }
-        };
-        let mut site = match staged {
+        let shares = self.facts.shares(&experiment.cores);
+        let mut site = match self.stage(leases, cell, seating, &shares, draft.path()) {
             Ok(site) => site,
             Err(reason) => return not_staged(draft, blank, reason).map(Some),
         };

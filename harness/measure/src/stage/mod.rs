@@ -14,6 +14,6 @@ mod thread_evidence;
 pub use daemon::{DaemonProcess, MpsDaemon};
 pub use evidence::{CPU_TIME, InForce, attest, found_cpu, misplaced, words};
 pub use gpu_evidence::{MEMORY_LIMIT, NOBODY, OTHERS};
-pub use orders::{ForeseenStage, foreseen, foreseen_site};
+pub use orders::{ForeseenStage, foreseen};
 pub use site::{CardEvidence, Placing, SiteOrder, StagedSite};
 pub use staging::{Consent, StageError, StagedCard};

@@ -15,8 +15,9 @@ use collo_device::lease::LeasedGpu;
 use collo_device::nvml;
 use collo_device::repartition::PartitionedGpu;
 use collo_launch::protocol::Hello;
+use collo_plan::cell::Cell;
 use collo_plan::experiment::SourceChoice;
-use collo_plan::facts::{CardShare, Cores, DeviceKind};
+use collo_plan::facts::{CardShare, Cores, DeviceKind, core_sets};
 use collo_plan::sharing::{Limits, Seat, Seating};
 use collo_prepare::slot::Slot;
 use collo_sample::{Board, BoardInstance};
@@ -54,23 +55,41 @@ pub struct SiteOrder<'a> {
 pub enum Placing {
     /// Each member of a group on its seat, on one card.
     Seats,
-    /// Members that come and go: a card is a whole GPU, or an instance as it is partitioned. If some compute on several, one daemon
-    /// serves all cards, because a client has but one.
-    Cards { several: bool },
+    /// Members that come and go: a card is a whole GPU, an instance as it is partitioned, or one of `count` sets of CPU cores. If some
+    /// compute on several, one daemon serves all cards, because a client has but one.
+    Cards { count: usize, several: bool },
+}
+
+impl Placing {
+    pub fn of(cell: &Cell) -> Placing {
+        match cell.trace() {
+            None => Placing::Seats,
+            Some(trace) => {
+                let several = trace.tasks.iter().any(|task| task.cards > 1);
+                Placing::Cards { count: trace.record.cards as usize, several }
+            }
+        }
+    }
+
+    pub(super) fn has_one_daemon(self) -> bool {
+        matches!(self, Placing::Cards { several: true, .. })
+    }
 }
 
 impl StagedSite {
-    /// Sets of CPU cores.
-    pub fn of_core_sets(sets: &[Vec<u32>]) -> StagedSite {
-        let card = |cores: &Vec<u32>| SiteCard { staged: None, cores: Some(cores.clone()) };
-        StagedSite { cards: sets.iter().map(card).collect(), daemons: Vec::new(), sources: SourceChoice::default() }
-    }
-
     /// The CPU, or these GPUs in the state that this seating asks for.
     pub fn stage(leases: &mut [LeasedGpu<'_>], seating: &Seating, order: &SiteOrder<'_>) -> Result<StagedSite, StageError> {
         let mut site = StagedSite { cards: Vec::new(), daemons: Vec::new(), sources: order.sources };
-        if order.shares.iter().all(|share| share.facts.kind == DeviceKind::Cpu) {
-            site.cards.push(SiteCard::default());
+        if let [CardShare { facts, .. }] = order.shares
+            && facts.kind == DeviceKind::Cpu
+        {
+            site.cards = match order.placing {
+                Placing::Seats => vec![SiteCard::default()],
+                Placing::Cards { count, .. } => {
+                    let sets = core_sets(&facts.cores, count).into_iter();
+                    sets.map(|cores| SiteCard { staged: None, cores: Some(cores) }).collect()
+                }
+            };
             return Ok(site);
         }
         match site.stage_gpus(leases, seating, order) {
@@ -143,7 +162,7 @@ impl StagedSite {
     ) -> Result<(), StageError> {
         needs_program()?;
         let staged = self.cards.iter().filter_map(|card| card.staged.as_deref());
-        let served = orders::served(staged, order.placing == Placing::Cards { several: true });
+        let served = orders::served(staged, order.placing.has_one_daemon());
         for (number, uuids) in served.into_iter().enumerate() {
             let log = orders::log_folder(order.folder, mig || order.placing != Placing::Seats, number);
             let mut staged: Vec<_> = self.cards.iter_mut().filter_map(|card| card.staged.as_mut()).collect();
