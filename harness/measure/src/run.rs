@@ -12,12 +12,11 @@ use collo_store::{
     AfterMeasured, Attestation, AttestationVerdict, CampaignFolder, Cooling, EpochRecord, Ingredient, Outcome, PlannedRun,
     RequestRecord, RunDraft, RunRecord, SCHEMA, Sharing, StoredRun, Thresholds, Validity, Verdict, XidError, utc_now,
 };
-use collo_text::Diagnostic;
 use tokio::sync::watch;
 
-use crate::manage::ManageError;
+use crate::error::RunError;
 use crate::observe::watching::{Watching, with_samples};
-use crate::observe::{self, GRACE, Observation, ObserveError, ObserveSpec, Rules, View};
+use crate::observe::{self, GRACE, Observation, ObserveSpec, Rules, View};
 use crate::stage::{Consent, InForce, MEMORY_LIMIT, NOBODY, OTHERS, Placing, SiteOrder, StageError, StagedSite};
 use collo_device::lease::LeasedGpu;
 use collo_device::nvml;
@@ -30,7 +29,6 @@ use collo_plan::plan::PlannedCell;
 use collo_plan::sharing::Seating;
 use collo_prepare::commands::MemberCommands;
 use collo_prepare::ingredients::IngredientWatch;
-use collo_prepare::python::PythonError;
 use collo_sample::Rates;
 
 /// What all runs of a campaign have in common.
@@ -54,35 +52,6 @@ pub struct BeforeRun {
     pub failed_attempts: Vec<Outcome>,
     /// The wait for the GPU to cool down.
     pub cooling: Option<Cooling>,
-}
-
-/// Failed preparation, or a run that could not be stored.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    #[error(transparent)]
-    Observe(#[from] ObserveError),
-    #[error(transparent)]
-    Store(#[from] collo_store::Error),
-    #[error(transparent)]
-    Diagnostic(#[from] Diagnostic),
-    #[error(transparent)]
-    Python(#[from] PythonError),
-    #[error(transparent)]
-    Manage(#[from] ManageError),
-}
-
-impl From<RunError> for Diagnostic {
-    fn from(e: RunError) -> Diagnostic {
-        match e {
-            RunError::Diagnostic(shown) => shown,
-            RunError::Python(e) => e.into(),
-            RunError::Manage(ManageError::Diagnostic(shown)) => shown,
-            RunError::Manage(ManageError::Store(e)) => e.into(),
-            RunError::Manage(ManageError::Observe(e)) => RunError::Observe(e).into(),
-            RunError::Store(e) | RunError::Observe(ObserveError::Store(e)) => e.into(),
-            RunError::Observe(ObserveError::Launch(e)) => e.into(),
-        }
-    }
 }
 
 /// What one run is measured on.

@@ -5,8 +5,9 @@ use collo_store::{PlannedRun, StoredRun};
 use collo_text::Diagnostic;
 
 use super::CampaignSpec;
+use crate::error::RunError;
 use crate::events::{Event, Watcher};
-use crate::run::{RunContext, RunError};
+use crate::run::RunContext;
 use collo_device::lease::lock::CpuNotice;
 use collo_device::lease::{GpuLease, Restored, Who};
 

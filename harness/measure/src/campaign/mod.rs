@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 use collo_store::{Campaign, CampaignFolder, Ingredient, Outcome, PlannedRun, Runs, SCHEMA, Shard, StoredRun, utc_now};
 use collo_text::Diagnostic;
 
+use crate::error::RunError;
 use crate::events::{Event, Watcher};
-use crate::run::{RunContext, RunError};
+use crate::run::RunContext;
 use crate::stage::Consent;
 use collo_launch::interrupt::Interrupts;
 use collo_plan::facts::{DeviceFacts, Gpu};

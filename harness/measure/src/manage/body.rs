@@ -14,13 +14,14 @@ use std::io::Write;
 use std::time::Duration;
 
 use collo_schedule::{Act as Asked, Happened, Ledger, Task, TaskId};
-use collo_store::{RunDraft, Sample, monotonic_ns};
+use collo_store::{HAPPENED, RunDraft, Sample, monotonic_ns};
 use tokio::sync::mpsc;
 
 use super::attempt::LiveAttempt;
 use super::evidence::{Evidence, Gathering};
 use super::readings::CardReadings;
-use super::{CutShort, ManageError, ManageSpec, Played, happened_file};
+use super::{CutShort, ManageSpec, Played};
+use crate::error::RunError;
 use crate::observe::inbox::{Inbox, Received};
 use crate::observe::{Transcript, failure_log};
 use collo_launch::{Group, Signal};
@@ -74,7 +75,8 @@ struct Body<'a, 'l> {
     oom_kills: Option<u64>,
 }
 
-pub async fn play(spec: ManageSpec<'_, '_>, draft: &mut RunDraft) -> Result<Played, ManageError> {
+/// Play the tasks to their ends.
+pub async fn play(spec: ManageSpec<'_, '_>, draft: &mut RunDraft) -> Result<Played, RunError> {
     let (signals, heard) = mpsc::channel(WAITING);
     let (tap, mut samples) = mpsc::unbounded_channel();
     let (found, mut findings) = mpsc::unbounded_channel();
@@ -105,7 +107,7 @@ pub async fn play(spec: ManageSpec<'_, '_>, draft: &mut RunDraft) -> Result<Play
         lost: vec![None; cards],
         broken: vec![false; cards],
         transcript: Transcript::of(0),
-        happened: happened_file(draft.path()).map_err(collo_store::Error::from)?,
+        happened: std::fs::File::create(draft.path().join(HAPPENED)).map_err(collo_store::Error::from)?,
         queue: VecDeque::new(),
         arrived_ns: vec![None; spec.tasks.len()],
         look_at_ns: None,

@@ -9,15 +9,16 @@ mod body;
 mod evidence;
 mod readings;
 
-use std::path::Path;
+pub use body::play;
+
 use std::time::Duration;
 
 use collo_schedule::{Decided, Rules, TaskAccount};
-use collo_store::{AttemptRecord, Check, EpochRecord, MemberRecord, RequestRecord, RunDraft, SamplingQuality};
+use collo_store::{AttemptRecord, Check, EpochRecord, MemberRecord, RequestRecord, SamplingQuality};
 use collo_text::Diagnostic;
 use tokio::sync::watch;
 
-use crate::observe::{self, ObserveError, View};
+use crate::observe::{self, View};
 use crate::stage::StagedSite;
 use collo_device::lease::LeasedGpu;
 use collo_launch::MemberLaunch;
@@ -88,25 +89,4 @@ pub enum CutShort {
     NotStaged(String),
     /// Nothing can be written any more.
     DiskFull(String),
-}
-
-/// Play the tasks to their ends.
-pub async fn play(spec: ManageSpec<'_, '_>, draft: &mut RunDraft) -> Result<Played, ManageError> {
-    body::play(spec, draft).await
-}
-
-/// A trace that could not be begun, or stored.
-#[derive(Debug, thiserror::Error)]
-pub enum ManageError {
-    #[error(transparent)]
-    Observe(#[from] ObserveError),
-    #[error(transparent)]
-    Store(#[from] collo_store::Error),
-    #[error(transparent)]
-    Diagnostic(#[from] Diagnostic),
-}
-
-/// The file of what the ledger was told, in the folder of a run.
-fn happened_file(folder: &Path) -> std::io::Result<std::fs::File> {
-    std::fs::File::create(folder.join(collo_store::HAPPENED))
 }

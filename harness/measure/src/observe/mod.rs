@@ -41,10 +41,11 @@ pub use transcript::Transcript;
 pub use view::{ManagedView, MemberView, ServingStats, View};
 use watching::Watching;
 
+use crate::error::RunError;
 use crate::stage::InForce;
 use collo_launch::interrupt::Stop;
 use collo_launch::protocol::{Hello, MemberEvent};
-use collo_launch::{Group, HostLaunch, LaunchError, MemberLaunch, Signal, memory_policy, tree};
+use collo_launch::{Group, HostLaunch, MemberLaunch, Signal, memory_policy, tree};
 use collo_sample::gpu::gpu_scope;
 use collo_sample::{Board, Rates, Sampling, Sites};
 use collo_store::{PROCESS_SCOPE, member_scope};
@@ -97,15 +98,6 @@ pub struct ObserveSpec<'a> {
     pub show: &'a mut dyn FnMut(View),
 }
 
-/// An observation that could not be started or stored.
-#[derive(Debug, thiserror::Error)]
-pub enum ObserveError {
-    #[error(transparent)]
-    Launch(#[from] LaunchError),
-    #[error(transparent)]
-    Store(#[from] collo_store::Error),
-}
-
 /// How long the end of a run may wait for proportional memory; a member of 16 GiB takes about 0.3 s.
 const PSS_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -116,7 +108,7 @@ const EVIDENCE_TIMEOUT: Duration = Duration::from_secs(60);
 const WAITING: usize = 8;
 
 /// Launch a group and watch it to its end.
-pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Result<Observation, ObserveError> {
+pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Result<Observation, RunError> {
     let mut watching = setting.watching.take();
     watching.iter_mut().for_each(Watching::make_room);
     let (sender, signals) = mpsc::channel(WAITING);

@@ -6,7 +6,8 @@ use collo_store::{
     TraceCard, TraceRecord, write_trace,
 };
 
-use super::{RunContext, RunError, not_staged};
+use super::{RunContext, not_staged};
+use crate::error::RunError;
 use crate::manage::{self, CutShort, ManageSpec, Played};
 use crate::observe::{Rules, View};
 use crate::stage::{StageError, StagedSite};

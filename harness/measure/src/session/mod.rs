@@ -15,8 +15,8 @@ use collo_store::{CampaignFolder, Runs, Shard, Sharing};
 use collo_text::{Diagnostic, Diagnostics};
 
 use crate::campaign::{self, CampaignOptions, CampaignSpec, Finished};
+use crate::error::RunError;
 use crate::events::{Event, Watcher};
-use crate::run::RunError;
 use crate::steps::{Step, steps};
 use collo_device::driver::DriverTarget;
 use collo_device::fixed;
