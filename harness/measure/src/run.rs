@@ -5,7 +5,7 @@ mod trace;
 use crate::stage;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collo_store::{
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::error::RunError;
 use crate::observe::watching::{Watching, with_samples};
 use crate::observe::{self, GRACE, Observation, ObserveSpec, Rules, View};
-use crate::stage::{Consent, InForce, MEMORY_LIMIT, NOBODY, OTHERS, Placing, SiteOrder, StageError, StagedSite};
+use crate::stage::{Consent, MEMORY_LIMIT, NOBODY, OTHERS, Placing, SiteOrder, StageError, StagedSite};
 use collo_device::lease::LeasedGpu;
 use collo_device::nvml;
 use collo_launch::interrupt::Stop;
@@ -111,7 +111,6 @@ impl RunContext<'_> {
         let observing = self.commands.observing(cell, draft.path());
         let recording = observing.as_ref().map_or(sampling.recording, |spec| spec.is_sampled_by_collo());
         let fast_hz = observing.as_ref().and_then(|spec| spec.observe.collo_hz()).unwrap_or(sampling.rate_hz);
-        let (card, hosting) = (site.card(), seating.hosting);
         let setting = ObserveSpec {
             members: &launches,
             host: host.as_ref(),
@@ -124,11 +123,8 @@ impl RunContext<'_> {
                 pss_every: sampling.pss_every,
             }),
             boards: site.boards(),
-            misplaced: &|member, hello| stage::misplaced(card.as_deref(), member, hello),
-            attest: {
-                let card = card.clone();
-                Arc::new(move |found: &[InForce]| stage::attest(card.as_deref(), hosting, found))
-            },
+            card: site.card(0),
+            hosting: seating.hosting,
             watching: observing.map(|spec| Watching::of(spec, self.facts.gpus.len() < 2)),
             stop: self.stop.clone(),
             show,

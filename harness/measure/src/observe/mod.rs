@@ -28,8 +28,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collo_store::{
-    AfterMeasured, Attestation, Check, EpochRecord, MemberRecord, ObserverRecord, Outcome, ProcessRecord, RequestRecord,
-    RunDraft, SamplingQuality, Timeline, monotonic_ns,
+    AfterMeasured, Attestation, EpochRecord, MemberRecord, ObserverRecord, Outcome, ProcessRecord, RequestRecord, RunDraft,
+    SamplingQuality, Timeline, monotonic_ns,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -42,10 +42,11 @@ pub use view::{ManagedView, MemberView, ServingStats, View};
 use watching::Watching;
 
 use crate::error::RunError;
-use crate::stage::InForce;
+use crate::stage::{InForce, StagedCard};
 use collo_launch::interrupt::Stop;
-use collo_launch::protocol::{Hello, MemberEvent};
+use collo_launch::protocol::MemberEvent;
 use collo_launch::{Group, HostLaunch, MemberLaunch, Signal, memory_policy, tree};
+use collo_plan::sharing::Hosting;
 use collo_sample::gpu::gpu_scope;
 use collo_sample::{Board, Rates, Sampling, Sites};
 use collo_store::{PROCESS_SCOPE, member_scope};
@@ -70,9 +71,6 @@ pub struct Observation {
     pub killed: bool,
 }
 
-/// Gathers evidence from what is in force for the members.
-pub type Attest = Arc<dyn Fn(&[InForce]) -> Attestation + Send + Sync>;
-
 /// The inputs for watching a group.
 pub struct ObserveSpec<'a> {
     pub members: &'a [MemberLaunch],
@@ -86,11 +84,10 @@ pub struct ObserveSpec<'a> {
     pub rates: Option<Rates>,
     /// The GPUs to sample; empty on a CPU.
     pub boards: Vec<Board>,
-    /// Gathers the mode's evidence, once, inside the window, on a thread of its own: it queries programs and a driver that take
-    /// their time.
-    pub attest: Attest,
-    /// The check that fails if a member's hello names another device than its own; `None` if it is on the right one.
-    pub misplaced: &'a dyn Fn(usize, &Hello) -> Option<Check>,
+    /// The GPU that the members are on, as it was staged; `None` on a CPU.
+    pub card: Option<Arc<StagedCard>>,
+    /// How the members are threads of one process, if they are.
+    pub hosting: Option<Hosting>,
     /// Who watches, of a cell that says so.
     pub watching: Option<Watching>,
     pub stop: watch::Receiver<Stop>,
@@ -232,7 +229,9 @@ struct Scene<'a> {
 impl Scene<'_> {
     fn hear(&mut self, member: usize, signal: Signal) -> Vec<Act> {
         let misplaced = match &signal {
-            Signal::Said { event: MemberEvent::Hello(hello), .. } => (self.setting.misplaced)(member, hello),
+            Signal::Said { event: MemberEvent::Hello(hello), .. } => {
+                stage::misplaced(self.setting.card.as_deref(), member, hello)
+            }
             _ => None,
         };
         let traces = match &signal {
@@ -283,11 +282,13 @@ impl Scene<'_> {
         self.watch.evidence_is_in(monotonic_ns())
     }
 
-    /// Gather the evidence: processes are listed now, the rest is done on a thread, so that no message is delayed meanwhile.
+    /// Gather the mode's evidence, once, inside the window: processes are listed now, the rest is done on a thread, because it queries
+    /// programs and a driver that take their time, and no message is delayed meanwhile.
     fn gather(&mut self) {
         let (sender, receiver) = oneshot::channel();
-        let (found, attest) = (self.in_force(), self.setting.attest.clone());
-        let begun = std::thread::Builder::new().name("evidence".into()).spawn(move || sender.send(attest(&found)));
+        let (found, card, hosting) = (self.in_force(), self.setting.card.clone(), self.setting.hosting);
+        let evidence = move || sender.send(stage::attest(card.as_deref(), hosting, &found));
+        let begun = std::thread::Builder::new().name("evidence".into()).spawn(evidence);
         // Without a thread the sender is dropped, and that is heard of.
         drop(begun);
         self.evidence = Some((receiver, tokio::time::Instant::now() + EVIDENCE_TIMEOUT));

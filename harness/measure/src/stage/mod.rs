@@ -15,5 +15,5 @@ pub use daemon::{DaemonProcess, MpsDaemon};
 pub use evidence::{CPU_TIME, InForce, attest, found_cpu, misplaced, words};
 pub use gpu_evidence::{MEMORY_LIMIT, NOBODY, OTHERS};
 pub use orders::{ForeseenStage, foreseen};
-pub use site::{CardEvidence, Placing, SiteOrder, StagedSite};
+pub use site::{Placing, SiteOrder, StagedSite, attest_beside};
 pub use staging::{Consent, StageError, StagedCard};

@@ -175,9 +175,9 @@ impl StagedSite {
         Ok(())
     }
 
-    /// The one card of a group; `None` on a CPU.
-    pub fn card(&self) -> Option<Arc<StagedCard>> {
-        self.cards[0].staged.clone()
+    /// A GPU as it is staged; `None` of a set of cores.
+    pub fn card(&self, card: usize) -> Option<Arc<StagedCard>> {
+        self.cards[card].staged.clone()
     }
 
     /// By member of a group, its slot on the one card.
@@ -269,11 +269,6 @@ impl StagedSite {
         Some(collo_store::Check { member: Some(member as u32), ..found })
     }
 
-    /// What to ask on a thread of its own for the evidence of a card.
-    pub fn asking(&self, card: usize) -> CardEvidence {
-        CardEvidence { staged: self.cards[card].staged.clone() }
-    }
-
     /// The daemons of a card.
     fn daemons_of(&self, card: usize) -> &[MpsDaemon] {
         self.cards[card].staged.as_ref().map_or(&[], |staged| &staged.daemons)
@@ -337,25 +332,20 @@ fn cards(whole: &Visible, cut: Option<PartitionedGpu>) -> Vec<Vec<Visible>> {
     cut.instances.iter().flat_map(|instance| &instance.devices).map(|device| vec![whole.on(device)]).collect()
 }
 
-/// Asks whether the mode is in force for those on a card.
-#[derive(Clone)]
-pub struct CardEvidence {
-    staged: Option<Arc<StagedCard>>,
-}
-
-impl CardEvidence {
-    /// The evidence of those whose main card it is (with `member` numbering them from 0, in this order), beside those who compute on it
-    /// besides their own, or on another instance of its GPU; and of the latter who computes on it. `None` if nobody's main card it is.
-    pub fn attest(&self, own: &[InForce], besides: &[InForce]) -> (Option<collo_store::Attestation>, Vec<Option<bool>>) {
-        let found = |card: Option<&StagedCard>, all: &[InForce]| (!own.is_empty()).then(|| attest(card, None, all));
-        let Some(staged) = &self.staged else { return (found(None, own), vec![None; besides.len()]) };
-        let mut card = StagedCard::clone(staged);
-        card.devices = vec![card.devices[0].clone(); own.len()];
-        // They are nobody's strangers, and have no device here to be attested on.
-        let beyond = besides.iter().map(|there| InForce { member: usize::MAX, ..there.clone() });
-        let all: Vec<InForce> = own.iter().cloned().chain(beyond).collect();
-        let found = found(Some(&card), &all);
-        let uuid = &staged.devices[0].uuid;
-        (found, besides.iter().map(|there| gpu_evidence::computes(uuid, &there.pids)).collect())
-    }
+/// The evidence of those whose main card it is (with `member` numbering them from 0, in this order), beside those who compute on it
+/// besides their own, or on another instance of its GPU; and of the latter who computes on it. `None` if nobody's main card it is.
+pub fn attest_beside(
+    card: Option<&StagedCard>,
+    own: &[InForce],
+    besides: &[InForce],
+) -> (Option<collo_store::Attestation>, Vec<Option<bool>>) {
+    let found = |card: Option<&StagedCard>, all: &[InForce]| (!own.is_empty()).then(|| attest(card, None, all));
+    let Some(staged) = card else { return (found(None, own), vec![None; besides.len()]) };
+    let device = &staged.devices[0];
+    let card = StagedCard { devices: vec![device.clone(); own.len()], ..staged.clone() };
+    // They are nobody's strangers, and have no device here to be attested on.
+    let beyond = besides.iter().map(|there| InForce { member: usize::MAX, ..there.clone() });
+    let all: Vec<InForce> = own.iter().cloned().chain(beyond).collect();
+    let computes = |there: &InForce| gpu_evidence::computes(&device.uuid, &there.pids);
+    (found(Some(&card), &all), besides.iter().map(computes).collect())
 }
