@@ -177,12 +177,6 @@ impl Cell {
         Cell { kind: CellKind::Group(observe), ..self }
     }
 
-    /// The same group without anybody watching, which it is compared with; `None` for that one itself, and where nobody asked.
-    pub fn unobserved(&self) -> Option<Cell> {
-        self.observe().filter(|by| !by.is_nobody())?;
-        Some(self.clone().observed(Some(Observe::nobody())))
-    }
-
     /// Parse a label as people type it: `tinyx2 naive b32` is accepted.
     pub fn parse(text: &str, workloads: &Workloads) -> Result<Cell, Diagnostics> {
         let observers = Observers::load(&workloads.observers());
@@ -266,6 +260,20 @@ impl Cell {
         self.is_baseline() || self.observe().is_some_and(Observe::is_nobody)
     }
 
+    /// The cells that it is compared with: the same group unwatched, or each member alone; none if it is one of those itself.
+    pub fn references(&self, after_measured: Option<AfterMeasured>) -> Vec<Cell> {
+        match self.observe() {
+            _ if self.is_reference() => Vec::new(),
+            Some(_) => vec![self.clone().observed(Some(Observe::nobody()))],
+            None => self.terms.iter().map(|term| Cell::solo(&term.member, after_measured)).collect(),
+        }
+    }
+
+    /// The name by which cells that are compared with it find it: its member, of a group its label.
+    pub fn reference_key(&self) -> String {
+        if self.is_baseline() { self.terms[0].member.key.clone() } else { self.label() }
+    }
+
     /// The mode's label; `solo` for one member on the whole device.
     pub fn sharing(&self) -> String {
         if self.is_alone() { "solo".into() } else { self.sharing.label() }
@@ -285,11 +293,6 @@ impl Cell {
 
     /// The cell as it is stored with a plan.
     pub fn record(&self, repetitions: u32) -> CellRecord {
-        let baseline = self.is_reference();
-        let against = || match self.observe() {
-            Some(_) => self.unobserved().iter().map(Cell::label).collect(),
-            None => self.terms.iter().map(|t| t.member.solo.clone()).collect(),
-        };
         CellRecord {
             cell: self.label(),
             slug: self.slug(),
@@ -300,8 +303,8 @@ impl Cell {
                 CellKind::Trace(trace) => trace.tasks.iter().map(|task| task.member.spec()).collect(),
                 CellKind::Group(_) => self.members().map(|member| member.spec()).collect(),
             },
-            baseline,
-            against: if baseline { Vec::new() } else { against() },
+            baseline: self.is_reference(),
+            against: self.references(None).iter().map(Cell::label).collect(),
             repetitions,
             after_measured: self.after_measured,
             slots: None,
