@@ -24,7 +24,6 @@ use collo_device::lease::LeasedGpu;
 use collo_launch::MemberLaunch;
 use collo_launch::interrupt::Stop;
 use collo_plan::cell::{CellTask, Settle};
-use collo_plan::sharing::Limits;
 use collo_prepare::slot::Slot;
 use collo_sample::Rates;
 
@@ -38,8 +37,6 @@ pub struct ManageSpec<'a, 'l> {
     pub site: &'a mut StagedSite,
     /// The GPUs of the site.
     pub leases: &'a mut [LeasedGpu<'l>],
-    /// The limits of its MPS daemons.
-    pub limits: Limits,
     /// How an attempt is started: its number, its task, its place.
     pub launch: &'a dyn Fn(usize, usize, &Slot) -> Result<MemberLaunch, Diagnostic>,
     /// By task, the rules of its attempts.

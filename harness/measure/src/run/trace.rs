@@ -16,8 +16,7 @@ use collo_device::nvml;
 use collo_plan::cell::{CellTask, CellTrace};
 use collo_plan::goal::EpochGoal;
 use collo_plan::plan::PlannedCell;
-use collo_sample::{Rates, core_scope};
-use collo_text::units::ranges;
+use collo_sample::Rates;
 
 /// Kept free on a GPU for what the driver and further contexts hold outside of any estimate: the study's code subtracts as much.
 const RESERVE_BYTES: u64 = 512 << 20;
@@ -58,7 +57,6 @@ impl RunContext<'_> {
             settle: trace.manager.settle,
             site: &mut site,
             leases,
-            limits: seating.common_limits().unwrap_or_default(),
             launch: &launch,
             of_task: &of_task,
             threads: experiment.threads,
@@ -73,7 +71,7 @@ impl RunContext<'_> {
             show,
         };
         let played = manage::play(spec, &mut draft).await;
-        let cards = (0..site.cards()).map(|card| self.card_record(&site, card, &rules)).collect();
+        let cards = (0..site.cards()).map(|card| card_record(&site, card, &rules)).collect();
         site.end(leases);
         let played = played?;
         if played.cut_short == Some(CutShort::Interrupted(true)) {
@@ -123,21 +121,12 @@ impl RunContext<'_> {
     fn window_ns(&self, asked_ns: u64) -> u64 {
         asked_ns.max((READINGS_OF_A_WINDOW * 1e9 / self.commands.experiment.sampling.rate_hz.min(PROFILER_HZ)) as u64)
     }
+}
 
-    fn card_record(&self, site: &StagedSite, card: usize, rules: &SiteRules) -> TraceCard {
-        let cores = site.cores_of(card).map(<[u32]>::to_vec).unwrap_or_default();
-        let scope = match site.visible(card) {
-            Some(device) if device.gpu_instance.is_some() => format!("mig:{}", device.uuid),
-            Some(device) => format!("gpu:{}", device.uuid),
-            None => core_scope(&cores).to_string(),
-        };
-        let name = match site.visible(card) {
-            Some(_) => site.label(card),
-            None => format!("cores {}", ranges(&cores)),
-        };
-        let cores = if site.visible(card).is_some() { Vec::new() } else { cores };
-        TraceCard { scope, name, cores, capacity_bytes: rules.cards[card].capacity_bytes }
-    }
+fn card_record(site: &StagedSite, card: usize, rules: &SiteRules) -> TraceCard {
+    let cores = site.cores_of(card).filter(|_| site.visible(card).is_none()).map(<[u32]>::to_vec);
+    let (scope, capacity_bytes) = (site.scope(card).to_string(), rules.cards[card].capacity_bytes);
+    TraceCard { scope, name: site.label(card), cores: cores.unwrap_or_default(), capacity_bytes }
 }
 
 /// The record of a trace that was played.

@@ -20,7 +20,8 @@ use collo_plan::experiment::SourceChoice;
 use collo_plan::facts::{CardShare, Cores, DeviceKind, core_sets};
 use collo_plan::sharing::{Limits, Seat, Seating};
 use collo_prepare::slot::Slot;
-use collo_sample::{Board, BoardInstance};
+use collo_sample::gpu::{gpu_scope, mig_scope};
+use collo_sample::{Board, BoardInstance, core_scope};
 use collo_text::units::ranges;
 
 /// The cards of a run.
@@ -28,6 +29,8 @@ pub struct StagedSite {
     cards: Vec<SiteCard>,
     /// With the lease whose journal knows each.
     daemons: Vec<(Daemon, usize)>,
+    /// Those of the daemons.
+    limits: Limits,
     sources: SourceChoice,
 }
 
@@ -79,7 +82,9 @@ impl Placing {
 impl StagedSite {
     /// The CPU, or these GPUs in the state that this seating asks for.
     pub fn stage(leases: &mut [LeasedGpu<'_>], seating: &Seating, order: &SiteOrder<'_>) -> Result<StagedSite, StageError> {
-        let mut site = StagedSite { cards: Vec::new(), daemons: Vec::new(), sources: order.sources };
+        // A daemon is told what all its clients have alike; else each client is.
+        let limits = seating.common_limits().unwrap_or_default();
+        let mut site = StagedSite { cards: Vec::new(), daemons: Vec::new(), limits, sources: order.sources };
         if let [CardShare { facts, .. }] = order.shares
             && facts.kind == DeviceKind::Cpu
         {
@@ -107,9 +112,8 @@ impl StagedSite {
         }
         let mig = seating.partition.as_ref().is_some_and(|p| p.mig);
         let exclusive = seating.daemons && order.consent.exclusive && !mig;
-        // A daemon is told what all its clients have alike; else each client is.
-        let common = seating.common_limits();
-        let told = common.unwrap_or_default();
+        let told = self.limits;
+        let own_limits = seating.common_limits().is_none();
         for (lease, (gpu, hold)) in leases.iter_mut().enumerate() {
             if !exclusive {
                 hold.make_shared()?;
@@ -140,7 +144,7 @@ impl StagedSite {
                     foreign: order.consent.foreign,
                     thread_limit_percent: told.active_thread_percent,
                     memory_limit_bytes: told.memory_bytes,
-                    own_memory_limits: common.is_none() && seating.limits.iter().any(|l| l.memory_bytes.is_some()),
+                    own_memory_limits: own_limits && seating.limits.iter().any(|l| l.memory_bytes.is_some()),
                 };
                 let near = gpu.near_cores();
                 let cores = order.shares.get(lease).and_then(|share| share.cores.of(0, 1, &share.facts.cores, near.as_deref()));
@@ -150,16 +154,10 @@ impl StagedSite {
                 hold.make_exclusive()?;
             }
         }
-        if seating.daemons { self.start_daemons(leases, order, mig, &told) } else { Ok(()) }
+        if seating.daemons { self.start_daemons(leases, order, mig) } else { Ok(()) }
     }
 
-    fn start_daemons(
-        &mut self,
-        leases: &mut [LeasedGpu<'_>],
-        order: &SiteOrder<'_>,
-        mig: bool,
-        limits: &Limits,
-    ) -> Result<(), StageError> {
+    fn start_daemons(&mut self, leases: &mut [LeasedGpu<'_>], order: &SiteOrder<'_>, mig: bool) -> Result<(), StageError> {
         needs_program()?;
         let staged = self.cards.iter().filter_map(|card| card.staged.as_deref());
         let served = orders::served(staged, order.placing.has_one_daemon());
@@ -168,7 +166,7 @@ impl StagedSite {
             let mut staged: Vec<_> = self.cards.iter_mut().filter_map(|card| card.staged.as_mut()).collect();
             staged.retain(|staged| staged.is_among(&uuids));
             let lease = leases.iter().position(|(_, hold)| hold.uuid() == staged[0].uuid).unwrap_or_default();
-            let daemon = Daemon::start(&uuids, &log, leases[lease].1, limits)?;
+            let daemon = Daemon::start(&uuids, &log, leases[lease].1, &self.limits)?;
             staged.into_iter().for_each(|staged| Arc::make_mut(staged).serve(&uuids, daemon.served().clone()));
             self.daemons.push((daemon, lease));
         }
@@ -194,7 +192,7 @@ impl StagedSite {
 
     /// The CUDA name of a card.
     fn device(&self, card: usize) -> Option<&str> {
-        self.cards[card].staged.as_ref().map(|staged| staged.devices[0].uuid.as_str())
+        self.visible(card).map(|device| device.uuid.as_str())
     }
 
     pub fn cards(&self) -> usize {
@@ -204,6 +202,15 @@ impl StagedSite {
     /// The CUDA name of a card and whether it is an instance; `None` of a set of cores.
     pub fn visible(&self, card: usize) -> Option<&Visible> {
         self.cards[card].staged.as_ref().map(|staged| &staged.devices[0])
+    }
+
+    /// The scope of its samples.
+    pub fn scope(&self, card: usize) -> Arc<str> {
+        match self.visible(card) {
+            Some(device) if device.gpu_instance.is_some() => mig_scope(&device.uuid),
+            Some(device) => gpu_scope(&device.uuid),
+            None => core_scope(self.cores_of(card).unwrap_or_default()),
+        }
     }
 
     /// The UUID of the GPU that a card is or lies on; `None` of a set of cores.
@@ -288,14 +295,14 @@ impl StagedSite {
     }
 
     /// Start the daemon of these cards anew, once nobody is on any card that it serves. It serves no others from now on.
-    pub fn renew(&mut self, cards: &[usize], leases: &mut [LeasedGpu<'_>], limits: &Limits) -> Result<(), StageError> {
+    pub fn renew(&mut self, cards: &[usize], leases: &mut [LeasedGpu<'_>]) -> Result<(), StageError> {
         let Some(before) = cards.first().and_then(|card| self.daemons_of(*card).first()).cloned() else { return Ok(()) };
         let Some(number) = self.daemons.iter().position(|(daemon, _)| *daemon.served() == before) else { return Ok(()) };
         let uuids = cards.iter().filter_map(|card| self.device(*card)).collect::<Vec<_>>().join(",");
         let (daemon, lease) = &mut self.daemons[number];
         // Daemons are written down with the same GPU throughout.
         let hold = &mut *leases[*lease].1;
-        let fresh = Daemon::start(&uuids, &daemon.next_log(), hold, limits)?;
+        let fresh = Daemon::start(&uuids, &daemon.next_log(), hold, &self.limits)?;
         let served = fresh.served().clone();
         std::mem::replace(daemon, fresh).end(hold);
         for card in cards {
