@@ -323,10 +323,17 @@ impl<'w> Loops<'_, 'w> {
         (so_far.watcher)(Event::Stands { planned, view });
     }
 
+    /// Record a planned run that is now impossible, e.g. when an administrator began a campaign that another user continues. The
+    /// run as it is stored, if it is one.
     fn refused(&self, planned: &PlannedRun) -> Result<Option<StoredRun>, RunError> {
-        let mut so_far = self.so_far();
-        let SoFar { journal, watcher, .. } = &mut *so_far;
-        self.order.refused(self.bench, planned, journal, watcher)
+        let plan = &self.bench.campaign.manifest().plan;
+        let label = &plan.cells[planned.cell].cell;
+        let Some(refused) = self.order.plan.refusals.iter().find(|r| r.record.cell == *label) else { return Ok(None) };
+        self.so_far().journal.began(&plan.folder(planned))?;
+        self.tell(Event::Begins { planned });
+        let run = self.bench.refuse(&refused.cell, planned, refused.record.reason.clone())?;
+        self.tell(Event::Ends { planned, run: &run });
+        Ok(Some(run))
     }
 
     /// The failed attempts at a run that is to be measured again.

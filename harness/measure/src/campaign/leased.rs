@@ -1,13 +1,11 @@
 //! The GPUs of a campaign, from the first check until they are restored as found.
 
 use collo_device::company;
-use collo_store::{PlannedRun, StoredRun};
 use collo_text::Diagnostic;
 
 use super::CampaignSpec;
 use crate::error::RunError;
 use crate::events::{Event, Watcher};
-use crate::run::RunContext;
 use collo_device::lease::lock::CpuNotice;
 use collo_device::lease::{GpuLease, Restored, Who};
 
@@ -112,24 +110,5 @@ impl CampaignSpec<'_> {
             hold.apply(partition).map_err(Diagnostic::from)?;
         }
         Ok(())
-    }
-
-    /// Record a planned run that is now impossible, e.g. when an administrator began a campaign that another user continues. The
-    /// run as it is stored, if it is one.
-    pub(super) fn refused(
-        &self,
-        bench: &RunContext<'_>,
-        planned: &PlannedRun,
-        journal: &mut collo_store::Journal,
-        watcher: Watcher<'_>,
-    ) -> Result<Option<StoredRun>, RunError> {
-        let plan = &bench.campaign.manifest().plan;
-        let label = &plan.cells[planned.cell].cell;
-        let Some(refused) = self.plan.refusals.iter().find(|r| r.record.cell == *label) else { return Ok(None) };
-        journal.began(&plan.folder(planned))?;
-        watcher(Event::Begins { planned });
-        let run = bench.refuse(&refused.cell, planned, refused.record.reason.clone())?;
-        watcher(Event::Ends { planned, run: &run });
-        Ok(Some(run))
     }
 }
