@@ -288,21 +288,26 @@ impl Cell {
     pub fn axis(&self, name: &str) -> Option<Json> {
         // The workloads of a trace by name, not by arrival.
         let members = self.terms.iter().map(|term| term.member.spec()).collect();
-        CellRecord { members, ..self.record(1) }.axis(name)
+        self.record_of(members, String::new(), 1).axis(name)
     }
 
     /// The cell as it is stored with a plan.
     pub fn record(&self, repetitions: u32) -> CellRecord {
+        let members = match &self.kind {
+            CellKind::Trace(trace) => trace.tasks.iter().map(|task| task.member.spec()).collect(),
+            CellKind::Group(_) => self.members().map(|member| member.spec()).collect(),
+        };
+        self.record_of(members, self.slug(), repetitions)
+    }
+
+    fn record_of(&self, members: Vec<MemberSpec>, slug: String, repetitions: u32) -> CellRecord {
         CellRecord {
             cell: self.label(),
-            slug: self.slug(),
+            slug,
             sharing: self.sharing(),
             mode: Sharing::of_label(&self.sharing()),
             degree: self.degree(),
-            members: match &self.kind {
-                CellKind::Trace(trace) => trace.tasks.iter().map(|task| task.member.spec()).collect(),
-                CellKind::Group(_) => self.members().map(|member| member.spec()).collect(),
-            },
+            members,
             baseline: self.is_reference(),
             against: self.references(None).iter().map(Cell::label).collect(),
             repetitions,
