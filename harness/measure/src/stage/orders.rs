@@ -16,15 +16,16 @@ use collo_plan::facts::{CardShare, Cores, DeviceKind, Gpu};
 use collo_plan::sharing::{Limits, Seat, Seating};
 use collo_prepare::slot::Slot;
 
-/// The devices that need a daemon, UUIDs with commas between them: one for each that members are on, or one for all of them.
-pub fn served<'c>(cards: impl Iterator<Item = &'c StagedCard>, together: bool) -> Vec<String> {
-    let mut uuids: Vec<String> = Vec::new();
-    for device in cards.flat_map(|card| &card.devices) {
-        if !uuids.contains(&device.uuid) {
-            uuids.push(device.uuid.clone());
+/// The devices that need a daemon, UUIDs with commas between them: one for each that members are on, or one for all cards.
+pub fn served<'c>(cards: impl Iterator<Item = &'c StagedCard>, placing: Placing) -> Vec<String> {
+    let uuids: Vec<String> = cards.flat_map(|card| &card.devices).map(|device| device.uuid.clone()).collect();
+    match placing {
+        Placing::Seats => {
+            uuids.iter().enumerate().filter(|(n, uuid)| !uuids[..*n].contains(uuid)).map(|(_, own)| own.clone()).collect()
         }
+        Placing::Cards { several: true, .. } => vec![uuids.join(",")],
+        Placing::Cards { several: false, .. } => uuids,
     }
-    if together { vec![uuids.join(",")] } else { uuids }
 }
 
 /// The logs of a daemon, in the folder of a run.
@@ -130,7 +131,7 @@ pub fn foreseen(CardShare { facts, cores }: &CardShare, seating: &Seating, placi
     let told = seating.common_limits().unwrap_or_default();
     let mut daemons = Vec::new();
     if seating.daemons {
-        for (number, uuids) in served(std::iter::once(&card), placing.has_one_daemon()).into_iter().enumerate() {
+        for (number, uuids) in served(std::iter::once(&card), placing).into_iter().enumerate() {
             let several = mig || !seated;
             let log = log_folder(run, several, number);
             let pipe = PathBuf::from(if several { format!("<pipe folder {number}>") } else { "<pipe folder>".into() });

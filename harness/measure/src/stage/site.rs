@@ -73,10 +73,6 @@ impl Placing {
             }
         }
     }
-
-    pub(super) fn has_one_daemon(self) -> bool {
-        matches!(self, Placing::Cards { several: true, .. })
-    }
 }
 
 impl StagedSite {
@@ -160,7 +156,7 @@ impl StagedSite {
     fn start_daemons(&mut self, leases: &mut [LeasedGpu<'_>], order: &SiteOrder<'_>, mig: bool) -> Result<(), StageError> {
         needs_program()?;
         let staged = self.cards.iter().filter_map(|card| card.staged.as_deref());
-        let served = orders::served(staged, order.placing.has_one_daemon());
+        let served = orders::served(staged, order.placing);
         for (number, uuids) in served.into_iter().enumerate() {
             let log = orders::log_folder(order.folder, mig || order.placing != Placing::Seats, number);
             let mut staged: Vec<_> = self.cards.iter_mut().filter_map(|card| card.staged.as_mut()).collect();
