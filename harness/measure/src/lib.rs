@@ -10,6 +10,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod campaign;
+pub mod error;
 pub mod events;
 #[cfg(test)]
 #[expect(dead_code, reason = "each package uses its part of it")]

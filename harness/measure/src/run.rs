@@ -4,46 +4,38 @@ mod trace;
 
 use crate::stage;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collo_store::{
-    Attestation, AttestationVerdict, CampaignFolder, Cooling, Ingredient, Outcome, PlannedRun, RunRecord, SCHEMA, Sharing,
-    StoredRun, Thresholds, Validity, Verdict, XidError, utc_now,
+    AfterMeasured, Attestation, AttestationVerdict, CampaignFolder, Cooling, EpochRecord, Ingredient, Outcome, PlannedRun,
+    RequestRecord, RunDraft, RunRecord, SCHEMA, Sharing, StoredRun, Thresholds, Validity, Verdict, XidError, utc_now,
 };
-use collo_text::Diagnostic;
 use tokio::sync::watch;
 
-use crate::manage::ManageError;
+use crate::error::RunError;
 use crate::observe::watching::{Watching, with_samples};
-use crate::observe::{self, GRACE, Observation, ObserveError, ObserveSpec, Rules, View};
-use crate::stage::InForce;
-use crate::stage::StageContext;
-use crate::stage::StageError;
-use crate::stage::{MEMORY_LIMIT, NOBODY, OTHERS};
-use collo_device::lease::GpuLease;
+use crate::observe::{self, GRACE, Observation, ObserveSpec, Rules, View};
+use crate::stage::{Consent, MEMORY_LIMIT, NOBODY, OTHERS, Placing, SiteOrder, StageError, StagedSite};
+use collo_device::lease::LeasedGpu;
 use collo_device::nvml;
 use collo_launch::interrupt::Stop;
 use collo_plan::cell::Cell;
-use collo_plan::experiment::{Experiment, FailureRule};
-use collo_plan::facts::{CardShare, DeviceFacts, DeviceKind, Gpu};
+use collo_plan::experiment::FailureRule;
+use collo_plan::facts::{CardShare, DeviceFacts, DeviceKind};
 use collo_plan::observer::{Observe, Place};
 use collo_plan::plan::PlannedCell;
-use collo_plan::project::Project;
 use collo_plan::sharing::Seating;
 use collo_prepare::commands::MemberCommands;
 use collo_prepare::ingredients::IngredientWatch;
-use collo_prepare::interpreters::Interpreters;
-use collo_prepare::python::PythonError;
 use collo_sample::Rates;
-use collo_store::AfterMeasured;
 
 /// What all runs of a campaign have in common.
 pub struct RunContext<'a> {
-    pub project: &'a Project,
-    pub experiment: &'a Experiment,
+    pub commands: MemberCommands<'a>,
     pub facts: &'a DeviceFacts,
-    pub interpreters: &'a Interpreters,
+    pub consent: Consent,
     pub campaign: &'a CampaignFolder,
     pub ingredients: &'a BTreeMap<String, Ingredient>,
     /// The files among them.
@@ -51,10 +43,6 @@ pub struct RunContext<'a> {
     /// What the last runs wrote beside their scripts, until taken.
     pub written: Mutex<Vec<String>>,
     pub stop: watch::Receiver<Stop>,
-    /// Under MPS, only the server may use the GPU.
-    pub exclusive: bool,
-    /// Others may compute on the GPU.
-    pub foreign: bool,
 }
 
 /// What went before a run.
@@ -66,40 +54,11 @@ pub struct BeforeRun {
     pub cooling: Option<Cooling>,
 }
 
-/// Failed preparation, or a run that could not be stored.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    #[error(transparent)]
-    Observe(#[from] ObserveError),
-    #[error(transparent)]
-    Store(#[from] collo_store::Error),
-    #[error(transparent)]
-    Diagnostic(#[from] Diagnostic),
-    #[error(transparent)]
-    Python(#[from] PythonError),
-    #[error(transparent)]
-    Manage(#[from] ManageError),
-}
-
-impl From<RunError> for Diagnostic {
-    fn from(e: RunError) -> Diagnostic {
-        match e {
-            RunError::Diagnostic(shown) => shown,
-            RunError::Python(e) => e.into(),
-            RunError::Manage(ManageError::Diagnostic(shown)) => shown,
-            RunError::Manage(ManageError::Store(e)) => e.into(),
-            RunError::Manage(ManageError::Observe(e)) => RunError::Observe(e).into(),
-            RunError::Store(e) | RunError::Observe(ObserveError::Store(e)) => e.into(),
-            RunError::Observe(ObserveError::Launch(e)) => e.into(),
-        }
-    }
-}
-
 /// What one run is measured on.
-pub struct RunDevice<'a> {
+pub struct RunDevice<'a, 'l> {
     pub share: &'a CardShare,
-    /// The GPU and its lease; `None` on a CPU.
-    pub card: Option<(&'a Gpu, &'a mut GpuLease)>,
+    /// The GPUs, of which a group is on the first; none on a CPU.
+    pub leases: &'a mut [LeasedGpu<'l>],
 }
 
 impl RunContext<'_> {
@@ -113,62 +72,66 @@ impl RunContext<'_> {
         std::mem::take(&mut *self.written.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Measure one repetition of a cell, on a GPU if one is leased. `None` if it was killed and discarded.
+    /// Measure one repetition of a cell. `None` if it was killed and discarded.
     pub async fn run(
         &self,
         cell: &PlannedCell,
         planned: &PlannedRun,
         before: &BeforeRun,
-        RunDevice { share, mut card }: RunDevice<'_>,
+        on: RunDevice<'_, '_>,
         show: &mut dyn FnMut(View),
     ) -> Result<Option<StoredRun>, RunError> {
-        let PlannedCell { cell, seating, .. } = cell;
-        let folder = self.campaign.manifest().plan.folder(planned);
-        let mut draft = self.campaign.begin(&folder)?;
+        let draft = self.campaign.begin(&self.campaign.manifest().plan.folder(planned))?;
         let started_utc = utc_now();
-        let mut ground = StageContext {
-            facts: &share.facts,
-            card: card.as_mut().map(|(gpu, hold)| (*gpu, &mut **hold)),
-            cores: &share.cores,
-            folder: draft.path(),
-            exclusive: self.exclusive,
-            foreign: self.foreign,
+        let blank = || self.blank(&cell.cell, planned, started_utc.clone(), before);
+        match cell.cell.trace() {
+            Some(trace) => self.play((cell, trace), planned.repetition, draft, blank(), on.leases, show).await,
+            None => self.observe(cell, planned.repetition, draft, &blank, on, show).await,
+        }
+    }
+
+    /// Measure a group.
+    async fn observe(
+        &self,
+        PlannedCell { cell, seating, .. }: &PlannedCell,
+        repetition: u32,
+        mut draft: RunDraft,
+        blank: &dyn Fn() -> RunRecord,
+        RunDevice { share, leases }: RunDevice<'_, '_>,
+        show: &mut dyn FnMut(View),
+    ) -> Result<Option<StoredRun>, RunError> {
+        let (sampling, first) = (&self.commands.experiment.sampling, leases.len().min(1));
+        let leases = &mut leases[..first];
+        let mut site = match self.stage(leases, cell, seating, std::slice::from_ref(share), draft.path()) {
+            Ok(site) => site,
+            Err(reason) => return not_staged(draft, blank(), reason).map(Some),
         };
-        let staged = match stage::stage(&mut ground, seating) {
-            Ok(staged) => staged,
-            Err(reason) => {
-                let record = self.blank(cell, planned, started_utc, before);
-                return not_staged(draft, record, reason).map(Some);
-            }
-        };
-        let commands = MemberCommands { project: self.project, experiment: self.experiment, interpreters: self.interpreters };
-        let (launches, host) = commands.group(cell, seating, planned.repetition, &staged.slots, draft.path())?;
-        let observing = commands.observing(cell, draft.path());
-        let recording = observing.as_ref().map_or(self.experiment.sampling.recording, |spec| spec.is_sampled_by_collo());
-        let fast_hz = observing.as_ref().and_then(|spec| spec.observe.collo_hz()).unwrap_or(self.experiment.sampling.rate_hz);
+        let slots = site.slots(seating, share);
+        let (launches, host) = self.commands.group(cell, seating, repetition, &slots, draft.path())?;
+        let observing = self.commands.observing(cell, draft.path());
+        let recording = observing.as_ref().map_or(sampling.recording, |spec| spec.is_sampled_by_collo());
+        let fast_hz = observing.as_ref().and_then(|spec| spec.observe.collo_hz()).unwrap_or(sampling.rate_hz);
         let setting = ObserveSpec {
             members: &launches,
             host: host.as_ref(),
-            threads: self.experiment.threads,
+            threads: self.commands.experiment.threads,
             all_cores: share.facts.cores.clone(),
             rules: self.rules(cell),
-            rates: recording.then_some(Rates {
+            rates: recording.then(|| Rates {
                 fast_hz,
-                slow_hz: self.experiment.sampling.slow_rate_hz.min(fast_hz),
-                pss_every: self.experiment.sampling.pss_every,
+                slow_hz: sampling.slow_rate_hz.min(fast_hz),
+                pss_every: sampling.pss_every,
             }),
-            boards: staged.card.iter().map(|card| card.board(self.experiment.sampling.sm_source)).collect(),
-            attest: {
-                let (card, hosting) = (staged.card.clone(), seating.hosting);
-                Arc::new(move |found: &[InForce]| stage::attest(card.as_deref(), hosting, found))
-            },
-            misplaced: &|member, hello| stage::misplaced(staged.card.as_deref(), member, hello),
+            boards: site.boards(),
+            card: site.card(0),
+            hosting: seating.hosting,
             watching: observing.map(|spec| Watching::of(spec, self.facts.gpus.len() < 2)),
             stop: self.stop.clone(),
             show,
         };
         let observed = observe::observe(setting, &mut draft).await;
-        let trouble = staged.trouble_and_end(card.as_mut().map(|(_, hold)| &mut **hold));
+        let trouble = site.trouble(0);
+        site.end(leases);
         let mut observation = observed?;
         if observation.killed {
             draft.discard()?;
@@ -177,7 +140,7 @@ impl RunContext<'_> {
         // A member that the host's memory failed may take the MPS server along: that is not the cause.
         let is_told = matches!(observation.outcome, Outcome::DeviceLost { .. } | Outcome::HostOutOfMemory { .. });
         if observation.outcome.is_failure() && !is_told {
-            let lost = card.as_ref().and_then(|(_, hold)| nvml::lost(hold.uuid()));
+            let lost = leases.first().and_then(|(_, hold)| nvml::lost(hold.uuid()));
             observation.outcome = match (lost, trouble) {
                 (Some(reason), _) => Outcome::DeviceLost { reason },
                 // Members fail when their server does; it is not they who are to blame.
@@ -185,16 +148,46 @@ impl RunContext<'_> {
                 (None, None) => observation.outcome,
             };
         }
-        let blank = self.blank(cell, planned, started_utc, before);
-        let mut record = self.record(blank, seating, &mut observation);
+        let mut record = recorded(blank(), seating, &mut observation);
         if let Some(observer) = &mut record.observer {
             with_samples(observer, draft.path());
         }
         for (kept, launch) in record.members.iter_mut().zip(&launches) {
             kept.command = launch.command.clone();
         }
-        let path = draft.commit(record, &observation.epochs, &observation.requests)?;
-        Ok(Some(StoredRun::open(&path)?))
+        let Observation { skew_ns, epochs, requests, .. } = &observation;
+        self.close(draft, record, *skew_ns, (epochs, requests)).map(Some)
+    }
+
+    /// The device as this seating asks for.
+    fn stage(
+        &self,
+        leases: &mut [LeasedGpu<'_>],
+        cell: &Cell,
+        seating: &Seating,
+        shares: &[CardShare],
+        folder: &Path,
+    ) -> Result<StagedSite, StageError> {
+        let (sources, placing) = (self.commands.experiment.sampling.sm_source, Placing::of(cell));
+        StagedSite::stage(leases, seating, &SiteOrder { folder, shares, consent: self.consent, sources, placing })
+    }
+
+    /// Judge what came of a run, and store it.
+    fn close(
+        &self,
+        draft: RunDraft,
+        mut record: RunRecord,
+        skew_ns: Option<u64>,
+        (epochs, requests): (&[EpochRecord], &[RequestRecord]),
+    ) -> Result<StoredRun, RunError> {
+        judge(&mut record, skew_ns, &self.campaign.manifest().thresholds);
+        let after = self.files().after_run();
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).extend(after.written);
+        if let Some(name) = after.changed {
+            record.validity.lower(Verdict::Discarded, format!("`{name}` changed while it ran"));
+        }
+        let path = draft.commit(record, epochs, requests)?;
+        Ok(StoredRun::open(&path)?)
     }
 
     /// Record that a run could not be staged, for a reason known beforehand.
@@ -211,13 +204,13 @@ impl RunContext<'_> {
             _ => AfterMeasured::Exit,
         };
         Rules {
-            goal: self.experiment.goal(),
+            goal: self.commands.experiment.goal(),
             after_measured,
             set_up_timeout: self.set_up_timeout(cell),
-            stall_timeout: self.experiment.stall_timeout,
-            timeout: self.experiment.timeout,
+            stall_timeout: self.commands.experiment.stall_timeout,
+            timeout: self.commands.experiment.timeout,
             grace: self.grace(cell),
-            keep_survivors: self.experiment.member_failure == FailureRule::KeepSurvivors,
+            keep_survivors: self.commands.experiment.member_failure == FailureRule::KeepSurvivors,
             on_card: self.facts.kind == DeviceKind::Gpu,
         }
     }
@@ -232,33 +225,7 @@ impl RunContext<'_> {
     fn set_up_timeout(&self, cell: &Cell) -> Duration {
         let compiles = cell.terms().iter().any(|t| t.member.settings().get("compile") == Some(&true.into()));
         let in_turn = compiles || Sharing::of_label(&cell.sharing()).one_process;
-        self.experiment.set_up_timeout_of(cell.degree(), self.facts.kind == DeviceKind::Gpu || in_turn)
-    }
-
-    fn record(&self, mut record: RunRecord, seating: &Seating, observation: &mut Observation) -> RunRecord {
-        record.members = observation.members(&record.cell.members);
-        for (member, kept) in record.members.iter_mut().enumerate() {
-            kept.slice = seating.slice(member);
-        }
-        record.process = observation.process.take();
-        record.timeline = observation.timeline.clone();
-        record.outcome = observation.outcome.clone();
-        record.observer = observation.observer.take();
-        record.sampling = std::mem::take(&mut observation.sampling);
-        record.attestation = observation
-            .attestation
-            .take()
-            .unwrap_or_else(|| Attestation::absent("the run ended before the evidence was gathered"));
-        if record.members.iter().any(|m| !m.barrier) {
-            record.cell.after_measured = AfterMeasured::Exit;
-        }
-        judge(&mut record, observation.skew_ns, &self.campaign.manifest().thresholds);
-        let after = self.files().after_run();
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).extend(after.written);
-        if let Some(name) = after.changed {
-            record.validity.lower(Verdict::Discarded, format!("`{name}` changed while it ran"));
-        }
-        record
+        self.commands.experiment.set_up_timeout_of(cell.degree(), self.facts.kind == DeviceKind::Gpu || in_turn)
     }
 
     fn blank(&self, cell: &Cell, planned: &PlannedRun, started_utc: String, before: &BeforeRun) -> RunRecord {
@@ -293,12 +260,27 @@ impl RunContext<'_> {
     }
 }
 
+/// The record of a group that was observed.
+fn recorded(mut record: RunRecord, seating: &Seating, observation: &mut Observation) -> RunRecord {
+    record.members = observation.members(&record.cell.members);
+    for (member, kept) in record.members.iter_mut().enumerate() {
+        kept.slice = seating.slice(member);
+    }
+    record.process = observation.process.take();
+    record.timeline = observation.timeline.clone();
+    record.outcome = observation.outcome.clone();
+    record.observer = observation.observer.take();
+    record.sampling = std::mem::take(&mut observation.sampling);
+    let absent = || Attestation::absent("the run ended before the evidence was gathered");
+    record.attestation = observation.attestation.take().unwrap_or_else(absent);
+    if record.members.iter().any(|m| !m.barrier) {
+        record.cell.after_measured = AfterMeasured::Exit;
+    }
+    record
+}
+
 /// Store a run that could not be staged.
-fn not_staged(
-    draft: collo_store::RunDraft,
-    mut record: RunRecord,
-    StageError { reason, lost }: StageError,
-) -> Result<StoredRun, RunError> {
+fn not_staged(draft: RunDraft, mut record: RunRecord, StageError { reason, lost }: StageError) -> Result<StoredRun, RunError> {
     record.outcome = match lost {
         false => Outcome::NotStaged { reason: reason.clone() },
         true => Outcome::DeviceLost { reason: reason.clone() },
@@ -346,6 +328,9 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) 
     let barrier = record.members.iter().all(|m| m.barrier);
     if let Some(skew_s) = skew_ns.map(|ns| ns as f64 / 1e9).filter(|s| barrier && *s > thresholds.start_skew_s) {
         record.validity.lower(Verdict::Indicative, Validity::started_apart(skew_s, thresholds.start_skew_s));
+    }
+    for remark in record.trace.as_ref().map(|trace| trace.remarks.clone()).unwrap_or_default() {
+        record.validity.lower(Verdict::Indicative, remark);
     }
 }
 

@@ -5,20 +5,20 @@
 //!
 //! To add a step: a variant of [`Step`], its words in `cli/src/commands_text.rs`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use collo_text::Diagnostic;
 use serde::Serialize;
 
-use crate::stage::{foreseen, foreseen_site};
+use crate::stage::{Placing, foreseen};
 use collo_gpus::partition::Partition;
 use collo_launch::MemberLaunch;
-use collo_plan::facts::DeviceFacts;
+use collo_plan::facts::{CardShare, Cores, DeviceFacts};
+use collo_plan::observer::Place;
 use collo_plan::plan::Plan;
-use collo_prepare::commands::{MemberCommands, preparing};
-use collo_prepare::observer_spec::ForeseenObserver;
+use collo_prepare::commands::{Environment, MemberCommands, preparing};
 
 /// The part of a run's path that is not known before.
 const CAMPAIGN: &str = "<campaign>";
@@ -87,7 +87,7 @@ pub struct ProcessStart {
     /// Its working folder.
     pub folder: PathBuf,
     /// On top of collo's own environment; `None` removes a variable.
-    pub environment: BTreeMap<String, Option<String>>,
+    pub environment: Environment,
     /// Its logical processors; `None` for all that collo may use.
     pub cores: Option<Vec<u32>>,
     /// NUMA nodes that its memory is bound to; absent if the system decides.
@@ -101,6 +101,7 @@ pub struct ProcessStart {
 pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, runs: &Path) -> Result<Vec<Step>, Diagnostic> {
     let mut steps = preparations(plan, commands)?;
     let shares = facts.shares(&commands.experiment.cores);
+    let whole = CardShare { facts: facts.clone(), cores: Cores::Shared };
     let several = shares.len() > 1;
     let label = |card: usize| shares[card].facts.gpu().map(|gpu| gpu.label()).unwrap_or_default();
     let found = |card: usize| shares[card].facts.gpu().and_then(|gpu| gpu.partition.as_ref());
@@ -126,24 +127,12 @@ pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, ru
         }
         // Written aside, and renamed when it is complete.
         let run = runs.join(CAMPAIGN).join(format!(".partial-{}-{}", cell.record.slug, planned.repetition));
-        let stage = match cell.cell.trace() {
-            Some(trace) => {
-                let across = trace.tasks.iter().any(|task| task.cards > 1);
-                foreseen_site(facts, &cell.seating, &run, across)
-            }
-            None => foreseen(&shares[card].facts, &cell.seating, &shares[card].cores, &run),
-        };
+        let share = if cell.cell.trace().is_some() { &whole } else { &shares[card] };
+        let stage = foreseen(share, &cell.seating, Placing::of(&cell.cell), &run);
         let pipes: Vec<String> =
             stage.daemons.iter().filter_map(|d| Some(d.asked_to_end.as_ref()?.display().to_string())).collect();
-        steps.extend(stage.daemons.into_iter().map(|d| Step::StartDaemon {
-            start: ProcessStart {
-                command: d.command,
-                folder: d.folder,
-                environment: d.env,
-                cores: None,
-                memory_nodes: None,
-                log: Some(d.log),
-            },
+        steps.extend(stage.daemons.into_iter().map(|daemon| Step::StartDaemon {
+            start: ProcessStart { log: Some(daemon.log), ..start(daemon.command, daemon.folder, daemon.env) },
         }));
         match (cell.cell.trace(), stage.slots.first()) {
             (Some(trace), Some(slot)) => {
@@ -185,11 +174,14 @@ pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, ru
                         launches.into_iter().enumerate().map(member).collect()
                     }
                 });
-                steps.extend(commands.observing(&cell.cell, &run).and_then(|spec| spec.foreseen()).map(|observer| {
-                    let ForeseenObserver { command, environment, folder } = observer;
-                    let start = ProcessStart { command, environment, folder, cores: None, memory_nodes: None, log: None };
-                    Step::StartObserver { start }
-                }));
+                if let Some(spec) = commands.observing(&cell.cell, &run)
+                    && let Some(tool) = spec.tool_at(Place::Beside)
+                {
+                    // The processes of the members are not known yet: `<pids>`.
+                    let room = spec.room(&[], None);
+                    let start = start(spec.command(tool, &room), spec.folder.clone(), tool.variables_in(&room));
+                    steps.push(Step::StartObserver { start });
+                }
             }
         }
         steps.extend(pipes.into_iter().map(|pipe| Step::StopDaemon { pipe }));
@@ -200,15 +192,14 @@ pub fn steps(plan: &Plan, facts: &DeviceFacts, commands: &MemberCommands<'_>, ru
     Ok(steps)
 }
 
+/// On any cores, with an output that collo reads.
+fn start(command: Vec<String>, folder: PathBuf, environment: Environment) -> ProcessStart {
+    ProcessStart { command, folder, environment, cores: None, memory_nodes: None, log: None }
+}
+
 fn of(launch: MemberLaunch) -> ProcessStart {
-    ProcessStart {
-        command: launch.command,
-        folder: launch.folder,
-        environment: launch.env,
-        cores: launch.cores,
-        memory_nodes: launch.memory_nodes,
-        log: Some(launch.log),
-    }
+    let MemberLaunch { cores, memory_nodes, log, .. } = launch;
+    ProcessStart { cores, memory_nodes, log: Some(log), ..start(launch.command, launch.folder, launch.env) }
 }
 
 /// Each set of data is prepared once.
@@ -222,14 +213,7 @@ fn preparations(plan: &Plan, commands: &MemberCommands<'_>) -> Result<Vec<Step>,
             continue;
         }
         if let Some((command, environment)) = preparing(commands.project, member, commands.interpreters)? {
-            let start = ProcessStart {
-                command,
-                folder: workload.folder.clone(),
-                environment,
-                cores: None,
-                memory_nodes: None,
-                log: None,
-            };
+            let start = start(command, workload.folder.clone(), environment);
             steps.push(Step::Prepare { workload: workload.name.clone(), start });
         }
     }

@@ -288,16 +288,8 @@ impl Expansion<'_> {
             return Ok(());
         }
         // The baselines come into being with the first cell that they serve, so a selection may mean them alone.
-        let after_measured = self.experiment.after_measured;
-        let solos: Vec<Cell> = if cell.is_reference() {
-            Vec::new()
-        } else if cell.observe().is_some() {
-            cell.unobserved().into_iter().collect()
-        } else {
-            cell.terms().iter().map(|t| Cell::solo(&t.member, after_measured)).collect()
-        };
         let selected = self.selects(&cell);
-        for solo in solos {
+        for solo in cell.references(self.experiment.after_measured) {
             let asked = self.selection.is_some() && self.selects(&solo);
             if selected || asked {
                 self.baseline(solo, asked);
@@ -329,7 +321,7 @@ impl Expansion<'_> {
     }
 
     fn baseline(&mut self, solo: Cell, asked: bool) {
-        let key = if solo.is_baseline() { solo.terms()[0].member.key().to_string() } else { solo.label() };
+        let key = solo.reference_key();
         match self.places.get(&key) {
             Some(place) => self.cells[*place].asked |= asked,
             None => {

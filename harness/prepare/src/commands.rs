@@ -47,20 +47,6 @@ pub struct MemberCommands<'a> {
 }
 
 impl MemberCommands<'_> {
-    /// The members of one repetition of a cell, whose logs go to this folder.
-    fn launches(&self, cell: &Cell, repetition: u32, slots: &[Slot], folder: &Path) -> Result<Vec<MemberLaunch>, Diagnostic> {
-        let copies = copies(cell);
-        let launch = |(index, (member, slot)): (usize, (&Arc<Member>, &Slot))| {
-            let place = MemberPlace { index, members: slots.len(), copy: copies[index], repetition };
-            self.launch(member, place, slot, self.experiment.goal(), folder)
-        };
-        let mut launches: Vec<MemberLaunch> = cell.members().zip(slots).enumerate().map(launch).collect::<Result<_, _>>()?;
-        if let Some(spec) = self.observing(cell, folder) {
-            spec.put_on(&mut launches);
-        }
-        Ok(launches)
-    }
-
     /// Who watches this cell in a run whose folder this is; `None` where the experiment does not say.
     pub fn observing(&self, cell: &Cell, folder: &Path) -> Option<ObserverSpec> {
         let observe = cell.observe()?;
@@ -70,7 +56,7 @@ impl MemberCommands<'_> {
         Some(ObserverSpec { observe: observe.clone(), folder: folder.join(OBSERVER_FOLDER), packages, python })
     }
 
-    /// The members of one repetition of a cell, and the process of them all if its seating asks for one.
+    /// The members of one repetition of a cell, whose logs go to this folder, and the process of them all if its seating asks for one.
     pub fn group(
         &self,
         cell: &Cell,
@@ -79,7 +65,15 @@ impl MemberCommands<'_> {
         slots: &[Slot],
         folder: &Path,
     ) -> Result<(Vec<MemberLaunch>, Option<HostLaunch>), Diagnostic> {
-        let mut members = self.launches(cell, repetition, slots, folder)?;
+        let copies = copies(cell);
+        let launch = |(index, (member, slot)): (usize, (&Arc<Member>, &Slot))| {
+            let place = MemberPlace { index, members: slots.len(), copy: copies[index], repetition };
+            self.launch(member, place, slot, self.experiment.goal(), folder)
+        };
+        let mut members: Vec<MemberLaunch> = cell.members().zip(slots).enumerate().map(launch).collect::<Result<_, _>>()?;
+        if let Some(spec) = self.observing(cell, folder) {
+            spec.put_on(&mut members);
+        }
         let host = seating.hosting.map(|how| hosting::host(self.project, how, &members, folder)).transpose()?;
         if let Some(host) = &host {
             hosting::as_hosted(&mut members, host);

@@ -1,6 +1,5 @@
 //! An observer of one run: what it is started with, and what members are started with because of it.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use collo_launch::MemberLaunch;
@@ -19,14 +18,6 @@ pub struct ObserverSpec {
     pub packages: Option<PathBuf>,
     /// The interpreter that the word `python` stands for.
     pub python: Option<PathBuf>,
-}
-
-/// What will be started beside the members.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ForeseenObserver {
-    pub command: Vec<String>,
-    pub environment: BTreeMap<String, Option<String>>,
-    pub folder: PathBuf,
 }
 
 impl ObserverSpec {
@@ -49,14 +40,6 @@ impl ObserverSpec {
     /// The words to start it with beside the members.
     pub fn command(&self, tool: &Observer, room: &ObserverRoom<'_>) -> Vec<String> {
         self.with_python(tool.command_in(room))
-    }
-
-    /// What will be started beside the members: command, variables, folder. Their processes are not known yet: `<pids>`.
-    pub fn foreseen(&self) -> Option<ForeseenObserver> {
-        let tool = self.tool_at(Place::Beside)?;
-        let room = self.room(&[], None);
-        let (command, environment) = (self.command(tool, &room), tool.variables_in(&room));
-        Some(ForeseenObserver { command, environment, folder: self.folder.clone() })
     }
 
     /// Those around members change their commands, those inside their variables.

@@ -4,7 +4,6 @@
 
 use collo_device::gpu;
 use collo_device::requested::on_gpus;
-use collo_measure::stage;
 use collo_plan::sharing::MPS_PROGRAM;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,7 +16,8 @@ use collo_device::select_gpu::GpuSelector;
 use collo_device::{mps, nvml, repartition};
 use collo_gpus::mig::Cards;
 use collo_gpus::partition::Partition;
-use collo_measure::stage::StageContext as Stage;
+use collo_measure::stage::{Consent, Placing, SiteOrder, StagedSite};
+use collo_plan::experiment::SourceChoice;
 use collo_plan::facts::{Cores, DeviceFacts, Gpu};
 use collo_plan::project::Project;
 use collo_plan::sharing;
@@ -204,19 +204,19 @@ fn calls(gpu: &Gpu, seven: &Partition, both: &mut Both) -> Result<()> {
 
 fn staged(stand: &Stand<'_>, hold: &mut GpuLease, m: &mut StagingTimes) -> Result<()> {
     let seating = seating(stand.facts, "mps")?;
-    let staged = timed(&mut m.daemon.there_s, || {
-        let mut ground = Stage {
-            facts: stand.facts,
-            card: Some((stand.gpu, &mut *hold)),
-            cores: &Cores::Shared,
-            folder: stand.folder,
-            exclusive: false,
-            foreign: false,
-        };
-        stage::stage(&mut ground, &seating)
-    })?;
+    let shares = stand.facts.shares(&Cores::Shared);
+    let order = SiteOrder {
+        folder: stand.folder,
+        shares: &shares,
+        consent: Consent::default(),
+        sources: SourceChoice::default(),
+        placing: Placing::Seats,
+    };
+    let mut leases = [(stand.gpu, &mut *hold)];
+    let mut site = timed(&mut m.daemon.there_s, || StagedSite::stage(&mut leases, &seating, &order))?;
     let begin = Instant::now();
-    let trouble = staged.trouble_and_end(Some(&mut *hold));
+    let trouble = site.trouble(0);
+    site.end(&mut leases);
     m.daemon.back_s.push(begin.elapsed().as_secs_f64());
     ensure!(trouble.is_none(), "{}", trouble.unwrap_or_default());
     // What is left is the journal, which a campaign keeps to its end.

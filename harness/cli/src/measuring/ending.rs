@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use collo_measure::campaign::{CampaignEnd, Finished};
-use collo_measure::observe::ObserveError;
-use collo_measure::run::RunError;
+use collo_measure::error::RunError;
 use collo_measure::session::Unfinished;
 use collo_plan::experiment::Experiment;
 use collo_plan::select::Selection;
@@ -65,7 +64,7 @@ pub fn failure(Unfinished { error, campaign }: Unfinished, resume: &str) -> Diag
 }
 
 fn no_room(e: &RunError) -> bool {
-    matches!(e, RunError::Store(e) | RunError::Observe(ObserveError::Store(e)) if e.is_full_disk())
+    matches!(e, RunError::Store(e) if e.is_full_disk())
 }
 
 /// Which card was lost: `GPU 1 was`.

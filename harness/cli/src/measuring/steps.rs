@@ -6,6 +6,7 @@
 use collo_measure::campaign::{CampaignOptions, FailureLimit, Finished};
 use collo_measure::events::Event;
 use collo_measure::session::{NotPredicted, PythonToPredict, Request, Session};
+use collo_measure::stage::Consent;
 use collo_plan::experiment::Experiment;
 use collo_plan::experiment::{DeviceChoice, DeviceRequest};
 use collo_plan::project::Project;
@@ -26,9 +27,11 @@ pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::M
     let choice = CampaignOptions {
         time_limit: a.time_limit,
         failures: if a.keep_going { FailureLimit::Unlimited } else { FailureLimit::default() },
-        exclusive: a.exclusive,
-        foreign: a.foreign.map_or(host.foreign.unwrap_or(false), |foreign| foreign == Foreign::Allow),
-        services: a.services.into(),
+        consent: Consent {
+            exclusive: a.exclusive,
+            foreign: a.foreign.map_or(host.foreign.unwrap_or(false), |foreign| foreign == Foreign::Allow),
+            services: a.services.into(),
+        },
         ..CampaignOptions::default()
     };
     Request { selection, device, python, predict: !a.no_predict, choice, ..Request::of(experiment) }

@@ -52,7 +52,7 @@ impl CampaignSpec<'_> {
         let mut add = |name: &str, text: &str, version: Option<String>| {
             found.all.insert(name.to_string(), ingredients::text(text, version));
         };
-        for (name, text, version) in self.experiment.layers.ingredients() {
+        for (name, text, version) in self.commands.experiment.layers.ingredients() {
             add(&name, text, version);
         }
         if let Some(selection) = self.selection {
@@ -82,12 +82,12 @@ impl CampaignSpec<'_> {
 
     /// The files that numbers depend on.
     fn places(&self, runs: &Runs) -> Result<Places, collo_store::Error> {
-        let mut places = Places::of(self.project, self.plan.members().map(|member| member.workload().as_ref()))?;
-        if let Some(trace) = &self.experiment.trace {
-            places.add_file(traces::file(&self.project.traces(), &trace.name));
+        let mut places = Places::of(self.commands.project, self.plan.members().map(|member| member.workload().as_ref()))?;
+        if let Some(trace) = &self.commands.experiment.trace {
+            places.add_file(traces::file(&self.commands.project.traces(), &trace.name));
         }
         // Also those of refused cells: without its file the experiment could not be read.
-        let observed = self.experiment.axes.observed();
+        let observed = self.commands.experiment.axes.observed();
         for tool in observed.iter().flatten().filter_map(|by| by.tool()) {
             places.add_file(tool.file.clone());
             tool.packages.iter().for_each(|pins| places.add_file(pins.clone()));

@@ -16,9 +16,10 @@ use super::cooldown::{Cooler, pause};
 use super::failures::Extent;
 use super::leased::Leases;
 use super::{CampaignEnd, CampaignSpec, Only, Spent};
+use crate::error::RunError;
 use crate::events::{Event, Watcher};
 use crate::observe::View;
-use crate::run::{BeforeRun, RunContext, RunDevice, RunError};
+use crate::run::{BeforeRun, RunContext, RunDevice};
 use collo_device::lease::{GpuLease, LeasedGpu};
 use collo_launch::interrupt::{Interrupts, Stop};
 use collo_plan::facts::CardShare;
@@ -75,8 +76,8 @@ impl CampaignSpec<'_> {
         watcher: Watcher<'_>,
     ) -> Result<(CampaignEnd, usize), RunError> {
         let begun = *spent.begun.get_or_insert_with(Instant::now);
-        let mut attempts = Attempts::so_far(self.experiment.retries, bench.campaign, stored);
-        let shares = self.facts.shares(&self.experiment.cores);
+        let mut attempts = Attempts::so_far(self.commands.experiment.retries, bench.campaign, stored);
+        let shares = self.facts.shares(&self.commands.experiment.cores);
         let mut lanes: Vec<Lane<'_>> =
             shares.iter().map(|share| Lane { share, cards: Vec::new(), queue: VecDeque::new() }).collect();
         for (lane, card) in lanes.iter_mut().zip(leases.each()) {
@@ -195,7 +196,7 @@ impl<'w> Loops<'_, 'w> {
     #[expect(clippy::await_holding_lock, reason = "each card has a thread and a runtime of its own, in which nothing else waits")]
     async fn lane(&self, Lane { share, mut cards, mut queue }: Lane<'_>) -> Result<CampaignEnd, RunError> {
         let (order, bench) = (self.order, self.bench);
-        let (experiment, campaign) = (order.experiment, bench.campaign);
+        let (experiment, campaign) = (order.commands.experiment, bench.campaign);
         let cells = order.plan.by_slug();
         let uuid = cards.first().map(|(_, hold)| hold.uuid().to_string());
         let gate = experiment.thermal_gate.zip(uuid.as_deref());
@@ -253,13 +254,7 @@ impl<'w> Loops<'_, 'w> {
             self.so_far().journal.began(&plan.folder(planned))?;
             self.tell(Event::Begins { planned });
             let mut show = |view: View| self.stands(planned, view);
-            let run = match cell.cell.trace() {
-                Some(_) => bench.play(cell, planned, &before, &mut cards, &mut show).await?,
-                None => {
-                    let on = RunDevice { share, card: cards.first_mut().map(|(gpu, hold)| (*gpu, &mut **hold)) };
-                    bench.run(cell, planned, &before, on, &mut show).await?
-                }
-            };
+            let run = bench.run(cell, planned, &before, RunDevice { share, leases: &mut cards }, &mut show).await?;
             let written = bench.written();
             if !written.is_empty() {
                 self.so_far().journal.wrote(&written)?;
@@ -328,10 +323,17 @@ impl<'w> Loops<'_, 'w> {
         (so_far.watcher)(Event::Stands { planned, view });
     }
 
+    /// Record a planned run that is now impossible, e.g. when an administrator began a campaign that another user continues. The
+    /// run as it is stored, if it is one.
     fn refused(&self, planned: &PlannedRun) -> Result<Option<StoredRun>, RunError> {
-        let mut so_far = self.so_far();
-        let SoFar { journal, watcher, .. } = &mut *so_far;
-        self.order.refused(self.bench, planned, journal, watcher)
+        let plan = &self.bench.campaign.manifest().plan;
+        let label = &plan.cells[planned.cell].cell;
+        let Some(refused) = self.order.plan.refusals.iter().find(|r| r.record.cell == *label) else { return Ok(None) };
+        self.so_far().journal.began(&plan.folder(planned))?;
+        self.tell(Event::Begins { planned });
+        let run = self.bench.refuse(&refused.cell, planned, refused.record.reason.clone())?;
+        self.tell(Event::Ends { planned, run: &run });
+        Ok(Some(run))
     }
 
     /// The failed attempts at a run that is to be measured again.

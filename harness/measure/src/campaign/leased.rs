@@ -1,12 +1,11 @@
 //! The GPUs of a campaign, from the first check until they are restored as found.
 
 use collo_device::company;
-use collo_store::{PlannedRun, StoredRun};
 use collo_text::Diagnostic;
 
 use super::CampaignSpec;
+use crate::error::RunError;
 use crate::events::{Event, Watcher};
-use crate::run::{RunContext, RunError};
 use collo_device::lease::lock::CpuNotice;
 use collo_device::lease::{GpuLease, Restored, Who};
 
@@ -61,9 +60,9 @@ impl CampaignSpec<'_> {
     }
 
     fn hold_one(&self, gpu: &Gpu, watcher: Watcher<'_>) -> Result<GpuLease, RunError> {
-        let who = Who { experiment: self.experiment.name.clone(), campaign: String::new() };
+        let who = Who { experiment: self.commands.experiment.name.clone(), campaign: String::new() };
         let (mut hold, repaired) = GpuLease::take(gpu, &who, self.facts.as_found)?;
-        hold.with_services(self.choice.services);
+        hold.with_services(self.choice.consent.services);
         if let Some(restored) = repaired {
             watcher(Event::Restored { label: gpu.label(), restored });
         }
@@ -95,7 +94,7 @@ impl CampaignSpec<'_> {
     /// Nobody else may be on the GPU, and it must be possible to partition it as planned: a missing permission is reported before
     /// anything is measured, not after a night.
     fn check_card(&self, gpu: &Gpu, hold: &mut GpuLease) -> Result<(), RunError> {
-        if !self.choice.foreign
+        if !self.choice.consent.foreign
             && let Some(who) = company::settled(hold.uuid()).to_text().first()
         {
             return Err(Diagnostic::new(format!("{} is in use: {who}", gpu.label()))
@@ -111,24 +110,5 @@ impl CampaignSpec<'_> {
             hold.apply(partition).map_err(Diagnostic::from)?;
         }
         Ok(())
-    }
-
-    /// Record a planned run that is now impossible, e.g. when an administrator began a campaign that another user continues. The
-    /// run as it is stored, if it is one.
-    pub(super) fn refused(
-        &self,
-        bench: &RunContext<'_>,
-        planned: &PlannedRun,
-        journal: &mut collo_store::Journal,
-        watcher: Watcher<'_>,
-    ) -> Result<Option<StoredRun>, RunError> {
-        let plan = &bench.campaign.manifest().plan;
-        let label = &plan.cells[planned.cell].cell;
-        let Some(refused) = self.plan.refusals.iter().find(|r| r.record.cell == *label) else { return Ok(None) };
-        journal.began(&plan.folder(planned))?;
-        watcher(Event::Begins { planned });
-        let run = bench.refuse(&refused.cell, planned, refused.record.reason.clone())?;
-        watcher(Event::Ends { planned, run: &run });
-        Ok(Some(run))
     }
 }

@@ -16,18 +16,17 @@ use std::time::{Duration, Instant};
 use collo_store::{Campaign, CampaignFolder, Ingredient, Outcome, PlannedRun, Runs, SCHEMA, Shard, StoredRun, utc_now};
 use collo_text::Diagnostic;
 
+use crate::error::RunError;
 use crate::events::{Event, Watcher};
-use crate::run::{RunContext, RunError};
-use collo_device::services::Services;
+use crate::run::RunContext;
+use crate::stage::Consent;
 use collo_launch::interrupt::Interrupts;
-use collo_plan::experiment::Experiment;
 use collo_plan::facts::{DeviceFacts, Gpu};
 use collo_plan::plan::Plan;
-use collo_plan::project::Project;
 use collo_plan::select::Selection;
+use collo_prepare::commands::MemberCommands;
 use collo_prepare::data::Prepared;
 use collo_prepare::ingredients::Ingredients;
-use collo_prepare::interpreters::Interpreters;
 use collo_prepare::machine;
 use collo_prepare::surroundings;
 
@@ -64,12 +63,7 @@ pub struct CampaignOptions {
     pub failures: FailureLimit,
     /// Add this many repetitions of the planned cells to the newest campaign, which may be complete.
     pub more: Option<u32>,
-    /// Under MPS, let only the server use the GPU.
-    pub exclusive: bool,
-    /// Measure although others compute on the GPU; the campaign is marked indicative.
-    pub foreign: bool,
-    /// What to do with services that block a change of MIG mode.
-    pub services: Services,
+    pub consent: Consent,
     /// Of a further round: what the rounds before it used of `time_limit` and `failures`.
     pub spent: Spent,
 }
@@ -84,11 +78,9 @@ pub struct Spent {
 
 /// The inputs of a campaign.
 pub struct CampaignSpec<'a> {
-    pub project: &'a Project,
-    pub experiment: &'a Experiment,
+    pub commands: MemberCommands<'a>,
     pub plan: &'a Plan,
     pub facts: &'a DeviceFacts,
-    pub interpreters: &'a Interpreters,
     /// Versions of Python and its packages.
     pub python: &'a BTreeMap<String, String>,
     /// The data sets, as found or written.
@@ -135,7 +127,7 @@ pub struct Finished {
 
 /// Measure a campaign. Stored runs are safe, whatever the error.
 pub async fn run(order: &CampaignSpec<'_>, watcher: Watcher<'_>) -> Result<Finished, RunError> {
-    let runs = Runs::at(order.project.runs());
+    let runs = Runs::at(order.commands.project.runs());
     let mut ingredients = order.ingredients(&runs)?;
     // Whoever stops it while the card is cut wants the card back, too.
     let interrupts = Interrupts::listen().map_err(collo_store::Error::from)?;
@@ -204,23 +196,20 @@ async fn on_cards(
         todo: &todo,
         interrupted,
         forecast_s: &order.forecast_s(&campaign),
-        cooldown: order.experiment.cooldown,
+        cooldown: order.commands.experiment.cooldown,
     });
 
     let mut journal = campaign.journal()?;
     journal.opened(todo.len() as u32)?;
     let bench = RunContext {
-        project: order.project,
-        experiment: order.experiment,
+        commands: order.commands,
         facts: order.facts,
-        interpreters: order.interpreters,
+        consent: order.choice.consent,
         campaign: &campaign,
         ingredients: &ingredients.all,
         files: Mutex::new(std::mem::take(&mut ingredients.files)),
         written: Mutex::default(),
         stop: interrupts.receiver(),
-        exclusive: order.choice.exclusive,
-        foreign: order.choice.foreign,
     };
     let mut spent = order.choice.spent.clone();
     let result = order.measure(&bench, (todo, &stored, &mut spent), leases, interrupts, &mut journal, watcher).await;
@@ -262,13 +251,13 @@ impl CampaignSpec<'_> {
                 return Ok((candidate, true));
             }
             let edited = changes.iter().any(|change| change.name == depends::EXPERIMENT);
-            let keys = self.experiment.keys_changed_since(&candidate.manifest().source_toml);
+            let keys = self.commands.experiment.keys_changed_since(&candidate.manifest().source_toml);
             watcher(Event::NotContinued { campaign: &candidate, changes: &changes, keys: if edited { &keys } else { &[] } });
             // What was asked for is about that campaign: a new one has neither its name nor a failed run.
             if self.choice.campaign.is_some() || self.choice.only == Only::Failed {
                 let id = candidate.manifest().short_id();
                 let what = Diagnostic::new(format!("`{id}` cannot be continued"));
-                let name = &self.experiment.name;
+                let name = &self.commands.experiment.name;
                 let continues = match changes.iter().any(|change| change.name == depends::CARDS) {
                     true => format!("`collo run {id}` without `--gpu` continues it on its own cards"),
                     false => format!("`--force` continues `{id}`"),
@@ -281,7 +270,7 @@ impl CampaignSpec<'_> {
 
     /// The campaign that would be continued, if its ingredients are the same.
     fn candidate(&self, runs: &Runs) -> Result<Option<CampaignFolder>, RunError> {
-        let name = &self.experiment.name;
+        let name = &self.commands.experiment.name;
         let mut newest = None;
         let taken: Result<Takes, collo_store::Error> = self.choice.takes(|| {
             // The other shards may be measured beside this one, and what was merged is finished.
@@ -302,7 +291,7 @@ impl CampaignSpec<'_> {
 
     /// The runs to do, in order.
     fn todo(&self, campaign: &CampaignFolder, stored: &BTreeMap<String, StoredRun>) -> Vec<PlannedRun> {
-        let mut attempts = Attempts::so_far(self.experiment.retries, campaign, stored);
+        let mut attempts = Attempts::so_far(self.commands.experiment.retries, campaign, stored);
         let refused = |run: &StoredRun| self.plan.refusals.iter().any(|r| r.record.cell == run.record.cell.cell);
         // A retry that one run takes is not there for the next.
         let mut retry = |run: &StoredRun| !refused(run) && attempts.grant(&run.record);
@@ -313,15 +302,15 @@ impl CampaignSpec<'_> {
         let memory = collo_device::cpu::facts().memory_bytes.unwrap_or_default();
         Campaign {
             schema: SCHEMA,
-            id: runs.new_id(&self.experiment.name),
-            experiment: self.experiment.name.clone(),
-            description: self.experiment.description.clone(),
-            tags: self.experiment.tags.clone(),
+            id: runs.new_id(&self.commands.experiment.name),
+            experiment: self.commands.experiment.name.clone(),
+            description: self.commands.experiment.description.clone(),
+            tags: self.commands.experiment.tags.clone(),
             created_utc: utc_now(),
-            source_toml: self.experiment.layers.text(),
-            thresholds: self.experiment.thresholds.clone(),
-            references: self.experiment.references.clone(),
-            until: self.experiment.until.clone(),
+            source_toml: self.commands.experiment.layers.text(),
+            thresholds: self.commands.experiment.thresholds.clone(),
+            references: self.commands.experiment.references.clone(),
+            until: self.commands.experiment.until.clone(),
             plan: self.plan.record(),
             predicted: self.plan.predicted.clone(),
             device: self.facts.record(),
@@ -329,15 +318,15 @@ impl CampaignSpec<'_> {
                 driver: self.facts.driver.clone(),
                 cuda: self.facts.cuda.map(|v| format!("{}.{}", v / 1000, v % 1000 / 10)),
                 gpus: self.facts.gpus.iter().filter_map(Gpu::record).collect(),
-                ..machine::describe(self.project.root(), self.facts.cores.len() as u32, memory, self.python.clone())
+                ..machine::describe(self.commands.project.root(), self.facts.cores.len() as u32, memory, self.python.clone())
             },
             ingredients: ingredients.clone(),
             indicative: Vec::new(),
             shard: self.shard,
             origins: Vec::new(),
             surroundings: Some(surroundings::describe(
-                self.project,
-                self.interpreters,
+                self.commands.project,
+                self.commands.interpreters,
                 self.plan.members().map(|m| &**m.workload()),
             )),
             filing: Default::default(),

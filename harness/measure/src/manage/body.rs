@@ -14,25 +14,32 @@ use std::io::Write;
 use std::time::Duration;
 
 use collo_schedule::{Act as Asked, Happened, Ledger, Task, TaskId};
-use collo_store::{RunDraft, monotonic_ns};
-use tokio::sync::{mpsc, watch};
-use tokio::time::MissedTickBehavior;
+use collo_store::{HAPPENED, RunDraft, Sample, monotonic_ns};
+use tokio::sync::mpsc;
 
 use super::attempt::LiveAttempt;
 use super::evidence::{Evidence, Gathering};
 use super::readings::CardReadings;
-use super::{CutShort, ManageError, ManageSpec, Played, happened_file};
+use super::{CutShort, ManageSpec, Played};
+use crate::error::RunError;
+use crate::observe::inbox::{Inbox, Received};
 use crate::observe::{Transcript, failure_log};
-use collo_launch::interrupt::Stop;
 use collo_launch::{Group, Signal};
 use collo_sample::{Sampling, Sites};
 
-/// How often time limits and the display are looked at.
-const LOOK: Duration = Duration::from_millis(250);
-/// A tick this late means that collo itself was suspended.
-const LATE: Duration = Duration::from_secs(1);
-/// Capacity for members' messages.
+/// Capacity for members' messages: a hundred may come and go at once, and what waits for long after the end of a member is lost.
 const WAITING: usize = 64;
+
+/// What only this loop waits for.
+enum Own {
+    Evidence(Evidence),
+    /// The next task arrives.
+    Arrival,
+    /// The ledger asked to be called now.
+    LookAt,
+    Sampled(Vec<Sample>),
+}
+
 struct Body<'a, 'l> {
     spec: ManageSpec<'a, 'l>,
     ledger: Ledger,
@@ -68,8 +75,9 @@ struct Body<'a, 'l> {
     oom_kills: Option<u64>,
 }
 
-pub async fn play(spec: ManageSpec<'_, '_>, draft: &mut RunDraft) -> Result<Played, ManageError> {
-    let (signals, mut heard) = mpsc::channel(WAITING);
+/// Play the tasks to their ends.
+pub async fn play(spec: ManageSpec<'_, '_>, draft: &mut RunDraft) -> Result<Played, RunError> {
+    let (signals, heard) = mpsc::channel(WAITING);
     let (tap, mut samples) = mpsc::unbounded_channel();
     let (found, mut findings) = mpsc::unbounded_channel();
     let ledger = Ledger::open(spec.rules)?;
@@ -99,7 +107,7 @@ pub async fn play(spec: ManageSpec<'_, '_>, draft: &mut RunDraft) -> Result<Play
         lost: vec![None; cards],
         broken: vec![false; cards],
         transcript: Transcript::of(0),
-        happened: happened_file(draft.path()).map_err(collo_store::Error::from)?,
+        happened: std::fs::File::create(draft.path().join(HAPPENED)).map_err(collo_store::Error::from)?,
         queue: VecDeque::new(),
         arrived_ns: vec![None; spec.tasks.len()],
         look_at_ns: None,
@@ -112,34 +120,27 @@ pub async fn play(spec: ManageSpec<'_, '_>, draft: &mut RunDraft) -> Result<Play
     };
     body.first_readings(&mut samples).await;
     body.began_ns = monotonic_ns();
-    let mut look = tokio::time::interval(LOOK);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut looked_ns = body.began_ns;
+    let mut inbox = Inbox::open(heard, body.spec.stop.clone(), body.began_ns);
     let mut next = 0;
-    let mut stop_open = true;
     if body.cut_short.is_none() {
         body.begin();
     }
     while !body.is_over() {
         let due_ns = body.spec.tasks.get(next).filter(|_| body.cut_short.is_none()).map(|task| body.began_ns + task.arrives_ns);
-        let deadline = |ns: Option<u64>| async move {
-            match ns {
-                Some(ns) => tokio::time::sleep(Duration::from_nanos(ns.saturating_sub(monotonic_ns()))).await,
-                None => std::future::pending().await,
+        let look_at_ns = body.look_at_ns;
+        let own = async {
+            tokio::select! {
+                biased;
+                Some(evidence) = findings.recv() => Own::Evidence(evidence),
+                () = until(due_ns) => Own::Arrival,
+                () = until(look_at_ns) => Own::LookAt,
+                Some(batch) = samples.recv() => Own::Sampled(batch),
             }
         };
-        tokio::select! {
-            biased;
-            changed = changed(&mut body.spec.stop), if stop_open => match changed {
-                None => stop_open = false,
-                Some(asked) => body.stopped(asked),
-            },
-            _ = look.tick() => {
-                let now_ns = monotonic_ns();
-                let since = Duration::from_nanos(now_ns.saturating_sub(std::mem::replace(&mut looked_ns, now_ns)));
-                body.look(if since > LATE { Some(since - LOOK) } else { None });
-            }
-            Some((member, signal)) = heard.recv() => {
+        match inbox.next(std::future::pending(), own).await {
+            Received::Stop(asked) => body.stopped(asked),
+            Received::Look(suspended) => body.look(suspended),
+            Received::Signal(member, signal) => {
                 if let Some(line) = body.transcript.line(member, &signal, monotonic_ns())
                     && let Err(e) = draft.event(&line)
                 {
@@ -147,25 +148,24 @@ pub async fn play(spec: ManageSpec<'_, '_>, draft: &mut RunDraft) -> Result<Play
                 }
                 body.hear(member, signal);
             }
-            Some(evidence) = findings.recv() => match evidence {
-                Evidence::Found(found) => body.found(found),
-                Evidence::Again(card) => body.gather_again(card),
-            },
-            () = deadline(due_ns) => {
+            Received::Own(Own::Evidence(Evidence::Found(found))) => body.found(found),
+            Received::Own(Own::Evidence(Evidence::Again(card))) => body.gather_again(card),
+            Received::Own(Own::Arrival) => {
                 // While nobody waited nothing was told: what they are placed by is of now.
                 (0..body.readings.len()).for_each(|card| body.tell_reading(card));
                 // Those of one moment are told together, in the order of the trace.
-                while let Some(task) = body.spec.tasks.get(next).filter(|task| body.began_ns + task.arrives_ns <= monotonic_ns()) {
+                while let Some(task) = body.spec.tasks.get(next).filter(|task| body.began_ns + task.arrives_ns <= monotonic_ns())
+                {
                     let (cards, arrives_ns) = (task.cards, task.arrives_ns);
                     body.arrived(next, cards, arrives_ns);
                     next += 1;
                 }
             }
-            () = deadline(body.look_at_ns) => {
+            Received::Own(Own::LookAt) => {
                 body.look_at_ns = None;
                 body.queue.push_back(Happened::Look);
             }
-            Some(batch) = samples.recv() => body.sampled(&batch),
+            Received::Own(Own::Sampled(batch)) => body.sampled(&batch),
         }
         body.settle_what_happened();
     }
@@ -176,10 +176,12 @@ pub async fn play(spec: ManageSpec<'_, '_>, draft: &mut RunDraft) -> Result<Play
     body.finish(launched_ns)
 }
 
-/// The next order to stop; `None` if there will be none.
-async fn changed(stop: &mut watch::Receiver<Stop>) -> Option<Stop> {
-    stop.changed().await.ok()?;
-    Some(*stop.borrow())
+/// Wait until then; for ever without a time.
+async fn until(at_ns: Option<u64>) {
+    match at_ns {
+        Some(ns) => tokio::time::sleep(Duration::from_nanos(ns.saturating_sub(monotonic_ns()))).await,
+        None => std::future::pending().await,
+    }
 }
 
 impl Body<'_, '_> {

@@ -1,12 +1,12 @@
 //! The evidence for those on a card: gathered when a member is ready and when company changes, and again if company changed meanwhile.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use collo_store::{Attestation, AttestationVerdict};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::stage::CardEvidence;
-use crate::stage::InForce;
+use crate::stage::{InForce, StagedCard, attest_beside};
 
 /// Evidence of a card being gathered.
 #[derive(Debug, Default, Clone)]
@@ -72,11 +72,17 @@ pub fn again(card: usize, tries: u32, found: &UnboundedSender<Evidence>) {
 }
 
 /// Gather on a thread of its own; drivers and daemons take their time. Without a thread nothing is found, which is said.
-pub fn gather(card: usize, asking: CardEvidence, own: Vec<InForce>, besides: Vec<InForce>, found: &UnboundedSender<Evidence>) {
+pub fn gather(
+    card: usize,
+    staged: Option<Arc<StagedCard>>,
+    own: Vec<InForce>,
+    besides: Vec<InForce>,
+    found: &UnboundedSender<Evidence>,
+) {
     let (found, failed) = (found.clone(), found.clone());
     let count = besides.len();
     let begun = std::thread::Builder::new().name("evidence".into()).spawn(move || {
-        let (attestation, besides) = asking.attest(&own, &besides);
+        let (attestation, besides) = attest_beside(staged.as_deref(), &own, &besides);
         let _ = found.send(Evidence::Found(Found { card, attestation, besides }));
     });
     if let Err(e) = begun {

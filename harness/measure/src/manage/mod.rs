@@ -9,21 +9,21 @@ mod body;
 mod evidence;
 mod readings;
 
-use std::path::Path;
+pub use body::play;
+
 use std::time::Duration;
 
 use collo_schedule::{Decided, Rules, TaskAccount};
-use collo_store::{AttemptRecord, Check, EpochRecord, MemberRecord, RequestRecord, RunDraft, SamplingQuality};
+use collo_store::{AttemptRecord, Check, EpochRecord, MemberRecord, RequestRecord, SamplingQuality};
 use collo_text::Diagnostic;
 use tokio::sync::watch;
 
-use crate::observe::{self, ObserveError, View};
+use crate::observe::{self, View};
 use crate::stage::StagedSite;
 use collo_device::lease::LeasedGpu;
 use collo_launch::MemberLaunch;
 use collo_launch::interrupt::Stop;
 use collo_plan::cell::{CellTask, Settle};
-use collo_plan::sharing::Limits;
 use collo_prepare::slot::Slot;
 use collo_sample::Rates;
 
@@ -37,8 +37,6 @@ pub struct ManageSpec<'a, 'l> {
     pub site: &'a mut StagedSite,
     /// The GPUs of the site.
     pub leases: &'a mut [LeasedGpu<'l>],
-    /// The limits of its MPS daemons.
-    pub limits: Limits,
     /// How an attempt is started: its number, its task, its place.
     pub launch: &'a dyn Fn(usize, usize, &Slot) -> Result<MemberLaunch, Diagnostic>,
     /// By task, the rules of its attempts.
@@ -88,25 +86,4 @@ pub enum CutShort {
     NotStaged(String),
     /// Nothing can be written any more.
     DiskFull(String),
-}
-
-/// Play the tasks to their ends.
-pub async fn play(spec: ManageSpec<'_, '_>, draft: &mut RunDraft) -> Result<Played, ManageError> {
-    body::play(spec, draft).await
-}
-
-/// A trace that could not be begun, or stored.
-#[derive(Debug, thiserror::Error)]
-pub enum ManageError {
-    #[error(transparent)]
-    Observe(#[from] ObserveError),
-    #[error(transparent)]
-    Store(#[from] collo_store::Error),
-    #[error(transparent)]
-    Diagnostic(#[from] Diagnostic),
-}
-
-/// The file of what the ledger was told, in the folder of a run.
-fn happened_file(folder: &Path) -> std::io::Result<std::fs::File> {
-    std::fs::File::create(folder.join(collo_store::HAPPENED))
 }

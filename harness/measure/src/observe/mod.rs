@@ -9,6 +9,7 @@ mod daemons;
 mod ending;
 mod epochs;
 pub mod failure_log;
+pub mod inbox;
 mod last_words;
 mod limits;
 mod memory;
@@ -27,12 +28,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collo_store::{
-    AfterMeasured, Attestation, Check, EpochRecord, MemberRecord, ObserverRecord, Outcome, ProcessRecord, RequestRecord,
-    RunDraft, SamplingQuality, Timeline, monotonic_ns,
+    AfterMeasured, Attestation, EpochRecord, MemberRecord, ObserverRecord, Outcome, ProcessRecord, RequestRecord, RunDraft,
+    SamplingQuality, Timeline, monotonic_ns,
 };
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::MissedTickBehavior;
 
+use inbox::{Inbox, Received};
 pub use limits::{GRACE, Rules};
 pub use seat::{MemberState, Phase, Traces};
 pub use state::{Act, Watch};
@@ -40,10 +41,12 @@ pub use transcript::Transcript;
 pub use view::{ManagedView, MemberView, ServingStats, View};
 use watching::Watching;
 
-use crate::stage::InForce;
+use crate::error::RunError;
+use crate::stage::{InForce, StagedCard};
 use collo_launch::interrupt::Stop;
-use collo_launch::protocol::{Hello, MemberEvent};
-use collo_launch::{Group, HostLaunch, LaunchError, MemberLaunch, Signal, memory_policy, tree};
+use collo_launch::protocol::MemberEvent;
+use collo_launch::{Group, HostLaunch, MemberLaunch, Signal, memory_policy, tree};
+use collo_plan::sharing::Hosting;
 use collo_sample::gpu::gpu_scope;
 use collo_sample::{Board, Rates, Sampling, Sites};
 use collo_store::{PROCESS_SCOPE, member_scope};
@@ -68,9 +71,6 @@ pub struct Observation {
     pub killed: bool,
 }
 
-/// Gathers evidence from what is in force for the members.
-pub type Attest = Arc<dyn Fn(&[InForce]) -> Attestation + Send + Sync>;
-
 /// The inputs for watching a group.
 pub struct ObserveSpec<'a> {
     pub members: &'a [MemberLaunch],
@@ -84,25 +84,15 @@ pub struct ObserveSpec<'a> {
     pub rates: Option<Rates>,
     /// The GPUs to sample; empty on a CPU.
     pub boards: Vec<Board>,
-    /// Gathers the mode's evidence, once, inside the window, on a thread of its own: it queries programs and a driver that take
-    /// their time.
-    pub attest: Attest,
-    /// The check that fails if a member's hello names another device than its own; `None` if it is on the right one.
-    pub misplaced: &'a dyn Fn(usize, &Hello) -> Option<Check>,
+    /// The GPU that the members are on, as it was staged; `None` on a CPU.
+    pub card: Option<Arc<StagedCard>>,
+    /// How the members are threads of one process, if they are.
+    pub hosting: Option<Hosting>,
     /// Who watches, of a cell that says so.
     pub watching: Option<Watching>,
     pub stop: watch::Receiver<Stop>,
     /// Receives the status of the group, at most a few times a second.
     pub show: &'a mut dyn FnMut(View),
-}
-
-/// An observation that could not be started or stored.
-#[derive(Debug, thiserror::Error)]
-pub enum ObserveError {
-    #[error(transparent)]
-    Launch(#[from] LaunchError),
-    #[error(transparent)]
-    Store(#[from] collo_store::Error),
 }
 
 /// How long the end of a run may wait for proportional memory; a member of 16 GiB takes about 0.3 s.
@@ -111,20 +101,14 @@ const PSS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time limit for evidence. Each query has its own, but a driver that hangs has none, and the run must end.
 const EVIDENCE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often the display and the time limits are updated.
-const LOOK: Duration = Duration::from_millis(250);
-
-/// A tick this late means that collo itself was suspended: stopped by a signal, or without a processor.
-const LATE: Duration = Duration::from_secs(1);
-
 /// Capacity for members' messages, a line of a mebibyte each at worst. A member with more to say blocks in its `write`.
 const WAITING: usize = 8;
 
 /// Launch a group and watch it to its end.
-pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Result<Observation, ObserveError> {
+pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Result<Observation, RunError> {
     let mut watching = setting.watching.take();
     watching.iter_mut().for_each(Watching::make_room);
-    let (sender, mut signals) = mpsc::channel(WAITING);
+    let (sender, signals) = mpsc::channel(WAITING);
     let oom_kills = failure_log::kernel_oom_kills();
     let barrier: Vec<bool> = setting.members.iter().map(|m| m.adapter.is_none()).collect();
     let launched_ns = monotonic_ns();
@@ -151,19 +135,11 @@ pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Resu
         oom_kills,
     };
     let mut transcript = Transcript::of(barrier.len());
-    let mut look = tokio::time::interval(LOOK);
-    // The looks that were missed are not made up for.
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut looked_ns = launched_ns;
+    let mut inbox = Inbox::open(signals, scene.setting.stop.clone(), launched_ns);
     let mut killed = false;
-    let mut stop_open = true;
     while !scene.watch.over() {
-        // Time and whoever wants it to end come first: no member can talk them down.
-        let acts = tokio::select! {
-            biased;
-            changed = scene.setting.stop.changed(), if stop_open => {
-                stop_open = changed.is_ok();
-                let asked = *scene.setting.stop.borrow();
+        let acts = match inbox.next(gathered(&mut scene.evidence), std::future::pending()).await {
+            Received::Stop(asked) => {
                 killed |= asked == Stop::Now;
                 scene.look();
                 match asked {
@@ -172,12 +148,11 @@ pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Resu
                     Stop::Now => scene.watch.kill(monotonic_ns()),
                 }
             }
-            _ = look.tick() => {
+            Received::Look(suspended) => {
                 let now_ns = monotonic_ns();
-                let since = Duration::from_nanos(now_ns.saturating_sub(std::mem::replace(&mut looked_ns, now_ns)));
-                if since > LATE {
+                if let Some(stood_still) = suspended {
                     // Nobody was heard meanwhile, so it is held against nobody.
-                    scene.watch.excuse(since - LOOK);
+                    scene.watch.excuse(stood_still);
                 }
                 scene.look();
                 match (scene.sampling.lost(), scene.unwatched()) {
@@ -186,8 +161,8 @@ pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Resu
                     (None, None) => scene.watch.tick(now_ns),
                 }
             }
-            found = gathered(&mut scene.evidence) => scene.attested(found),
-            Some((member, signal)) = signals.recv() => {
+            Received::Own(found) => scene.attested(found),
+            Received::Signal(member, signal) => {
                 if let Some(line) = transcript.line(member, &signal, monotonic_ns()) {
                     draft.event(&line)?;
                 }
@@ -254,7 +229,9 @@ struct Scene<'a> {
 impl Scene<'_> {
     fn hear(&mut self, member: usize, signal: Signal) -> Vec<Act> {
         let misplaced = match &signal {
-            Signal::Said { event: MemberEvent::Hello(hello), .. } => (self.setting.misplaced)(member, hello),
+            Signal::Said { event: MemberEvent::Hello(hello), .. } => {
+                stage::misplaced(self.setting.card.as_deref(), member, hello)
+            }
             _ => None,
         };
         let traces = match &signal {
@@ -305,11 +282,13 @@ impl Scene<'_> {
         self.watch.evidence_is_in(monotonic_ns())
     }
 
-    /// Gather the evidence: processes are listed now, the rest is done on a thread, so that no message is delayed meanwhile.
+    /// Gather the mode's evidence, once, inside the window: processes are listed now, the rest is done on a thread, because it queries
+    /// programs and a driver that take their time, and no message is delayed meanwhile.
     fn gather(&mut self) {
         let (sender, receiver) = oneshot::channel();
-        let (found, attest) = (self.in_force(), self.setting.attest.clone());
-        let begun = std::thread::Builder::new().name("evidence".into()).spawn(move || sender.send(attest(&found)));
+        let (found, card, hosting) = (self.in_force(), self.setting.card.clone(), self.setting.hosting);
+        let evidence = move || sender.send(stage::attest(card.as_deref(), hosting, &found));
+        let begun = std::thread::Builder::new().name("evidence".into()).spawn(evidence);
         // Without a thread the sender is dropped, and that is heard of.
         drop(begun);
         self.evidence = Some((receiver, tokio::time::Instant::now() + EVIDENCE_TIMEOUT));

@@ -40,12 +40,6 @@ pub struct EndOfMembers<'a> {
     pub completed: bool,
 }
 
-/// How far the members are, as an observer needs it.
-pub struct MembersSoFar<'a> {
-    /// By member: its measured epochs are over, or it is gone.
-    pub over: &'a [bool],
-}
-
 /// The observer of a run, from its first to its last process.
 pub struct Watching {
     spec: ObserverSpec,
@@ -149,8 +143,9 @@ impl Watching {
         Ok(())
     }
 
-    /// Whether it still watches: called a few times a second. The error is why the run has no number.
-    pub fn look(&mut self, members: &MembersSoFar<'_>) -> Result<(), String> {
+    /// Whether it still watches: called a few times a second. `over`: by member, its measured epochs are over, or it is gone. The error
+    /// is why the run has no number.
+    pub fn look(&mut self, over: &[bool]) -> Result<(), String> {
         let Some(tool) = self.spec.observe.tool() else { return Ok(()) };
         // What runs around the members writes most when they have ended.
         let writes = self.to_ns.is_none() || tool.place == Place::Around;
@@ -166,8 +161,8 @@ impl Watching {
         }
         for tool in &mut self.tools {
             let is_over = match tool.member {
-                Some(member) => members.over.get(member).copied().unwrap_or(true),
-                None => members.over.iter().all(|over| *over),
+                Some(member) => over.get(member).copied().unwrap_or(true),
+                None => over.iter().all(|over| *over),
             };
             let Some(end) = tool.poll().filter(|_| !is_over) else { continue };
             // Whoever watches a process ends with it, and its end may be known a moment before that of the process.
@@ -325,7 +320,7 @@ impl Scene<'_> {
     /// Why nobody watches any more who should.
     pub(super) fn unwatched(&mut self) -> Option<String> {
         let over: Vec<bool> = self.watch.seats.iter().map(|seat| seat.done || seat.ended.is_some()).collect();
-        self.watching.as_mut()?.look(&MembersSoFar { over: &over }).err()
+        self.watching.as_mut()?.look(&over).err()
     }
 
     /// End whoever watches. A run that was not watched to its end is no measurement of it.

@@ -1,83 +1,55 @@
 //! Measure one run of a trace: stage all cards, play the tasks, store what came of it.
 
-use std::sync::PoisonError;
-
 use collo_schedule::{Decided, Decision, Rules as SiteRules, SiteCard, State, TaskAccount};
 use collo_store::{
-    Attestation, AttestationVerdict, DecisionRecord, Outcome, PlannedRun, RunDraft, RunRecord, SeenCard, StoredRun, TaskEnd,
-    TaskRecord, TraceCard, TraceRecord, Verdict, utc_now, write_trace,
+    Attestation, AttestationVerdict, DecisionRecord, Outcome, RunDraft, RunRecord, SeenCard, StoredRun, TaskEnd, TaskRecord,
+    TraceCard, TraceRecord, write_trace,
 };
 
-use super::{BeforeRun, RunContext, RunError, not_staged};
+use super::{RunContext, not_staged};
+use crate::error::RunError;
 use crate::manage::{self, CutShort, ManageSpec, Played};
 use crate::observe::{Rules, View};
-use crate::stage::StageError;
-use crate::stage::{SiteOrder, StagedSite};
+use crate::stage::{StageError, StagedSite};
 use collo_device::lease::LeasedGpu;
 use collo_device::nvml;
-use collo_plan::cell::CellTrace;
-use collo_plan::facts::{DeviceKind, core_sets};
+use collo_plan::cell::{CellTask, CellTrace};
 use collo_plan::goal::EpochGoal;
 use collo_plan::plan::PlannedCell;
-use collo_prepare::commands::MemberCommands;
-use collo_sample::{Rates, core_scope};
-use collo_text::units::ranges;
+use collo_sample::Rates;
 
 /// Kept free on a GPU for what the driver and further contexts hold outside of any estimate: the study's code subtracts as much.
 const RESERVE_BYTES: u64 = 512 << 20;
 
 impl RunContext<'_> {
     /// Play a trace once. `None` if it was killed and discarded.
-    pub async fn play(
+    pub(super) async fn play(
         &self,
-        planned_cell: &PlannedCell,
-        planned: &PlannedRun,
-        before: &BeforeRun,
+        (PlannedCell { cell, seating, estimates, .. }, trace): (&PlannedCell, &CellTrace),
+        repetition: u32,
+        mut draft: RunDraft,
+        blank: RunRecord,
         leases: &mut [LeasedGpu<'_>],
         show: &mut dyn FnMut(View),
     ) -> Result<Option<StoredRun>, RunError> {
-        let PlannedCell { cell, seating, estimates, .. } = planned_cell;
-        let Some(trace) = cell.trace().cloned() else {
-            return Err(collo_text::Diagnostic::new(format!("`{}` is no trace", cell.label())).into());
-        };
-        let mut draft = self.campaign.begin(&self.campaign.manifest().plan.folder(planned))?;
-        let started_utc = utc_now();
-        let blank = self.blank(cell, planned, started_utc, before);
-        let across_cards = trace.tasks.iter().any(|task| task.cards > 1);
-        let cards = trace.record.cards as usize;
-        let staged = match self.facts.kind {
-            DeviceKind::Cpu => Ok(StagedSite::of_core_sets(&core_sets(&self.facts.cores, cards))),
-            DeviceKind::Gpu => StagedSite::of_gpus(
-                leases,
-                seating,
-                &SiteOrder {
-                    folder: draft.path(),
-                    shares: &self.facts.shares(&self.experiment.cores),
-                    exclusive: self.exclusive,
-                    foreign: self.foreign,
-                    sources: self.experiment.sampling.sm_source,
-                    across_cards,
-                },
-            ),
-        };
-        let mut site = match staged {
+        let experiment = self.commands.experiment;
+        let shares = self.facts.shares(&experiment.cores);
+        let mut site = match self.stage(leases, cell, seating, &shares, draft.path()) {
             Ok(site) => site,
             Err(reason) => return not_staged(draft, blank, reason).map(Some),
         };
-        let rules = match self.site_rules(&trace, &site) {
+        let rules = match self.site_rules(trace, &site) {
             Ok(rules) => rules,
             Err(reason) => {
                 site.end(leases);
                 return not_staged(draft, blank, reason).map(Some);
             }
         };
-        let commands = MemberCommands { project: self.project, experiment: self.experiment, interpreters: self.interpreters };
         let folder = draft.path().to_path_buf();
         let goal = |task: usize| EpochGoal { epochs: trace.tasks[task].epochs, measure_for_ns: 0 };
         let launch =
-            |index: usize, task: usize, slot: &_| commands.launch_task(&trace, index, task, planned.repetition, slot, &folder);
-        let of_task =
-            |task: usize| Rules { goal: goal(task), set_up_timeout: self.experiment.set_up_timeout, ..self.rules(cell) };
+            |index: usize, task: usize, slot: &_| self.commands.launch_task(trace, index, task, repetition, slot, &folder);
+        let of_task = |task: usize| Rules { goal: goal(task), set_up_timeout: experiment.set_up_timeout, ..self.rules(cell) };
         let spec = ManageSpec {
             tasks: &trace.tasks,
             estimates,
@@ -85,22 +57,21 @@ impl RunContext<'_> {
             settle: trace.manager.settle,
             site: &mut site,
             leases,
-            limits: seating.common_limits().unwrap_or_default(),
             launch: &launch,
             of_task: &of_task,
-            threads: self.experiment.threads,
+            threads: experiment.threads,
             all_cores: self.facts.cores.clone(),
             rates: Some(Rates {
-                fast_hz: self.experiment.sampling.rate_hz,
-                slow_hz: self.experiment.sampling.slow_rate_hz,
-                pss_every: self.experiment.sampling.pss_every,
+                fast_hz: experiment.sampling.rate_hz,
+                slow_hz: experiment.sampling.slow_rate_hz,
+                pss_every: experiment.sampling.pss_every,
             }),
-            stall_timeout: self.experiment.stall_timeout,
+            stall_timeout: experiment.stall_timeout,
             stop: self.stop.clone(),
             show,
         };
         let played = manage::play(spec, &mut draft).await;
-        let cards = (0..site.cards()).map(|card| self.card_record(&site, card, &rules)).collect();
+        let cards = (0..site.cards()).map(|card| card_record(&site, card, &rules)).collect();
         site.end(leases);
         let played = played?;
         if played.cut_short == Some(CutShort::Interrupted(true)) {
@@ -110,8 +81,9 @@ impl RunContext<'_> {
         if let Some(CutShort::DiskFull(why)) = &played.cut_short {
             return Err(collo_store::Error::from(std::io::Error::other(why.clone())).into());
         }
-        let record = self.trace_record(blank, cards, &rules, &played);
-        self.store_trace(draft, record, &trace, estimates, &played).map(Some)
+        write_tables(&draft, trace, estimates, &played)?;
+        let record = recorded(blank, cards, &rules, &played);
+        self.close(draft, record, None, (&played.epochs, &played.requests)).map(Some)
     }
 
     /// The rules by which the ledger decides here.
@@ -147,85 +119,64 @@ impl RunContext<'_> {
 
     /// Readings come so often: a window has at least a few of them, whatever the scale.
     fn window_ns(&self, asked_ns: u64) -> u64 {
-        asked_ns.max((READINGS_OF_A_WINDOW * 1e9 / self.experiment.sampling.rate_hz.min(PROFILER_HZ)) as u64)
+        asked_ns.max((READINGS_OF_A_WINDOW * 1e9 / self.commands.experiment.sampling.rate_hz.min(PROFILER_HZ)) as u64)
     }
+}
 
-    fn card_record(&self, site: &StagedSite, card: usize, rules: &SiteRules) -> TraceCard {
-        let cores = site.cores_of(card).map(<[u32]>::to_vec).unwrap_or_default();
-        let scope = match site.visible(card) {
-            Some(device) if device.gpu_instance.is_some() => format!("mig:{}", device.uuid),
-            Some(device) => format!("gpu:{}", device.uuid),
-            None => core_scope(&cores).to_string(),
-        };
-        let name = match site.visible(card) {
-            Some(_) => site.label(card),
-            None => format!("cores {}", ranges(&cores)),
-        };
-        let cores = if site.visible(card).is_some() { Vec::new() } else { cores };
-        TraceCard { scope, name, cores, capacity_bytes: rules.cards[card].capacity_bytes }
-    }
+fn card_record(site: &StagedSite, card: usize, rules: &SiteRules) -> TraceCard {
+    let cores = site.cores_of(card).filter(|_| site.visible(card).is_none()).map(<[u32]>::to_vec);
+    let (scope, capacity_bytes) = (site.scope(card).to_string(), rules.cards[card].capacity_bytes);
+    TraceCard { scope, name: site.label(card), cores: cores.unwrap_or_default(), capacity_bytes }
+}
 
-    fn trace_record(&self, mut record: RunRecord, cards: Vec<TraceCard>, rules: &SiteRules, played: &Played) -> RunRecord {
-        let lost = |reason: &String| Outcome::DeviceLost { reason: reason.clone() };
-        record.outcome = match &played.cut_short {
-            None => Outcome::Completed,
-            Some(CutShort::Interrupted(_)) => Outcome::Interrupted,
-            Some(CutShort::ModeLost(reason)) => Outcome::ModeLost { reason: reason.clone() },
-            Some(CutShort::DeviceLost(reason) | CutShort::DiskFull(reason)) => lost(reason),
-            Some(CutShort::NotStaged(reason)) => Outcome::NotStaged { reason: reason.clone() },
-        };
-        record.members = played.members.clone();
-        record.timeline.launched_ns = played.launched_ns;
-        record.timeline.go_ns = Some(played.began_ns);
-        record.timeline.done_ns = played.attempts.iter().map(|attempt| attempt.ended_ns).max();
-        record.timeline.ended_ns = played.ended_ns;
-        record.sampling = played.sampling.clone();
-        record.attestation = attestation(played);
-        record.trace = Some(TraceRecord {
-            rules: serde_json::to_value(rules).unwrap_or_default(),
-            cards,
-            began_ns: played.began_ns,
-            remarks: played.remarks.clone(),
-        });
-        super::judge(&mut record, None, &self.campaign.manifest().thresholds);
-        for remark in &played.remarks {
-            record.validity.lower(Verdict::Indicative, remark.clone());
-        }
-        let after = self.files().after_run();
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).extend(after.written);
-        if let Some(name) = after.changed {
-            record.validity.lower(Verdict::Discarded, format!("`{name}` changed while it ran"));
-        }
-        record
-    }
+/// The record of a trace that was played.
+fn recorded(mut record: RunRecord, cards: Vec<TraceCard>, rules: &SiteRules, played: &Played) -> RunRecord {
+    let lost = |reason: &String| Outcome::DeviceLost { reason: reason.clone() };
+    record.outcome = match &played.cut_short {
+        None => Outcome::Completed,
+        Some(CutShort::Interrupted(_)) => Outcome::Interrupted,
+        Some(CutShort::ModeLost(reason)) => Outcome::ModeLost { reason: reason.clone() },
+        Some(CutShort::DeviceLost(reason) | CutShort::DiskFull(reason)) => lost(reason),
+        Some(CutShort::NotStaged(reason)) => Outcome::NotStaged { reason: reason.clone() },
+    };
+    record.members = played.members.clone();
+    record.timeline.launched_ns = played.launched_ns;
+    record.timeline.go_ns = Some(played.began_ns);
+    record.timeline.done_ns = played.attempts.iter().map(|attempt| attempt.ended_ns).max();
+    record.timeline.ended_ns = played.ended_ns;
+    record.sampling = played.sampling.clone();
+    record.attestation = attestation(played);
+    record.trace = Some(TraceRecord {
+        rules: serde_json::to_value(rules).unwrap_or_default(),
+        cards,
+        began_ns: played.began_ns,
+        remarks: played.remarks.clone(),
+    });
+    record
+}
 
-    fn store_trace(
-        &self,
-        draft: RunDraft,
-        record: RunRecord,
-        trace: &CellTrace,
-        estimates: &[Option<u64>],
-        played: &Played,
-    ) -> Result<StoredRun, RunError> {
-        let of = |number: usize| played.accounts.iter().find(|account| account.task.id.0 as usize == number);
-        let task = |(number, task): (usize, &collo_plan::cell::CellTask)| TaskRecord {
-            task: number as u32,
-            solo: task.member.solo().to_string(),
-            epochs: task.epochs,
-            cards: task.cards,
-            arrives_ns: task.arrives_ns,
-            arrived_ns: of(number).map(|account| played.began_ns + account.arrived_ns),
-            estimate_bytes: estimates.get(number).copied().flatten(),
-            end: end_of(of(number)),
-            blocked_ns: of(number).map_or(0, |account| account.blocked_ns),
-        };
-        let tasks: Vec<TaskRecord> = trace.tasks.iter().enumerate().map(task).collect();
-        let decisions: Vec<DecisionRecord> =
-            played.decided.iter().flat_map(|decided| decisions(decided, played.began_ns)).collect();
-        write_trace(draft.path(), &tasks, &played.attempts, &decisions)?;
-        let path = draft.commit(record, &played.epochs, &played.requests)?;
-        Ok(StoredRun::open(&path)?)
-    }
+/// Write the tables of a trace: its tasks, its attempts, the decisions on them.
+fn write_tables(
+    draft: &RunDraft,
+    trace: &CellTrace,
+    estimates: &[Option<u64>],
+    played: &Played,
+) -> Result<(), collo_store::Error> {
+    let of = |number: usize| played.accounts.iter().find(|account| account.task.id.0 as usize == number);
+    let task = |(number, task): (usize, &CellTask)| TaskRecord {
+        task: number as u32,
+        solo: task.member.solo().to_string(),
+        epochs: task.epochs,
+        cards: task.cards,
+        arrives_ns: task.arrives_ns,
+        arrived_ns: of(number).map(|account| played.began_ns + account.arrived_ns),
+        estimate_bytes: estimates.get(number).copied().flatten(),
+        end: end_of(of(number)),
+        blocked_ns: of(number).map_or(0, |account| account.blocked_ns),
+    };
+    let tasks: Vec<TaskRecord> = trace.tasks.iter().enumerate().map(task).collect();
+    let decisions: Vec<DecisionRecord> = played.decided.iter().flat_map(|decided| decisions(decided, played.began_ns)).collect();
+    write_trace(draft.path(), &tasks, &played.attempts, &decisions)
 }
 
 /// A window has at least so many readings.

@@ -15,8 +15,8 @@ use collo_store::{CampaignFolder, Runs, Shard, Sharing};
 use collo_text::{Diagnostic, Diagnostics};
 
 use crate::campaign::{self, CampaignOptions, CampaignSpec, Finished};
+use crate::error::RunError;
 use crate::events::{Event, Watcher};
-use crate::run::RunError;
 use crate::steps::{Step, steps};
 use collo_device::driver::DriverTarget;
 use collo_device::fixed;
@@ -173,7 +173,7 @@ impl Session {
         let mut fixed = Fixed::default();
         for gpu in &facts.gpus {
             // What is measured on several cards has to be possible on each.
-            fixed = fixed.or(fixed::ask(gpu, &wanted, self.request.choice.services)?);
+            fixed = fixed.or(fixed::ask(gpu, &wanted, self.request.choice.consent.services)?);
         }
         if fixed != self.facts.fixed {
             self.facts.fixed = fixed;
@@ -231,9 +231,11 @@ impl Session {
         let (own, facts) = (self.request.python.as_deref(), &self.facts);
         let target = DriverTarget::of(facts);
         let interpreters = Interpreters::foreseen(&self.project, &self.workloads(), own, facts.kind, target)?;
-        let commands =
-            MemberCommands { project: &self.project, experiment: &self.request.experiment, interpreters: &interpreters };
-        steps(&self.plan, facts, &commands, &self.project.runs().join(&self.plan.experiment))
+        steps(&self.plan, facts, &self.commands(&interpreters), &self.project.runs().join(&self.plan.experiment))
+    }
+
+    fn commands<'a>(&'a self, interpreters: &'a Interpreters) -> MemberCommands<'a> {
+        MemberCommands { project: &self.project, experiment: &self.request.experiment, interpreters }
     }
 
     /// Those of all cells, each once.
@@ -295,11 +297,9 @@ impl Session {
         let nothing = Provided::default();
         let provided = self.provided.as_ref().unwrap_or(&nothing);
         let order = CampaignSpec {
-            project: &self.project,
-            experiment: &self.request.experiment,
+            commands: self.commands(&provided.interpreters),
             plan: &self.plan,
             facts: &self.facts,
-            interpreters: &provided.interpreters,
             python: &provided.versions,
             data: &provided.data,
             selection: self.request.selection.as_ref(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::orders;
-use crate::stage::staged::StageError;
+use crate::stage::staging::StageError;
 use collo_device::lease::GpuLease;
 use collo_device::mps::{self, Control, Logged, ServerStart, Status};
 use collo_launch::Service;

@@ -44,7 +44,6 @@ fn card(devices: Vec<Visible>, mig: bool) -> StagedCard {
         thread_limit_percent: None,
         memory_limit_bytes: None,
         own_memory_limits: false,
-        instances: Vec::new(),
     }
 }
 

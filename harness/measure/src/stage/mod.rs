@@ -8,14 +8,12 @@ mod evidence;
 mod gpu_evidence;
 mod orders;
 mod site;
-mod staged;
 mod staging;
 mod thread_evidence;
 
 pub use daemon::{DaemonProcess, MpsDaemon};
 pub use evidence::{CPU_TIME, InForce, attest, found_cpu, misplaced, words};
 pub use gpu_evidence::{MEMORY_LIMIT, NOBODY, OTHERS};
-pub use orders::{ForeseenStage, foreseen, foreseen_site};
-pub use site::{CardEvidence, SiteOrder, StagedSite};
-pub use staged::{StageError, Staged};
-pub use staging::{StageContext, StagedCard, stage};
+pub use orders::{ForeseenStage, foreseen};
+pub use site::{Placing, SiteOrder, StagedSite, attest_beside};
+pub use staging::{Consent, StageError, StagedCard};

@@ -6,31 +6,31 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::daemon::MpsDaemon;
-use crate::stage::staging::{StagedCard, Visible};
+use super::site::Placing;
+use super::staging::{StagedCard, Visible};
 use collo_device::mps::{self, Control};
 use collo_device::state_folder;
 use collo_launch::ServiceOrders;
 use collo_launch::environment::scrubbed;
-use collo_plan::facts::{Cores, DeviceFacts, DeviceKind, Gpu};
+use collo_plan::facts::{CardShare, Cores, DeviceKind, Gpu};
 use collo_plan::sharing::{Limits, Seat, Seating};
 use collo_prepare::slot::Slot;
 
-/// The devices that need a daemon, one for each that members are on; notes at each member which one is its own.
-pub fn served(card: &mut StagedCard) -> Vec<String> {
-    let mut served: Vec<String> = Vec::new();
-    for device in &mut card.devices {
-        let number = served.iter().position(|uuid| *uuid == device.uuid).unwrap_or_else(|| {
-            served.push(device.uuid.clone());
-            served.len() - 1
-        });
-        device.daemon = Some(number);
+/// The devices that need a daemon, UUIDs with commas between them: one for each that members are on, or one for all cards.
+pub fn served<'c>(cards: impl Iterator<Item = &'c StagedCard>, placing: Placing) -> Vec<String> {
+    let uuids: Vec<String> = cards.flat_map(|card| &card.devices).map(|device| device.uuid.clone()).collect();
+    match placing {
+        Placing::Seats => {
+            uuids.iter().enumerate().filter(|(n, uuid)| !uuids[..*n].contains(uuid)).map(|(_, own)| own.clone()).collect()
+        }
+        Placing::Cards { several: true, .. } => vec![uuids.join(",")],
+        Placing::Cards { several: false, .. } => uuids,
     }
-    served
 }
 
 /// The logs of a daemon, in the folder of a run.
-pub fn log_folder(run: &Path, mig: bool, number: usize) -> PathBuf {
-    run.join(if mig { format!("mps-{number}") } else { "mps".into() })
+pub fn log_folder(run: &Path, several: bool, number: usize) -> PathBuf {
+    run.join(if several { format!("mps-{number}") } else { "mps".into() })
 }
 
 /// The number of devices in a list with commas.
@@ -78,92 +78,76 @@ pub(super) fn environment(card: &StagedCard, member: usize, limits: Option<&Limi
     env
 }
 
-/// What staging the cards of a trace will start. On which of them a task is, the policy decides: its one slot says so.
-///
-/// `across`: some task has several cards, so that one daemon serves all of them.
-pub fn foreseen_site(facts: &DeviceFacts, seating: &Seating, run: &Path, across: bool) -> ForeseenStage {
-    if facts.kind == DeviceKind::Cpu {
-        let slot = Slot { env: Slot::on_cpu(0, 1, &Cores::Shared, &[]).env, cores: None, client_of: None };
-        return ForeseenStage { daemons: Vec::new(), slots: vec![slot] };
-    }
-    let mig = seating.partition.as_ref().is_some_and(|partition| partition.mig);
-    let uuid = |gpu: &Gpu| match (mig, &gpu.at) {
-        (true, _) => format!("<UUIDs of the instances of {}>", gpu.label()),
-        (false, Some(at)) => at.uuid.clone(),
-        (false, None) => format!("<UUID of {}>", gpu.label()),
-    };
-    let uuids: Vec<String> = facts.gpus.iter().map(uuid).collect();
-    let told = seating.common_limits().unwrap_or_default();
-    let served = if across { vec![uuids.join(",")] } else { uuids };
-    let of = |(number, uuid): (usize, &String)| {
-        daemon(uuid, Path::new(&format!("<pipe folder {number}>")), &log_folder(run, true, number), &told)
-    };
-    let daemons = if seating.daemons { served.iter().enumerate().map(of).collect() } else { Vec::new() };
-    let pipe = match seating.daemons {
-        true => PathBuf::from("<pipe folder of its cards>"),
-        false => state_folder::state_folder().join(mps::NO_DAEMON),
-    };
-    let env = BTreeMap::from([
-        ("CUDA_DEVICE_ORDER".to_string(), Some("PCI_BUS_ID".to_string())),
-        ("CUDA_VISIBLE_DEVICES".to_string(), Some("<UUIDs of its cards>".to_string())),
-        ("CUDA_MPS_PIPE_DIRECTORY".to_string(), Some(pipe.display().to_string())),
-    ]);
-    ForeseenStage { daemons, slots: vec![Slot { env, cores: None, client_of: seating.daemons.then_some(pipe) }] }
-}
-
 /// What staging will start, as far as it is known before.
 pub struct ForeseenStage {
     pub daemons: Vec<ServiceOrders>,
     pub slots: Vec<Slot>,
 }
 
-/// The daemons and slots of a seating before anything is staged. UUIDs of MIG devices and pipe folders are placeholders in `<>`.
-pub fn foreseen(facts: &DeviceFacts, seating: &Seating, cores: &Cores, run: &Path) -> ForeseenStage {
-    let members = seating.seats.len();
+/// The daemons and slots of a seating before anything is staged. UUIDs of MIG devices and pipe folders are placeholders in `<>`. Members
+/// that come and go have one slot: on which cards each is, the policy decides.
+pub fn foreseen(CardShare { facts, cores }: &CardShare, seating: &Seating, placing: Placing, run: &Path) -> ForeseenStage {
+    let seated = placing == Placing::Seats;
+    let members = if seated { seating.seats.len() } else { 1 };
     if facts.kind == DeviceKind::Cpu {
         let slots = (0..members).map(|member| Slot::on_cpu(member, members, cores, &facts.cores)).collect();
         return ForeseenStage { daemons: Vec::new(), slots };
     }
-    let gpu = facts.gpu();
-    let whole = gpu.and_then(|gpu| gpu.at.as_ref()).map_or("<UUID of the GPU>".into(), |at| at.uuid.clone());
-    let visible = |seat: &Seat| {
-        let uuid = match *seat {
-            Seat::Whole => whole.clone(),
-            Seat::Slice { instance, compute } => {
-                let slice = seating.partition.as_ref().and_then(|partition| partition.instances.get(instance));
-                let name = slice.map(|slice| slice.to_string()).unwrap_or_default();
-                match slice.is_some_and(|slice| slice.is_whole()) {
-                    true => format!("<UUID of {name}>"),
-                    false => format!("<UUID of compute instance {compute} in {name}>"),
-                }
+    let mig = seating.partition.as_ref().is_some_and(|partition| partition.mig);
+    let seat = |seat: &Seat| match *seat {
+        Seat::Whole => facts.gpu().and_then(|gpu| gpu.at.as_ref()).map_or("<UUID of the GPU>".into(), |at| at.uuid.clone()),
+        Seat::Slice { instance, compute } => {
+            let slice = seating.partition.as_ref().and_then(|partition| partition.instances.get(instance));
+            let name = slice.map(|slice| slice.to_string()).unwrap_or_default();
+            match slice.is_some_and(|slice| slice.is_whole()) {
+                true => format!("<UUID of {name}>"),
+                false => format!("<UUID of compute instance {compute} in {name}>"),
             }
-        };
-        Visible { uuid, sms: None, gpu_instance: None, compute_instance: None, daemon: None, percent: None }
+        }
     };
-    let told = seating.common_limits().unwrap_or_default();
+    let gpu = |gpu: &Gpu| match (mig, &gpu.at) {
+        (true, _) => format!("<UUIDs of the instances of {}>", gpu.label()),
+        (false, Some(at)) => at.uuid.clone(),
+        (false, None) => format!("<UUID of {}>", gpu.label()),
+    };
+    let uuids: Vec<String> = match seated {
+        true => seating.seats.iter().map(seat).collect(),
+        false => facts.gpus.iter().map(gpu).collect(),
+    };
+    let device = |uuid| Visible { uuid, sms: None, gpu_instance: None, compute_instance: None, daemon: None, percent: None };
     let mut card = StagedCard {
-        label: gpu.map(|gpu| gpu.label()).unwrap_or_default(),
-        uuid: whole.clone(),
+        label: String::new(),
+        uuid: String::new(),
         sms: None,
-        mig: seating.partition.as_ref().is_some_and(|partition| partition.mig),
-        devices: seating.seats.iter().map(visible).collect(),
+        mig,
+        devices: uuids.into_iter().map(device).collect(),
         daemons: Vec::new(),
         empty: state_folder::state_folder().join(mps::NO_DAEMON),
         foreign: false,
         thread_limit_percent: None,
         memory_limit_bytes: None,
         own_memory_limits: false,
-        instances: Vec::new(),
     };
+    let told = seating.common_limits().unwrap_or_default();
     let mut daemons = Vec::new();
     if seating.daemons {
-        for (number, uuid) in served(&mut card).into_iter().enumerate() {
-            let log = log_folder(run, card.mig, number);
-            let pipe = PathBuf::from(if card.mig { format!("<pipe folder {number}>") } else { "<pipe folder>".into() });
-            daemons.push(daemon(&uuid, &pipe, &log, &told));
-            card.daemons.push(MpsDaemon { control: Control::at(&pipe), log, devices: devices(&uuid) });
+        for (number, uuids) in served(std::iter::once(&card), placing).into_iter().enumerate() {
+            let several = mig || !seated;
+            let log = log_folder(run, several, number);
+            let pipe = PathBuf::from(if several { format!("<pipe folder {number}>") } else { "<pipe folder>".into() });
+            daemons.push(daemon(&uuids, &pipe, &log, &told));
+            card.serve(&uuids, MpsDaemon { control: Control::at(&pipe), log, devices: devices(&uuids) });
         }
     }
-    let near = gpu.and_then(|gpu| gpu.near_cores());
-    ForeseenStage { daemons, slots: slots(&card, seating, cores, &facts.cores, near.as_deref()) }
+    if seated {
+        let near = facts.gpu().and_then(|gpu| gpu.near_cores());
+        return ForeseenStage { daemons, slots: slots(&card, seating, cores, &facts.cores, near.as_deref()) };
+    }
+    let mut env = environment(&card, 0, None);
+    env.insert("CUDA_VISIBLE_DEVICES".into(), Some("<UUIDs of its cards>".into()));
+    let client_of = seating.daemons.then(|| PathBuf::from("<pipe folder of its cards>"));
+    if let Some(pipe) = &client_of {
+        env.insert("CUDA_MPS_PIPE_DIRECTORY".into(), Some(pipe.display().to_string()));
+    }
+    ForeseenStage { daemons, slots: vec![Slot { env, cores: None, client_of }] }
 }

@@ -1,69 +1,99 @@
-//! Several cards staged at once, for members that come and go: a trace's site.
+//! A device as a seating asks for: GPUs partitioned, MPS daemons started, and what each member may see.
 //!
-//! Unlike the slots of a cell, a card's members are not known beforehand: what is staged holds for whoever comes, and evidence is
-//! gathered for those who are there.
+//! A group is on one card, each member on its seat. For members that come and go, as in a trace, each GPU or instance is a card: what is
+//! staged serves all who come, and evidence is gathered for those who are there.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::daemon::Daemon;
-use super::gpu_evidence;
-use super::{evidence, orders};
+use super::daemon::{Daemon, MpsDaemon};
+use super::staging::{Consent, StageError, StagedCard, Visible, empty_folder, needs_program};
+use super::{evidence, gpu_evidence, orders};
 use crate::stage::evidence::{InForce, attest};
-use crate::stage::staged::StageError;
-use crate::stage::staging::{StagedCard, Visible, empty_folder, needs_program};
 use collo_device::lease::LeasedGpu;
 use collo_device::nvml;
+use collo_device::repartition::PartitionedGpu;
 use collo_launch::protocol::Hello;
+use collo_plan::cell::Cell;
 use collo_plan::experiment::SourceChoice;
-use collo_plan::facts::{CardShare, Cores};
-use collo_plan::sharing::{Limits, Seating};
+use collo_plan::facts::{CardShare, Cores, DeviceKind, core_sets};
+use collo_plan::sharing::{Limits, Seat, Seating};
 use collo_prepare::slot::Slot;
-use collo_sample::{Board, BoardInstance};
+use collo_sample::gpu::{gpu_scope, mig_scope};
+use collo_sample::{Board, BoardInstance, core_scope};
 use collo_text::units::ranges;
 
-/// The cards of a site.
+/// The cards of a run.
 pub struct StagedSite {
     cards: Vec<SiteCard>,
-    daemons: Vec<Daemon>,
+    /// With the lease whose journal knows each.
+    daemons: Vec<(Daemon, usize)>,
+    /// Those of the daemons.
+    limits: Limits,
     sources: SourceChoice,
 }
 
 /// A GPU, a GPU instance, or a set of CPU cores.
+#[derive(Default)]
 struct SiteCard {
     /// `None` on a CPU.
-    staged: Option<StagedCard>,
+    staged: Option<Arc<StagedCard>>,
     cores: Option<Vec<u32>>,
-    /// Which of the leases it belongs to.
-    lease: usize,
-    daemon: Option<usize>,
 }
 
-/// What the cards of a site are asked for.
+/// What a device is staged for.
 pub struct SiteOrder<'a> {
+    /// The folder of the run, where daemons write their logs.
     pub folder: &'a Path,
     /// By GPU, what of the machine its members have.
     pub shares: &'a [CardShare],
-    pub exclusive: bool,
-    pub foreign: bool,
+    pub consent: Consent,
     pub sources: SourceChoice,
-    /// Some member computes on several cards: one daemon serves them all then, because a client has but one.
-    pub across_cards: bool,
+    pub placing: Placing,
+}
+
+/// How members are placed on cards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placing {
+    /// Each member of a group on its seat, on one card.
+    Seats,
+    /// Members that come and go: a card is a whole GPU, an instance as it is partitioned, or one of `count` sets of CPU cores. If some
+    /// compute on several, one daemon serves all cards, because a client has but one.
+    Cards { count: usize, several: bool },
+}
+
+impl Placing {
+    pub fn of(cell: &Cell) -> Placing {
+        match cell.trace() {
+            None => Placing::Seats,
+            Some(trace) => {
+                let several = trace.tasks.iter().any(|task| task.cards > 1);
+                Placing::Cards { count: trace.record.cards as usize, several }
+            }
+        }
+    }
 }
 
 impl StagedSite {
-    /// Sets of CPU cores.
-    pub fn of_core_sets(sets: &[Vec<u32>]) -> StagedSite {
-        let card = |cores: &Vec<u32>| SiteCard { staged: None, cores: Some(cores.clone()), lease: 0, daemon: None };
-        StagedSite { cards: sets.iter().map(card).collect(), daemons: Vec::new(), sources: SourceChoice::default() }
-    }
-
-    /// Whole GPUs, or every instance of them as they are partitioned, in the state that this seating asks for.
-    pub fn of_gpus(leases: &mut [LeasedGpu<'_>], seating: &Seating, order: &SiteOrder<'_>) -> Result<StagedSite, StageError> {
-        let mut site = StagedSite { cards: Vec::new(), daemons: Vec::new(), sources: order.sources };
-        let staged = site.stage(leases, seating, order);
-        match staged {
+    /// The CPU, or these GPUs in the state that this seating asks for.
+    pub fn stage(leases: &mut [LeasedGpu<'_>], seating: &Seating, order: &SiteOrder<'_>) -> Result<StagedSite, StageError> {
+        // A daemon is told what all its clients have alike; else each client is.
+        let limits = seating.common_limits().unwrap_or_default();
+        let mut site = StagedSite { cards: Vec::new(), daemons: Vec::new(), limits, sources: order.sources };
+        if let [CardShare { facts, .. }] = order.shares
+            && facts.kind == DeviceKind::Cpu
+        {
+            site.cards = match order.placing {
+                Placing::Seats => vec![SiteCard::default()],
+                Placing::Cards { count, .. } => {
+                    let sets = core_sets(&facts.cores, count).into_iter();
+                    sets.map(|cores| SiteCard { staged: None, cores: Some(cores) }).collect()
+                }
+            };
+            return Ok(site);
+        }
+        match site.stage_gpus(leases, seating, order) {
             Ok(()) => Ok(site),
             Err(why) => {
                 site.end(leases);
@@ -72,94 +102,93 @@ impl StagedSite {
         }
     }
 
-    fn stage(&mut self, leases: &mut [LeasedGpu<'_>], seating: &Seating, order: &SiteOrder<'_>) -> Result<(), StageError> {
-        let common = seating.common_limits().unwrap_or_default();
+    fn stage_gpus(&mut self, leases: &mut [LeasedGpu<'_>], seating: &Seating, order: &SiteOrder<'_>) -> Result<(), StageError> {
+        if leases.is_empty() {
+            return Err(StageError::because("no GPU is leased"));
+        }
+        let mig = seating.partition.as_ref().is_some_and(|p| p.mig);
+        let exclusive = seating.daemons && order.consent.exclusive && !mig;
+        let told = self.limits;
+        let own_limits = seating.common_limits().is_none();
         for (lease, (gpu, hold)) in leases.iter_mut().enumerate() {
-            let mig = seating.partition.as_ref().is_some_and(|p| p.mig);
-            let exclusive = seating.daemons && order.exclusive && !mig;
             if !exclusive {
-                hold.make_shared().map_err(StageError::from)?;
+                hold.make_shared()?;
             }
-            let wanted = if mig { Some(hold.found().clone()) } else { seating.partition.clone() };
-            let cut = wanted.map(|partition| hold.apply(&partition)).transpose().map_err(StageError::from)?;
-            if exclusive {
-                hold.make_exclusive().map_err(StageError::from)?;
-            }
+            let as_found = (mig && order.placing != Placing::Seats).then(|| hold.found().clone());
+            let cut = as_found.or_else(|| seating.partition.clone()).map(|partition| hold.apply(&partition)).transpose()?;
             let whole = Visible {
                 uuid: hold.uuid().into(),
                 sms: gpu.sms,
                 gpu_instance: None,
                 compute_instance: None,
                 daemon: None,
-                percent: common.active_thread_percent,
+                percent: told.active_thread_percent,
             };
-            let devices = match cut.filter(|_| mig) {
-                None => vec![whole],
-                Some(cut) => cut
-                    .instances
-                    .iter()
-                    .flat_map(|i| &i.devices)
-                    .map(|device| Visible {
-                        uuid: device.uuid.clone(),
-                        sms: device.sms,
-                        gpu_instance: Some(device.gpu_instance),
-                        compute_instance: Some(device.compute_instance),
-                        ..whole.clone()
-                    })
-                    .collect(),
+            let cards = match order.placing {
+                Placing::Seats => vec![seats(&whole, seating, cut.as_ref())?],
+                Placing::Cards { .. } => cards(&whole, cut.filter(|_| mig)),
             };
-            for device in devices {
-                let instance = device.gpu_instance.zip(device.compute_instance);
+            for devices in cards {
                 let staged = StagedCard {
                     label: gpu.label(),
                     uuid: hold.uuid().to_string(),
                     sms: gpu.sms,
                     mig,
-                    instances: instance.map(|(gi, ci)| (device.uuid.clone(), gi, ci)).into_iter().collect(),
-                    devices: vec![device],
+                    devices,
                     daemons: Vec::new(),
                     empty: empty_folder()?,
-                    foreign: order.foreign,
-                    thread_limit_percent: common.active_thread_percent,
-                    memory_limit_bytes: common.memory_bytes,
-                    own_memory_limits: false,
+                    foreign: order.consent.foreign,
+                    thread_limit_percent: told.active_thread_percent,
+                    memory_limit_bytes: told.memory_bytes,
+                    own_memory_limits: own_limits && seating.limits.iter().any(|l| l.memory_bytes.is_some()),
                 };
                 let near = gpu.near_cores();
                 let cores = order.shares.get(lease).and_then(|share| share.cores.of(0, 1, &share.facts.cores, near.as_deref()));
-                self.cards.push(SiteCard { staged: Some(staged), cores, lease, daemon: None });
+                self.cards.push(SiteCard { staged: Some(Arc::new(staged)), cores });
+            }
+            if exclusive {
+                hold.make_exclusive()?;
             }
         }
-        if seating.daemons {
-            self.start_daemons(leases, order, &common)?;
+        if seating.daemons { self.start_daemons(leases, order, mig) } else { Ok(()) }
+    }
+
+    fn start_daemons(&mut self, leases: &mut [LeasedGpu<'_>], order: &SiteOrder<'_>, mig: bool) -> Result<(), StageError> {
+        needs_program()?;
+        let staged = self.cards.iter().filter_map(|card| card.staged.as_deref());
+        let served = orders::served(staged, order.placing);
+        for (number, uuids) in served.into_iter().enumerate() {
+            let log = orders::log_folder(order.folder, mig || order.placing != Placing::Seats, number);
+            let mut staged: Vec<_> = self.cards.iter_mut().filter_map(|card| card.staged.as_mut()).collect();
+            staged.retain(|staged| staged.is_among(&uuids));
+            let lease = leases.iter().position(|(_, hold)| hold.uuid() == staged[0].uuid).unwrap_or_default();
+            let daemon = Daemon::start(&uuids, &log, leases[lease].1, &self.limits)?;
+            staged.into_iter().for_each(|staged| Arc::make_mut(staged).serve(&uuids, daemon.served().clone()));
+            self.daemons.push((daemon, lease));
         }
         Ok(())
     }
 
-    fn start_daemons(&mut self, leases: &mut [LeasedGpu<'_>], order: &SiteOrder<'_>, limits: &Limits) -> Result<(), StageError> {
-        needs_program()?;
-        let all: Vec<usize> = (0..self.cards.len()).collect();
-        let groups: Vec<Vec<usize>> =
-            if order.across_cards { vec![all] } else { all.into_iter().map(|card| vec![card]).collect() };
-        for (number, group) in groups.into_iter().enumerate() {
-            let uuids: Vec<&str> = group.iter().filter_map(|card| self.device(*card)).collect();
-            let log = order.folder.join(format!("mps-{number}"));
-            let hold = &mut *leases[self.cards[group[0]].lease].1;
-            let daemon = Daemon::start(&uuids.join(","), &log, hold, limits)?;
-            for card in group {
-                self.cards[card].daemon = Some(number);
-                if let Some(staged) = &mut self.cards[card].staged {
-                    staged.daemons = vec![daemon.served().clone()];
-                    staged.devices[0].daemon = Some(0);
-                }
+    /// A GPU as it is staged; `None` of a set of cores.
+    pub fn card(&self, card: usize) -> Option<Arc<StagedCard>> {
+        self.cards[card].staged.clone()
+    }
+
+    /// By member of a group, its slot on the one card.
+    pub fn slots(&self, seating: &Seating, share: &CardShare) -> Vec<Slot> {
+        let (members, all) = (seating.seats.len(), &share.facts.cores);
+        match &self.cards[0].staged {
+            Some(card) => {
+                let near = share.facts.gpu().and_then(|gpu| gpu.near_cores());
+                orders::slots(card, seating, &share.cores, all, near.as_deref())
             }
-            self.daemons.push(daemon);
+            None => (0..members).map(|member| Slot::on_cpu(member, members, &share.cores, all)).collect(),
         }
-        Ok(())
     }
 
     /// The CUDA name of a card.
     fn device(&self, card: usize) -> Option<&str> {
-        self.cards[card].staged.as_ref().map(|staged| staged.devices[0].uuid.as_str())
+        self.visible(card).map(|device| device.uuid.as_str())
     }
 
     pub fn cards(&self) -> usize {
@@ -169,6 +198,15 @@ impl StagedSite {
     /// The CUDA name of a card and whether it is an instance; `None` of a set of cores.
     pub fn visible(&self, card: usize) -> Option<&Visible> {
         self.cards[card].staged.as_ref().map(|staged| &staged.devices[0])
+    }
+
+    /// The scope of its samples.
+    pub fn scope(&self, card: usize) -> Arc<str> {
+        match self.visible(card) {
+            Some(device) if device.gpu_instance.is_some() => mig_scope(&device.uuid),
+            Some(device) => gpu_scope(&device.uuid),
+            None => core_scope(self.cores_of(card).unwrap_or_default()),
+        }
     }
 
     /// The UUID of the GPU that a card is or lies on; `None` of a set of cores.
@@ -230,77 +268,87 @@ impl StagedSite {
 
     /// The check that fails if a member's hello names another device than its main card.
     pub fn misplaced(&self, card: usize, member: usize, hello: &Hello) -> Option<collo_store::Check> {
-        let found = evidence::misplaced(self.cards[card].staged.as_ref(), 0, hello)?;
+        let found = evidence::misplaced(self.cards[card].staged.as_deref(), 0, hello)?;
         Some(collo_store::Check { member: Some(member as u32), ..found })
     }
 
-    /// What to ask on a thread of its own for the evidence of a card.
-    pub fn asking(&self, card: usize) -> CardEvidence {
-        CardEvidence { staged: self.cards[card].staged.clone().map(Arc::new) }
+    /// The daemons of a card.
+    fn daemons_of(&self, card: usize) -> &[MpsDaemon] {
+        self.cards[card].staged.as_ref().map_or(&[], |staged| &staged.daemons)
     }
 
-    /// What is wrong with the daemon of a card; `None` if it works, or has none.
+    /// What is wrong with the daemons of a card; `None` if they work, or it has none.
     pub fn trouble(&mut self, card: usize) -> Option<String> {
-        self.daemons.get_mut(self.cards[card].daemon?)?.trouble()
+        let own = self.daemons_of(card).to_vec();
+        self.daemons.iter_mut().filter(|(daemon, _)| own.contains(daemon.served())).find_map(|(daemon, _)| daemon.trouble())
     }
 
     /// The cards that share a daemon with this one, itself among them.
     pub fn served_with(&self, card: usize) -> Vec<usize> {
-        let own = self.cards[card].daemon;
-        (0..self.cards.len()).filter(|other| *other == card || (own.is_some() && self.cards[*other].daemon == own)).collect()
+        let own = self.daemons_of(card);
+        let shares = |other: &usize| *other == card || self.daemons_of(*other).iter().any(|daemon| own.contains(daemon));
+        (0..self.cards.len()).filter(shares).collect()
     }
 
     /// Start the daemon of these cards anew, once nobody is on any card that it serves. It serves no others from now on.
-    pub fn renew(&mut self, cards: &[usize], leases: &mut [LeasedGpu<'_>], limits: &Limits) -> Result<(), StageError> {
-        let Some(number) = cards.first().and_then(|card| self.cards[*card].daemon) else { return Ok(()) };
-        let uuids: Vec<&str> = cards.iter().filter_map(|card| self.device(*card)).collect();
+    pub fn renew(&mut self, cards: &[usize], leases: &mut [LeasedGpu<'_>]) -> Result<(), StageError> {
+        let Some(before) = cards.first().and_then(|card| self.daemons_of(*card).first()).cloned() else { return Ok(()) };
+        let Some(number) = self.daemons.iter().position(|(daemon, _)| *daemon.served() == before) else { return Ok(()) };
+        let uuids = cards.iter().filter_map(|card| self.device(*card)).collect::<Vec<_>>().join(",");
+        let (daemon, lease) = &mut self.daemons[number];
         // Daemons are written down with the same GPU throughout.
-        let hold = &mut *leases[self.lease_of(number)].1;
-        let log = self.daemons[number].next_log();
-        let fresh = Daemon::start(&uuids.join(","), &log, hold, limits)?;
-        std::mem::replace(&mut self.daemons[number], fresh).end(hold);
-        let served = self.daemons[number].served().clone();
+        let hold = &mut *leases[*lease].1;
+        let fresh = Daemon::start(&uuids, &daemon.next_log(), hold, &self.limits)?;
+        let served = fresh.served().clone();
+        std::mem::replace(daemon, fresh).end(hold);
         for card in cards {
             if let Some(staged) = &mut self.cards[*card].staged {
-                staged.daemons = vec![served.clone()];
+                Arc::make_mut(staged).daemons = vec![served.clone()];
             }
         }
         Ok(())
     }
 
-    /// The lease of the GPU with which a daemon is written down.
-    fn lease_of(&self, daemon: usize) -> usize {
-        self.cards.iter().find(|card| card.daemon == Some(daemon)).map_or(0, |card| card.lease)
-    }
-
     /// End what was started for this run alone.
     pub fn end(self, leases: &mut [LeasedGpu<'_>]) {
-        let holds: Vec<usize> = (0..self.daemons.len()).map(|number| self.lease_of(number)).collect();
-        for (daemon, lease) in self.daemons.into_iter().zip(holds) {
+        for (daemon, lease) in self.daemons {
             daemon.end(leases[lease].1);
         }
     }
 }
 
-/// Asks whether the mode is in force for those on a card.
-#[derive(Clone)]
-pub struct CardEvidence {
-    staged: Option<Arc<StagedCard>>,
+/// What each member of a group must see.
+fn seats(whole: &Visible, seating: &Seating, cut: Option<&PartitionedGpu>) -> Result<Vec<Visible>, StageError> {
+    let visible = |(member, seat): (usize, &Seat)| {
+        let percent = seating.limits.get(member).and_then(|l| l.active_thread_percent);
+        let whole = Visible { percent, ..whole.clone() };
+        let Seat::Slice { instance, compute } = *seat else { return Some(whole) };
+        Some(whole.on(cut?.instances.get(instance)?.devices.get(compute)?))
+    };
+    let all: Option<Vec<Visible>> = seating.seats.iter().enumerate().map(visible).collect();
+    all.ok_or_else(|| StageError::because("an instance was created, but CUDA does not see it"))
 }
 
-impl CardEvidence {
-    /// The evidence of those whose main card it is (with `member` numbering them from 0, in this order), beside those who compute on it
-    /// besides their own, or on another instance of its GPU; and of the latter who computes on it. `None` if nobody's main card it is.
-    pub fn attest(&self, own: &[InForce], besides: &[InForce]) -> (Option<collo_store::Attestation>, Vec<Option<bool>>) {
-        let found = |card: Option<&StagedCard>, all: &[InForce]| (!own.is_empty()).then(|| attest(card, None, all));
-        let Some(staged) = &self.staged else { return (found(None, own), vec![None; besides.len()]) };
-        let mut card = StagedCard::clone(staged);
-        card.devices = vec![card.devices[0].clone(); own.len()];
-        // They are nobody's strangers, and have no device here to be attested on.
-        let beyond = besides.iter().map(|there| InForce { member: usize::MAX, ..there.clone() });
-        let all: Vec<InForce> = own.iter().cloned().chain(beyond).collect();
-        let found = found(Some(&card), &all);
-        let uuid = &staged.devices[0].uuid;
-        (found, besides.iter().map(|there| gpu_evidence::computes(uuid, &there.pids)).collect())
-    }
+/// The whole GPU as a card, or each of its instances.
+fn cards(whole: &Visible, cut: Option<PartitionedGpu>) -> Vec<Vec<Visible>> {
+    let Some(cut) = cut else { return vec![vec![whole.clone()]] };
+    cut.instances.iter().flat_map(|instance| &instance.devices).map(|device| vec![whole.on(device)]).collect()
+}
+
+/// The evidence of those whose main card it is (with `member` numbering them from 0, in this order), beside those who compute on it
+/// besides their own, or on another instance of its GPU; and of the latter who computes on it. `None` if nobody's main card it is.
+pub fn attest_beside(
+    card: Option<&StagedCard>,
+    own: &[InForce],
+    besides: &[InForce],
+) -> (Option<collo_store::Attestation>, Vec<Option<bool>>) {
+    let found = |card: Option<&StagedCard>, all: &[InForce]| (!own.is_empty()).then(|| attest(card, None, all));
+    let Some(staged) = card else { return (found(None, own), vec![None; besides.len()]) };
+    let device = &staged.devices[0];
+    let card = StagedCard { devices: vec![device.clone(); own.len()], ..staged.clone() };
+    // They are nobody's strangers, and have no device here to be attested on.
+    let beyond = besides.iter().map(|there| InForce { member: usize::MAX, ..there.clone() });
+    let all: Vec<InForce> = own.iter().cloned().chain(beyond).collect();
+    let computes = |there: &InForce| gpu_evidence::computes(&device.uuid, &there.pids);
+    (found(Some(&card), &all), besides.iter().map(computes).collect())
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use collo_store::AfterMeasured;
-use collo_store::{CellRecord, MemberSpec, Sharing, TraceCell};
+use collo_store::{CellRecord, MemberSpec, Sharing};
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::Value as Json;
 pub use trace::{CellTask, CellTrace, ManagerRules, NO_ESTIMATE, Settle};
@@ -104,10 +104,6 @@ impl Member {
         let own = if name == RECIPE { &self.workload.settings } else { self.workload.under(self.settings.get(RECIPE)) };
         own.get(name) != self.settings.get(name)
     }
-
-    fn setting(&self, name: &str) -> Option<Json> {
-        if name == "batch_size" { self.batch_size.map(Json::from) } else { self.settings.get(name).cloned() }
-    }
 }
 
 /// Copies of one member.
@@ -123,15 +119,21 @@ pub struct Cell {
     terms: Vec<Term>,
     sharing: Arc<dyn SharingMode>,
     after_measured: AfterMeasured,
-    /// Of a cell whose members arrive one after another.
-    trace: Option<Arc<CellTrace>>,
-    /// Who watches its members; `None` where the experiment does not say: then collo samples.
-    observe: Option<Observe>,
+    kind: CellKind,
+}
+
+/// How the members of a cell begin.
+#[derive(Debug, Clone, PartialEq)]
+enum CellKind {
+    /// Together. An observer watches them; `None` where the experiment does not say: then collo samples.
+    Group(Option<Observe>),
+    /// One after another, as they arrive.
+    Trace(Arc<CellTrace>),
 }
 
 impl PartialEq for Cell {
     fn eq(&self, other: &Cell) -> bool {
-        let alike = self.after_measured == other.after_measured && self.trace == other.trace && self.observe == other.observe;
+        let alike = self.after_measured == other.after_measured && self.kind == other.kind;
         alike && self.terms == other.terms && self.sharing.label() == other.sharing.label()
     }
 }
@@ -156,13 +158,13 @@ impl Cell {
         });
         let after_measured =
             after_measured.unwrap_or(if terms.len() == 1 { AfterMeasured::KeepRunning } else { AfterMeasured::Exit });
-        Cell { terms, sharing, after_measured, trace: None, observe: None }
+        Cell { terms, sharing, after_measured, kind: CellKind::Group(None) }
     }
 
     /// The tasks of a trace under a policy.
     pub fn of_trace(trace: CellTrace, sharing: Arc<dyn SharingMode>) -> Cell {
         let members: Vec<(Arc<Member>, u32)> = trace.tasks.iter().map(|task| (task.member.clone(), 1)).collect();
-        Cell { trace: Some(Arc::new(trace)), ..Cell::new(members, sharing, Some(AfterMeasured::Exit)) }
+        Cell { kind: CellKind::Trace(Arc::new(trace)), ..Cell::new(members, sharing, Some(AfterMeasured::Exit)) }
     }
 
     /// A member alone on the whole device.
@@ -172,13 +174,7 @@ impl Cell {
 
     /// The same group under the eyes of somebody.
     pub fn observed(self, observe: Option<Observe>) -> Cell {
-        Cell { observe, ..self }
-    }
-
-    /// The same group without anybody watching, which it is compared with; `None` for that one itself, and where nobody asked.
-    pub fn unobserved(&self) -> Option<Cell> {
-        self.observe.as_ref().filter(|by| !by.is_nobody())?;
-        Some(self.clone().observed(Some(Observe::nobody())))
+        Cell { kind: CellKind::Group(observe), ..self }
     }
 
     /// Parse a label as people type it: `tinyx2 naive b32` is accepted.
@@ -189,12 +185,11 @@ impl Cell {
 
     /// `tiny×2 naive b32`; of a trace `tiny-12/1 rr naive ×2`.
     pub fn label(&self) -> String {
-        match &self.trace {
-            Some(trace) => trace.label(&self.sharing.label()),
-            None => match &self.observe {
-                Some(by) => format!("{} {}", label::of(&self.terms, &self.sharing.label()), by.label()),
-                None => label::of(&self.terms, &self.sharing.label()),
-            },
+        let mode = self.sharing.label();
+        match &self.kind {
+            CellKind::Trace(trace) => trace.label(&mode),
+            CellKind::Group(Some(by)) => format!("{} {}", label::of(&self.terms, &mode), by.label()),
+            CellKind::Group(None) => label::of(&self.terms, &mode),
         }
     }
 
@@ -222,12 +217,15 @@ impl Cell {
 
     /// Its tasks, if it is a trace.
     pub fn trace(&self) -> Option<&Arc<CellTrace>> {
-        self.trace.as_ref()
+        match &self.kind {
+            CellKind::Trace(trace) => Some(trace),
+            CellKind::Group(_) => None,
+        }
     }
 
     /// Why its observer cannot watch its members, and the way out: an observer inside a process needs the help of its script.
     pub fn unobservable(&self) -> Option<Refusal> {
-        let tool = self.observe.as_ref()?.tool().filter(|tool| tool.place == Place::Inside)?;
+        let tool = self.observe()?.tool().filter(|tool| tool.place == Place::Inside)?;
         let foreign = self.members().map(|member| member.workload()).find(|workload| workload.epochs.is_some())?;
         let reason = format!(
             "observer `{}` watches from inside scripts that speak collo's protocol, and `{}` is measured by its output alone",
@@ -238,7 +236,10 @@ impl Cell {
 
     /// Who watches its members, if the experiment says so.
     pub fn observe(&self) -> Option<&Observe> {
-        self.observe.as_ref()
+        match &self.kind {
+            CellKind::Group(observe) => observe.as_ref(),
+            CellKind::Trace(_) => None,
+        }
     }
 
     pub fn degree(&self) -> u32 {
@@ -247,16 +248,30 @@ impl Cell {
 
     /// One member on the whole device, which others are compared with.
     pub fn is_baseline(&self) -> bool {
-        self.observe.is_none() && self.is_alone()
+        self.observe().is_none() && self.is_alone()
     }
 
     fn is_alone(&self) -> bool {
-        self.trace.is_none() && self.degree() == 1 && self.sharing.family() == "naive"
+        self.trace().is_none() && self.degree() == 1 && self.sharing.family() == "naive"
     }
 
     /// What others are compared with: a baseline, or a group that nobody watches.
     pub fn is_reference(&self) -> bool {
-        self.is_baseline() || self.observe.as_ref().is_some_and(Observe::is_nobody)
+        self.is_baseline() || self.observe().is_some_and(Observe::is_nobody)
+    }
+
+    /// The cells that it is compared with: the same group unwatched, or each member alone; none if it is one of those itself.
+    pub fn references(&self, after_measured: Option<AfterMeasured>) -> Vec<Cell> {
+        match self.observe() {
+            _ if self.is_reference() => Vec::new(),
+            Some(_) => vec![self.clone().observed(Some(Observe::nobody()))],
+            None => self.terms.iter().map(|term| Cell::solo(&term.member, after_measured)).collect(),
+        }
+    }
+
+    /// The name by which cells that are compared with it find it: its member, of a group its label.
+    pub fn reference_key(&self) -> String {
+        if self.is_baseline() { self.terms[0].member.key.clone() } else { self.label() }
     }
 
     /// The mode's label; `solo` for one member on the whole device.
@@ -271,53 +286,37 @@ impl Cell {
 
     /// An axis by name, as `--where` sees it; absent if the members differ.
     pub fn axis(&self, name: &str) -> Option<Json> {
-        match name {
-            "cell" => Some(self.label().into()),
-            "sharing" => Some(self.sharing().into()),
-            "degree" => Some(self.degree().into()),
-            "baseline" => Some(self.is_reference().into()),
-            "observe" => self.observe.as_ref().map(|by| by.label().into()),
-            "after_measured" => Some(self.after_measured.as_str().into()),
-            _ if TraceCell::AXES.contains(&name) => self.trace.as_ref()?.record.axis(name),
-            "workload" => {
-                let mut names: Vec<&str> = self.terms.iter().map(|t| t.member.workload.name.as_str()).collect();
-                names.dedup();
-                Some(names.join("+").into())
-            }
-            _ => {
-                let first = self.terms[0].member.setting(name)?;
-                self.terms.iter().all(|t| t.member.setting(name).as_ref() == Some(&first)).then_some(first)
-            }
-        }
+        // The workloads of a trace by name, not by arrival.
+        let members = self.terms.iter().map(|term| term.member.spec()).collect();
+        self.record_of(members, String::new(), 1).axis(name)
     }
 
     /// The cell as it is stored with a plan.
     pub fn record(&self, repetitions: u32) -> CellRecord {
-        let baseline = self.is_reference();
-        let against = || match &self.observe {
-            Some(_) => self.unobserved().iter().map(Cell::label).collect(),
-            None => self.terms.iter().map(|t| t.member.solo.clone()).collect(),
+        let members = match &self.kind {
+            CellKind::Trace(trace) => trace.tasks.iter().map(|task| task.member.spec()).collect(),
+            CellKind::Group(_) => self.members().map(|member| member.spec()).collect(),
         };
-        let specs: Vec<(MemberSpec, u32)> = self.terms.iter().map(|t| (t.member.spec(), t.count)).collect();
+        self.record_of(members, self.slug(), repetitions)
+    }
+
+    fn record_of(&self, members: Vec<MemberSpec>, slug: String, repetitions: u32) -> CellRecord {
         CellRecord {
             cell: self.label(),
-            slug: self.slug(),
+            slug,
             sharing: self.sharing(),
             mode: Sharing::of_label(&self.sharing()),
             degree: self.degree(),
-            members: match &self.trace {
-                Some(trace) => trace.tasks.iter().map(|task| task.member.spec()).collect(),
-                None => specs.into_iter().flat_map(|(spec, count)| std::iter::repeat_n(spec, count as usize)).collect(),
-            },
-            baseline,
-            against: if baseline { Vec::new() } else { against() },
+            members,
+            baseline: self.is_reference(),
+            against: self.references(None).iter().map(Cell::label).collect(),
             repetitions,
             after_measured: self.after_measured,
             slots: None,
             alone_on_slice: Vec::new(),
             expect: None,
-            trace: self.trace.as_ref().map(|trace| trace.record.clone()),
-            observe: self.observe.as_ref().map(Observe::label),
+            trace: self.trace().map(|trace| trace.record.clone()),
+            observe: self.observe().map(Observe::label),
         }
     }
 }

@@ -22,7 +22,7 @@ pub fn of(cell: &Cell, digits: usize) -> String {
     readable.truncate(LONGEST);
     // The hash covers what the label leaves out, so that a workload's new default is another folder.
     let mut identity = format!("{label}\n{}", cell.after_measured.digest_word());
-    if let Some(trace) = &cell.trace {
+    if let Some(trace) = cell.trace() {
         identity.push_str(&format!("\n{}", trace.identity()));
     }
     for term in &cell.terms {

@@ -116,43 +116,43 @@ pub fn plan(experiment: &Experiment, cells: &[Expanded], whole: &DeviceFacts, pr
     let CardShare { facts, .. } = &whole.least_share(&experiment.cores);
     let basis = Basis { experiment, facts, whole, prior };
     let mut refusals = Vec::new();
+    let mut refuse = |cell: &Cell, record: CellRecord, Refusal { reason, hint }| {
+        let record = RefusalRecord { cell: record.cell, sharing: record.sharing, reason, hint };
+        refusals.push(RefusedCell { cell: cell.clone(), record });
+    };
     let mut fitting: Vec<PlannedCell> = Vec::new();
     for Expanded { cell, asked } in cells {
         // Around a trace, which takes hours, two runs of each member alone would tell of no drift.
         let twice = cell.is_reference() && experiment.trace.is_none();
         let repetitions = if twice { 2 * experiment.repetitions } else { experiment.repetitions };
         let mut record = cell.record(repetitions);
-        match seat(cell, &record, &basis) {
-            Err(Refusal { reason, hint }) => {
-                let record = RefusalRecord { cell: record.cell, sharing: record.sharing, reason, hint };
-                refusals.push(RefusedCell { cell: cell.clone(), record });
+        let seating = match seat(cell, &record, &basis) {
+            Ok(seating) => seating,
+            Err(refusal) => {
+                refuse(cell, record, refusal);
+                continue;
             }
-            Ok(seating) => {
-                record.slots = Some(match (facts.kind, cell.trace()) {
-                    (_, Some(trace)) => trace::slots(trace, &seating, whole),
-                    (DeviceKind::Cpu, _) => slots(cell, experiment),
-                    (DeviceKind::Gpu, _) => seating.to_string(),
-                });
-                record.mode = seating.sharing(cell.mode().family());
-                let estimates = cell.trace().map(|trace| trace::estimates(trace, &record.mode, prior)).unwrap_or_default();
-                if let Some(trace) = cell.trace() {
-                    let forecast = forecast::trace(trace, &record, &basis);
-                    fitting.push(PlannedCell { cell: cell.clone(), asked: *asked, record, seating, forecast, estimates });
-                    continue;
-                }
-                record.alone_on_slice = slices::labels(cell, &seating);
-                let expected = experiment.expect.iter().find(|expected| expected.condition.holds(&|axis| cell.axis(axis)));
-                record.expect = expected.map(|expected| expected.expectation.clone());
-                let seated = Seated { cell, record: &record, seating: &seating };
-                if let Some(Refusal { reason, hint }) = memory::never_fits(seated, &basis) {
-                    let record = RefusalRecord { cell: record.cell, sharing: record.sharing, reason, hint };
-                    refusals.push(RefusedCell { cell: cell.clone(), record });
-                    continue;
-                }
-                let forecast = forecast::cell(seated, &basis);
-                fitting.push(PlannedCell { cell: cell.clone(), asked: *asked, record, seating, forecast, estimates });
+        };
+        record.mode = seating.sharing(cell.mode().family());
+        let (forecast, estimates) = if let Some(trace) = cell.trace() {
+            record.slots = Some(trace::slots(trace, &seating, whole));
+            (forecast::trace(trace, &record, &basis), trace::estimates(trace, &record.mode, prior))
+        } else {
+            record.slots = Some(match facts.kind {
+                DeviceKind::Cpu => slots(cell, experiment),
+                DeviceKind::Gpu => seating.to_string(),
+            });
+            record.alone_on_slice = slices::labels(cell, &seating);
+            let expected = experiment.expect.iter().find(|expected| expected.condition.holds(&|axis| cell.axis(axis)));
+            record.expect = expected.map(|expected| expected.expectation.clone());
+            let seated = Seated { cell, record: &record, seating: &seating };
+            if let Some(refusal) = memory::never_fits(seated, &basis) {
+                refuse(cell, record, refusal);
+                continue;
             }
-        }
+            (forecast::cell(seated, &basis), Vec::new())
+        };
+        fitting.push(PlannedCell { cell: cell.clone(), asked: *asked, record, seating, forecast, estimates });
     }
     // A baseline that nobody asked for goes with the last cell that needed it.
     let needed: HashSet<String> =

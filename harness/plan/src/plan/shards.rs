@@ -71,19 +71,12 @@ pub(super) fn parts(cells: &[PlannedCell], count: usize) -> Vec<Vec<usize>> {
 }
 
 fn units(cells: &[Expanded]) -> Vec<Unit> {
-    let baseline = |cell: &Cell| match cell.is_baseline() {
-        true => Some(cell.terms()[0].member.key().to_string()),
-        false => cell.is_reference().then(|| cell.label()),
-    };
-    let places: HashMap<String, usize> =
-        cells.iter().enumerate().filter_map(|(place, e)| Some((baseline(&e.cell)?, place))).collect();
+    let references = cells.iter().enumerate().filter(|(_, e)| e.cell.is_reference());
+    let places: HashMap<String, usize> = references.map(|(place, e)| (e.cell.reference_key(), place)).collect();
     let needs = |cell: &Cell| -> BTreeSet<usize> {
-        match cell.observe() {
-            None => cell.terms().iter().filter_map(|t| places.get(t.member.key()).copied()).collect(),
-            Some(_) => cell.unobserved().iter().filter_map(|other| places.get(&other.label()).copied()).collect(),
-        }
+        cell.references(None).iter().filter_map(|other| places.get(&other.reference_key()).copied()).collect()
     };
-    let needed: BTreeSet<usize> = cells.iter().filter(|e| !e.cell.is_reference()).flat_map(|e| needs(&e.cell)).collect();
+    let needed: BTreeSet<usize> = cells.iter().flat_map(|e| needs(&e.cell)).collect();
     let mut units: Vec<Unit> = Vec::new();
     for (place, Expanded { cell, .. }) in cells.iter().enumerate() {
         if !cell.is_reference() {

@@ -5,7 +5,7 @@
 //!
 //! To add a mode: its file and its line in [`MODES`]. Then, as far as it differs from the others:
 //! - what reports may ask of it: a field of `store/src/sharing.rs`
-//! - a state of the device: `measure/src/stage/staging.rs`; variables of its members: `orders.rs` there; evidence: `evidence.rs` and the
+//! - a state of the device: `measure/src/stage/site.rs`; variables of its members: `orders.rs` there; evidence: `evidence.rs` and the
 //!   files beside it
 //! - figures: its name and place in `figures/src/modes.rs`, hue and mark in `figures/src/draw/look.rs`
 //! - predictions of slowdown: `CompanyMode` in `predict/src/company/mod.rs`

@@ -32,7 +32,7 @@ impl Body<'_, '_> {
             };
             list.iter().enumerate().map(of).collect::<Vec<_>>()
         };
-        evidence::gather(card, self.spec.site.asking(card), in_force(&own), in_force(&besides), &self.found);
+        evidence::gather(card, self.spec.site.card(card), in_force(&own), in_force(&besides), &self.found);
         let (tries, company) = (self.gathering[card].tries, self.company[card]);
         self.gathering[card] = Gathering { own, besides, runs: true, began_ns: monotonic_ns(), company, again: false, tries };
     }

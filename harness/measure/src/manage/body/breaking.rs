@@ -54,8 +54,7 @@ impl Body<'_, '_> {
             self.broken[*card] = false;
         }
         served.retain(|card| self.lost[*card].is_none());
-        let limits = self.spec.limits;
-        match self.spec.site.renew(&served, self.spec.leases, &limits) {
+        match self.spec.site.renew(&served, self.spec.leases) {
             Ok(()) => on_them.into_iter().for_each(|index| self.launch(index)),
             Err(why) => served.into_iter().for_each(|card| {
                 let what = format!("{} has no working daemon any more: {}", self.name(card), why.reason);

@@ -3,14 +3,14 @@
 use collo_store::{AttemptRecord, AttestationVerdict, EpochRecord, Outcome, monotonic_ns};
 
 use super::Body;
+use crate::error::RunError;
+use crate::manage::Played;
 use crate::manage::attempt::EndedAttempt;
-use crate::manage::{ManageError, Played};
-use crate::observe::ObserveError;
 
 impl Body<'_, '_> {
-    pub(super) fn finish(self, launched_ns: u64) -> Result<Played, ManageError> {
+    pub(super) fn finish(self, launched_ns: u64) -> Result<Played, RunError> {
         let Body { group, sampling, mut ledger, attempts, .. } = self;
-        let sampled = sampling.stop().map_err(ObserveError::from)?;
+        let sampled = sampling.stop()?;
         group.sweep();
         let ended_ns = monotonic_ns();
         let accounts: Vec<_> = ledger.accounts().cloned().collect();

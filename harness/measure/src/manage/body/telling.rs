@@ -12,8 +12,6 @@ use crate::manage::readings::CardReadings;
 use crate::manage::{CutShort, ManageSpec};
 use collo_launch::interrupt::Stop;
 use collo_plan::cell::Settle;
-use collo_sample::core_scope;
-use collo_sample::gpu::{gpu_scope, mig_scope};
 
 /// How long the first readings may take.
 const FIRST_READINGS: Duration = Duration::from_secs(20);
@@ -25,14 +23,12 @@ const TELL_AT_MOST_NS: u64 = 20_000_000;
 pub(super) fn readings_of(spec: &ManageSpec<'_, '_>, card: usize) -> CardReadings {
     let (capacity_bytes, window_ns) = (spec.rules.cards[card].capacity_bytes, spec.rules.window_ns);
     let needs = collo_schedule::policy::parse(&spec.rules.policy).map(|policy| policy.needs()).unwrap_or_default();
-    let readings = match (spec.site.visible(card), spec.site.cores_of(card)) {
-        (Some(device), _) => {
-            let scope = if device.gpu_instance.is_some() { mig_scope(&device.uuid) } else { gpu_scope(&device.uuid) };
-            CardReadings::of_gpu(scope, capacity_bytes, window_ns)
-        }
-        (None, cores) => {
-            let cores = cores.unwrap_or_default();
-            CardReadings::of_cores(core_scope(cores), cores.len(), capacity_bytes, window_ns)
+    let scope = spec.site.scope(card);
+    let readings = match spec.site.visible(card) {
+        Some(_) => CardReadings::of_gpu(scope, capacity_bytes, window_ns),
+        None => {
+            let cores = spec.site.cores_of(card).unwrap_or_default();
+            CardReadings::of_cores(scope, cores.len(), capacity_bytes, window_ns)
         }
     };
     readings.needing(needs)
