@@ -12,26 +12,19 @@ use collo_quantity::number;
 use collo_quantity::stats::{Quantity, RatioVerdict};
 use collo_store::observer_name;
 
+use crate::parts::absent::Content;
 use crate::parts::figure::{failure, figure, hover, indicative_note, legend, tags};
-use crate::report::Report;
 
-const ID: &str = "watching";
-const TITLE: &str = "The cost of watching";
 /// Groups that are drawn, at most.
 const PANELS: usize = 12;
 
-/// None if the campaign has no cell that says who watches.
-pub fn section(report: &Report) -> Option<Section> {
-    let analysis = &report.analysis;
-    if analysis.watching.is_empty() {
-        return None;
-    }
+pub fn section(analysis: &Analysis) -> Content {
     let mut blocks: Vec<Block> = drawn(analysis).into_iter().collect();
     blocks.extend(tables(analysis).flat_map(|(_, both)| both.map(Block::Table)));
     blocks.extend(Some(lost(analysis)).filter(|lost| !lost.is_empty()).map(Block::Notes));
     blocks.push(Block::Table(published(analysis)));
     blocks.push(Block::Folded("Remarks".into(), vec![Block::Notes(remarks(analysis))]));
-    Some(Section { id: ID, title: TITLE, finding: finding(analysis), blocks, ..Section::default() })
+    Ok(Section { finding: finding(analysis), blocks, ..Section::default() })
 }
 
 /// Both tables of each group.
@@ -160,7 +153,7 @@ fn drawn(analysis: &Analysis) -> Option<Block> {
         "Time of an epoch under each observer ÷ that under nobody within the same block. 1: it costs no time. {method}{}{left_out}",
         indicative_note(cells())
     );
-    let mut fig = figure(analysis, ID, "Epoch time under each observer", panels, caption, values);
+    let mut fig = figure(analysis, "watching", "Epoch time under each observer", panels, caption, values);
     fig.legend = legend(cells());
     Some(Block::Figure(fig))
 }

@@ -11,13 +11,10 @@ use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::Cooling;
 
-use crate::parts::absent::without;
+use crate::parts::absent::Content;
 use crate::parts::anchor::{REASONS, with_reasons};
 use crate::parts::figure::tags;
 use crate::parts::values::label;
-
-const ID: &str = "quality";
-const TITLE: &str = "Measurement quality";
 
 /// One source over all runs: the requested rate, and the worst achieved values.
 struct SourceQuality {
@@ -32,10 +29,10 @@ struct SourceQuality {
     moved: Vec<(String, f64)>,
 }
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(analysis: &Analysis) -> Content {
     let records: Vec<_> = analysis.all_cells().flat_map(|c| &c.repetitions).map(|r| r.record()).collect();
     if records.is_empty() {
-        return without(ID, TITLE, "Nothing has run yet.");
+        return Err("Nothing has run yet.".into());
     }
     let mut sources: Vec<SourceQuality> = Vec::new();
     for q in records.iter().flat_map(|r| &r.sampling) {
@@ -75,7 +72,7 @@ pub fn section(analysis: &Analysis) -> Section {
     if analysis.cells.iter().any(|c| !c.validity.reasons.is_empty()) {
         blocks.push(Block::Table(reasons(analysis)));
     }
-    Section { id: ID, title: TITLE, finding: finding(analysis), blocks, ..Section::default() }
+    Ok(Section { finding: finding(analysis), blocks, ..Section::default() })
 }
 
 fn table(analysis: &Analysis, sources: &[SourceQuality]) -> Table {

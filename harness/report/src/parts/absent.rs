@@ -3,9 +3,12 @@
 use collo_analysis::campaign::Analysis;
 use collo_figures::document::Section;
 
+/// A section without its anchor and title, which are in the list of `sections.rs`; or why there is none.
+pub type Content = Result<Section, String>;
+
 /// A section without content: the document leaves it out, and says so at its end.
 pub fn without(id: &'static str, title: &'static str, why: impl Into<String>) -> Section {
-    Section { id, title, finding: why.into(), blocks: Vec::new(), left_out: true, ..Section::default() }
+    Section { id, title, finding: why.into(), left_out: true, ..Section::default() }
 }
 
 /// Sections that are read even where they only say why there is nothing.
@@ -28,6 +31,11 @@ pub fn apart(sections: Vec<Section>) -> (Vec<Section>, String) {
 
 /// What is said where a campaign compares observers alone.
 pub const ONLY_WATCHED: &str = "Every cell says who watches it: see The cost of watching.";
+
+/// Refuse an analysis of which no cell has numbers.
+pub fn numbers(analysis: &Analysis) -> Result<(), &'static str> {
+    nothing(analysis).map_or(Ok(()), Err)
+}
 
 /// Why no cell of an analysis has numbers at all, if so.
 pub fn nothing(analysis: &Analysis) -> Option<&'static str> {

@@ -4,6 +4,7 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_figures::document::{Table, TableCell};
 use collo_quantity::Key;
+use collo_quantity::definition::Subject;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 
@@ -11,17 +12,20 @@ use super::anchor::cell_id;
 use super::figure::{failure, tags};
 use super::panels::by_workload;
 
-/// A reading of a cell.
-pub type Reading<'a> = &'a dyn Fn(&Cell) -> Option<Quantity>;
-
 /// A quantity after multiplying by `factor`.
 pub fn times(q: &Quantity, factor: f64) -> Quantity {
     Quantity { estimate: q.estimate * factor, low: q.low.map(|x| x * factor), high: q.high.map(|x| x * factor), ..q.clone() }
 }
 
-/// A cell's reading, among its quantities or the means of the GPU.
+/// A quantity of a cell, or of the GPU while it ran. What members use alone is added up only where there are several.
 pub fn reading(cell: &Cell, key: Key) -> Option<Quantity> {
-    cell.get(key).or_else(|| cell.metric(key)).cloned()
+    let found = cell.get(key).or_else(|| cell.metric(key).filter(|_| key.subject == Subject::Card));
+    found.filter(|_| key != Key::SoloSmActiveSum || cell.record.degree > 1).cloned()
+}
+
+/// True if some cell has a quantity.
+pub fn has(analysis: &Analysis, key: Key) -> bool {
+    analysis.cells.iter().any(|c| reading(c, key).is_some())
 }
 
 /// Maximum rows of a figure's table on the page: more are in its CSV.
@@ -41,13 +45,10 @@ pub fn cut_rows(table: &mut Table) {
     }
 }
 
-/// Value, interval and repetitions of one quantity for the uniform cells of every workload that has it.
-pub fn values(analysis: &Analysis, what: &str, get: Reading, factor: f64) -> Table {
-    values_of(analysis, &[(what, get, factor)], &|c| c.record.is_uniform())
-}
-
-/// The same for several quantities side by side, for the selected cells.
-pub fn values_of(analysis: &Analysis, wanted: &[(&str, Reading, f64)], of: &dyn Fn(&Cell) -> bool) -> Table {
+/// Value, interval and repetitions of the uniform cells of every workload that has the first of these quantities, each under its
+/// head and times a factor; of the others those that some cell has.
+pub fn values(analysis: &Analysis, wanted: &[(&str, Key, f64)]) -> Table {
+    let wanted: Vec<_> = wanted.iter().enumerate().filter(|(i, w)| *i == 0 || has(analysis, w.1)).map(|(_, w)| *w).collect();
     let mut heads = vec!["cell".to_string()];
     heads.extend(wanted.iter().flat_map(|(what, ..)| [format!("#{what}"), "95 % interval".into()]));
     heads.extend(["#runs".to_string(), "validity".into()]);
@@ -55,15 +56,15 @@ pub fn values_of(analysis: &Analysis, wanted: &[(&str, Reading, f64)], of: &dyn 
     // A workload of which nothing was read has no panel, and no rows.
     let read: Vec<&str> = by_workload(analysis)
         .into_iter()
-        .filter(|(_, cells)| wanted.first().is_some_and(|(_, get, _)| cells.iter().any(|c| get(c).is_some())))
+        .filter(|(_, cells)| wanted.first().is_some_and(|(_, key, _)| cells.iter().any(|c| reading(c, *key).is_some())))
         .map(|(w, _)| w)
         .collect();
-    let of = |c: &Cell| of(c) && c.workload().is_none_or(|w| read.contains(&w));
+    let of = |c: &Cell| c.record.is_uniform() && c.workload().is_none_or(|w| read.contains(&w));
     for cell in analysis.cells.iter().filter(|c| of(c)) {
         let mut row = vec![label(analysis, cell)];
         let mut runs = String::new();
-        for (i, (_, get, factor)) in wanted.iter().enumerate() {
-            let Some(q) = get(cell) else {
+        for (i, (_, key, factor)) in wanted.iter().enumerate() {
+            let Some(q) = reading(cell, *key) else {
                 let why = if i == 0 { failure(cell).unwrap_or_default() } else { String::new() };
                 row.extend([TableCell::default(), TableCell::text(why)]);
                 continue;

@@ -6,17 +6,12 @@ use collo_figures::document::{Block, Section};
 use collo_quantity::Key;
 use collo_quantity::number;
 
-use crate::parts::absent::{nothing, without};
+use crate::parts::absent::{Content, numbers};
 use crate::parts::figure::{figure, indicative_note};
 use crate::parts::values::values;
 
-const ID: &str = "cpu";
-const TITLE: &str = "CPU";
-
-pub fn section(analysis: &Analysis) -> Section {
-    if let Some(why) = nothing(analysis) {
-        return without(ID, TITLE, why);
-    }
+pub fn section(analysis: &Analysis) -> Content {
+    numbers(analysis)?;
     let cores = analysis.campaign.device.cores.filter(|_| analysis.campaign.device.kind == "cpu");
     let capacity = cores.map(|n| (f64::from(n) * 100.0, format!("{} = {n}00 %", number::count(n as usize, "core"))));
     let (panels, left_out) = super::memory::panels(
@@ -27,16 +22,16 @@ pub fn section(analysis: &Analysis) -> Section {
         capacity.as_ref().map(|(v, t)| (*v, t.as_str())),
     );
     if panels.is_empty() {
-        return without(ID, TITLE, "No sample of the members' CPU time was taken.");
+        return Err("No sample of the members' CPU time was taken.".into());
     }
-    let get = |c: &Cell| c.get(Key::Cpu).cloned();
     let caption = format!(
         "Mean over the time when all members train past their warm-up; a member counts with all its threads and descendants. Whiskers: 95 % interval of the sum.{}{}{left_out}",
         super::memory::one_process_note(analysis),
         indicative_note(analysis.cells.iter())
     );
-    let fig = figure(analysis, "cpu", "CPU by member", panels, caption, values(analysis, "% of one core", &get, 100.0));
-    Section { id: ID, title: TITLE, finding: finding(analysis, cores), blocks: vec![Block::Figure(fig)], ..Section::default() }
+    let table = values(analysis, &[("% of one core", Key::Cpu, 100.0)]);
+    let figure = figure(analysis, "cpu", "CPU by member", panels, caption, table);
+    Ok(Section { finding: finding(analysis, cores), blocks: vec![Block::Figure(figure)], ..Section::default() })
 }
 
 fn finding(analysis: &Analysis, cores: Option<u32>) -> String {

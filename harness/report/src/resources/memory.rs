@@ -10,43 +10,31 @@ use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::unit::GIB;
 
-use crate::parts::absent::{nothing, without};
+use crate::parts::absent::{Content, numbers};
 use crate::parts::figure::{failure, figure, hover, indicative_note, interval};
 use crate::parts::panels::{describe, describe_alone, drawn};
 use crate::parts::places::{Places, compute_slices, drawn_as};
-use crate::parts::values::{Reading, values_of};
+use crate::parts::values::values;
 use crate::report::Report;
 
-const ID: &str = "memory";
-const TITLE: &str = "Memory";
-
-pub fn section(report: &Report) -> Section {
+pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
-    if let Some(why) = nothing(analysis) {
-        return without(ID, TITLE, why);
-    }
+    numbers(analysis)?;
     let capacity =
         analysis.campaign.device.memory_bytes.map(|b| (b as f64 * GIB, format!("the device has {}", number::gib(b as f64))));
     let (panels, left_out) =
         panels(analysis, Key::Memory, "GiB, one segment per member", GIB, capacity.as_ref().map(|(v, t)| (*v, t.as_str())));
     if panels.is_empty() {
-        return without(ID, TITLE, "No memory was read: no sample was taken and no peak was kept.");
-    }
-    let get: Reading = &|c| c.get(Key::Memory).cloned();
-    let headroom: Reading = &|c| c.get(Key::MemoryHeadroom).cloned();
-    let mut wanted: Vec<(&str, Reading, f64)> = vec![("GiB", get, GIB)];
-    if analysis.cells.iter().any(|c| headroom(c).is_some()) {
-        wanted.push(("GiB left", headroom, GIB));
+        return Err("No memory was read: no sample was taken and no peak was kept.".into());
     }
     let outlines = analysis.groups().any(|c| failure(c).as_deref() == Some("OOM"));
-    let guideline = report.guideline("memory-adds-up");
     let mut kinds: Vec<_> = analysis.cells.iter().filter_map(|c| c.memory_kind).map(|k| k.text()).collect();
     kinds.sort_unstable();
     kinds.dedup();
     let caption = format!(
         "Each member's peak while it trained, warm-up included, added up: an upper bound of their simultaneous use. Read as {}. Whiskers: 95 % interval of the sum.{}{}{}{}{left_out}",
         kinds.join("; or as "),
-        if analysis.cells.iter().any(|c| c.record.mode.partitioned && headroom(c).is_some()) {
+        if analysis.cells.iter().any(|c| c.record.mode.partitioned && c.get(Key::MemoryHeadroom).is_some()) {
             " Left on instances: of those that the members have."
         } else {
             ""
@@ -55,21 +43,10 @@ pub fn section(report: &Report) -> Section {
         if outlines { " Dotted outlines: solo use of the members of a group that ran out of memory." } else { "" },
         indicative_note(analysis.cells.iter())
     );
-    Section {
-        id: ID,
-        title: TITLE,
-        chip: guideline.map(|g| g.holds.into()),
-        finding: guideline.map_or_else(|| finding(analysis), |g| g.finding.clone()),
-        blocks: vec![Block::Figure(figure(
-            analysis,
-            "memory",
-            "Memory by member",
-            panels,
-            caption,
-            values_of(analysis, &wanted, &|c| c.record.is_uniform()),
-        ))],
-        ..Section::default()
-    }
+    let table = values(analysis, &[("GiB", Key::Memory, GIB), ("GiB left", Key::MemoryHeadroom, GIB)]);
+    let figure = figure(analysis, "memory", "Memory by member", panels, caption, table);
+    let finding = report.guideline("memory-adds-up").map_or_else(|| finding(analysis), |g| g.finding.clone());
+    Ok(Section { finding, blocks: vec![Block::Figure(figure)], ..report.judged("memory-adds-up") })
 }
 
 /// What a figure of segments by member shows of members that share a process.
@@ -83,11 +60,11 @@ pub fn one_process_note(analysis: &Analysis) -> &'static str {
 
 /// The group that uses most of the device's memory.
 fn finding(analysis: &Analysis) -> String {
-    let held = |c: &Cell| c.get(Key::Memory).cloned();
-    let most = analysis.cells.iter().filter_map(|c| Some((c, held(c)?))).max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
+    let most =
+        analysis.cells.iter().filter_map(|c| Some((c, c.get(Key::Memory)?))).max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
     let Some((cell, q)) = most else { return String::new() };
     let of = analysis.campaign.device.memory_bytes.map_or_else(String::new, |b| format!(" of {}", number::gib(b as f64)));
-    format!("`{}` uses most: {} GiB{of}.", cell.name(), number::scaled(&q, GIB))
+    format!("`{}` uses most: {} GiB{of}.", cell.name(), number::scaled(q, GIB))
 }
 
 /// Panels of stacks, one per workload, from a quantity that members and cells both have; and the sentence about what is left out.
@@ -153,10 +130,8 @@ fn stack(cell: &Cell, label: &str, key: Key, factor: f64, alone: Option<f64>) ->
             if factor == GIB {
                 number::gib_number(q.estimate)
             } else {
-                {
-                    let value = q.estimate * factor;
-                    if value < 9.95 { number::three(value) } else { format!("{value:.0}") }
-                }
+                let value = q.estimate * factor;
+                if value < 9.95 { number::three(value) } else { format!("{value:.0}") }
             }
         }),
     }

@@ -10,30 +10,26 @@ use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::pairs;
-use crate::parts::absent::{nothing, without};
+use crate::parts::absent::{Content, numbers};
 use crate::parts::figure::{figure, hover, interval, legend, tags, whiskers};
 use crate::parts::panels::{describe, drawn, members};
 use crate::parts::values::cut_rows;
 use crate::report::Report;
 
-const ID: &str = "fairness";
-const TITLE: &str = "Fairness";
 /// Mixed groups in one panel, at most.
 const ROWS: usize = 20;
 /// Panels of mixed groups, one per sharing mode, at most.
 const MODES: usize = 6;
 
-pub fn section(report: &Report) -> Section {
+pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
-    if let Some(why) = nothing(analysis) {
-        return without(ID, TITLE, why);
-    }
+    numbers(analysis)?;
     let groups: Vec<&Cell> = analysis
         .groups()
         .filter(|c| c.record.degree > 1 && !c.serves() && c.members.iter().any(|m| m.get(Key::Slowdown).is_some()))
         .collect();
     if groups.is_empty() && analysis.groups().any(Cell::serves) && analysis.groups().all(Cell::serves) {
-        return without(ID, TITLE, "Every group has a serving member: see Latency for the cost to training members.");
+        return Err("Every group has a serving member: see Latency for the cost to training members.".into());
     }
     if groups.is_empty() {
         let why = analysis.groups().find_map(|c| c.absent.get(&Key::Slowdown));
@@ -41,7 +37,7 @@ pub fn section(report: &Report) -> Section {
             || "There is no group of two or more members.".to_string(),
             |w| format!("No slowdown can be computed: {w}."),
         );
-        return without(ID, TITLE, why);
+        return Err(why);
     }
     let all = || groups.iter().flat_map(|c| &c.members).filter_map(|m| m.get(Key::Slowdown));
     let low = all().map(|q| q.low.unwrap_or(q.estimate)).fold(1.0, f64::min);
@@ -79,19 +75,12 @@ pub fn section(report: &Report) -> Section {
     );
     let mut fig = figure(analysis, "slowdown", "Slowdown of each member", panels, caption, table(analysis, &groups));
     fig.legend = legend(groups.iter().copied());
-    let guideline = report.guideline("fairness");
-    Section {
-        id: ID,
-        title: TITLE,
-        chip: guideline.map(|g| g.holds.into()),
-        finding: [guideline.map(|g| g.finding.clone()), pairs::finding(analysis)]
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>()
-            .join(" "),
+    let guideline = report.guideline("fairness").map(|g| g.finding.clone());
+    Ok(Section {
+        finding: [guideline, pairs::finding(analysis)].into_iter().flatten().collect::<Vec<_>>().join(" "),
         blocks: pairs::heat(analysis).into_iter().chain([fig]).map(Block::Figure).collect(),
-        ..Section::default()
-    }
+        ..report.judged("fairness")
+    })
 }
 
 fn row(cell: &Cell, uniform: bool) -> DotRow {

@@ -11,26 +11,21 @@ use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::Sharing;
 
-use crate::parts::absent::{nothing, without};
+use crate::parts::absent::{Content, numbers};
 use crate::parts::figure::{failure, figure, hover, interval, legend, tags};
 use crate::parts::panels::{describe, drawn};
 use crate::parts::places::alone_on_slice;
 use crate::parts::values::cut_rows;
 use crate::report::Report;
 
-const ID: &str = "gain";
-const TITLE: &str = "Throughput gain";
-
 /// Equal members that train and share; one alone on a slice shares with none.
 fn shared(cell: &Cell) -> bool {
     cell.record.is_uniform() && cell.record.degree > 1 && !cell.serves()
 }
 
-pub fn section(report: &Report) -> Section {
+pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
-    if let Some(why) = nothing(analysis) {
-        return without(ID, TITLE, why);
-    }
+    numbers(analysis)?;
     let measured: Vec<&Cell> = analysis.groups().filter(|c| shared(c) && c.get(Key::ThroughputGain).is_some()).collect();
     if measured.is_empty() {
         let why = analysis.groups().filter(|c| shared(c)).find_map(|c| c.absent.get(&Key::ThroughputGain));
@@ -41,7 +36,7 @@ pub fn section(report: &Report) -> Section {
             },
             |w| format!("No gain can be computed: {w}."),
         );
-        return without(ID, TITLE, why);
+        return Err(why);
     }
     let high = |c: &&Cell| c.get(Key::ThroughputGain).map_or(0.0, |q| q.high.unwrap_or(q.estimate));
     let largest = measured.iter().map(high).fold(0.0, f64::max);
@@ -56,18 +51,15 @@ pub fn section(report: &Report) -> Section {
     );
     let mut fig = figure(analysis, "throughput-gain", "Throughput gain over running in turn", panels, caption, table(analysis));
     fig.legend = legend(analysis.groups().filter(|c| shared(c)));
-    Section {
-        id: ID,
-        title: TITLE,
-        chip: report.guideline("collocate").map(|g| g.holds.into()),
+    Ok(Section {
         finding: if sentences.is_empty() {
             "No gain has an interval: a group or its baseline has only one repetition.".into()
         } else {
             sentences.join(" ")
         },
         blocks: vec![Block::Figure(fig)],
-        ..Section::default()
-    }
+        ..report.judged("collocate")
+    })
 }
 
 fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {

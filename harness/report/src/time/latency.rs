@@ -14,14 +14,12 @@ use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_store::without_mode;
 
-use crate::parts::absent::{nothing, without};
+use crate::parts::absent::{Content, numbers};
 use crate::parts::figure::{failure, figure, hover, indicative_note, interval, legend_of, tags};
 use crate::parts::panels::members;
 use crate::parts::values::{cut_rows, label, times};
 use crate::report::Report;
 
-const ID: &str = "latency";
-const TITLE: &str = "Latency";
 /// Maximum number of serving workloads drawn, and of groups of one of them.
 const SERVERS: usize = 6;
 const GROUPS: usize = 9;
@@ -39,14 +37,12 @@ struct ServingGroup<'a> {
     servers: Vec<Server<'a>>,
 }
 
-pub fn section(report: &Report) -> Section {
+pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
     if !analysis.cells.iter().any(Cell::serves) {
-        return without(ID, TITLE, format!("{} in this experiment.", collo_analysis::words::capital(NOBODY_SERVES)));
+        return Err(format!("{} in this experiment.", collo_analysis::words::capital(NOBODY_SERVES)));
     }
-    if let Some(why) = nothing(analysis) {
-        return without(ID, TITLE, why);
-    }
+    numbers(analysis)?;
     let subjects = subjects(analysis);
     let mut blocks = Vec::new();
     blocks.extend(p99s(analysis, &subjects).map(Block::Figure));
@@ -54,15 +50,7 @@ pub fn section(report: &Report) -> Section {
     if blocks.is_empty() {
         blocks.push(Block::Table(table(analysis, &subjects)));
     }
-    let guideline = report.guideline("serving");
-    Section {
-        id: ID,
-        title: TITLE,
-        chip: guideline.map(|g| g.holds.into()),
-        finding: guideline.map_or_else(String::new, |g| g.finding.clone()),
-        blocks,
-        ..Section::default()
-    }
+    Ok(Section { blocks, ..report.judged("serving") })
 }
 
 fn subjects(analysis: &Analysis) -> Vec<ServingSubject<'_>> {

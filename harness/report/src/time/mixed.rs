@@ -11,13 +11,11 @@ use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 
-use crate::parts::absent::{nothing, without};
+use crate::parts::absent::{Content, numbers};
 use crate::parts::figure::{failure, figure, hover, interval, whiskers};
 use crate::parts::panels::members;
 use crate::parts::values::{cut_rows, label};
 
-const ID: &str = "mixed";
-const TITLE: &str = "Mixed workloads";
 /// Maximum groups in one figure.
 const GROUPS: usize = 16;
 
@@ -27,19 +25,17 @@ struct MixedGroup<'a> {
     cells: Vec<&'a Cell>,
 }
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(analysis: &Analysis) -> Content {
     let mixed: Vec<&Cell> = analysis.groups().filter(|c| !c.record.is_uniform() && !c.serves()).collect();
     if mixed.is_empty() && analysis.groups().any(Cell::serves) {
-        return without(ID, TITLE, "Every mixed group has a serving member, which never finishes: see Latency.");
+        return Err("Every mixed group has a serving member, which never finishes: see Latency.".into());
     }
     if mixed.is_empty() {
-        return without(ID, TITLE, "There is no mixed group in this experiment.");
+        return Err("There is no mixed group in this experiment.".into());
     }
-    if let Some(why) = nothing(analysis) {
-        return without(ID, TITLE, why);
-    }
+    numbers(analysis)?;
     let groups = groups(&mixed);
-    Section { id: ID, title: TITLE, finding: finding(&mixed), blocks: vec![plots(analysis, &groups)], ..Section::default() }
+    Ok(Section { finding: finding(&mixed), blocks: vec![plots(analysis, &groups)], ..Section::default() })
 }
 
 fn groups<'a>(mixed: &[&'a Cell]) -> Vec<MixedGroup<'a>> {

@@ -4,30 +4,23 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::TraceMatrix;
 use collo_analysis::words;
 use collo_figures::chart::{LevelBar, LevelRow, Levels};
-use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::document::{Block, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{drawn_as, figure, nothing, of_matrices};
-use crate::parts::absent::without;
+use crate::parts::absent::Content;
 use crate::report::Report;
 
-const ID: &str = "trace-energy";
-const TITLE: &str = "Energy of traces";
-
-pub fn section(report: &Report) -> Section {
+pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
     let has = analysis.traces.matrices.iter().flat_map(|m| &m.arms).any(|a| a.get(Key::SiteEnergy).is_some());
     if nothing(analysis).is_none() && !has {
-        return without(
-            ID,
-            TITLE,
-            format!("{}, so that energy is absent, not zero.", collo_analysis::words::capital(Key::SiteEnergy.absent)),
-        );
+        return Err(format!("{}, so that energy is absent, not zero.", words::capital(Key::SiteEnergy.absent)));
     }
     let finding = report.guideline("trace-energy").map_or_else(String::new, |g| g.finding.clone());
-    of_matrices(analysis, (ID, TITLE), finding, |matrix, suffix| drawn(analysis, matrix, suffix).into_iter().collect())
+    of_matrices(analysis, finding, |matrix, suffix| drawn(analysis, matrix, suffix).into_iter().collect())
 }
 
 fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Block> {

@@ -2,19 +2,17 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix};
-use collo_figures::document::{Block, Section, Table, TableCell, TableLayout};
+use collo_figures::document::{Block, Table, TableCell, TableLayout};
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{TimeUnit, arm_cell, of_matrices, trace_tags};
+use crate::parts::absent::Content;
 use crate::report::Report;
 
-const ID: &str = "recovery";
-const TITLE: &str = "Memory and recovery";
-
-pub fn section(report: &Report) -> Section {
+pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
-    of_matrices(analysis, (ID, TITLE), finding(analysis), |matrix, _| {
+    of_matrices(analysis, finding(analysis), |matrix, _| {
         let mut blocks = vec![Block::Table(table(analysis, matrix))];
         let told = ["trace-conditions", "trace-estimates", "trace-cap"].into_iter().filter_map(|id| report.guideline(id));
         let told: Vec<String> = told.map(|g| format!("{} {}", g.statement, g.finding)).collect();

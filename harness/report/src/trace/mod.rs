@@ -1,12 +1,12 @@
 //! The sections of traces: policies beside each other, who waited and who was slowed, a site over time, memory and recovery,
 //! energy, and what was published. A campaign without a trace has none of them.
 
-mod energy;
-mod memory;
+pub mod energy;
+pub mod memory;
 pub mod policies;
-mod published;
-mod timeline;
-mod waits;
+pub mod published;
+pub mod timeline;
+pub mod waits;
 
 use std::borrow::Cow;
 
@@ -20,25 +20,8 @@ use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_store::{TaskRecord, Verdict};
 
-use crate::parts::absent::without;
+use crate::parts::absent::Content;
 use crate::parts::figure::{legend_of, tags};
-use crate::report::Report;
-
-/// The sections of a campaign with traces, in print order.
-pub fn all(report: &Report) -> Vec<Section> {
-    let analysis = &report.analysis;
-    if analysis.traces.is_empty() {
-        return Vec::new();
-    }
-    vec![
-        policies::section(report),
-        waits::section(analysis),
-        timeline::section(analysis),
-        memory::section(report),
-        energy::section(report),
-        published::section(analysis),
-    ]
-}
 
 /// Why no run of a trace has numbers, if so.
 fn nothing(analysis: &Analysis) -> Option<&'static str> {
@@ -53,21 +36,16 @@ fn nothing(analysis: &Analysis) -> Option<&'static str> {
 }
 
 /// A section with the blocks of every matrix.
-fn of_matrices(
-    analysis: &Analysis,
-    (id, title): (&'static str, &'static str),
-    finding: String,
-    blocks: impl Fn(&TraceMatrix, &str) -> Vec<Block>,
-) -> Section {
+fn of_matrices(analysis: &Analysis, finding: String, blocks: impl Fn(&TraceMatrix, &str) -> Vec<Block>) -> Content {
     if let Some(why) = nothing(analysis) {
-        return without(id, title, why);
+        return Err(why.into());
     }
     let mut all = Vec::new();
     for (i, matrix) in analysis.traces.matrices.iter().enumerate() {
         // Names of files: the first has none of its own.
         all.extend(blocks(matrix, &if i == 0 { String::new() } else { format!("-{}", i + 1) }));
     }
-    Section { id, title, finding, blocks: all, ..Section::default() }
+    Ok(Section { finding, blocks: all, ..Section::default() })
 }
 
 /// Caveats of every presentation of a trace's numbers.

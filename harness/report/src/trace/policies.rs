@@ -4,7 +4,7 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, OrdersNeeded, TraceMatrix, verdict_text};
 use collo_analysis::words;
 use collo_figures::chart::{Dot, DotRow, Dots};
-use collo_figures::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
+use collo_figures::document::{Align, Block, Column, Table, TableCell, TableLayout};
 use collo_figures::draw::Panel;
 use collo_quantity::Key;
 use collo_quantity::number;
@@ -14,15 +14,14 @@ use super::{
     TimeUnit, arm_cell, drawn_as, figure, of_matrices, orders_text, ratio_of_orders, ratio_text, ratios_note, trace_tags,
     with_ratio,
 };
+use crate::parts::absent::Content;
 use crate::report::Report;
 
-const ID: &str = "policies";
-const TITLE: &str = "Policies";
 const VERDICT: &str = "verdict";
 
-pub fn section(report: &Report) -> Section {
+pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
-    of_matrices(analysis, (ID, TITLE), finding(analysis), |matrix, suffix| {
+    of_matrices(analysis, finding(analysis), |matrix, suffix| {
         let mut blocks = vec![Block::Table(times(analysis, matrix)), Block::Table(costs(analysis, matrix))];
         blocks.extend(drawn(analysis, matrix, suffix));
         blocks.extend(undecided(analysis, matrix).if_any());

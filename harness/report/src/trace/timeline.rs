@@ -4,20 +4,19 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, SiteReadings, TraceMatrix, TraceRun};
 use collo_analysis::words;
 use collo_figures::chart::{Occupied, SiteTimeline};
-use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::document::{Block, Table, TableCell};
 use collo_figures::draw::Panel;
 
 use super::{TimeUnit, drawn_run, figure, kind_of, kinds, of_matrices, task_name};
+use crate::parts::absent::Content;
 
-const ID: &str = "sites";
-const TITLE: &str = "Cards over time";
 /// Panels of one figure, at most.
 const POLICIES: usize = 12;
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(analysis: &Analysis) -> Content {
     let finding =
         "One run of each policy, of the first order: who ran where and when, how active the cards were, how many waited.";
-    of_matrices(analysis, (ID, TITLE), finding.into(), |matrix, suffix| drawn(analysis, matrix, suffix).into_iter().collect())
+    of_matrices(analysis, finding.into(), |matrix, suffix| drawn(analysis, matrix, suffix).into_iter().collect())
 }
 
 /// Steps of the queue in seconds, up to the end.

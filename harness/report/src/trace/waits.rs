@@ -3,20 +3,19 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix, TraceRun};
 use collo_figures::chart::{Completion, Completions};
-use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::document::{Block, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{TimeUnit, figure, kind_of, kinds, of_matrices, task_name};
+use crate::parts::absent::Content;
 
-const ID: &str = "waits";
-const TITLE: &str = "Who waited, who was slowed";
 /// Panels of one figure, at most.
 const POLICIES: usize = 12;
 
-pub fn section(analysis: &Analysis) -> Section {
-    of_matrices(analysis, (ID, TITLE), finding(analysis), |matrix, suffix| drawn(analysis, matrix, suffix).into_iter().collect())
+pub fn section(analysis: &Analysis) -> Content {
+    of_matrices(analysis, finding(analysis), |matrix, suffix| drawn(analysis, matrix, suffix).into_iter().collect())
 }
 
 /// Runs of an arm that its numbers come from.
