@@ -3,6 +3,7 @@
 #![expect(dead_code, reason = "each test binary and the benchmark use their own part of the builder")]
 
 pub mod card;
+pub mod exports;
 #[path = "../../../store/tests/support/noted.rs"]
 pub mod noted;
 pub mod predictions;
