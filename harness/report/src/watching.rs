@@ -2,7 +2,7 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::watching::{WatchedCost, WatchedGroup};
-use collo_figures::chart::{Dot, DotRow, Dots};
+use collo_figures::chart::{MarkRow, MarkRows, RowScale};
 use collo_figures::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
 use collo_figures::draw::{Panel, cut};
 use collo_figures::modes::mode_label;
@@ -13,7 +13,7 @@ use collo_quantity::stats::{Quantity, RatioVerdict};
 use collo_store::observer_name;
 
 use crate::parts::absent::Content;
-use crate::parts::figure::{failure, figure, hover, indicative_note, legend, tags};
+use crate::parts::figure::{failure, figure, indicative_note, legend, mark, tags};
 
 /// Groups that are drawn, at most.
 const PANELS: usize = 12;
@@ -113,9 +113,10 @@ fn drawn(analysis: &Analysis) -> Option<Block> {
     let panels: Vec<Panel> = groups()
         .take(PANELS)
         .map(|group| {
-            let rows: Vec<DotRow> = group.rows.iter().filter(|row| !row.is_nobody()).map(|row| dot(analysis, row)).collect();
+            let rows: Vec<MarkRow> = group.rows.iter().filter(|row| !row.is_nobody()).map(|row| dot(analysis, row)).collect();
             let caption = "epoch time ÷ that under nobody";
-            let drawing = Dots { caption, rows: &rows, threshold: Some((limit, &said)), range: (low, high) }.draw();
+            let drawing =
+                MarkRows { caption, rows: &rows, scale: RowScale::Ratios(low, high), threshold: Some((limit, &said)) }.draw();
             let mode = group.rows.first().map(|row| mode_label(&analysis.watching.cells[row.cell].record.sharing));
             Panel {
                 label: format!("epoch time of {} under each observer divided by that under nobody", group.name),
@@ -158,17 +159,11 @@ fn drawn(analysis: &Analysis) -> Option<Block> {
     Some(Block::Figure(fig))
 }
 
-fn dot(analysis: &Analysis, row: &WatchedCost) -> DotRow {
+fn dot(analysis: &Analysis, row: &WatchedCost) -> MarkRow {
     let cell = &analysis.watching.cells[row.cell];
-    let dot = row.ratio.as_ref().map(|q| Dot {
-        sharing: cell.record.sharing.clone(),
-        indicative: !cell.is_valid(),
-        value: q.estimate,
-        interval: q.low.zip(q.high),
-        title: hover(cell, "epoch time ÷ that under nobody", Some(q), 1.0, ""),
-    });
+    let dot = row.ratio.as_ref().map(|q| mark(cell, "epoch time ÷ that under nobody", Some(q), 1.0, ""));
     let note = failure(cell).unwrap_or_default();
-    DotRow { label: cut(&row.observer, 24), dots: dot.into_iter().collect(), least: 22.0, note }
+    MarkRow { label: cut(&row.observer, 24), marks: dot.into_iter().collect(), least: 22.0, note }
 }
 
 fn times(analysis: &Analysis, group: &WatchedGroup) -> Table {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::words;
+use collo_figures::chart::RowMark;
 use collo_figures::document::{Figure, Table};
 use collo_figures::draw::Panel;
 use collo_figures::modes::{family, mode_label, mode_order};
@@ -91,6 +92,18 @@ pub fn told(what: &str, q: &Quantity, factor: f64, unit: &str) -> String {
     let scaled = super::values::times(q, factor);
     let interval = if q.low.is_some() { format!("95 % interval {}", number::bounds(&scaled)) } else { "no interval".into() };
     format!("\n{what} {}{unit}\n{interval}, {}", number::estimate(&scaled), number::count(q.n, "repetition"))
+}
+
+/// A value of a cell as a mark in a row.
+pub fn mark(cell: &Cell, what: &str, q: Option<&Quantity>, factor: f64, unit: &str) -> RowMark {
+    RowMark {
+        sharing: cell.record.sharing.clone(),
+        value: q.map(|q| q.estimate * factor),
+        interval: q.and_then(|q| interval(q, factor)),
+        failure: failure(cell),
+        indicative: !cell.is_valid(),
+        title: hover(cell, what, q, factor, unit),
+    }
 }
 
 /// The sentence of a caption about how intervals were made.

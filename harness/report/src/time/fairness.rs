@@ -2,7 +2,7 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
-use collo_figures::chart::{Dot, DotRow, Dots};
+use collo_figures::chart::{MarkRow, MarkRows, RowScale};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::{Panel, cut};
 use collo_figures::modes::{mode_label, mode_order};
@@ -11,7 +11,7 @@ use collo_quantity::number;
 
 use super::pairs;
 use crate::parts::absent::{Content, numbers};
-use crate::parts::figure::{figure, hover, interval, legend, tags, whiskers};
+use crate::parts::figure::{figure, legend, mark, tags, whiskers};
 use crate::parts::panels::{describe, drawn, members};
 use crate::parts::values::cut_rows;
 use crate::report::Report;
@@ -42,15 +42,16 @@ pub fn section(report: &Report) -> Content {
     let all = || groups.iter().flat_map(|c| &c.members).filter_map(|m| m.get(Key::Slowdown));
     let low = all().map(|q| q.low.unwrap_or(q.estimate)).fold(1.0, f64::min);
     let high = all().map(|q| q.high.unwrap_or(q.estimate)).fold(1.0, f64::max);
+    let scale = RowScale::Ratios(low, high);
     let limit = analysis.campaign.thresholds.slowdown;
     let text = format!("acceptable up to {}", number::three(limit));
     let mut panels = Vec::new();
     let (workloads, left_out) = drawn(analysis, &|c| groups.iter().any(|g| std::ptr::eq(*g, c)));
     for workload in workloads {
-        let rows: Vec<DotRow> = groups.iter().filter(|c| c.workload() == Some(workload)).map(|c| row(c, true)).collect();
+        let rows: Vec<MarkRow> = groups.iter().filter(|c| c.workload() == Some(workload)).map(|c| row(c, true)).collect();
         if !rows.is_empty() {
             let (title, subtitle) = describe(analysis, workload);
-            panels.push(panel(title, subtitle, &rows, (low, high), (limit, &text)));
+            panels.push(panel(title, subtitle, &rows, scale, (limit, &text)));
         }
     }
     let mixed = || groups.iter().filter(|c| c.workload().is_none());
@@ -60,9 +61,9 @@ pub fn section(report: &Report) -> Content {
     modes.dedup();
     let mut drawn_mixed = 0;
     for mode in modes.iter().take(MODES) {
-        let rows: Vec<DotRow> = mixed().filter(|c| c.record.sharing == *mode).take(ROWS).map(|c| row(c, false)).collect();
+        let rows: Vec<MarkRow> = mixed().filter(|c| c.record.sharing == *mode).take(ROWS).map(|c| row(c, false)).collect();
         drawn_mixed += rows.len();
-        panels.push(panel("mixed groups".into(), mode_label(mode), &rows, (low, high), (limit, &text)));
+        panels.push(panel("mixed groups".into(), mode_label(mode), &rows, scale, (limit, &text)));
     }
     let caption = format!(
         "Epoch time in the group ÷ epoch time alone, one mark per member, in their order. 1: as fast as alone. {}{left_out}{}",
@@ -83,26 +84,20 @@ pub fn section(report: &Report) -> Content {
     })
 }
 
-fn row(cell: &Cell, uniform: bool) -> DotRow {
+fn row(cell: &Cell, uniform: bool) -> MarkRow {
     let degree = cell.record.degree;
     let label = if uniform { format!("×{degree} {}", mode_label(&cell.record.sharing)) } else { members(cell, false) };
     let label = cut(&label, 24);
     let dots = cell.members.iter().enumerate().filter_map(|(i, m)| {
         let q = m.get(Key::Slowdown)?;
         let what = format!("member {i}, {}: slowdown", m.spec.workload);
-        Some(Dot {
-            sharing: cell.record.sharing.clone(),
-            indicative: !cell.is_valid(),
-            value: q.estimate,
-            interval: interval(q, 1.0),
-            title: hover(cell, &what, Some(q), 1.0, ""),
-        })
+        Some(mark(cell, &what, Some(q), 1.0, ""))
     });
-    DotRow { label, dots: dots.collect(), least: 22.0, note: String::new() }
+    MarkRow { label, marks: dots.collect(), least: 22.0, note: String::new() }
 }
 
-fn panel(title: String, subtitle: String, rows: &[DotRow], range: (f64, f64), threshold: (f64, &str)) -> Panel {
-    let drawing = Dots { caption: "slowdown against running alone", rows, threshold: Some(threshold), range }.draw();
+fn panel(title: String, subtitle: String, rows: &[MarkRow], scale: RowScale, threshold: (f64, &str)) -> Panel {
+    let drawing = MarkRows { caption: "slowdown against running alone", rows, scale, threshold: Some(threshold) }.draw();
     Panel { label: format!("slowdown of each member of {title}"), title, subtitle, drawing }
 }
 

@@ -4,7 +4,7 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::cell::absent::NOBODY_SERVES;
 use collo_analysis::cell::server::Server;
-use collo_figures::chart::{Delay, DelayRow, Delays, Tail, TailChart};
+use collo_figures::chart::{MarkRow, MarkRows, RowMark, RowScale, Tail, TailChart};
 use collo_figures::document::{Block, Figure, Section, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_figures::modes::mode_order;
@@ -15,7 +15,7 @@ use collo_quantity::stats::Quantity;
 use collo_store::without_mode;
 
 use crate::parts::absent::{Content, numbers};
-use crate::parts::figure::{failure, figure, hover, indicative_note, interval, legend_of, tags};
+use crate::parts::figure::{failure, figure, hover, indicative_note, legend_of, mark, tags};
 use crate::parts::panels::members;
 use crate::parts::values::{cut_rows, label, times};
 use crate::report::Report;
@@ -117,11 +117,10 @@ fn p99s(analysis: &Analysis, subjects: &[ServingSubject]) -> Option<Figure> {
     let panels = drawn.iter().filter(|s| shown(s)).map(|subject| {
         let groups = subject.groups();
         beyond += groups.len().saturating_sub(GROUPS);
-        let rows: Vec<DelayRow> = groups.iter().take(GROUPS).map(row).collect();
+        let rows: Vec<MarkRow> = groups.iter().take(GROUPS).map(row).collect();
         let limit = subject.limit();
-        let drawing =
-            Delays { caption: "p99, ms", rows: &rows, limit: limit.as_ref().map(|(v, t)| (*v, t.as_str())), range: (low, high) }
-                .draw();
+        let threshold = limit.as_ref().map(|(v, t)| (*v, t.as_str()));
+        let drawing = MarkRows { caption: "p99, ms", rows: &rows, scale: RowScale::Logarithmic(low, high), threshold }.draw();
         let title = without_mode(subject.solo);
         Panel {
             label: format!("p99 of {title}, alone and beside others, by sharing mode"),
@@ -145,24 +144,16 @@ fn p99s(analysis: &Analysis, subjects: &[ServingSubject]) -> Option<Figure> {
     (!fig.panels.is_empty()).then_some(fig)
 }
 
-fn row(group: &ServingGroup) -> DelayRow {
-    DelayRow { label: group.label.clone(), delays: group.servers.iter().map(delay).collect() }
+fn row(group: &ServingGroup) -> MarkRow {
+    MarkRow { label: group.label.clone(), marks: group.servers.iter().map(delay).collect(), ..MarkRow::default() }
 }
 
-fn delay(server: &Server) -> Delay {
-    let q = server.get(Key::LatencyP99);
-    let mut title = hover(server.cell, "p99", q, MS, " ms");
+fn delay(server: &Server) -> RowMark {
+    let mut delay = mark(server.cell, "p99", server.get(Key::LatencyP99), MS, " ms");
     if let Some(share) = server.get(Key::WithinSlo) {
-        title += &format!("\n{} in time", number::percent(share.estimate));
+        delay.title += &format!("\n{} in time", number::percent(share.estimate));
     }
-    Delay {
-        sharing: server.cell.record.sharing.clone(),
-        indicative: !server.cell.is_valid(),
-        value: q.map(|q| q.estimate * MS),
-        interval: q.and_then(|q| interval(q, MS)),
-        why: why(server),
-        title,
-    }
+    RowMark { failure: Some(why(server)), ..delay }
 }
 
 /// The share of the requests that is later than a latency: alone, and beside the same others under each mode.

@@ -3,7 +3,7 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::cell::quantities::GainBy;
-use collo_figures::chart::{Dot, DotRow, Dots, LevelBar, LevelRow, Levels, row_height};
+use collo_figures::chart::{MarkRow, MarkRows, RowMark, RowScale, row_height};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_figures::modes::mode_order;
@@ -12,7 +12,7 @@ use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 
 use crate::parts::absent::{Content, numbers};
-use crate::parts::figure::{failure, figure, hover, interval, whiskers};
+use crate::parts::figure::{failure, figure, interval, mark, whiskers};
 use crate::parts::panels::members;
 use crate::parts::values::{cut_rows, label};
 
@@ -103,8 +103,8 @@ fn plots(analysis: &Analysis, groups: &[MixedGroup]) -> Block {
     let release = all().all(|c| GainBy::of(&c.record) == GainBy::Makespan);
     let mut panels = Vec::new();
     if release {
-        let rows: Vec<LevelRow> = drawn.iter().map(|g| levels(analysis, g, factor)).collect();
-        let drawing = Levels { caption: unit, rows: &rows }.draw();
+        let rows: Vec<MarkRow> = drawn.iter().map(|g| levels(analysis, g, factor)).collect();
+        let drawing = MarkRows { caption: unit, rows: &rows, scale: RowScale::Bars, threshold: None }.draw();
         panels.push(Panel {
             title: "Makespan".into(),
             subtitle: String::new(),
@@ -138,56 +138,31 @@ fn plots(analysis: &Analysis, groups: &[MixedGroup]) -> Block {
     Block::Figure(fig)
 }
 
-fn levels(analysis: &Analysis, group: &MixedGroup, factor: f64) -> LevelRow {
-    let mut levels = Vec::new();
-    if let Some(q) = in_turn(analysis, &group.cells) {
-        levels.push(LevelBar {
-            sharing: "solo".into(),
-            value: Some(q.estimate * factor),
-            interval: interval(&q, factor),
-            title: format!("{} in turn\nmakespan {}", group.label, number::scaled(&q, factor)),
-            ..LevelBar::default()
-        });
-    }
-    for cell in &group.cells {
-        let q = cell.get(Key::Makespan);
-        levels.push(LevelBar {
-            sharing: cell.record.sharing.clone(),
-            value: q.map(|q| q.estimate * factor),
-            interval: q.and_then(|q| interval(q, factor)),
-            failure: failure(cell),
-            indicative: !cell.is_valid(),
-            title: hover(cell, "makespan", q, factor, ""),
-        });
-    }
-    LevelRow { label: group.label.clone(), levels }
+fn levels(analysis: &Analysis, group: &MixedGroup, factor: f64) -> MarkRow {
+    let in_turn = in_turn(analysis, &group.cells).map(|q| RowMark {
+        sharing: "solo".into(),
+        value: Some(q.estimate * factor),
+        interval: interval(&q, factor),
+        title: format!("{} in turn\nmakespan {}", group.label, number::scaled(&q, factor)),
+        ..RowMark::default()
+    });
+    let groups = group.cells.iter().map(|cell| mark(cell, "makespan", cell.get(Key::Makespan), factor, ""));
+    MarkRow { label: group.label.clone(), marks: in_turn.into_iter().chain(groups).collect(), ..MarkRow::default() }
 }
 
 fn ratios(groups: &[MixedGroup], title: &str, caption: &str, get: &dyn Fn(&Cell) -> Option<Quantity>) -> Option<Panel> {
-    let dot = |c: &&&Cell| {
-        let q = get(c)?;
-        Some(Dot {
-            sharing: c.record.sharing.clone(),
-            indicative: !c.is_valid(),
-            value: q.estimate,
-            interval: interval(&q, 1.0),
-            title: hover(c, title, Some(&q), 1.0, ""),
-        })
+    let row = |g: &MixedGroup| {
+        let failed = g.cells.iter().filter_map(|c| Some(format!("{}: {}", c.record.sharing, failure(c)?)));
+        let failed: Vec<String> = failed.collect();
+        let marks: Vec<RowMark> = g.cells.iter().filter_map(|c| Some(mark(c, title, Some(&get(c)?), 1.0, ""))).collect();
+        let note = if marks.is_empty() && failed.is_empty() { "not measured".into() } else { failed.join(", ") };
+        MarkRow { label: g.label.clone(), marks, least: row_height(g.cells.len() + 1), note }
     };
-    let rows: Vec<DotRow> = groups
-        .iter()
-        .map(|g| {
-            let failed: Vec<String> =
-                g.cells.iter().filter_map(|c| Some(format!("{}: {}", c.record.sharing, failure(c)?))).collect();
-            let dots: Vec<Dot> = g.cells.iter().filter_map(|c| dot(&c)).collect();
-            let note = if dots.is_empty() && failed.is_empty() { "not measured".into() } else { failed.join(", ") };
-            DotRow { label: g.label.clone(), dots, least: row_height(g.cells.len() + 1), note }
-        })
-        .collect();
-    let all = || rows.iter().flat_map(|r| &r.dots);
-    let low = all().map(|d| d.interval.map_or(d.value, |i| i.0)).reduce(f64::min)?;
-    let high = all().map(|d| d.interval.map_or(d.value, |i| i.1)).reduce(f64::max)?;
-    let drawing = Dots { caption, rows: &rows, threshold: None, range: (low, high) }.draw();
+    let rows: Vec<MarkRow> = groups.iter().map(row).collect();
+    let all = || rows.iter().flat_map(|r| &r.marks).filter_map(|m| Some((m.value?, m.interval)));
+    let low = all().map(|(value, interval)| interval.map_or(value, |i| i.0)).reduce(f64::min)?;
+    let high = all().map(|(value, interval)| interval.map_or(value, |i| i.1)).reduce(f64::max)?;
+    let drawing = MarkRows { caption, rows: &rows, scale: RowScale::Ratios(low, high), threshold: None }.draw();
     Some(Panel {
         title: title.into(),
         subtitle: String::new(),

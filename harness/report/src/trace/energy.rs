@@ -3,7 +3,7 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::TraceMatrix;
 use collo_analysis::words;
-use collo_figures::chart::{LevelBar, LevelRow, Levels};
+use collo_figures::chart::{MarkRow, MarkRows, RowMark, RowScale};
 use collo_figures::document::{Block, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_quantity::Key;
@@ -26,12 +26,12 @@ pub fn section(report: &Report) -> Content {
 fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Block> {
     let (factor, unit) = words::energy_unit(matrix.arms.iter().filter_map(|a| a.get(Key::SiteEnergy)));
     let scale = matrix.scaled().map_or_else(String::new, |scale| format!(", scale {scale}"));
-    let mut rows: Vec<LevelRow> = Vec::new();
+    let mut rows: Vec<MarkRow> = Vec::new();
     let mut values = Table::with(&["policy", &format!("#energy {unit}{scale}"), "#÷ reference", "#orders"]);
     for arm in &matrix.arms {
         let Some(q) = arm.get(Key::SiteEnergy) else { continue };
         let ratio = arm.ratios.get(&Key::SiteEnergy).map(|r| number::with_interval(&r.ratio)).unwrap_or_default();
-        let bar = LevelBar {
+        let bar = RowMark {
             sharing: drawn_as(arm).into(),
             value: Some(q.estimate * factor),
             interval: q.low.zip(q.high).map(|(l, h)| (l * factor, h * factor)),
@@ -45,11 +45,7 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
             TableCell::text(ratio),
             TableCell::text(q.n.to_string()),
         ]);
-        let label = arm.short();
-        match rows.iter_mut().find(|row| row.label == label) {
-            Some(row) => row.levels.push(bar),
-            None => rows.push(LevelRow { label, levels: vec![bar] }),
-        }
+        MarkRow::add(&mut rows, arm.short(), bar);
     }
     if rows.is_empty() {
         return None;
@@ -59,7 +55,7 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
         title: "Energy".into(),
         subtitle: format!("{}, idle ones included", number::count(matrix.cards as usize, "card")),
         label: "energy of all cards over the total of each policy".into(),
-        drawing: Levels { caption: &caption, rows: &rows }.draw(),
+        drawing: MarkRows { caption: &caption, rows: &rows, scale: RowScale::Bars, threshold: None }.draw(),
     };
     let text = "Growth of the counters of all cards from the first arrival to the last end, geometric mean over orders; whiskers: 95 % interval over orders, whose work \
                 differs: policies are compared by the ratios within orders.";

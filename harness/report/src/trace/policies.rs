@@ -3,7 +3,7 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, OrdersNeeded, TraceMatrix, verdict_text};
 use collo_analysis::words;
-use collo_figures::chart::{Dot, DotRow, Dots};
+use collo_figures::chart::{MarkRow, MarkRows, RowMark, RowScale};
 use collo_figures::document::{Align, Block, Column, Table, TableCell, TableLayout};
 use collo_figures::draw::Panel;
 use collo_quantity::Key;
@@ -168,11 +168,11 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
     let name = matrix.reference().name();
     let panel = |key: &Key| {
         let rows = rows(matrix, *key);
-        let all = || rows.iter().flat_map(|r| &r.dots);
-        let low = all().map(|d| d.interval.map_or(d.value, |i| i.0)).fold(1.0, f64::min);
-        let high = all().map(|d| d.interval.map_or(d.value, |i| i.1.min(1.5 * d.value))).fold(1.0, f64::max);
+        let all = || rows.iter().flat_map(|r| &r.marks).filter_map(|m| Some((m.value?, m.interval)));
+        let low = all().map(|(value, interval)| interval.map_or(value, |i| i.0)).fold(1.0, f64::min);
+        let high = all().map(|(value, interval)| interval.map_or(value, |i| i.1.min(1.5 * value))).fold(1.0, f64::max);
         let caption = format!("{} ÷ {name}", key.label);
-        let drawing = Dots { caption: &caption, rows: &rows, threshold: None, range: (low, high) }.draw();
+        let drawing = MarkRows { caption: &caption, rows: &rows, scale: RowScale::Ratios(low, high), threshold: None }.draw();
         Panel {
             title: key.label.into(),
             subtitle: matrix.scaled().map_or_else(String::new, |scale| format!("scale {scale}")),
@@ -205,15 +205,14 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
 }
 
 /// A row for each policy and estimate, a dot for each mode.
-fn rows(matrix: &TraceMatrix, key: Key) -> Vec<DotRow> {
-    let mut rows: Vec<DotRow> = Vec::new();
+fn rows(matrix: &TraceMatrix, key: Key) -> Vec<MarkRow> {
+    let mut rows: Vec<MarkRow> = Vec::new();
     for arm in &matrix.arms {
         let Some(r) = arm.ratios.get(&key) else { continue };
-        let label = arm.short();
-        let dot = Dot {
+        let dot = RowMark {
             sharing: drawn_as(arm).into(),
             indicative: !arm.is_valid(),
-            value: r.ratio.estimate,
+            value: Some(r.ratio.estimate),
             interval: r.ratio.low.zip(r.ratio.high),
             title: format!(
                 "{}\n{} {}\n{}",
@@ -222,11 +221,9 @@ fn rows(matrix: &TraceMatrix, key: Key) -> Vec<DotRow> {
                 number::with_interval(&r.ratio),
                 verdict_text(r.test.as_ref(), r.needed)
             ),
+            ..RowMark::default()
         };
-        match rows.iter_mut().find(|row| row.label == label) {
-            Some(row) => row.dots.push(dot),
-            None => rows.push(DotRow { label, dots: vec![dot], least: 20.0, note: String::new() }),
-        }
+        MarkRow::add(&mut rows, arm.short(), dot);
     }
     rows
 }
