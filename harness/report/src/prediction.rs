@@ -19,7 +19,7 @@ use collo_store::{AloneFrom, MemberSpec, Predicted, PredictorRecord};
 use crate::parts::absent::{Content, numbers};
 use crate::parts::figure::{failure, figure, legend_of, tags};
 use crate::parts::places::drawn_as;
-use crate::parts::values::{cut_rows, label};
+use crate::parts::values::{finish, label};
 use crate::report::Report;
 
 /// Points that are named in the drawing, at most.
@@ -275,9 +275,7 @@ fn values(analysis: &Analysis, quantity: &PredictedQuantity) -> Table {
             verdict,
         ]);
     }
-    cut_rows(&mut table);
-    table.tags = tags(analysis);
-    table
+    finish(analysis, table)
 }
 
 /// Who predicted what, when, and what the intervals rest on.

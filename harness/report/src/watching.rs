@@ -3,7 +3,7 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::watching::{WatchedCost, WatchedGroup};
 use collo_figures::chart::{MarkRow, MarkRows, RowScale};
-use collo_figures::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
+use collo_figures::document::{Block, Section, Table, TableCell, TableLayout};
 use collo_figures::draw::{Panel, cut};
 use collo_figures::modes::mode_label;
 use collo_guidelines::published::watching::published_tools;
@@ -14,6 +14,7 @@ use collo_store::observer_name;
 
 use crate::parts::absent::Content;
 use crate::parts::figure::{failure, figure, indicative_note, legend, mark, tags};
+use crate::parts::values::{NarrowColumn, narrow};
 
 /// Groups that are drawn, at most.
 const PANELS: usize = 12;
@@ -78,23 +79,11 @@ fn text(ratio: &Quantity) -> String {
     if ratio.low.is_some() { number::with_interval(ratio) } else { number::estimate(ratio) }
 }
 
-type Get<'g> = Box<dyn Fn(&WatchedCost) -> TableCell + 'g>;
-
-/// A row for each observer; columns that nobody fills are left out.
-fn table(analysis: &Analysis, group: &WatchedGroup, caption: String, columns: Vec<(&str, Get<'_>)>) -> Table {
-    let mut table = Table { look: TableLayout::Narrow, caption, tags: tags(analysis), ..Table::default() };
-    let filled = |(_, get): &(&str, Get<'_>)| group.rows.iter().any(|row| !get(row).text.is_empty());
-    let columns: Vec<(&str, Get<'_>)> = columns.into_iter().filter(filled).collect();
-    table.columns.push(Column { name: "observer".into(), ..Column::default() });
-    for (rank, (name, _)) in columns.iter().enumerate() {
-        let align = if *name == "verdict" { Align::Left } else { Align::Right };
-        table.columns.push(Column { name: (*name).into(), align, rank: if rank < 3 { 0 } else { rank }, ..Column::default() });
-    }
-    for row in &group.rows {
-        let head = TableCell::with_note(row.observer.clone(), row.place.clone().unwrap_or_default());
-        table.row(std::iter::once(head).chain(columns.iter().map(|(_, get)| get(row))).collect());
-    }
-    table
+/// A row for each observer.
+fn table(analysis: &Analysis, group: &WatchedGroup, caption: String, columns: Vec<NarrowColumn<WatchedCost>>) -> Table {
+    let head = |row: &WatchedCost| TableCell::with_note(row.observer.clone(), row.place.clone().unwrap_or_default());
+    let rows: Vec<(TableCell, &WatchedCost)> = group.rows.iter().map(|row| (head(row), row)).collect();
+    Table { caption, tags: tags(analysis), ..narrow("observer", &rows, columns) }
 }
 
 fn number_cell(value: Option<f64>, text: impl Fn(f64) -> String) -> TableCell {
@@ -172,12 +161,12 @@ fn times(analysis: &Analysis, group: &WatchedGroup) -> Table {
         None => TableCell::default(),
         Some(q) => TableCell { sort: Some(q.estimate), ..TableCell::text(text(q)) },
     };
-    let columns: Vec<(&str, Get<'_>)> = vec![
-        ("epoch", Box::new(move |row| number_cell(epoch(row), number::duration))),
-        ("÷ none", Box::new(move |row| ratio(&row.ratio))),
-        ("verdict", Box::new(|row| TableCell::text(verdict_text(row)))),
-        ("members' CPU ÷ none", Box::new(move |row| ratio(&row.members_cpu_ratio))),
-        ("runs", Box::new(|row| number_cell(Some(row.runs as f64), number::factor))),
+    let columns: Vec<NarrowColumn<WatchedCost>> = vec![
+        ("epoch".into(), Box::new(move |row| number_cell(epoch(row), number::duration))),
+        ("÷ none".into(), Box::new(move |row| ratio(&row.ratio))),
+        ("verdict".into(), Box::new(|row| TableCell::text(verdict_text(row)))),
+        ("members' CPU ÷ none".into(), Box::new(move |row| ratio(&row.members_cpu_ratio))),
+        ("runs".into(), Box::new(|row| number_cell(Some(row.runs as f64), number::factor))),
     ];
     let method = group.method.map_or("one block carries no interval".into(), |m| format!("95 % interval, {m}"));
     let caption = format!("{}: time of an epoch, and its ratio to that of nobody within the same block ({method})", group.name);
@@ -186,13 +175,13 @@ fn times(analysis: &Analysis, group: &WatchedGroup) -> Table {
 
 fn costs(analysis: &Analysis, group: &WatchedGroup) -> Table {
     let cores = |x: f64| format!("{} %", number::three(x * 100.0));
-    let columns: Vec<(&str, Get<'_>)> = vec![
-        ("its CPU", Box::new(move |row| number_cell(row.cpu_cores, cores))),
-        ("its services' CPU", Box::new(move |row| number_cell(row.daemons_cpu_cores, cores))),
-        ("its memory", Box::new(|row| number_cell(row.memory_bytes, bytes))),
-        ("written", Box::new(|row| number_cell(row.bytes, bytes))),
-        ("per hour", Box::new(|row| number_cell(row.bytes_per_hour, bytes))),
-        ("collo's CPU", Box::new(move |row| number_cell(row.collo_cpu_cores, cores))),
+    let columns: Vec<NarrowColumn<WatchedCost>> = vec![
+        ("its CPU".into(), Box::new(move |row| number_cell(row.cpu_cores, cores))),
+        ("its services' CPU".into(), Box::new(move |row| number_cell(row.daemons_cpu_cores, cores))),
+        ("its memory".into(), Box::new(|row| number_cell(row.memory_bytes, bytes))),
+        ("written".into(), Box::new(|row| number_cell(row.bytes, bytes))),
+        ("per hour".into(), Box::new(|row| number_cell(row.bytes_per_hour, bytes))),
+        ("collo's CPU".into(), Box::new(move |row| number_cell(row.collo_cpu_cores, cores))),
     ];
     let caption = format!("{}: what observers take, means of runs; CPU as a share of one core", group.name);
     table(analysis, group, caption, columns)

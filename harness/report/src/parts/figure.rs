@@ -8,7 +8,7 @@ use collo_analysis::words;
 use collo_figures::chart::RowMark;
 use collo_figures::document::{Figure, Table};
 use collo_figures::draw::Panel;
-use collo_figures::modes::{family, mode_label, mode_order};
+use collo_figures::modes::{family, in_order, mode_label};
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_store::Verdict;
@@ -41,14 +41,7 @@ pub fn legend<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<(String, String)
 
 /// The same from the modes themselves.
 pub fn legend_of<'a>(of: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
-    let mut modes: Vec<&str> = Vec::new();
-    for mode in of {
-        if !modes.contains(&mode) {
-            modes.push(mode);
-        }
-    }
-    modes.sort_by_key(|m| mode_order(m));
-    modes.into_iter().map(|m| (m.to_string(), mode_label(m))).collect()
+    in_order(of).into_iter().map(|m| (m.to_string(), mode_label(m))).collect()
 }
 
 /// Both ends of an interval.

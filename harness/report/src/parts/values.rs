@@ -2,7 +2,7 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
-use collo_figures::document::{Table, TableCell};
+use collo_figures::document::{Align, Column, Table, TableCell, TableLayout};
 use collo_quantity::Key;
 use collo_quantity::definition::Subject;
 use collo_quantity::number;
@@ -36,13 +36,35 @@ pub fn label(analysis: &Analysis, cell: &Cell) -> TableCell {
     TableCell { link: cell_id(analysis, cell.name()), ..TableCell::text(cell.name()) }
 }
 
-/// Let people see the first rows of a long table, and its caption say so; a figure's CSV has all.
-pub fn cut_rows(table: &mut Table) {
+/// Mark a table with the caveats of its numbers. Of a long one people see the first rows, and its caption says so; a figure's CSV has all.
+pub fn finish(analysis: &Analysis, mut table: Table) -> Table {
+    table.tags = tags(analysis);
     let all = table.rows.len();
     if all > VALUES {
         table.shown = Some(VALUES);
         table.caption = format!("The first {VALUES} of {all} rows; a figure's CSV has all of them, report.json all cells");
     }
+    table
+}
+
+/// A column of a narrow table: its head, and its field for each subject.
+pub type NarrowColumn<'g, T> = (String, Box<dyn Fn(&T) -> TableCell + 'g>);
+
+/// Set a table for a terminal, too: a row for each subject below the `head` of the first column. Columns that nobody fills are left out; on
+/// a narrow terminal the last ones go first.
+pub fn narrow<T>(head: &str, rows: &[(TableCell, &T)], columns: Vec<NarrowColumn<T>>) -> Table {
+    let filled = |(_, get): &NarrowColumn<T>| rows.iter().any(|(_, of)| !get(of).text.is_empty());
+    let columns: Vec<NarrowColumn<T>> = columns.into_iter().filter(filled).collect();
+    let mut table = Table { look: TableLayout::Narrow, ..Table::default() };
+    table.columns.push(Column { name: head.into(), ..Column::default() });
+    for (rank, (name, _)) in columns.iter().enumerate() {
+        let align = if name == "verdict" { Align::Left } else { Align::Right };
+        table.columns.push(Column { name: name.clone(), align, rank: if rank < 3 { 0 } else { rank }, ..Column::default() });
+    }
+    for (first, of) in rows {
+        table.row([first.clone()].into_iter().chain(columns.iter().map(|(_, get)| get(of))).collect());
+    }
+    table
 }
 
 /// Value, interval and repetitions of the uniform cells of every workload that has the first of these quantities, each under its
@@ -80,7 +102,5 @@ pub fn values(analysis: &Analysis, wanted: &[(&str, Key, f64)]) -> Table {
         row.extend([TableCell::text(runs), TableCell::text(cell.verdict().text())]);
         table.row(row);
     }
-    cut_rows(&mut table);
-    table.tags = tags(analysis);
-    table
+    finish(analysis, table)
 }

@@ -7,8 +7,7 @@ use collo_quantity::Key;
 use collo_quantity::number;
 
 use crate::parts::absent::Content;
-use crate::parts::figure::tags;
-use crate::parts::values::{cut_rows, label};
+use crate::parts::values::{finish, label};
 use crate::report::Report;
 
 /// One member's part, watts.
@@ -41,7 +40,6 @@ pub fn section(report: &Report) -> Content {
     let heads: Vec<&str> = ["cell", "member"].into_iter().chain(unit.iter().map(String::as_str)).collect();
     let mut table = Table::with(&heads);
     table.caption = format!("Model `{name}`: {}", model.statement());
-    table.tags = tags(analysis);
     let mut left_out = Vec::new();
     for (cell, parts) in &rows {
         let Ok(parts) = parts else {
@@ -61,8 +59,7 @@ pub fn section(report: &Report) -> Content {
             ]);
         }
     }
-    cut_rows(&mut table);
-    let mut blocks = vec![Block::Table(table)];
+    let mut blocks = vec![Block::Table(finish(analysis, table))];
     if !left_out.is_empty() {
         blocks.push(Block::Notes(left_out));
     }

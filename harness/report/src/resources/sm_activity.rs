@@ -9,8 +9,7 @@ use collo_quantity::number;
 
 use crate::parts::absent::{Content, numbers};
 use crate::parts::bars::{BarFigure, MEAN, Scale};
-use crate::parts::figure::tags;
-use crate::parts::values::{cut_rows, has, label, reading};
+use crate::parts::values::{finish, has, label, reading};
 
 pub fn section(analysis: &Analysis) -> Content {
     numbers(analysis)?;
@@ -54,7 +53,6 @@ pub fn section(analysis: &Analysis) -> Content {
 fn instances(analysis: &Analysis) -> Table {
     let mut table = Table::with(&["cell", "instances", "SMACT of each member's instance, of its own SMs", "#mean", "#runs"]);
     table.caption = "By instance".into();
-    table.tags = tags(analysis);
     for cell in &analysis.cells {
         let of_members: Vec<Option<(f64, usize)>> = (0..cell.members.len()).map(|i| cell.on_instance(i)).collect();
         let each: Vec<(f64, usize)> = of_members.iter().flatten().copied().collect();
@@ -70,8 +68,7 @@ fn instances(analysis: &Analysis) -> Table {
             TableCell::text(runs.to_string()),
         ]);
     }
-    cut_rows(&mut table);
-    table
+    finish(analysis, table)
 }
 
 /// The group that keeps the GPU busiest, and the activity of the same members under the other modes.

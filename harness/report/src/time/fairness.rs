@@ -5,15 +5,15 @@ use collo_analysis::cell::Cell;
 use collo_figures::chart::{MarkRow, MarkRows, RowScale};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::{Panel, cut};
-use collo_figures::modes::{mode_label, mode_order};
+use collo_figures::modes::{in_order, mode_label};
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::pairs;
 use crate::parts::absent::{Content, numbers};
-use crate::parts::figure::{figure, legend, mark, tags, whiskers};
+use crate::parts::figure::{figure, legend, mark, whiskers};
 use crate::parts::panels::{describe, drawn, members};
-use crate::parts::values::cut_rows;
+use crate::parts::values::{finish, label};
 use crate::report::Report;
 
 /// Mixed groups in one panel, at most.
@@ -56,9 +56,7 @@ pub fn section(report: &Report) -> Content {
     }
     let mixed = || groups.iter().filter(|c| c.workload().is_none());
     let all_mixed = mixed().count();
-    let mut modes: Vec<&str> = mixed().map(|c| c.record.sharing.as_str()).collect();
-    modes.sort_by_key(|m| mode_order(m));
-    modes.dedup();
+    let modes = in_order(mixed().map(|c| c.record.sharing.as_str()));
     let mut drawn_mixed = 0;
     for mode in modes.iter().take(MODES) {
         let rows: Vec<MarkRow> = mixed().filter(|c| c.record.sharing == *mode).take(ROWS).map(|c| row(c, false)).collect();
@@ -103,20 +101,16 @@ fn panel(title: String, subtitle: String, rows: &[MarkRow], scale: RowScale, thr
 
 fn table(analysis: &Analysis, groups: &[&Cell]) -> Table {
     let mut table = Table::with(&["cell", "#fairness", "95 % interval", "#ANTT", "members' slowdown"]);
-    table.tags = tags(analysis);
     for cell in groups {
-        let mut label = TableCell::text(cell.name());
-        label.link = crate::parts::anchor::cell_id(analysis, cell.name());
         let slowdowns: Vec<String> =
             cell.members.iter().filter_map(|m| m.get(Key::Slowdown).map(number::with_interval)).collect();
         table.row(vec![
-            label,
+            label(analysis, cell),
             TableCell::text(cell.get(Key::Fairness).map_or_else(String::new, number::estimate)),
             TableCell::text(cell.get(Key::Fairness).map_or_else(String::new, number::bounds)),
             TableCell::text(cell.get(Key::Antt).map_or_else(String::new, number::with_interval)),
             TableCell::text(slowdowns.join(", ")),
         ]);
     }
-    cut_rows(&mut table);
-    table
+    finish(analysis, table)
 }

@@ -6,16 +6,16 @@ use collo_analysis::words;
 use collo_figures::chart::{DegreePoint, Failure, Lines, ModeLine};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::{Panel, cut};
-use collo_figures::modes::{mode_label, mode_order};
+use collo_figures::modes::{in_order, mode_label};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::Sharing;
 
 use crate::parts::absent::{Content, numbers};
-use crate::parts::figure::{failure, figure, hover, interval, legend, tags};
+use crate::parts::figure::{failure, figure, hover, interval, legend};
 use crate::parts::panels::{describe, drawn};
 use crate::parts::places::alone_on_slice;
-use crate::parts::values::cut_rows;
+use crate::parts::values::{finish, label};
 use crate::report::Report;
 
 /// Equal members that train and share; one alone on a slice shares with none.
@@ -65,9 +65,7 @@ pub fn section(report: &Report) -> Content {
 fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
     let groups: Vec<&Cell> = analysis.of_workload(workload).filter(|c| !c.is_solo() && !alone_on_slice(c)).collect();
     let solo = analysis.solo(workload);
-    let mut modes: Vec<&str> = groups.iter().map(|c| c.record.sharing.as_str()).collect();
-    modes.sort_by_key(|m| mode_order(m));
-    modes.dedup();
+    let modes = in_order(groups.iter().map(|c| c.record.sharing.as_str()));
     let point = |c: &Cell| {
         let q = c.get(Key::ThroughputGain)?;
         Some(DegreePoint {
@@ -120,14 +118,12 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
 fn table(analysis: &Analysis) -> Table {
     let mut table = Table::with(&["cell", "#gain", "95 % interval", "#p, Holm", "against 1", "#STP", "#ANTT"]);
     for cell in analysis.groups().filter(|c| shared(c)) {
-        let mut label = TableCell::text(cell.name());
-        label.link = crate::parts::anchor::cell_id(analysis, cell.name());
         let q = |key: Key| cell.get(key).map_or_else(TableCell::default, |q| TableCell::number(number::estimate(q), q.estimate));
         let gain = cell.get(Key::ThroughputGain);
         let said = cell.gain_verdict.as_ref();
         let lent = cell.lender.as_ref().map_or_else(String::new, |l| format!("baseline of campaign {}", l.short_id()));
         table.row(vec![
-            label,
+            label(analysis, cell),
             TableCell { note: lent, ..q(Key::ThroughputGain) },
             TableCell {
                 ends: gain.and_then(|q| q.low.zip(q.high)),
@@ -139,7 +135,5 @@ fn table(analysis: &Analysis) -> Table {
             q(Key::Antt),
         ]);
     }
-    cut_rows(&mut table);
-    table.tags = tags(analysis);
-    table
+    finish(analysis, table)
 }

@@ -15,9 +15,9 @@ use collo_quantity::stats::Quantity;
 use collo_store::without_mode;
 
 use crate::parts::absent::{Content, numbers};
-use crate::parts::figure::{failure, figure, hover, indicative_note, legend_of, mark, tags};
+use crate::parts::figure::{failure, figure, hover, indicative_note, legend_of, mark};
 use crate::parts::panels::members;
-use crate::parts::values::{cut_rows, label, times};
+use crate::parts::values::{finish, label, times};
 use crate::report::Report;
 
 /// Maximum number of serving workloads drawn, and of groups of one of them.
@@ -196,11 +196,9 @@ fn lateness(analysis: &Analysis, subjects: &[ServingSubject]) -> Option<Figure> 
             panels.push(Panel { title, subtitle: subject.asked(), label, drawing });
         }
     }
-    cut_rows(&mut values);
-    values.tags = tags(analysis);
     let text = "The share of requests answered later, mean over repetitions at equal shares; requests never answered are later than any. Both axes are logarithmic. Marks: p50, p95 and p99, the last on the thick line. The earliest third of the requests \
                 is not drawn; a line ends where a repetition has too few.";
-    let mut fig = figure(analysis, "lateness", "Shares of later requests", panels, text.into(), values);
+    let mut fig = figure(analysis, "lateness", "Shares of later requests", panels, text.into(), finish(analysis, values));
     fig.legend = named(modes.iter().map(String::as_str));
     (!fig.panels.is_empty()).then_some(fig)
 }
@@ -257,7 +255,6 @@ fn table(analysis: &Analysis, subjects: &[ServingSubject]) -> Table {
         "training slowdown",
         "as asked",
     ]);
-    table.tags = tags(analysis);
     for subject in subjects {
         let capacity = subject.alone().and_then(|s| s.cell.members.first()?.get(Key::Capacity));
         for server in &subject.servers {
@@ -291,8 +288,7 @@ fn table(analysis: &Analysis, subjects: &[ServingSubject]) -> Table {
             ]);
         }
     }
-    cut_rows(&mut table);
-    table
+    finish(analysis, table)
 }
 
 /// The slowdown of the members that train beside others that serve; of several the slowest's. `None` where nobody serves.

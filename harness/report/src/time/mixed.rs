@@ -14,7 +14,7 @@ use collo_quantity::stats::Quantity;
 use crate::parts::absent::{Content, numbers};
 use crate::parts::figure::{failure, figure, interval, mark, whiskers};
 use crate::parts::panels::members;
-use crate::parts::values::{cut_rows, label};
+use crate::parts::values::{finish, label};
 
 /// Maximum groups in one figure.
 const GROUPS: usize = 16;
@@ -175,7 +175,6 @@ fn table(analysis: &Analysis, groups: &[MixedGroup], factor: f64, unit: &str) ->
     let makespan = format!("#makespan, {unit}");
     let mut table =
         Table::with(&["cell", &makespan, "#÷ in turn", "#gain", "by", "#energy ÷ in turn", "members' slowdown", "validity"]);
-    table.tags = crate::parts::figure::tags(analysis);
     for cell in groups.iter().flat_map(|g| &g.cells) {
         let q = |key: Key| cell.get(key).map_or_else(String::new, number::with_interval);
         let slowdowns: Vec<String> = cell
@@ -202,8 +201,7 @@ fn table(analysis: &Analysis, groups: &[MixedGroup], factor: f64, unit: &str) ->
             TableCell::text(cell.verdict().text()),
         ]);
     }
-    cut_rows(&mut table);
-    table
+    finish(analysis, table)
 }
 
 /// The best and the worst mix.

@@ -10,9 +10,11 @@ use collo_guidelines::groups::threshold::{HingeFit, PUBLISHED_RATIO, fit};
 use collo_guidelines::rule::Guideline;
 use collo_quantity::Key;
 use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 
 use crate::parts::absent::{Content, numbers};
 use crate::parts::figure::{figure, hover, interval, legend, tags};
+use crate::parts::values::label;
 use crate::report::Report;
 
 pub fn section(report: &Report) -> Content {
@@ -108,13 +110,10 @@ fn reference(f: &HingeFit) -> Reference {
 fn table(analysis: &Analysis, cells: &[&Cell]) -> Table {
     let mut table = Table::with(&["cell", "#sum of solo SMACT %", "#SMACT %", "#slowdown", "95 % interval"]);
     for cell in cells {
-        let mut label = TableCell::text(cell.name());
-        label.link = crate::parts::anchor::cell_id(analysis, cell.name());
-        let percent =
-            |q: Option<&collo_quantity::stats::Quantity>| q.map_or_else(String::new, |q| format!("{:.0}", q.estimate * 100.0));
+        let percent = |q: Option<&Quantity>| q.map_or_else(String::new, |q| format!("{:.0}", q.estimate * 100.0));
         let slowdown = cell.get(Key::Slowdown);
         table.row(vec![
-            label,
+            label(analysis, cell),
             TableCell::text(percent(cell.get(Key::SoloSmActiveSum))),
             TableCell::text(percent(cell.metric(Key::SmActive))),
             TableCell::text(slowdown.map_or_else(String::new, number::estimate)),

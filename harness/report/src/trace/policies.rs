@@ -4,7 +4,7 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, OrdersNeeded, TraceMatrix, verdict_text};
 use collo_analysis::words;
 use collo_figures::chart::{MarkRow, MarkRows, RowMark, RowScale};
-use collo_figures::document::{Align, Block, Column, Table, TableCell, TableLayout};
+use collo_figures::document::{Block, Table, TableCell, TableLayout};
 use collo_figures::draw::Panel;
 use collo_quantity::Key;
 use collo_quantity::number;
@@ -15,9 +15,8 @@ use super::{
     with_ratio,
 };
 use crate::parts::absent::Content;
+use crate::parts::values::{NarrowColumn, narrow};
 use crate::report::Report;
-
-const VERDICT: &str = "verdict";
 
 pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
@@ -30,19 +29,16 @@ pub fn section(report: &Report) -> Content {
     })
 }
 
-/// A column of a table: its head, and the field of each policy.
-type PolicyColumn<'g> = (String, Box<dyn Fn(&Arm) -> TableCell + 'g>);
-
 /// How long a trace took: a row for each policy; on a narrow terminal the last columns go first.
 pub fn times(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
     let unit = TimeUnit::of(matrix);
     let reference = matrix.reference();
     let time = |q: &Quantity| unit.number(q.estimate);
     let plain = |q: &Quantity| number::three(q.estimate);
-    let columns: Vec<PolicyColumn> = vec![
+    let columns: Vec<NarrowColumn<Arm>> = vec![
         (unit.head(Key::Total.head()), Box::new(|a| arm_number(a, Key::Total, &time))),
         (format!("÷ {}", reference.picks()), Box::new(|a| ratio_cell(a, Key::Total))),
-        (VERDICT.into(), Box::new(|a| TableCell::text(verdict(a)))),
+        ("verdict".into(), Box::new(|a| TableCell::text(verdict(a)))),
         ("orders".into(), Box::new(|a| TableCell::text(orders_of(a)))),
         ("would tell".into(), Box::new(|a| TableCell::text(would_tell(a)))),
         (unit.head("mean wait"), Box::new(|a| with_ratio(a, Key::WaitMean, time))),
@@ -65,7 +61,7 @@ pub fn times(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
 pub fn costs(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
     let (kilo, joules) = words::energy_unit(matrix.arms.iter().filter_map(|a| a.get(Key::SiteEnergy)));
     let percent = |q: &Quantity| number::percent(q.estimate);
-    let columns: Vec<PolicyColumn> = vec![
+    let columns: Vec<NarrowColumn<Arm>> = vec![
         (Key::TasksDone.head().into(), Box::new(|a| TableCell::text(count(a, Key::TasksDone)))),
         (
             "OOM new/res.".into(),
@@ -90,21 +86,9 @@ pub fn costs(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
     table(analysis, matrix, columns, caption.into())
 }
 
-/// Columns that nobody fills are left out.
-fn table(analysis: &Analysis, matrix: &TraceMatrix, columns: Vec<PolicyColumn>, caption: String) -> Table {
-    let filled = |(_, get): &PolicyColumn| matrix.arms.iter().any(|a| !get(a).text.is_empty());
-    let columns: Vec<PolicyColumn> = columns.into_iter().filter(filled).collect();
-    let mut table = Table { look: TableLayout::Narrow, caption, tags: trace_tags(analysis, matrix), ..Table::default() };
-    table.columns.push(Column { name: "policy".into(), ..Column::default() });
-    for (rank, (name, _)) in columns.iter().enumerate() {
-        let align = if name == VERDICT { Align::Left } else { Align::Right };
-        table.columns.push(Column { name: name.clone(), align, rank: if rank < 3 { 0 } else { rank }, ..Column::default() });
-    }
-    for arm in &matrix.arms {
-        let cells = columns.iter().map(|(_, get)| get(arm));
-        table.row(std::iter::once(arm_cell(arm)).chain(cells).collect());
-    }
-    table
+fn table(analysis: &Analysis, matrix: &TraceMatrix, columns: Vec<NarrowColumn<Arm>>, caption: String) -> Table {
+    let rows: Vec<(TableCell, &Arm)> = matrix.arms.iter().map(|arm| (arm_cell(arm), arm)).collect();
+    Table { caption, tags: trace_tags(analysis, matrix), ..narrow("policy", &rows, columns) }
 }
 
 fn count(arm: &Arm, key: Key) -> String {
