@@ -4,7 +4,7 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix, TraceRun};
 use collo_analysis::words;
-use collo_guidelines::report_json::run::{self, Heads};
+use collo_guidelines::report_json::run;
 use collo_guidelines::report_json::table::{ColumnKind, ExportColumn, ExportTable, ExportValue};
 use collo_quantity::Key;
 use collo_quantity::unit::COUNT;
@@ -73,15 +73,18 @@ fn numbers(arm: &Arm) -> Vec<ExportValue> {
 
 /// A row for each task of each run that completed; a discarded run has none.
 pub fn tasks(analysis: &Analysis) -> ExportTable {
-    of_runs(analysis, run::TASK, run::tasks)
+    let tasks = || analysis.traces.runs.iter().flat_map(run::tasks);
+    of_runs(analysis, tasks().map(|row| row.run).collect()).beside(ExportTable::of(&run::TASK, tasks()))
 }
 
 /// A row for each attempt, likewise.
 pub fn attempts(analysis: &Analysis) -> ExportTable {
-    of_runs(analysis, run::ATTEMPT, run::attempts)
+    let attempts = || analysis.traces.runs.iter().flat_map(run::attempts);
+    of_runs(analysis, attempts().map(|row| row.run).collect()).beside(ExportTable::of(&run::ATTEMPT, attempts()))
 }
 
-fn of_runs(analysis: &Analysis, heads: Heads, rows: fn(&TraceRun) -> Vec<Vec<ExportValue>>) -> ExportTable {
+/// The columns of the run, for each row.
+fn of_runs(analysis: &Analysis, runs: Vec<&TraceRun>) -> ExportTable {
     let columns: &[ExportColumn<&TraceRun>] = &[
         ("order", Whole, |run| run.of.order.into()),
         ("policy", Text, |run| run.of.policy.clone().into()),
@@ -91,9 +94,6 @@ fn of_runs(analysis: &Analysis, heads: Heads, rows: fn(&TraceRun) -> Vec<Vec<Exp
         ("repetition", Whole, |run| run.repetition.into()),
         ("validity", Text, |run| words::verdict(run.validity.verdict).into()),
     ];
-    let (runs, rows): (Vec<&TraceRun>, Vec<_>) =
-        analysis.traces.runs.iter().flat_map(|run| rows(run).into_iter().map(move |row| (run, row))).unzip();
-    let heads = heads.iter().map(|(name, kind)| (name.to_string(), *kind)).collect();
     let traces = of_traces(analysis, runs.iter().map(|run| (&run.of.trace, run.of.cards, run.of.scale)));
-    traces.beside(ExportTable::of(columns, runs)).beside(ExportTable { heads, rows })
+    traces.beside(ExportTable::of(columns, runs))
 }
