@@ -25,6 +25,7 @@ const OUTSIDE: usize = 5;
 /// Which campaigns have a section.
 #[derive(Clone, Copy)]
 enum Shown {
+    /// All; where it has no content it says why in its place.
     Always,
     /// Workloads and groups: a campaign that has nothing but a sweep says why it shows none of them.
     OfGroups,
@@ -34,12 +35,12 @@ enum Shown {
 use Shown::{Always, If, OfGroups};
 
 /// The anchor and the title of a section, which campaigns have it, and its content.
-type Row = (&'static str, &'static str, Shown, fn(&Report) -> Content);
+type SectionRow = (&'static str, &'static str, Shown, fn(&Report) -> Content);
 
 const OF_TRACES: Shown = If(|r| !r.analysis.traces.is_empty());
 
 /// Every section, in print order: what a trace was measured for comes before what its baselines say.
-const SECTIONS: [Row; 27] = [
+const SECTIONS: [SectionRow; 27] = [
     ("summary", "How to use this GPU", Always, summary),
     ("policies", "Policies", OF_TRACES, policies::section),
     ("waits", "Who waited, who was slowed", OF_TRACES, |r| waits::section(&r.analysis)),
@@ -79,7 +80,7 @@ fn summary(report: &Report) -> Content {
 /// The sections of a report, in print order.
 fn all(report: &Report) -> Vec<Section> {
     let instead = launches::instead(&report.analysis);
-    let section = |(id, title, shown, content): &Row| {
+    let section = |(id, title, shown, content): &SectionRow| {
         let content = match (shown, &instead) {
             (If(has), _) if !has(report) => return None,
             (OfGroups, Some(why)) => Err(why.clone()),
@@ -88,7 +89,7 @@ fn all(report: &Report) -> Vec<Section> {
         Some(match content {
             Ok(section) if !section.title.is_empty() => Section { id, ..section },
             Ok(section) => Section { id, title, ..section },
-            Err(why) => absent::without(id, title, why),
+            Err(why) => Section { left_out: !matches!(shown, Always), ..absent::without(id, title, why) },
         })
     };
     SECTIONS.iter().filter_map(section).collect()

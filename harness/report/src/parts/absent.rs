@@ -11,12 +11,9 @@ pub fn without(id: &'static str, title: &'static str, why: impl Into<String>) ->
     Section { id, title, finding: why.into(), left_out: true, ..Section::default() }
 }
 
-/// Sections that are read even where they only say why there is nothing.
-const KEPT: [&str; 3] = ["cells", "quality", "feasibility"];
-
 /// Sections with content, and a sentence about those without: each reason once.
 pub fn apart(sections: Vec<Section>) -> (Vec<Section>, String) {
-    let (left_out, kept): (Vec<Section>, Vec<Section>) = sections.into_iter().partition(|s| s.left_out && !KEPT.contains(&s.id));
+    let (left_out, kept): (Vec<Section>, Vec<Section>) = sections.into_iter().partition(|s| s.left_out);
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for section in &left_out {
         match reasons.iter_mut().find(|(why, _)| *why == section.finding) {
@@ -64,7 +61,7 @@ mod tests {
             with,
             without("energy", "Energy", "Nothing was read."),
             without("sm", "SM activity", "A CPU has none."),
-            without("cells", "All cells", "The plan has no cells."),
+            Section { left_out: false, ..without("cells", "All cells", "The plan has no cells.") },
         ];
         let (kept, said) = apart(all);
         assert_eq!(kept.iter().map(|s| s.id).collect::<Vec<_>>(), ["gain", "cells"]);
