@@ -17,7 +17,6 @@ mod rows;
 mod scatter;
 mod site;
 mod sparkline;
-mod stacks;
 mod tails;
 mod timelines;
 
@@ -34,6 +33,5 @@ pub use rows::{MarkRow, MarkRows, RowMark, RowScale, row_height};
 pub use scatter::{Reference, ReferenceLine, Scatter};
 pub use site::{Occupied, SiteTimeline};
 pub use sparkline::{Spark, SparkDot};
-pub use stacks::{Stack, Stacks};
 pub use tails::{Tail, TailChart};
 pub use timelines::{Area, Lane, Timelines, peak};

@@ -28,6 +28,8 @@ use collo_guidelines::report_json::table::ExportTable;
 use crate::report::Report;
 use crate::{Error, Result, sections};
 
+pub use parquet::csv_of as csv_of_parquet;
+
 /// A table of a report: its name, what it has, and its rows.
 pub type ReportTable = (&'static str, &'static str, fn(&Analysis) -> ExportTable);
 
@@ -100,9 +102,4 @@ pub static FORMATS: [Format; 11] = [
 fn json(report: &Report) -> Result<String> {
     let json = serde_json::to_string_pretty(&ReportJson::new(&report.analysis, &report.guidelines));
     Ok(json.map_err(|e| Error::Io(e.into()))? + "\n")
-}
-
-/// A table in Parquet, an exported data set or another, as CSV.
-pub fn csv_of_parquet(path: &Path) -> Result<String> {
-    parquet::csv_of(path)
 }

@@ -9,6 +9,7 @@ use collo_figures::draw::slots::reach;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::unit::GIB;
 
 use super::figure::{failure, figure, hover, indicative_note, interval, whiskers};
 use super::panels::{describe, describe_alone, drawn};
@@ -53,6 +54,8 @@ pub enum Scale {
     Shared,
     /// From 0 to 1 in every panel.
     Share,
+    /// One for all, of stacks with a segment per member; what a value is says what their whiskers are.
+    Members,
 }
 
 impl<'a> BarFigure<'a> {
@@ -83,19 +86,20 @@ impl<'a> BarFigure<'a> {
         let (shared, own) = match self.scale {
             Scale::Own(sentence) => ("", sentence),
             Scale::Shared => (" All panels share one scale.", ""),
-            Scale::Share => ("", ""),
+            Scale::Share | Scale::Members => ("", ""),
         };
-        let text = format!(
-            "{}{} {}{shared}{}{own}{left_out}",
-            self.meaning,
-            if self.places { places_note(analysis) } else { "" },
-            whiskers(analysis),
-            indicative_note(analysis.cells.iter())
-        );
+        let places = if self.places { places_note(analysis) } else { "" };
+        let whiskers = if self.is_stacked() { String::new() } else { format!(" {}", whiskers(analysis)) };
+        let indicative = indicative_note(analysis.cells.iter());
+        let text = format!("{}{places}{whiskers}{shared}{indicative}{own}{left_out}", self.meaning);
         let columns = [(self.head, self.key)].into_iter().chain(self.beside.iter().copied());
         let columns: Vec<(&str, Key, f64)> = columns.map(|(head, key)| (head, key, self.factor)).collect();
         (!panels.is_empty())
             .then(|| Block::Figure(figure(analysis, self.id, self.title, panels, text, values(analysis, &columns))))
+    }
+
+    fn is_stacked(&self) -> bool {
+        self.scale == Scale::Members
     }
 
     fn bar(&self, cell: &Cell) -> Bar {
@@ -118,6 +122,37 @@ impl<'a> BarFigure<'a> {
             indicative: !cell.is_valid(),
             title,
             text: q.as_ref().map_or_else(String::new, |q| short(q, self.factor)),
+            ..Bar::default()
+        }
+    }
+
+    /// The stack of a cell; for one that ran out of memory, what its members use alone.
+    fn stack(&self, cell: &Cell, alone: Option<f64>) -> Bar {
+        let q = reading(cell, self.key);
+        let of_members =
+            || cell.members.iter().map(|m| Some(m.get(self.key)?.estimate * self.factor)).collect::<Option<Vec<f64>>>();
+        // Of the one process that members share only the whole is known.
+        let whole = || q.as_ref().map(|q| vec![q.estimate * self.factor]);
+        let segments = if cell.record.mode.one_process { whole() } else { of_members() };
+        let mut bar = self.bar(cell);
+        // Only memory is asked for and refused.
+        let ran_out = q.is_none() && self.key == Key::Memory && bar.failure.as_deref() == Some("OOM");
+        let asked = alone.filter(|_| ran_out);
+        if let Some(each) = asked {
+            let sum = number::three(each * f64::from(cell.record.degree));
+            bar.title += &format!("\nalone its members use {sum}, added up");
+        }
+        let text = |q: &Quantity| match q.estimate * self.factor {
+            _ if self.factor == GIB => number::gib_number(q.estimate),
+            value if value < 9.95 => number::three(value),
+            value => format!("{value:.0}"),
+        };
+        Bar {
+            segments: segments.filter(|_| q.is_some()).unwrap_or_default(),
+            asked: asked.map_or_else(Vec::new, |each| vec![each; cell.record.degree as usize]),
+            interval: bar.interval.filter(|(low, high)| high - low > 1e-6 * high),
+            text: q.as_ref().map_or_else(String::new, text),
+            ..bar
         }
     }
 
@@ -127,13 +162,16 @@ impl<'a> BarFigure<'a> {
         let (workloads, left_out) = drawn(analysis, &|c| reading(c, self.key).is_some());
         let mut of: Vec<BarPanel> = Vec::new();
         for workload in &workloads {
-            let Places { mut groups, slices } = Places::of(analysis, workload, false);
+            let Places { mut groups, slices } = Places::of(analysis, workload, self.is_stacked());
             if groups.is_empty() && slices.is_empty() {
                 groups = Places::of(analysis, workload, true).groups;
             }
-            // Of a merged campaign the one that was measured where these cells were.
+            let alone = analysis.solo(workload).and_then(|s| s.get(self.key)).map(|q| q.estimate * self.factor);
+            let bar = |c: &Cell| if self.is_stacked() { self.stack(c, alone) } else { self.bar(c) };
+            // Of a merged campaign the one that was measured where these cells were. Among stacks it is one of them.
             let solo = |cells: &[&Cell]| {
-                let cell = analysis.solo_beside(cells.iter().flat_map(|c| c.counted()), workload)?;
+                let cell = analysis.solo_beside(cells.iter().flat_map(|c| c.counted()), workload);
+                let cell = cell.filter(|_| !self.is_stacked())?;
                 let bar = self.bar(cell);
                 let said = reading(cell, self.key)
                     .map_or_else(|| bar.failure.clone().unwrap_or_else(|| "not measured".into()), |q| long(&q, self.factor));
@@ -142,14 +180,14 @@ impl<'a> BarFigure<'a> {
             let cells: Vec<&Cell> = groups.iter().flat_map(|(_, cells)| cells).copied().flatten().collect();
             let group = |(degree, cells): (u32, Vec<Option<&Cell>>)| BarGroup {
                 label: format!("×{degree}"),
-                bars: cells.into_iter().map(|c| c.map(|c| self.bar(c))).collect(),
+                bars: cells.into_iter().map(|c| c.map(bar)).collect(),
             };
             if !groups.is_empty() {
                 let level = if cells.iter().any(|c| c.record.sharing == "solo") { None } else { solo(&cells) };
                 of.push(BarPanel { workload, alone: false, groups: groups.into_iter().map(group).collect(), level });
             }
             let slice =
-                |c: &&Cell| BarGroup { label: compute_slices(c).unwrap_or_else(|| "MIG".into()), bars: vec![Some(self.bar(c))] };
+                |c: &&Cell| BarGroup { label: compute_slices(c).unwrap_or_else(|| "MIG".into()), bars: vec![Some(bar(c))] };
             if !slices.is_empty() {
                 of.push(BarPanel { workload, alone: true, groups: slices.iter().map(slice).collect(), level: solo(&slices) });
             }
@@ -157,16 +195,23 @@ impl<'a> BarFigure<'a> {
         // Sharing first; what a slice is worth is another question.
         of.sort_by_key(|p| p.alone);
         let bars = of.iter().flat_map(|p| p.groups.iter().flat_map(|g| g.bars.iter().flatten()).chain(&p.level));
-        let largest = Some(reach(bars.filter_map(Bar::reach))).filter(|_| !matches!(self.scale, Scale::Own(_)));
+        let of_all = |c: &Cell| reading(c, self.key).map(|q| (q.estimate * self.factor, q.high.map(|high| high * self.factor)));
+        let largest = match self.scale {
+            Scale::Own(_) => None,
+            Scale::Members => Some(reach(analysis.cells.iter().filter(|c| c.record.is_uniform()).filter_map(of_all))),
+            Scale::Shared | Scale::Share => Some(reach(bars.filter_map(Bar::reach))),
+        };
+        let subject = if self.is_stacked() { self.caption } else { self.what };
         let panel = |BarPanel { workload, alone, groups, level }: &BarPanel| {
             let (title, mut subtitle) = describe(analysis, workload);
-            let mut label = format!("{} of {title} by degree and sharing mode", self.what);
+            let mut label = format!("{subject} of {title} by degree and sharing mode");
             if *alone {
                 subtitle = describe_alone(analysis, workload);
-                label = format!("{} of {title} alone on each slice", self.what);
+                label = format!("{subject} of {title} alone on each slice");
             }
             let ceiling = Some(1.0).filter(|_| self.scale == Scale::Share);
-            let bars = Bars { caption: self.caption, groups, level: level.as_ref(), largest, limit: self.limit, ceiling };
+            let (caption, limit, stacked) = (self.caption, self.limit, self.is_stacked());
+            let bars = Bars { caption, groups, level: level.as_ref(), largest, limit, ceiling, stacked };
             Panel { title, subtitle, label, drawing: bars.draw() }
         };
         (of.iter().map(panel).collect(), left_out)
