@@ -10,7 +10,7 @@ pub mod csv;
 pub mod dataset;
 mod junit;
 mod latex;
-mod mlflow;
+pub mod mlflow;
 mod observers;
 mod openmetrics;
 mod parquet;
