@@ -43,7 +43,7 @@ pub static TABLES: [ReportTable; 10] = [
     ("policies", "A row per policy of a trace, with its ratios to the reference", traces::policies),
     ("tasks", "A row per task of each run of a trace", traces::tasks),
     ("attempts", "A row per attempt of each run of a trace", traces::attempts),
-    ("observers", "A row per observer of each watched group, with its ratio to nobody", observers::table),
+    ("observers", "A row per observer of each watched group, with its ratio to the unobserved run", observers::table),
     ("dataset", "A row per member and repetition, as training data for predictors", dataset::table),
 ];
 

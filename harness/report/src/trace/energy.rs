@@ -59,14 +59,5 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
     };
     let text = "Growth of the counters of all cards from the first arrival to the last end, geometric mean over orders; whiskers: 95 % interval over orders, whose work \
                 differs: policies are compared by the ratios within orders.";
-    let title = format!("Energy, {}", matrix.name());
-    Some(Block::Figure(figure(
-        analysis,
-        matrix,
-        format!("trace-energy{suffix}"),
-        (title, text.into()),
-        vec![panel],
-        values,
-        true,
-    )))
+    figure(analysis, matrix, format!("trace-energy{suffix}"), ("Energy", text.into()), vec![panel], values, true)
 }

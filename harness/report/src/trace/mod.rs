@@ -8,8 +8,6 @@ pub mod published;
 pub mod timeline;
 pub mod waits;
 
-use std::borrow::Cow;
-
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix, TraceRun};
 use collo_figures::document::{Block, Figure, Section, Table, TableCell};
@@ -195,16 +193,16 @@ fn kind_of(kinds: &[&str], solo: &str) -> usize {
     kinds.iter().position(|k| *k == workload(solo)).unwrap_or(WORKLOAD_TINTS.len() - 1)
 }
 
-/// A figure of a matrix; its legend is that of the arms' modes.
+/// A figure of a matrix, if it has panels; its title is `what` and the name of the matrix, its legend that of the arms' modes.
 fn figure(
     analysis: &Analysis,
     matrix: &TraceMatrix,
-    id: impl Into<Cow<'static, str>>,
-    (title, caption): (String, String),
+    id: String,
+    (what, caption): (&str, String),
     panels: Vec<Panel>,
     mut values: Table,
     with_modes: bool,
-) -> Figure {
+) -> Option<Block> {
     let modes: Vec<&str> = matrix.arms.iter().filter(|a| !a.by_order.is_empty()).map(drawn_as).collect();
     let mut legend = if with_modes { legend_of(modes.into_iter()) } else { Vec::new() };
     if let Some(alone) = legend.iter_mut().find(|(mode, _)| mode == "solo") {
@@ -212,5 +210,7 @@ fn figure(
     }
     let tags = trace_tags(analysis, matrix);
     values.tags.clone_from(&tags);
-    Figure { id: id.into(), title, legend, panels, caption, values, simulated: analysis.campaign.device.simulated, tags }
+    let (title, simulated) = (format!("{what}, {}", matrix.name()), analysis.campaign.device.simulated);
+    let figure = Figure { id: id.into(), title, legend, panels, caption, values, simulated, tags };
+    (!figure.panels.is_empty()).then_some(Block::Figure(figure))
 }

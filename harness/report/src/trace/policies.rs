@@ -183,9 +183,8 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
     }
     let indicative = if matrix.arms.iter().any(|a| !a.is_valid()) { " Pale: not valid, no claim rests on it." } else { "" };
     let caption = format!("{} Each panel has its own scale.{indicative}", ratios_note(matrix));
-    let title = format!("Policies ÷ {name}, {}", matrix.name());
-    (!panels.is_empty())
-        .then(|| Block::Figure(figure(analysis, matrix, format!("policies{suffix}"), (title, caption), panels, values, true)))
+    let what = format!("Policies ÷ {name}");
+    figure(analysis, matrix, format!("policies{suffix}"), (&what, caption), panels, values, true)
 }
 
 /// A row for each policy and estimate, a dot for each mode.

@@ -63,10 +63,8 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
          panels share their axes.",
         unit.scale
     );
-    let title = format!("Cards over time, {}", matrix.name());
     let values = values(arms, &unit);
-    (!panels.is_empty())
-        .then(|| Block::Figure(figure(analysis, matrix, format!("sites{suffix}"), (title, caption), panels, values, false)))
+    figure(analysis, matrix, format!("sites{suffix}"), ("Cards over time", caption), panels, values, false)
 }
 
 fn occupied(run: &TraceRun, kinds: &[&str], unit: &TimeUnit) -> Vec<Occupied> {

@@ -103,9 +103,7 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
          attempt that completed ÷ the same alone, starting up included; tasks of several cards have none, because baselines have one. All panels share their axes.{more}",
         named.join(", ")
     );
-    let title = format!("Completion and stretch, {}", matrix.name());
-    (!panels.is_empty())
-        .then(|| Block::Figure(figure(analysis, matrix, format!("waits{suffix}"), (title, caption), panels, values, false)))
+    figure(analysis, matrix, format!("waits{suffix}"), ("Completion and stretch", caption), panels, values, false)
 }
 
 fn finding(analysis: &Analysis) -> String {
