@@ -6,7 +6,7 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::campaign::reference::ReferenceVerdict;
 use collo_analysis::cell::Cell;
 use collo_analysis::reading::check::Drift;
-use collo_figures::document::{Block, Row, Section, Table, TableCell};
+use collo_figures::document::{Block, Row, Section, Table, TableCell, TableColumn};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::Cooling;
@@ -76,33 +76,22 @@ pub fn section(analysis: &Analysis) -> Content {
 }
 
 fn table(analysis: &Analysis, sources: &[SourceQuality]) -> Table {
-    let mut table = Table::with(&[
-        "source",
-        "#set Hz",
-        "#slowest run Hz",
-        "#longest gap s",
-        "#lateness p99 ms",
-        "#missed",
-        "#sampler % of a core",
-        "changed least",
-    ]);
-    table.caption = "The worst of all runs".into();
-    table.tags = tags(analysis);
     let maybe = |x: Option<f64>, f: &dyn Fn(f64) -> String| TableCell::text(x.map_or_else(String::new, f));
-    for s in sources {
-        let least = s.moved.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-        table.row(vec![
-            TableCell::text(s.name.clone()),
-            TableCell::text(number::three(s.asked_hz)),
-            maybe(s.slowest_hz, &|x| format!("{x:.2}")),
-            maybe(s.longest_gap_s, &|x| format!("{x:.2}")),
-            maybe(s.lateness_p99_s, &|x| format!("{:.2}", x * 1e3)),
-            TableCell::text(s.missed.to_string()),
-            maybe(s.cpu_ratio, &|x| format!("{:.2}", x * 100.0)),
-            TableCell::text(least.map_or_else(String::new, |(m, r)| format!("{m} at {} of ticks", number::percent(*r)))),
-        ]);
-    }
-    table
+    let two = |x: f64| format!("{x:.2}");
+    let columns: &[TableColumn<&SourceQuality>] = &[
+        ("source", &|s| TableCell::text(s.name.clone())),
+        ("#set Hz", &|s| TableCell::text(number::three(s.asked_hz))),
+        ("#slowest run Hz", &|s| maybe(s.slowest_hz, &two)),
+        ("#longest gap s", &|s| maybe(s.longest_gap_s, &two)),
+        ("#lateness p99 ms", &|s| maybe(s.lateness_p99_s, &|x| two(x * 1e3))),
+        ("#missed", &|s| TableCell::text(s.missed.to_string())),
+        ("#sampler % of a core", &|s| maybe(s.cpu_ratio, &|x| two(x * 100.0))),
+        ("changed least", &|s| {
+            let least = s.moved.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+            TableCell::text(least.map_or_else(String::new, |(m, r)| format!("{m} at {} of ticks", number::percent(*r))))
+        }),
+    ];
+    Table { caption: "The worst of all runs".into(), tags: tags(analysis), ..Table::of(columns, sources) }
 }
 
 /// Why cells are not valid, or what was left out of them.

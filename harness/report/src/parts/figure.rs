@@ -44,6 +44,12 @@ pub fn legend_of<'a>(of: impl Iterator<Item = &'a str>) -> Vec<(String, String)>
     in_order(of).into_iter().map(|m| (m.to_string(), mode_label(m))).collect()
 }
 
+/// The same, with another name for solo.
+pub fn legend_with<'a>(of: impl Iterator<Item = &'a str>, solo: &str) -> Vec<(String, String)> {
+    let named = |(mode, label): (String, String)| if mode == "solo" { (mode, solo.to_string()) } else { (mode, label) };
+    legend_of(of).into_iter().map(named).collect()
+}
+
 /// Both ends of an interval.
 pub fn interval(q: &Quantity, factor: f64) -> Option<(f64, f64)> {
     Some((q.low? * factor, q.high? * factor))

@@ -12,7 +12,7 @@ use collo_quantity::unit::GIB;
 use collo_store::Sharing;
 
 use crate::parts::absent::{Content, numbers};
-use crate::parts::figure::{legend_of, tags};
+use crate::parts::figure::{legend_with, tags};
 
 /// Names of the figures: the mixed set comes before the uniform one.
 const FIGURES: [&str; 2] = ["timelines", "timelines-uniform"];
@@ -44,10 +44,8 @@ fn figure(analysis: &Analysis, id: &'static str, set: &str, shown: &[&Timeline])
     let process = if shown.iter().any(is_shared) { " Threads of one process: CPU and memory of that process." } else { "" };
     let used = if activity { "SMACT is that of the whole GPU" } else { "CPU in cores, members stacked" };
     let what = if activity { "SM activity" } else { "CPU" };
-    let mut legend = legend_of(shown.iter().map(|t| t.sharing.as_str()));
-    if let Some((_, label)) = legend.iter_mut().find(|(mode, _)| mode == "solo" && shown.iter().any(|t| t.in_turn)) {
-        *label = "in turn".into();
-    }
+    let solo = if shown.iter().any(|t| t.in_turn) { "in turn" } else { "solo" };
+    let legend = legend_with(shown.iter().map(|t| t.sharing.as_str()), solo);
     Figure {
         id: id.into(),
         title: format!("{set}: members' lifetimes, {what} and memory"),

@@ -12,7 +12,7 @@ use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 
 use crate::parts::absent::{Content, numbers};
-use crate::parts::figure::{failure, figure, interval, mark, whiskers};
+use crate::parts::figure::{failure, figure, interval, legend_with, mark, whiskers};
 use crate::parts::panels::members;
 use crate::parts::values::{finish, label};
 
@@ -131,10 +131,7 @@ fn plots(analysis: &Analysis, groups: &[MixedGroup]) -> Block {
         figure(analysis, "mixed", "Mixed groups against running in turn", panels, caption, table(analysis, groups, factor, unit));
     let mut modes = if release { vec!["solo"] } else { Vec::new() };
     modes.extend(all().map(|c| c.record.sharing.as_str()));
-    fig.legend = crate::parts::figure::legend_of(modes.into_iter());
-    if let Some((_, label)) = fig.legend.iter_mut().find(|(mode, _)| mode == "solo") {
-        *label = "in turn".into();
-    }
+    fig.legend = legend_with(modes.into_iter(), "in turn");
     Block::Figure(fig)
 }
 

@@ -19,7 +19,7 @@ use collo_quantity::stats::Quantity;
 use collo_store::{TaskRecord, Verdict};
 
 use crate::parts::absent::Content;
-use crate::parts::figure::{legend_of, tags};
+use crate::parts::figure::{legend_with, tags};
 
 /// Why no run of a trace has numbers, if so.
 fn nothing(analysis: &Analysis) -> Option<&'static str> {
@@ -101,6 +101,11 @@ fn ratio_of_orders(ratio: &Quantity) -> String {
 /// The same of a ratio to the reference.
 fn ratio_text(arm: &Arm, key: Key) -> String {
     arm.ratios.get(&key).map_or_else(String::new, |r| ratio_of_orders(&r.ratio))
+}
+
+/// A quantity of an arm.
+fn arm_number(arm: &Arm, key: Key, text: &dyn Fn(&Quantity) -> String) -> TableCell {
+    arm.get(key).map_or_else(TableCell::default, |q| TableCell::number(text(q), q.estimate))
 }
 
 /// A quantity of an arm with its ratio to the reference below.
@@ -203,11 +208,8 @@ fn figure(
     mut values: Table,
     with_modes: bool,
 ) -> Option<Block> {
-    let modes: Vec<&str> = matrix.arms.iter().filter(|a| !a.by_order.is_empty()).map(drawn_as).collect();
-    let mut legend = if with_modes { legend_of(modes.into_iter()) } else { Vec::new() };
-    if let Some(alone) = legend.iter_mut().find(|(mode, _)| mode == "solo") {
-        alone.1 = matrix.reference().name();
-    }
+    let modes = matrix.arms.iter().filter(|a| with_modes && !a.by_order.is_empty()).map(drawn_as);
+    let legend = legend_with(modes, &matrix.reference().name());
     let tags = trace_tags(analysis, matrix);
     values.tags.clone_from(&tags);
     let (title, simulated) = (format!("{what}, {}", matrix.name()), analysis.campaign.device.simulated);

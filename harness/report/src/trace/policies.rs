@@ -11,8 +11,8 @@ use collo_quantity::number;
 use collo_quantity::stats::{Quantity, RatioVerdict};
 
 use super::{
-    TimeUnit, arm_cell, drawn_as, figure, of_matrices, orders_text, ratio_of_orders, ratio_text, ratios_note, trace_tags,
-    with_ratio,
+    TimeUnit, arm_cell, arm_number, drawn_as, figure, of_matrices, orders_text, ratio_of_orders, ratio_text, ratios_note,
+    trace_tags, with_ratio,
 };
 use crate::parts::absent::Content;
 use crate::parts::values::{NarrowColumn, narrow};
@@ -102,10 +102,6 @@ fn ratio_cell(arm: &Arm, key: Key) -> TableCell {
 
 fn activity_head(analysis: &Analysis) -> &'static str {
     if analysis.campaign.device.kind == "gpu" { "SM activity" } else { "cores busy" }
-}
-
-fn arm_number(arm: &Arm, key: Key, text: &dyn Fn(&Quantity) -> String) -> TableCell {
-    arm.get(key).map_or_else(TableCell::default, |q| TableCell::number(text(q), q.estimate))
 }
 
 fn orders_of(arm: &Arm) -> String {

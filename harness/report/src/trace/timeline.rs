@@ -4,8 +4,9 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, SiteReadings, TraceMatrix, TraceRun};
 use collo_analysis::words;
 use collo_figures::chart::{Occupied, SiteTimeline};
-use collo_figures::document::{Block, Table, TableCell};
+use collo_figures::document::{Block, Table, TableCell, TableColumn};
 use collo_figures::draw::Panel;
+use collo_store::AttemptRecord;
 
 use super::{TimeUnit, drawn_run, figure, kind_of, kinds, of_matrices, task_name};
 use crate::parts::absent::Content;
@@ -90,33 +91,25 @@ fn occupied(run: &TraceRun, kinds: &[&str], unit: &TimeUnit) -> Vec<Occupied> {
 }
 
 fn values(arms: &[(&Arm, &TraceRun)], unit: &TimeUnit) -> Table {
-    let mut table = Table::with(&[
-        "policy",
-        "#attempt",
-        "#task",
-        "workload",
-        "cards",
-        &format!("#{}", unit.head("from")),
-        &format!("#{}", unit.head("to")),
-        "outcome",
-    ]);
-    for (arm, run) in arms {
-        for attempt in &run.attempts {
-            let name = run.tasks.iter().find(|t| t.task == attempt.task).map(task_name).unwrap_or_default();
-            let time = |ns: u64| TableCell::number(unit.number(run.since_s(ns)), run.since_s(ns) * unit.factor);
-            let cards = attempt.cards.iter().map(|c| run.cards.get(*c as usize).map_or("?", |c| c.name.as_str()));
-            table.row(vec![
-                TableCell::text(arm.name()),
-                TableCell::text(attempt.attempt.to_string()),
-                TableCell::text(attempt.task.to_string()),
-                TableCell::text(name),
-                TableCell::text(cards.collect::<Vec<_>>().join(", ")),
-                time(attempt.launched_ns),
-                time(attempt.ended_ns),
-                TableCell::text(words::outcome(attempt.outcome.as_str())),
-            ]);
-        }
-    }
+    type Attempt<'a> = (&'a Arm, &'a TraceRun, &'a AttemptRecord);
+    let time = |run: &TraceRun, ns: u64| TableCell::number(unit.number(run.since_s(ns)), run.since_s(ns) * unit.factor);
+    let columns: &[TableColumn<Attempt>] = &[
+        ("policy", &|(arm, ..)| TableCell::text(arm.name())),
+        ("#attempt", &|(.., attempt)| TableCell::text(attempt.attempt.to_string())),
+        ("#task", &|(.., attempt)| TableCell::text(attempt.task.to_string())),
+        ("workload", &|(_, run, attempt)| {
+            TableCell::text(run.tasks.iter().find(|t| t.task == attempt.task).map(task_name).unwrap_or_default())
+        }),
+        ("cards", &|(_, run, attempt)| {
+            let names = attempt.cards.iter().map(|c| run.cards.get(*c as usize).map_or("?", |c| c.name.as_str()));
+            TableCell::text(names.collect::<Vec<_>>().join(", "))
+        }),
+        (&format!("#{}", unit.head("from")), &|(_, run, attempt)| time(run, attempt.launched_ns)),
+        (&format!("#{}", unit.head("to")), &|(_, run, attempt)| time(run, attempt.ended_ns)),
+        ("outcome", &|(.., attempt)| TableCell::text(words::outcome(attempt.outcome.as_str()))),
+    ];
+    let attempts = arms.iter().flat_map(|(arm, run)| run.attempts.iter().map(move |attempt| (*arm, *run, attempt)));
+    let mut table = Table::of(columns, attempts);
     table.shown = (table.rows.len() > 200).then_some(200);
     table
 }
