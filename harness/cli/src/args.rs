@@ -34,7 +34,7 @@ pub use init::{Completions, Init, Kind, Man, Schema};
 pub use merge::Merge;
 pub use nightly::{Nightly, Prune};
 pub use predict::{Classify, Evaluate, Like, MemnetSplitBy, Predict, PredictFormat, PredictedQuantity, Predictor, PredictorVerb};
-pub use report::{MemberEnergy, Report, ReportFormat};
+pub use report::{MemberEnergy, Report};
 pub use run::{Foreign, Measure, Only, Run};
 pub use slurm::{Ci, CiSystem, Slurm};
 pub use stored::{Bundle, Comment, List, Show, Status, Verify, What};

@@ -303,7 +303,7 @@ fn the_report_compares_each_observer_with_nobody_within_blocks() {
     assert!(page.contains("The cost of watching") && page.contains("PyTorch profiler"), "{page}");
     let csv = bench.collo(&["report", "last", "--format", "csv"]).exits(0);
     assert_eq!(csv.stdout.lines().count(), 1, "no cell but watched ones");
-    insta::assert_snapshot!(csv.stderr.trim(), @"no rows, as this campaign has only cells that say who watches them: `--format observers`");
-    let rows = bench.collo(&["report", "last", "--format", "observers"]).exits(0);
+    insta::assert_snapshot!(csv.stderr.trim(), @"no rows, as this campaign has only cells that say who watches them: `--format csv --table observers`");
+    let rows = bench.collo(&["report", "last", "--format", "csv", "--table", "observers"]).exits(0);
     assert_eq!((rows.stdout.lines().count(), rows.stderr.trim()), (3, ""));
 }

@@ -295,8 +295,8 @@ fn own_campaigns_on_a_cpu_give_its_own_constant() {
     let refused = bench.collo(&["predict", "net", "--gpu", "a100-40gb", "--predictor", "here"]).exits(2);
     refused.says("is of the memory of processes on a CPU, but this is a GPU");
     // The data set of the campaign is the same measurements.
-    bench.collo(&["report", "x", "--format", "dataset", "--to", "rows.csv"]).exits(0);
-    bench.collo(&["report", "x", "--format", "dataset", "--to", "rows.parquet"]).exits(0);
+    bench.collo(&["report", "x", "--format", "csv", "--table", "dataset", "--to", "rows.csv"]).exits(0);
+    bench.collo(&["report", "x", "--format", "parquet", "--table", "dataset", "--to", "rows.parquet"]).exits(0);
     for file in ["rows.csv", "rows.parquet"] {
         let again = bench.collo(&["predictor", "evaluate", file, "--json"]).exits(0).json();
         assert_eq!(again["measured"], scores["measured"], "{file}");

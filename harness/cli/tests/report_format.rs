@@ -20,7 +20,6 @@ fn each_format_is_printed_or_written_and_nothing_else_is() {
         ("latex-macros", "% \\input this in the preamble", "}\n"),
         ("junit", "<?xml version=\"1.0\"", "</testsuites>\n"),
         ("openmetrics", "# TYPE collo_campaign info", "# EOF\n"),
-        ("dataset", "experiment,campaign,", "\n"),
         ("json", "{\n  \"schema\": 2", "}\n"),
         ("markdown", "# ", "\n"),
         ("comment", "# ", "measured.\n"),
@@ -32,7 +31,9 @@ fn each_format_is_printed_or_written_and_nothing_else_is() {
         assert!(written.stdout.is_empty());
         assert_eq!(fs_err::read_to_string(bench.at("out.txt")).expect("written"), printed.stdout);
     }
-    bench.collo(&["report", "--format", "dataset", "--to", "members.parquet"]).exits(0);
+    let dataset = bench.collo(&["report", "--format", "csv", "--table", "dataset"]).exits(0).stdout;
+    assert!(dataset.starts_with("experiment,campaign,") && dataset.ends_with('\n'));
+    bench.collo(&["report", "--format", "parquet", "--table", "dataset", "--to", "members.parquet"]).exits(0);
     let parquet = fs_err::read(bench.at("members.parquet")).expect("written");
     assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
     bench.collo(&["report", "--format", "sqlite", "--to", "x.sqlite"]).exits(0).says("report: x.sqlite");
@@ -66,7 +67,12 @@ fn what_cannot_be_meant_is_refused_before_anything_is_read() {
     refused(&["--format", "csv", "--to", "reports"])
         .says("error: `reports` is a folder, and `--format` makes one file")
         .says("hint: name a file in it");
-    refused(&["--format", "csv", "--to", "x.parquet"]).says("error: only the data set is written as Parquet");
+    refused(&["--format", "csv", "--to", "x.parquet"])
+        .says("error: `x.parquet` would be csv, not Parquet")
+        .says("`--format parquet`");
+    refused(&["--format", "parquet"]).says("error: a Parquet file is not printed").says("`--to report.parquet`");
+    refused(&["--format", "latex", "--table", "runs"]).says("error: `--format latex` has no `--table`");
+    refused(&["--format", "csv", "--table", "members"]).says("invalid value 'members'").says("dataset");
     refused(&["--format", "sqlite"]).says("error: a database is not printed").says("hint: name its file: `--to report.sqlite`");
     refused(&["--format", "mlflow"]).says("error: an MLflow store is a folder").says("`--to mlruns`");
     refused(&["--format", "csv", "--json"]).says("error: `--json` and `--format` request two formats");

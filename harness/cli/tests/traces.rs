@@ -46,7 +46,7 @@ fn a_trace_is_planned_played_verified_and_reported_by_policy() {
     bench.collo(&["show", "last", "six/1 slots:3"]).exits(0).answers("6 of 6 tasks done").answers("placed");
     let cell = bench.collo(&["--json", "show", "last", "six/2 exclusive"]).exits(0).json();
     assert_eq!(cell["runs"][0]["tasks"].as_array().map(Vec::len), Some(6), "{cell}");
-    bench.collo(&["report", "last", "--format", "tasks"]).exits(0).answers("six/2 slots:3 naive");
+    bench.collo(&["report", "last", "--format", "csv", "--table", "tasks"]).exits(0).answers("six/2 slots:3 naive");
     let page = fs_err::read_to_string(bench.at("reports/x/report.md")).expect("written");
     assert!(page.contains("slots:3") && page.contains("exclusive") && page.contains("retch"), "{page}");
     bench.nothing_is_left(std::time::Duration::from_secs(60));

@@ -5,7 +5,7 @@
 //!
 //! - [`modes`] has the names and the order of sharing modes, which every figure, table and sentence follows.
 //! - [`draw`] has what charts are drawn with: axes, frames, marks, the look of modes, and figures as files.
-//! - [`chart`] has the families of charts: bars, lines, dots, heat, stacks, timelines and others.
+//! - [`chart`] has the families of charts: bars, rows of marks, lines, heat, timelines and others.
 //! - [`document`] has the parts of a document, and alone knows HTML and Markdown. What can be shown in every form is
 //!   [`document::Present`].
 

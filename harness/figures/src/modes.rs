@@ -41,3 +41,11 @@ pub fn mode_order(sharing: &str) -> (usize, u32, &str) {
     let rank = ["solo", "naive", "mps", "mig", "threads"].iter().position(|f| *f == family(sharing)).unwrap_or(5);
     (rank, slices(sharing).unwrap_or(0), sharing)
 }
+
+/// Each of some modes once, in their order.
+pub fn in_order<'a>(modes: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut modes: Vec<&str> = modes.into_iter().collect();
+    modes.sort_by_key(|mode| mode_order(mode));
+    modes.dedup();
+    modes
+}

@@ -1,5 +1,5 @@
-//! Every guideline that applies to an analysis, in the page's order. To add a guideline: a file in `groups` or
-//! `policies` that fills a `Claim`, its answer by `verdict::of_all` or `of_some`; its line in [`all`]; a row in `docs/guide/metrics.md`.
+//! The guidelines that apply to an analysis. To add a guideline: a file in `groups` or `policies` that fills a `Claim`, its answer by
+//! `verdict::of_all` or `of_some`; its line in [`GUIDELINES`]; a row in `docs/guide/metrics.md`.
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
@@ -15,52 +15,64 @@ use crate::verdict::Holds;
 /// Maximum number on the first screen.
 const SUMMARY: usize = 7;
 
-/// Every guideline that applies, in the page's order: contrary ones are never below the first screen, undecided ones come
-/// after decided ones.
+/// What a guideline is about: any campaign, groups, or groups without a serving member, whose epochs can be compared.
+#[derive(PartialEq, PartialOrd)]
+enum About {
+    Any,
+    Groups,
+    Training,
+}
+
+use About::{Any, Groups, Training};
+
+/// Every guideline, in the page's order.
+const GUIDELINES: [(fn(&Analysis) -> Option<Guideline>, About); 29] = [
+    (policies::mps_total, Any),
+    (policies::naive_waits, Any),
+    (policies::packing, Any),
+    (policies::conditions, Any),
+    (policies::estimates, Any),
+    (policies::cap, Any),
+    (policies::energy, Any),
+    (policies::best, Any),
+    (saturation::guideline, Any),
+    (watching::guideline, Any),
+    (serving::guideline, Groups),
+    (collocate::guideline, Training),
+    (best_mode::guideline, Training),
+    (energy::guideline, Training),
+    (threshold::guideline, Training),
+    (memory::guideline, Groups),
+    (prediction::memory, Groups),
+    (prediction::company, Training),
+    (isolation::guideline, Training),
+    (mixing::guideline, Training),
+    (naive::guideline, Training),
+    (fairness::guideline, Training),
+    (starvation::guideline, Training),
+    (pcie::guideline, Training),
+    (alone::guideline, Training),
+    (threads::guideline, Training),
+    (thread_limits::guideline, Training),
+    (settings::guideline, Training),
+    (frontier::guideline, Groups),
+];
+
+/// Every guideline that applies: contrary ones are never below the first screen, undecided ones come after decided ones.
 pub fn all(analysis: &Analysis) -> Vec<Guideline> {
-    type Ask = fn(&Analysis) -> Option<Guideline>;
-    let of_traces: [Ask; 8] = [
-        policies::mps_total,
-        policies::naive_waits,
-        policies::packing,
-        policies::conditions,
-        policies::estimates,
-        policies::cap,
-        policies::energy,
-        policies::best,
-    ];
-    // Whether it is asked where in every group somebody serves: then nobody's epochs are compared.
-    let questions: [(Ask, bool); 19] = [
-        (serving::guideline, true),
-        (collocate::guideline, false),
-        (best_mode::guideline, false),
-        (energy::guideline, false),
-        (threshold::guideline, false),
-        (memory::guideline, true),
-        (prediction::memory, true),
-        (prediction::company, false),
-        (isolation::guideline, false),
-        (mixing::guideline, false),
-        (naive::guideline, false),
-        (fairness::guideline, false),
-        (starvation::guideline, false),
-        (pcie::guideline, false),
-        (alone::guideline, false),
-        (threads::guideline, false),
-        (thread_limits::guideline, false),
-        (settings::guideline, false),
-        (frontier::guideline, true),
-    ];
     let several = || analysis.groups().filter(|c| c.record.degree > 1);
     let only_serving = several().next().is_some() && several().all(Cell::serves);
     // A trace without groups was measured for its policies, a sweep for the metrics, observers for what they cost: questions about groups
     // would be open for ever.
     let for_others = !analysis.traces.is_empty() || !analysis.watching.is_empty() || analysis.only_sweeps();
     let without_groups = analysis.groups().next().is_none() && for_others;
-    let asked = questions.iter().filter(|(_, of_serving)| !without_groups && (*of_serving || !only_serving));
-    let of_what_was_seen: [Ask; 2] = [saturation::guideline, watching::guideline];
-    let asked = of_traces.iter().chain(&of_what_was_seen).chain(asked.map(|(ask, _)| ask));
-    let mut found: Vec<Guideline> = asked.filter_map(|ask| ask(analysis)).collect();
+    let most = match without_groups {
+        true => Any,
+        false if only_serving => Groups,
+        false => Training,
+    };
+    let asked = GUIDELINES.iter().filter(|(_, about)| *about <= most);
+    let mut found: Vec<Guideline> = asked.filter_map(|(ask, _)| ask(analysis)).collect();
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by_key(|&i| match found[i].holds {
         _ if found[i].is_contrary() => 0,

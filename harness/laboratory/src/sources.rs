@@ -4,7 +4,7 @@ use std::path::Path;
 
 use collo_plan::workload::Workloads;
 use collo_report::Report;
-use collo_report::export::{Format, csv_of_parquet, export};
+use collo_report::export::{csv, csv_of_parquet, dataset};
 use collo_store::{Outcome, sha256_file, sha256_text};
 use collo_text::quoted;
 use collo_text::shown;
@@ -117,8 +117,7 @@ fn campaign(caller: &dyn Caller, name: &str) -> Result<(std::sync::Arc<Source>, 
         // It has the digests of the run's other files.
         digests += &sha256_file(&run.path.join("run.json"))?;
     }
-    let bytes = export(&Report::of(&campaign)?, Format::Dataset)?;
-    let text = String::from_utf8(bytes).map_err(|e| Diagnostic::new(format!("campaign {full} is no text")).caused_by(e))?;
+    let text = csv::text(&dataset::table(&Report::of(&campaign)?.analysis));
     let source = format!("campaign {full} (sha256 {})", short(&sha256_text(&digests)));
     Ok((Source::file(format!("campaign {full}"), text), source))
 }

@@ -6,14 +6,14 @@
 //!
 //! ```text
 //! runs/ ──analyse──▶ Analysis ──conclude──▶ Report ──▶ sections ──▶ document ──▶ report.html, report.md, terminal
-//!                                             ├──▶ export: csv, latex, junit, openmetrics, dataset, …
+//!                                             ├──▶ export: csv, parquet, latex, junit, openmetrics, …
 //!                                             └──▶ report.json ──▶ package `compare`
 //! ```
 //! - `report` has the contents before wording: a [`Report`].
 //! - `parts` has what sections share: notes, findings, tags, captions, values in tables.
 //! - `overview`, `time`, `resources`, `trace`, `watching` and `prediction` have the sections, by what they show.
 //! - `sections` puts them in the order of the page.
-//! - [`export`] writes tables, macros, gauges, databases and comments.
+//! - [`export`] has lists of tables and of formats: CSV, Parquet, LaTeX, gauges, databases, comments.
 //! - `render` writes the terminal's text and the report's files.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]

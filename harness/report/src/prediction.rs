@@ -16,27 +16,21 @@ use collo_quantity::number;
 use collo_quantity::unit::{BYTE, GIB};
 use collo_store::{AloneFrom, MemberSpec, Predicted, PredictorRecord};
 
-use crate::parts::absent::{nothing, without};
+use crate::parts::absent::{Content, numbers};
 use crate::parts::figure::{failure, figure, legend_of, tags};
 use crate::parts::places::drawn_as;
-use crate::parts::values::{cut_rows, label};
+use crate::parts::values::{finish, label};
 use crate::report::Report;
 
-const ID: &str = "prediction";
-const TITLE: &str = "Predicted and measured";
 /// Points that are named in the drawing, at most.
 const NAMED: usize = 3;
 
-/// None: nothing was predicted, as in campaigns of earlier versions.
-pub fn section(report: &Report) -> Option<Section> {
+pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
-    analysis.campaign.predicted.as_ref()?;
-    if let Some(why) = nothing(analysis) {
-        return Some(without(ID, TITLE, why));
-    }
+    numbers(analysis)?;
     let quantities = analysis.predicted();
     if quantities.iter().all(|quantity| quantity.points.is_empty()) {
-        return Some(without(ID, TITLE, nothing_compared(&quantities)));
+        return Err(nothing_compared(&quantities));
     }
     let mut blocks: Vec<Block> = vec![Block::Table(scores(analysis, &quantities))];
     blocks.extend(quantities.iter().filter(|q| !q.points.is_empty()).map(|q| Block::Figure(drawn(analysis, q))));
@@ -48,15 +42,7 @@ pub fn section(report: &Report) -> Option<Section> {
         }
     }
     blocks.push(Block::Notes(notes));
-    let guideline = report.guideline("prediction");
-    Some(Section {
-        id: ID,
-        title: TITLE,
-        chip: guideline.map(|g| g.holds.into()),
-        finding: guideline.map_or_else(String::new, |g| g.finding.clone()),
-        blocks,
-        ..Section::default()
-    })
+    Ok(Section { blocks, ..report.judged("prediction") })
 }
 
 /// How memory compared with its prediction, for the end of a run; `None` if it was not predicted, or not read.
@@ -191,7 +177,7 @@ fn caption_of(what: &str, unit: &str) -> String {
 
 /// Of the drawing, and its files: that of memory was the first.
 fn id_of(key: Key) -> Cow<'static, str> {
-    if key == Key::Memory { ID.into() } else { format!("{ID}-{}", key.name.replace('_', "-")).into() }
+    if key == Key::Memory { "prediction".into() } else { format!("prediction-{}", key.name.replace('_', "-")).into() }
 }
 
 /// How memory was read.
@@ -289,9 +275,7 @@ fn values(analysis: &Analysis, quantity: &PredictedQuantity) -> Table {
             verdict,
         ]);
     }
-    cut_rows(&mut table);
-    table.tags = tags(analysis);
-    table
+    finish(analysis, table)
 }
 
 /// Who predicted what, when, and what the intervals rest on.

@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use collo_analysis::campaign::{Analysis, analyse};
+use collo_figures::document::Section;
 use collo_guidelines::list;
 use collo_guidelines::rule::Guideline;
 use collo_store::CampaignFolder;
@@ -38,6 +39,12 @@ impl Report {
     /// The guideline with this id, if it applies here.
     pub fn guideline(&self, id: &str) -> Option<&Guideline> {
         self.guidelines.iter().find(|g| g.id == id)
+    }
+
+    /// A section with the verdict and the finding of a guideline, if it applies here.
+    pub fn judged(&self, id: &str) -> Section {
+        let (chip, finding) = self.guideline(id).map(|g| (g.holds.into(), g.finding.clone())).unzip();
+        Section { chip, finding: finding.unwrap_or_default(), ..Section::default() }
     }
 }
 

@@ -1,91 +1,98 @@
 //! The sections of a report. In: a report. Out: a document: headings, findings, figures and tables, still without markup. A
 //! section without data gives the reason in one sentence and keeps its place.
 //!
-//! To add a section: a file in the room of what it shows (`overview`, `time`, `resources`, `trace`), and its line in [`all`], which is the
-//! order of the page. To add a figure: a `Block::Figure` of its section, drawn by a chart of `figures/src/chart`; where cells stand in it is
-//! in `parts/places.rs`, its caption and legend in `parts/figure.rs`. A section with a panel for each workload is also in [`DRAWN`].
+//! To add a section: a file in the room of what it shows (`overview`, `time`, `resources`, `trace`), and its line in [`SECTIONS`]. To add a
+//! figure: a `Block::Figure` of its section, drawn by a chart of `figures/src/chart`; where cells stand in it is in `parts/places.rs`, its
+//! caption and legend in `parts/figure.rs`; one of bars is a `BarFigure`.
 
 use collo_analysis::campaign::reference::ReferenceVerdict;
 use collo_figures::document::{Block, Document, Fact, FactLine, Section};
 use collo_guidelines::verdict;
 
 use crate::overview::{cells, head, provenance, quality, summary};
-use crate::parts::absent;
+use crate::parts::absent::{self, Content};
 use crate::parts::figure::tags;
+use crate::parts::panels::SWEEP;
 use crate::report::Report;
 use crate::resources::{cpu, energy, energy_by_member, feasibility, launches, memory, pcie, sm_activity, timeline};
 use crate::time::{epoch_time, fairness, gain, latency, matrix, mixed, threshold};
-use crate::{prediction, trace, watching};
+use crate::trace::{self, policies, published, waits};
+use crate::{prediction, watching};
 
 /// Deviations from references that are listed at the top; all are under Measurement quality.
 const OUTSIDE: usize = 5;
 
-/// Sections that draw workloads and groups.
-const DRAWN: [&str; 12] = [
-    "gain",
-    "epoch-time",
-    "threshold",
-    "sm-activity",
-    "memory",
-    "cpu",
-    "pcie",
-    "energy",
-    "mixed",
-    "latency",
-    "timelines",
-    "fairness",
+/// Which campaigns have a section.
+#[derive(Clone, Copy)]
+enum Shown {
+    /// All; where it has no content it says why in its place.
+    Always,
+    /// Workloads and groups: a campaign that has nothing but a sweep says why it shows none of them.
+    OfGroups,
+    If(fn(&Report) -> bool),
+}
+
+use Shown::{Always, If, OfGroups};
+
+/// The anchor and the title of a section, which campaigns have it, and its content.
+type SectionRow = (&'static str, &'static str, Shown, fn(&Report) -> Content);
+
+const OF_TRACES: Shown = If(|r| !r.analysis.traces.is_empty());
+
+/// Every section, in print order: what a trace was measured for comes before what its baselines say.
+const SECTIONS: [SectionRow; 27] = [
+    ("summary", "How to use this GPU", Always, summary),
+    ("policies", "Policies", OF_TRACES, policies::section),
+    ("waits", "Who waited, who was slowed", OF_TRACES, |r| waits::section(&r.analysis)),
+    ("sites", "Cards over time", OF_TRACES, |r| trace::timeline::section(&r.analysis)),
+    ("recovery", "Memory and recovery", OF_TRACES, trace::memory::section),
+    ("trace-energy", "Energy of traces", OF_TRACES, trace::energy::section),
+    ("published-policies", "What was published", OF_TRACES, |r| published::section(&r.analysis)),
+    ("gain", "Throughput gain", OfGroups, gain::section),
+    ("epoch-time", "Time per epoch", OfGroups, |r| epoch_time::section(&r.analysis)),
+    ("threshold", "Threshold", OfGroups, threshold::section),
+    ("sm-activity", "SM activity", OfGroups, |r| sm_activity::section(&r.analysis)),
+    ("metrics-see", SWEEP, If(|r| !r.analysis.launches().is_empty()), launches::section),
+    ("memory", "Memory", OfGroups, memory::section),
+    ("prediction", "Predicted and measured", If(|r| r.analysis.campaign.predicted.is_some()), prediction::section),
+    ("cpu", "CPU", OfGroups, |r| cpu::section(&r.analysis)),
+    ("watching", "The cost of watching", If(|r| !r.analysis.watching.is_empty()), |r| watching::section(&r.analysis)),
+    ("pcie", "PCIe", OfGroups, |r| pcie::section(&r.analysis)),
+    ("energy", "Energy and power", OfGroups, |r| energy::section(&r.analysis)),
+    ("energy-by-member", "Energy by member, modelled", If(|r| r.energy_model.is_some()), energy_by_member::section),
+    ("mixed", "Mixed workloads", OfGroups, |r| mixed::section(&r.analysis)),
+    ("latency", "Latency", OfGroups, latency::section),
+    ("timelines", "Timelines", OfGroups, |r| timeline::section(&r.analysis)),
+    ("feasibility", "Feasibility", Always, |r| feasibility::section(&r.analysis)),
+    ("fairness", "Fairness", OfGroups, fairness::section),
+    ("cells", "All cells", Always, |r| cells::section(&r.analysis)),
+    ("quality", "Measurement quality", Always, |r| quality::section(&r.analysis)),
+    ("provenance", "Provenance", Always, |r| Ok(provenance::section(&r.analysis))),
 ];
 
-/// Every section, in print order.
+/// The summary, which begins with the gain, the first figure of the page.
+fn summary(report: &Report) -> Content {
+    let mut section = summary::section(report);
+    section.blocks.splice(0..0, matrix::of(&report.analysis).map(Block::Figure));
+    Ok(section)
+}
+
+/// The sections of a report, in print order.
 fn all(report: &Report) -> Vec<Section> {
-    let analysis = &report.analysis;
-    let mut summary = summary::section(report);
-    // The first figure of the page is the gain.
-    summary.blocks.splice(0..0, matrix::of(analysis).map(Block::Figure));
-    let mut all = vec![
-        summary,
-        gain::section(report),
-        epoch_time::section(analysis),
-        threshold::section(report),
-        sm_activity::section(analysis),
-        memory::section(report),
-        cpu::section(analysis),
-        pcie::section(analysis),
-        energy::section(analysis),
-        mixed::section(analysis),
-        latency::section(report),
-        timeline::section(analysis),
-        feasibility::section(analysis),
-        fairness::section(report),
-        cells::section(analysis),
-        quality::section(analysis),
-        provenance::section(analysis),
-    ];
-    if let Some(why) = launches::instead(analysis) {
-        // A panel for each point of a sweep shows nothing of it.
-        all.iter_mut().filter(|s| DRAWN.contains(&s.id)).for_each(|s| *s = absent::without(s.id, s.title, why.clone()));
-    }
-    // What a trace was measured for comes before what its baselines say.
-    let traces = trace::all(report);
-    all.splice(1..1, traces);
-    // Beside what was measured.
-    let mut insert = |section: Section, beside: &str| {
-        let after = all.iter().position(|s| s.id == beside).map_or(all.len(), |at| at + 1);
-        all.insert(after, section);
+    let instead = launches::instead(&report.analysis);
+    let section = |(id, title, shown, content): &SectionRow| {
+        let content = match (shown, &instead) {
+            (If(has), _) if !has(report) => return None,
+            (OfGroups, Some(why)) => Err(why.clone()),
+            _ => content(report),
+        };
+        Some(match content {
+            Ok(section) if !section.title.is_empty() => Section { id, ..section },
+            Ok(section) => Section { id, title, ..section },
+            Err(why) => Section { left_out: !matches!(shown, Always), ..absent::without(id, title, why) },
+        })
     };
-    if let Some(model) = report.energy_model {
-        insert(energy_by_member::section(analysis, model), "energy");
-    }
-    if let Some(sweep) = launches::section(report) {
-        insert(sweep, "sm-activity");
-    }
-    if let Some(watching) = watching::section(report) {
-        insert(watching, "cpu");
-    }
-    if let Some(prediction) = prediction::section(report) {
-        insert(prediction, "memory");
-    }
-    all
+    SECTIONS.iter().filter_map(section).collect()
 }
 
 /// The report as a document. `plots` is the folder of its figures as files, relative to the report.

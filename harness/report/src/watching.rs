@@ -2,8 +2,8 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::watching::{WatchedCost, WatchedGroup};
-use collo_figures::chart::{Dot, DotRow, Dots};
-use collo_figures::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
+use collo_figures::chart::{MarkRow, MarkRows, RowScale};
+use collo_figures::document::{Block, Section, Table, TableCell, TableLayout};
 use collo_figures::draw::{Panel, cut};
 use collo_figures::modes::mode_label;
 use collo_guidelines::published::watching::published_tools;
@@ -12,26 +12,20 @@ use collo_quantity::number;
 use collo_quantity::stats::{Quantity, RatioVerdict};
 use collo_store::observer_name;
 
-use crate::parts::figure::{failure, figure, hover, indicative_note, legend, tags};
-use crate::report::Report;
+use crate::parts::absent::Content;
+use crate::parts::figure::{failure, figure, indicative_note, legend, mark, tags};
+use crate::parts::values::{NarrowColumn, narrow};
 
-const ID: &str = "watching";
-const TITLE: &str = "The cost of watching";
 /// Groups that are drawn, at most.
 const PANELS: usize = 12;
 
-/// None if the campaign has no cell that says who watches.
-pub fn section(report: &Report) -> Option<Section> {
-    let analysis = &report.analysis;
-    if analysis.watching.is_empty() {
-        return None;
-    }
+pub fn section(analysis: &Analysis) -> Content {
     let mut blocks: Vec<Block> = drawn(analysis).into_iter().collect();
     blocks.extend(tables(analysis).flat_map(|(_, both)| both.map(Block::Table)));
     blocks.extend(Some(lost(analysis)).filter(|lost| !lost.is_empty()).map(Block::Notes));
     blocks.push(Block::Table(published(analysis)));
     blocks.push(Block::Folded("Remarks".into(), vec![Block::Notes(remarks(analysis))]));
-    Some(Section { id: ID, title: TITLE, finding: finding(analysis), blocks, ..Section::default() })
+    Ok(Section { finding: finding(analysis), blocks, ..Section::default() })
 }
 
 /// Both tables of each group.
@@ -85,23 +79,11 @@ fn text(ratio: &Quantity) -> String {
     if ratio.low.is_some() { number::with_interval(ratio) } else { number::estimate(ratio) }
 }
 
-type Get<'g> = Box<dyn Fn(&WatchedCost) -> TableCell + 'g>;
-
-/// A row for each observer; columns that nobody fills are left out.
-fn table(analysis: &Analysis, group: &WatchedGroup, caption: String, columns: Vec<(&str, Get<'_>)>) -> Table {
-    let mut table = Table { look: TableLayout::Narrow, caption, tags: tags(analysis), ..Table::default() };
-    let filled = |(_, get): &(&str, Get<'_>)| group.rows.iter().any(|row| !get(row).text.is_empty());
-    let columns: Vec<(&str, Get<'_>)> = columns.into_iter().filter(filled).collect();
-    table.columns.push(Column { name: "observer".into(), ..Column::default() });
-    for (rank, (name, _)) in columns.iter().enumerate() {
-        let align = if *name == "verdict" { Align::Left } else { Align::Right };
-        table.columns.push(Column { name: (*name).into(), align, rank: if rank < 3 { 0 } else { rank }, ..Column::default() });
-    }
-    for row in &group.rows {
-        let head = TableCell::with_note(row.observer.clone(), row.place.clone().unwrap_or_default());
-        table.row(std::iter::once(head).chain(columns.iter().map(|(_, get)| get(row))).collect());
-    }
-    table
+/// A row for each observer.
+fn table(analysis: &Analysis, group: &WatchedGroup, caption: String, columns: Vec<NarrowColumn<WatchedCost>>) -> Table {
+    let head = |row: &WatchedCost| TableCell::with_note(row.observer.clone(), row.place.clone().unwrap_or_default());
+    let rows: Vec<(TableCell, &WatchedCost)> = group.rows.iter().map(|row| (head(row), row)).collect();
+    Table { caption, tags: tags(analysis), ..narrow("observer", &rows, columns) }
 }
 
 fn number_cell(value: Option<f64>, text: impl Fn(f64) -> String) -> TableCell {
@@ -120,9 +102,10 @@ fn drawn(analysis: &Analysis) -> Option<Block> {
     let panels: Vec<Panel> = groups()
         .take(PANELS)
         .map(|group| {
-            let rows: Vec<DotRow> = group.rows.iter().filter(|row| !row.is_nobody()).map(|row| dot(analysis, row)).collect();
+            let rows: Vec<MarkRow> = group.rows.iter().filter(|row| !row.is_nobody()).map(|row| dot(analysis, row)).collect();
             let caption = "epoch time ÷ that under nobody";
-            let drawing = Dots { caption, rows: &rows, threshold: Some((limit, &said)), range: (low, high) }.draw();
+            let drawing =
+                MarkRows { caption, rows: &rows, scale: RowScale::Ratios(low, high), threshold: Some((limit, &said)) }.draw();
             let mode = group.rows.first().map(|row| mode_label(&analysis.watching.cells[row.cell].record.sharing));
             Panel {
                 label: format!("epoch time of {} under each observer divided by that under nobody", group.name),
@@ -160,22 +143,16 @@ fn drawn(analysis: &Analysis) -> Option<Block> {
         "Time of an epoch under each observer ÷ that under nobody within the same block. 1: it costs no time. {method}{}{left_out}",
         indicative_note(cells())
     );
-    let mut fig = figure(analysis, ID, "Epoch time under each observer", panels, caption, values);
+    let mut fig = figure(analysis, "watching", "Epoch time under each observer", panels, caption, values);
     fig.legend = legend(cells());
     Some(Block::Figure(fig))
 }
 
-fn dot(analysis: &Analysis, row: &WatchedCost) -> DotRow {
+fn dot(analysis: &Analysis, row: &WatchedCost) -> MarkRow {
     let cell = &analysis.watching.cells[row.cell];
-    let dot = row.ratio.as_ref().map(|q| Dot {
-        sharing: cell.record.sharing.clone(),
-        indicative: !cell.is_valid(),
-        value: q.estimate,
-        interval: q.low.zip(q.high),
-        title: hover(cell, "epoch time ÷ that under nobody", Some(q), 1.0, ""),
-    });
+    let dot = row.ratio.as_ref().map(|q| mark(cell, "epoch time ÷ that under nobody", Some(q), 1.0, ""));
     let note = failure(cell).unwrap_or_default();
-    DotRow { label: cut(&row.observer, 24), dots: dot.into_iter().collect(), least: 22.0, note }
+    MarkRow { label: cut(&row.observer, 24), marks: dot.into_iter().collect(), least: 22.0, note }
 }
 
 fn times(analysis: &Analysis, group: &WatchedGroup) -> Table {
@@ -184,12 +161,12 @@ fn times(analysis: &Analysis, group: &WatchedGroup) -> Table {
         None => TableCell::default(),
         Some(q) => TableCell { sort: Some(q.estimate), ..TableCell::text(text(q)) },
     };
-    let columns: Vec<(&str, Get<'_>)> = vec![
-        ("epoch", Box::new(move |row| number_cell(epoch(row), number::duration))),
-        ("÷ none", Box::new(move |row| ratio(&row.ratio))),
-        ("verdict", Box::new(|row| TableCell::text(verdict_text(row)))),
-        ("members' CPU ÷ none", Box::new(move |row| ratio(&row.members_cpu_ratio))),
-        ("runs", Box::new(|row| number_cell(Some(row.runs as f64), number::factor))),
+    let columns: Vec<NarrowColumn<WatchedCost>> = vec![
+        ("epoch".into(), Box::new(move |row| number_cell(epoch(row), number::duration))),
+        ("÷ none".into(), Box::new(move |row| ratio(&row.ratio))),
+        ("verdict".into(), Box::new(|row| TableCell::text(verdict_text(row)))),
+        ("members' CPU ÷ none".into(), Box::new(move |row| ratio(&row.members_cpu_ratio))),
+        ("runs".into(), Box::new(|row| number_cell(Some(row.runs as f64), number::factor))),
     ];
     let method = group.method.map_or("one block carries no interval".into(), |m| format!("95 % interval, {m}"));
     let caption = format!("{}: time of an epoch, and its ratio to that of nobody within the same block ({method})", group.name);
@@ -198,13 +175,13 @@ fn times(analysis: &Analysis, group: &WatchedGroup) -> Table {
 
 fn costs(analysis: &Analysis, group: &WatchedGroup) -> Table {
     let cores = |x: f64| format!("{} %", number::three(x * 100.0));
-    let columns: Vec<(&str, Get<'_>)> = vec![
-        ("its CPU", Box::new(move |row| number_cell(row.cpu_cores, cores))),
-        ("its services' CPU", Box::new(move |row| number_cell(row.daemons_cpu_cores, cores))),
-        ("its memory", Box::new(|row| number_cell(row.memory_bytes, bytes))),
-        ("written", Box::new(|row| number_cell(row.bytes, bytes))),
-        ("per hour", Box::new(|row| number_cell(row.bytes_per_hour, bytes))),
-        ("collo's CPU", Box::new(move |row| number_cell(row.collo_cpu_cores, cores))),
+    let columns: Vec<NarrowColumn<WatchedCost>> = vec![
+        ("its CPU".into(), Box::new(move |row| number_cell(row.cpu_cores, cores))),
+        ("its services' CPU".into(), Box::new(move |row| number_cell(row.daemons_cpu_cores, cores))),
+        ("its memory".into(), Box::new(|row| number_cell(row.memory_bytes, bytes))),
+        ("written".into(), Box::new(|row| number_cell(row.bytes, bytes))),
+        ("per hour".into(), Box::new(|row| number_cell(row.bytes_per_hour, bytes))),
+        ("collo's CPU".into(), Box::new(move |row| number_cell(row.collo_cpu_cores, cores))),
     ];
     let caption = format!("{}: what observers take, means of runs; CPU as a share of one core", group.name);
     table(analysis, group, caption, columns)

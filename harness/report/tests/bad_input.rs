@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use crate::support::exports::export;
 use collo_quantity::Key;
-use collo_report::export::{Format, export};
 use collo_report::{Report, json, write};
 use collo_store::{CampaignFolder, Outcome, Verdict};
 use serde_json::Value;
@@ -142,7 +142,7 @@ fn a_cell_that_ran_out_of_memory_only_once_is_not_among_those_that_do_not_fit() 
     });
     let reasons = |cell: &str| report.analysis.cell(cell).unwrap().validity.reasons.clone();
     assert_eq!(reasons("tiny×3 naive b32"), reasons("tiny×4 naive b32"));
-    let markdown = String::from_utf8(export(&report, Format::Markdown).unwrap()).unwrap();
+    let markdown = String::from_utf8(export(&report, "markdown").unwrap()).unwrap();
     for (cell, verdict) in [("tiny×3 naive b32", "out of memory"), ("tiny×4 naive b32", "discarded")] {
         let row = format!("| {cell} | {verdict} | out of memory: member 0: 1 GiB |");
         assert!(markdown.contains(&row), "no {row} in {markdown}");

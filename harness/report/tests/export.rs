@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
+use crate::support::exports::export;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use collo_quantity::Key;
 use collo_report::Report;
-use collo_report::export::{Format, csv_of_parquet, dataset_columns, export};
+use collo_report::export::{csv_of_parquet, dataset};
 use collo_store::{Outcome, RefusalRecord};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
@@ -23,7 +24,7 @@ fn analysed(fixture: &Fixture) -> Report {
     Report::of(&fixture.write(folder.path())).unwrap()
 }
 
-fn text(report: &Report, format: Format) -> String {
+fn text(report: &Report, format: &str) -> String {
     String::from_utf8(export(report, format).unwrap()).unwrap()
 }
 
@@ -98,7 +99,7 @@ fn rows(text: &str) -> Vec<BTreeMap<String, String>> {
 #[test]
 fn each_cell_is_a_row_with_its_intervals() {
     let report = analysed(&Fixture::quickstart());
-    let rows = rows(&text(&report, Format::Csv));
+    let rows = rows(&text(&report, "cells"));
     assert_eq!(rows.len(), 3);
     for (row, cell) in rows.iter().zip(&report.analysis.cells) {
         assert_eq!(row["cell"], cell.name());
@@ -124,7 +125,7 @@ fn each_cell_is_a_row_with_its_intervals() {
 
 #[test]
 fn hostile_labels_stay_text_in_a_spreadsheet() {
-    let rows = rows(&text(&analysed(&hostile()), Format::Csv));
+    let rows = rows(&text(&analysed(&hostile()), "cells"));
     assert_eq!(rows.len(), 6, "five cells and a refusal");
     // A row is one line, whatever its texts hold.
     let printed = format!("'{}", HOSTILE.replace('\u{1b}', r"\u{1b}").replace('\n', r"\n"));
@@ -144,7 +145,7 @@ fn hostile_labels_stay_text_in_a_spreadsheet() {
 #[test]
 fn a_comment_fits_below_a_pull_request_whatever_the_campaign() {
     let most = 60_000;
-    let small = text(&analysed(&Fixture::quickstart()), Format::Comment);
+    let small = text(&analysed(&Fixture::quickstart()), "comment");
     assert!(small.starts_with("# How to share two cores\n") && small.contains("<summary>3 cells</summary>"), "{small}");
     assert!(small.contains("What to run") && small.contains("| tiny | 1.97: "), "{small}");
     assert!(small.ends_with(
@@ -163,8 +164,8 @@ fn a_comment_fits_below_a_pull_request_whatever_the_campaign() {
     f.refusals = (0..400).map(|i| refusal(&format!("{HOSTILE}{i}"))).collect();
     f.device.simulated = true;
     let report = analysed(&f);
-    assert!(text(&report, Format::Markdown).chars().count() > 65_536, "else it needs no short form");
-    let large = text(&report, Format::Comment);
+    assert!(text(&report, "markdown").chars().count() > 65_536, "else it needs no short form");
+    let large = text(&report, "comment");
     assert!(large.chars().count() < most, "{}", large.chars().count());
     assert!(large.contains("**SIMULATED:**"), "{large}");
     let rows = large.split("<details>").nth(1).unwrap().lines().filter(|l| l.starts_with("| a-workload")).count();
@@ -174,7 +175,7 @@ fn a_comment_fits_below_a_pull_request_whatever_the_campaign() {
     let mut f = Fixture::named("failed").repetitions(1).solo("tiny", 32, 1.0);
     f = (2..12).fold(f, |f, degree| f.group("tiny", 32, degree, "naive", 1.0));
     f = (0..139).fold(f, |f, w| f.group(&format!("crashing-{w}"), 32, 2, "naive", 1.0).ends(crash()));
-    let failed = text(&analysed(&f), Format::Comment);
+    let failed = text(&analysed(&f), "comment");
     let rows = failed.split("<details>").nth(1).unwrap().lines().filter(|l| l.starts_with("| ")).count() - 1;
     assert!(failed.contains(&format!("<summary>{rows} of 150 cells: those that failed")) && rows == 100, "{rows}: {failed}");
     assert!(failed.contains("tiny×11 naive b32"), "{failed}");
@@ -183,14 +184,14 @@ fn a_comment_fits_below_a_pull_request_whatever_the_campaign() {
     let mut f = Fixture::quickstart();
     f.indicative = (0..3000).map(|i| format!("reason {i} {HOSTILE}")).collect();
     f.cells[2].record.cell = "x".repeat(200_000);
-    let text = text(&analysed(&f), Format::Comment);
+    let text = text(&analysed(&f), "comment");
     assert!(text.chars().count() < most && text.contains("3 cells"), "{}", text.chars().count());
 }
 
 #[test]
 fn papers_get_a_table_whose_caption_says_what_it_is() {
     let report = analysed(&Fixture::quickstart());
-    insta::assert_snapshot!(text(&report, Format::Latex), @r"
+    insta::assert_snapshot!(text(&report, "latex"), @r"
     % needs \usepackage{booktabs}
     % data: synthetic stand-in for CIFAR-10
     \begin{table}
@@ -220,7 +221,7 @@ fn papers_get_a_table_whose_caption_says_what_it_is() {
     \end{tabular}
     \end{table}
     ");
-    let simulated = text(&analysed(&on_card()), Format::Latex);
+    let simulated = text(&analysed(&on_card()), "latex");
     let caption = simulated.lines().find(|l| l.starts_with("\\caption")).unwrap();
     assert!(caption.contains("SIMULATED") && caption.contains("simulated NVIDIA A100-SXM4-40GB"), "{caption}");
     assert!(simulated.starts_with("% needs \\usepackage{booktabs}\n% SIMULATED"));
@@ -230,7 +231,7 @@ fn papers_get_a_table_whose_caption_says_what_it_is() {
 #[test]
 fn running_text_gets_a_macro_for_each_number_and_its_interval() {
     let report = analysed(&Fixture::quickstart());
-    let tex = text(&report, Format::LatexMacros);
+    let tex = text(&report, "latex-macros");
     let of = |name: &str| {
         let begins = format!("\\newcommand{{\\collo{name}}}{{");
         let line = tex.lines().find(|l| l.starts_with(&begins)).unwrap_or_else(|| panic!("no {name} in {tex}"));
@@ -239,11 +240,11 @@ fn running_text_gets_a_macro_for_each_number_and_its_interval() {
     assert_eq!((of("GainTinyTwoNaive").as_str(), of("GainTinyTwoNaiveInterval").as_str()), ("1.97", "{[}1.95, 2.00{]}"));
     assert_eq!(of("EpochTinyOneSolo"), "1.579");
     assert!(of("Caveats").contains("CIFAR-10"));
-    assert!(text(&analysed(&on_card()), Format::LatexMacros).contains("\\colloCaveats}{SIMULATED"));
+    assert!(text(&analysed(&on_card()), "latex-macros").contains("\\colloCaveats}{SIMULATED"));
     // TeX ends a name at the first character that is no letter; a name given twice is an error.
     let mut f = hostile();
     f.cells[1].record.sharing = HOSTILE.into();
-    for tex in [tex, text(&analysed(&f), Format::LatexMacros)] {
+    for tex in [tex, text(&analysed(&f), "latex-macros")] {
         let mut names = BTreeSet::new();
         for line in tex.lines().filter(|l| !l.starts_with('%')) {
             let name = line.strip_prefix("\\newcommand{\\collo").unwrap().split_once('}').unwrap().0;
@@ -257,7 +258,7 @@ fn hostile_labels_are_no_commands_and_keep_their_row() {
     let mut f = hostile().mixed(("tiny", 3.0), ("other", 4.0), "naive", "keep-running");
     f.cells.last_mut().unwrap().record.cell = HOSTILE.into();
     f.cells[2].record.cell = "tiny×3 naive b32".into();
-    let tex = text(&analysed(&f), Format::Latex);
+    let tex = text(&analysed(&f), "latex");
     for line in tex.lines().filter(|l| !l.starts_with('%')) {
         assert!(!line.contains("\\input") && !line.contains('中'), "{line}");
         let (mut depth, mut before) = (0, ' ');
@@ -286,7 +287,7 @@ fn hostile_labels_are_no_commands_and_keep_their_row() {
 #[test]
 fn a_ci_system_sees_failures_skips_and_passes() {
     let report = analysed(&hostile());
-    let xml = text(&report, Format::Junit);
+    let xml = text(&report, "junit");
     let document = roxmltree::Document::parse(&xml).unwrap();
     let suite = document.descendants().find(|n| n.has_tag_name("testsuite")).unwrap();
     let counts = ["tests", "failures", "errors", "skipped"].map(|n| suite.attribute(n).unwrap());
@@ -311,7 +312,7 @@ fn a_ci_system_sees_failures_skips_and_passes() {
 #[test]
 fn simulated_runs_say_so_to_a_ci_system() {
     let report = analysed(&on_card());
-    let xml = text(&report, Format::Junit);
+    let xml = text(&report, "junit");
     let document = roxmltree::Document::parse(&xml).unwrap();
     let said = |name: &str| {
         let property = document.descendants().find(|n| n.attribute("name") == Some(name) && n.has_tag_name("property"));
@@ -380,7 +381,7 @@ fn samples(text: &str) -> Vec<(String, BTreeMap<String, String>, f64)> {
 fn monitoring_gets_each_quantity_of_each_cell_once_and_nothing_for_what_is_absent() {
     for fixture in [Fixture::quickstart(), hostile(), on_card()] {
         let report = analysed(&fixture);
-        let samples = samples(&text(&report, Format::Openmetrics));
+        let samples = samples(&text(&report, "openmetrics"));
         let of = |metric: &str, cell: &str| {
             let mut all = samples.iter().filter(|(n, l, _)| n == metric && l.get("cell").is_some_and(|c| c == cell));
             let found = all.next().map(|s| s.2);
@@ -407,7 +408,7 @@ fn monitoring_gets_each_quantity_of_each_cell_once_and_nothing_for_what_is_absen
 #[test]
 fn predictors_get_a_row_for_each_member_of_each_repetition() {
     let report = analysed(&on_card());
-    let rows = rows(&text(&report, Format::Dataset));
+    let rows = rows(&text(&report, "dataset"));
     let stored = report.analysis.cells.iter().flat_map(|c| &c.repetitions).map(|r| r.record().members.len());
     assert_eq!(rows.len(), stored.sum::<usize>());
     let pair: Vec<_> = rows.iter().filter(|r| r["degree"] == "2" && r["repetition"] == "1").collect();
@@ -434,8 +435,9 @@ fn predictors_get_a_row_for_each_member_of_each_repetition() {
 #[test]
 fn runs_whose_numbers_may_not_be_used_have_rows_without_results() {
     let report = analysed(&hostile());
-    let rows = rows(&text(&report, Format::Dataset));
-    let results: Vec<&str> = dataset_columns().into_iter().map(|c| c.0).skip_while(|c| *c != "epoch_time_s").collect();
+    let rows = rows(&text(&report, "dataset"));
+    let columns = dataset::table(&report.analysis).heads;
+    let results: Vec<&str> = columns.iter().map(|c| c.0.as_str()).skip_while(|c| *c != "epoch_time_s").collect();
     assert!(results.len() > 20);
     let failed: Vec<_> = rows.iter().filter(|r| r["outcome"] != "completed").collect();
     assert_eq!(failed.len(), 3 * 4 + 3 * 5);
@@ -460,19 +462,20 @@ fn table(bytes: Vec<u8>) -> RecordBatch {
 #[test]
 fn parquet_has_the_same_rows_with_types_and_nulls() {
     let report = analysed(&hostile());
-    let bytes = export(&report, Format::DatasetParquet).unwrap();
+    let bytes = export(&report, "dataset.parquet").unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("rows.parquet");
     std::fs::write(&file, &bytes).unwrap();
-    assert_eq!(csv_of_parquet(&file).unwrap(), text(&report, Format::Dataset), "and back");
+    assert_eq!(csv_of_parquet(&file).unwrap(), text(&report, "dataset"), "and back");
     let table = table(bytes);
-    let rows = rows(&text(&report, Format::Dataset));
+    let rows = rows(&text(&report, "dataset"));
     assert_eq!(table.num_rows(), rows.len());
     let names: Vec<String> = table.schema_ref().fields().iter().map(|f| f.name().clone()).collect();
-    assert_eq!(names, dataset_columns().iter().map(|c| c.0.to_string()).collect::<Vec<_>>());
-    for (name, kind) in dataset_columns() {
-        let column = table.column_by_name(name).unwrap();
-        let dtype = match kind {
+    let columns = dataset::table(&report.analysis).heads;
+    assert_eq!(names, columns.iter().map(|c| c.0.clone()).collect::<Vec<_>>());
+    for (name, kind) in &columns {
+        let (name, column) = (name.as_str(), table.column_by_name(name).unwrap());
+        let dtype = match kind.as_str() {
             "text" => DataType::Utf8,
             "number" => DataType::Float64,
             "whole" => DataType::Int64,
@@ -500,17 +503,18 @@ fn the_data_dictionary_has_every_column_and_no_other() {
         .filter_map(|l| l.strip_prefix("| `"))
         .map(|l| l.split_once("` | ").map(|(name, rest)| (name, rest.split(" | ").next().unwrap())).unwrap())
         .collect();
-    assert_eq!(described, dataset_columns());
+    let columns = dataset::table(&analysed(&Fixture::quickstart()).analysis).heads;
+    assert_eq!(described, columns.iter().map(|(name, kind)| (name.as_str(), kind.as_str())).collect::<Vec<_>>());
 }
 
 #[test]
 fn what_is_printed_stands_alone() {
     let report = analysed(&on_card());
-    let markdown = text(&report, Format::Markdown);
+    let markdown = text(&report, "markdown");
     assert!(markdown.starts_with("# ") && markdown.contains("SIMULATED"));
     assert!(!markdown.contains("![") && !markdown.contains(".svg"), "{markdown}");
     assert!(markdown.contains("\n**Time per epoch"), "{markdown}");
-    let value: serde_json::Value = serde_json::from_str(&text(&report, Format::Json)).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&text(&report, "json")).unwrap();
     assert_eq!(value, collo_report::json(&report));
     assert_eq!(value["device"]["simulated"], true);
 }
@@ -518,16 +522,16 @@ fn what_is_printed_stands_alone() {
 #[test]
 fn campaigns_with_nothing_in_them_are_still_files_of_their_format() {
     for report in thin() {
-        let cells = rows(&text(&report, Format::Csv));
+        let cells = rows(&text(&report, "cells"));
         assert_eq!(cells.len(), report.analysis.cells.len());
-        assert!(text(&report, Format::Latex).contains("\\bottomrule"));
-        roxmltree::Document::parse(&text(&report, Format::Junit)).unwrap();
-        samples(&text(&report, Format::Openmetrics));
+        assert!(text(&report, "latex").contains("\\bottomrule"));
+        roxmltree::Document::parse(&text(&report, "junit")).unwrap();
+        samples(&text(&report, "openmetrics"));
         let members: usize = report.analysis.cells.iter().flat_map(|c| &c.repetitions).map(|r| r.members.len()).sum();
-        assert_eq!(rows(&text(&report, Format::Dataset)).len(), members);
-        let parquet = export(&report, Format::DatasetParquet).unwrap();
+        assert_eq!(rows(&text(&report, "dataset")).len(), members);
+        let parquet = export(&report, "dataset.parquet").unwrap();
         assert_eq!(table(parquet).num_rows(), members);
-        assert!(text(&report, Format::Markdown).starts_with("# "));
+        assert!(text(&report, "markdown").starts_with("# "));
     }
 }
 
@@ -535,7 +539,7 @@ fn campaigns_with_nothing_in_them_are_still_files_of_their_format() {
 fn runs_that_were_never_made_are_skipped_and_not_passed() {
     let mut unrun = Fixture::quickstart();
     unrun.stop_after = 4;
-    let xml = text(&analysed(&unrun), Format::Junit);
+    let xml = text(&analysed(&unrun), "junit");
     let document = roxmltree::Document::parse(&xml).unwrap();
     let skipped: Vec<&str> =
         document.descendants().filter(|n| n.has_tag_name("skipped")).map(|n| n.attribute("message").unwrap()).collect();

@@ -1,7 +1,9 @@
 //! Campaigns of one experiment from two GPUs, merged: every group is compared with the baseline of its own GPU.
 
 use collo_compare::history;
-use collo_report::{Report, export, json, terminal};
+use collo_report::{Report, json, terminal};
+
+use crate::support::exports::export;
 use collo_store::{CampaignFolder, DeviceRecord, GpuRecord, LendsNothing, RefusalRecord, Runs, Shard, Verdict};
 use serde_json::Value;
 
@@ -55,7 +57,7 @@ fn a_group_is_compared_with_the_baseline_of_its_own_gpu_only() {
             .estimate,
         SLOWER,
     );
-    let rows = String::from_utf8(export::export(&report, export::Format::Dataset).unwrap()).unwrap();
+    let rows = String::from_utf8(export(&report, "dataset").unwrap()).unwrap();
     assert!(rows.lines().count() > 18, "{rows}");
     let said = terminal(&report, 200);
     assert!(said.contains("merged from") && said.contains("baselines differ by up to 50"), "{said}");

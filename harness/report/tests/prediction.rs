@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use crate::support::exports::export;
 use collo_guidelines::verdict::Holds;
-use collo_report::export::{Format, export};
 use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::{Outcome, Predicted};
 
@@ -238,7 +238,7 @@ fn report_json_has_the_claims_of_every_member_by_its_schema() {
 #[test]
 fn the_data_set_has_what_was_predicted_beside_what_was_measured() {
     let rows = |report: &Report| -> Vec<BTreeMap<String, String>> {
-        let text = export(report, Format::Dataset).unwrap();
+        let text = export(report, "dataset").unwrap();
         csv::Reader::from_reader(&*text).deserialize().map(|row| row.unwrap()).collect()
     };
     let all = rows(&REPORT);
@@ -359,7 +359,7 @@ fn a_group_has_its_claim_in_json_and_in_the_data_set() {
     assert_eq!(cell("small×2 naive b32")["company"]["slowdowns"][1]["estimate"], 1.4);
     assert_eq!(cell("medium×2 mps b32")["reason"], "the predictor has no coefficients for mps");
     assert!(cell("small solo b32").is_null(), "a member alone has no company");
-    let text = export(&report, Format::Dataset).unwrap();
+    let text = export(&report, "dataset").unwrap();
     let rows: Vec<BTreeMap<String, String>> = csv::Reader::from_reader(&*text).deserialize().map(|row| row.unwrap()).collect();
     let of = |label: &str| rows.iter().find(|row| row["cell"] == label).unwrap();
     let pair = of("small×2 naive b32");

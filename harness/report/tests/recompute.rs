@@ -9,8 +9,8 @@ mod python;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::exports::export;
 use collo_report::Report;
-use collo_report::export::{Format, export};
 use collo_store::CampaignFolder;
 
 /// Campaigns and reports of an earlier run are replaced.
@@ -27,7 +27,7 @@ fn fresh(name: &str) -> PathBuf {
 fn write(campaign: &CampaignFolder, folder: &Path) {
     let report = Report::of(campaign).unwrap();
     fs_err::write(folder.join("report.json"), collo_report::json(&report).to_string()).unwrap();
-    for (name, format) in [("cells.csv", Format::Csv), ("dataset.csv", Format::Dataset), ("policies.csv", Format::Policies)] {
+    for (name, format) in [("cells.csv", "cells"), ("dataset.csv", "dataset"), ("policies.csv", "policies")] {
         if let Ok(text) = export(&report, format) {
             fs_err::write(folder.join(name), text).unwrap();
         }

@@ -4,17 +4,17 @@ use collo_analysis::campaign::reference::ReferenceVerdict;
 use collo_analysis::campaign::width::WidthVerdict;
 use collo_quantity::Key;
 use collo_report::Report;
-use collo_report::export::{Format, export};
 use collo_store::{Reference, WantedWidth};
 
 use crate::support::Fixture;
+use crate::support::exports::export;
 
 fn analysed(fixture: &Fixture) -> Report {
     let folder = tempfile::tempdir().unwrap();
     Report::of(&fixture.write(folder.path())).unwrap()
 }
 
-fn text(report: &Report, format: Format) -> String {
+fn text(report: &Report, format: &str) -> String {
     String::from_utf8(export(report, format).unwrap()).unwrap()
 }
 
@@ -56,14 +56,14 @@ fn each_value_is_within_its_reference_or_outside_and_other_devices_are_not_compa
     assert_eq!(listed[1]["measured"]["estimate"], checks[1].measured.as_ref().unwrap().estimate);
     assert!(listed[3]["measured"].is_null());
 
-    let page = text(&report, Format::Markdown);
+    let page = text(&report, "markdown");
     assert!(
         page.contains("> **Warning:** not as the reference: `tiny×2 naive b32`: throughput gain 1.97 ±0.02, outside 2.40"),
         "{page}"
     );
     assert!(page.contains("Reference values: 2 of 5 within their tolerance."), "{page}");
 
-    let xml = text(&report, Format::Junit);
+    let xml = text(&report, "junit");
     let document = roxmltree::Document::parse(&xml).unwrap();
     let of = |class: &str| {
         document.descendants().filter(|n| n.attribute("classname").is_some_and(|c| c.ends_with(class))).collect::<Vec<_>>()
@@ -77,7 +77,7 @@ fn each_value_is_within_its_reference_or_outside_and_other_devices_are_not_compa
     f.device.name = "NVIDIA A100-SXM4-40GB".into();
     assert_eq!(analysed(&f).analysis.references().len(), 6);
     // Without references nobody speaks of them.
-    assert!(!text(&analysed(&Fixture::quickstart()), Format::Markdown).contains("eference"));
+    assert!(!text(&analysed(&Fixture::quickstart()), "markdown").contains("eference"));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn epochs_that_grow_within_runs_are_suspicious_and_stay_in_the_numbers() {
     f.epochs = 6;
     let suspicious = |f: &Fixture| -> Vec<String> {
         let report = analysed(f);
-        let text = text(&report, Format::Markdown);
+        let text = text(&report, "markdown");
         let cells = report.analysis.cells.iter();
         cells
             .inspect(|c| assert!(c.suspicious.iter().all(|s| text.contains(s)), "{text}"))
@@ -125,7 +125,7 @@ fn one_odd_run_is_named_and_kept_and_its_cell_has_numbers_with_it_and_without() 
     let said = &cell.suspicious[0];
     assert!(said.starts_with("repetition 2 deviates +3"), "{said}");
     assert!(said.contains("gain ") && said.contains(", without it ") && said.contains("; slowdown "), "{said}");
-    for printed in [text(&odd, Format::Markdown), collo_report::terminal(&odd, 160)] {
+    for printed in [text(&odd, "markdown"), collo_report::terminal(&odd, 160)] {
         assert!(printed.contains("deviates +3"), "{printed}");
     }
     let json = collo_report::json(&odd);

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::exports::export;
 use collo_quantity::Key;
 use collo_report::Report;
-use collo_report::export::{Format, export, mlflow};
+use collo_report::export::mlflow;
 use collo_store::Outcome;
 use rusqlite::Connection;
 
@@ -33,7 +34,7 @@ fn a_database_has_every_number_and_every_epoch() {
     let report = analysed(&fixture());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.sqlite");
-    std::fs::write(&path, export(&report, Format::Sqlite).unwrap()).unwrap();
+    std::fs::write(&path, export(&report, "sqlite").unwrap()).unwrap();
     let db = Connection::open(&path).unwrap();
     let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(db.query_row("PRAGMA integrity_check", [], |r| r.get::<_, String>(0)).unwrap(), "ok");

@@ -2,12 +2,12 @@
 
 use collo_guidelines::rule::Guideline;
 use collo_guidelines::verdict::Holds;
-use collo_report::export::{Format, export};
 use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::Outcome;
 use serde_json::Value;
 
 use crate::support::Fixture;
+use crate::support::exports::export;
 use crate::support::predictions::{by, in_company, member};
 use crate::support::study::analysed;
 use crate::support::threads::{on_a_card, on_cores};
@@ -70,7 +70,7 @@ fn a_card_s_memory_is_that_of_the_process_too() {
 #[test]
 fn the_data_set_has_the_group_and_leaves_members_empty() {
     let report = analysed(&on_cores());
-    let text = String::from_utf8(export(&report, Format::Dataset).unwrap()).unwrap();
+    let text = String::from_utf8(export(&report, "dataset").unwrap()).unwrap();
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let heads = reader.headers().unwrap().clone();
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
@@ -164,7 +164,7 @@ fn the_end_of_the_process_reads_well_and_leads_to_its_log() {
     let outcome = Outcome::ProcessEnded { status: "killed by SIGSEGV".into(), message };
     let report = analysed(&on_cores().ends(outcome));
     let full = "process ended, killed by SIGSEGV: member 0 in epoch 1, member 1 in epoch 2";
-    let junit = String::from_utf8(export(&report, Format::Junit).unwrap()).unwrap();
+    let junit = String::from_utf8(export(&report, "junit").unwrap()).unwrap();
     assert!(junit.contains(&format!("message=\"{full}\"")) && junit.contains("type=\"process_ended\""), "{junit}");
     assert!(terminal(&report, 120).contains("process ended"));
     let accounted: usize = report.analysis.accounted.iter().map(|(_, runs)| runs).sum();

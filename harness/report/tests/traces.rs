@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use crate::support::exports::export;
 use collo_compare::campaigns::{Comparison, Options, compare};
 use collo_compare::ratio::Finding;
 use collo_compare::side::ComparedReport;
@@ -9,7 +10,6 @@ use collo_figures::document::Present;
 use collo_guidelines::report_json;
 use collo_guidelines::report_json::ReportJson;
 use collo_quantity::Key;
-use collo_report::export::{Format, export};
 use collo_report::{Report, json, json_cell, terminal, terminal_cell};
 use collo_store::{CampaignFolder, TaskEnd, Verdict, copies};
 use serde_json::{Value, json as value};
@@ -250,29 +250,29 @@ fn another_file_of_the_trace_and_a_quantity_that_is_asked_for_are_told_in_a_term
 }
 
 /// Text in a format.
-fn exported(report: &Report, format: Format) -> String {
+fn exported(report: &Report, format: &str) -> String {
     String::from_utf8(export(report, format).unwrap()).unwrap()
 }
 
 #[test]
 fn exports_have_a_row_for_each_policy_task_and_attempt() {
     let report = analysed(three());
-    let rows = |format: Format| -> Vec<String> { exported(&report, format).lines().skip(1).map(str::to_string).collect() };
-    assert_eq!(rows(Format::Policies).len(), 3);
-    assert_eq!(rows(Format::Tasks).len(), 9 * 10, "ten tasks in each of nine runs");
-    assert_eq!(rows(Format::Attempts).len(), 9 * 10 + 4, "four ran out of memory");
-    assert_eq!(rows(Format::Attempts).iter().filter(|row| row.contains(",out_of_memory,")).count(), 4);
-    let text = exported(&report, Format::Policies);
+    let rows = |format: &str| -> Vec<String> { exported(&report, format).lines().skip(1).map(str::to_string).collect() };
+    assert_eq!(rows("policies").len(), 3);
+    assert_eq!(rows("tasks").len(), 9 * 10, "ten tasks in each of nine runs");
+    assert_eq!(rows("attempts").len(), 9 * 10 + 4, "four ran out of memory");
+    assert_eq!(rows("attempts").iter().filter(|row| row.contains(",out_of_memory,")).count(), 4);
+    let text = exported(&report, "policies");
     assert!(text.lines().next().unwrap().contains("total_s,total_s_low,total_s_high,total_s_to_reference,"), "{text}");
-    let metrics = exported(&report, Format::Openmetrics);
+    let metrics = exported(&report, "openmetrics");
     assert_eq!(metrics.lines().filter(|line| line.starts_with("collo_policy_total_seconds{")).count(), 3);
     assert!(metrics.contains("collo_policy_orders{") && metrics.contains("# TYPE collo_policy_out_of_memory gauge"), "{metrics}");
-    let latex = exported(&report, Format::Latex);
+    let latex = exported(&report, "latex");
     assert!(
         latex.contains("\\label{tab:manager-policies}") && latex.contains("magm:sm=80\\%,free=5GB measured MPS & $"),
         "{latex}"
     );
-    assert_eq!(exported(&report, Format::Junit).matches("repetition 1: total_s").count(), 9);
+    assert_eq!(exported(&report, "junit").matches("repetition 1: total_s").count(), 9);
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use collo_guidelines::rule::Guideline;
 use collo_guidelines::verdict::Holds;
-use collo_report::export::{Format, export};
 use collo_report::{Report, json, terminal, write};
 use collo_store::{DeviceRecord, ObserverOutcome};
 use serde_json::Value;
 
 use crate::support::Fixture;
+use crate::support::exports::export;
 use crate::support::study::analysed;
 use crate::support::watching::tools;
 
@@ -27,7 +27,7 @@ fn near(found: &Value, truth: f64, tolerance: f64) {
     assert!((found / truth - 1.0).abs() < tolerance, "{found} is not within {tolerance} of {truth}");
 }
 
-fn text(report: &Report, format: Format) -> String {
+fn text(report: &Report, format: &str) -> String {
     String::from_utf8(export(report, format).unwrap()).unwrap()
 }
 
@@ -71,7 +71,7 @@ fn what_was_cut_off_is_not_taken_for_all_that_it_writes() {
     assert_eq!((nsys["killed"].as_u64(), nsys["repetitions"].as_u64()), (Some(4), Some(4)), "it watched to the end");
     assert!(nsys["written_bytes"].is_null() && nsys["written_bytes_per_hour"].is_null(), "{nsys:#}");
     near(&nsys["epoch_time_of_none"]["estimate"], 1.1, 0.01);
-    let page = text(&report, Format::Markdown);
+    let page = text(&report, "markdown");
     assert!(page.contains("under `nsys`: 4 runs in which the observer did not end in time and was killed"), "{page}");
 }
 
@@ -79,16 +79,16 @@ fn what_was_cut_off_is_not_taken_for_all_that_it_writes() {
 fn watched_cells_are_no_groups_and_every_run_of_theirs_is_accounted_for() {
     let report = analysed(&tools());
     assert!(json(&report)["cells"].as_array().unwrap().is_empty());
-    assert_eq!(text(&report, Format::Csv).lines().count(), 1);
+    assert_eq!(text(&report, "cells").lines().count(), 1);
     let accounted: usize = report.analysis.accounted.iter().map(|(_, runs)| runs).sum();
     assert_eq!((accounted, report.analysis.planned), (24, 24));
-    assert_eq!(text(&report, Format::Junit).matches("<testcase").count(), 5);
+    assert_eq!(text(&report, "junit").matches("<testcase").count(), 5);
 }
 
 #[test]
 fn the_export_has_a_row_for_each_observer_under_the_names_of_the_json() {
     let report = analysed(&tools());
-    let csv = text(&report, Format::Observers);
+    let csv = text(&report, "observers");
     let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
     let at = |name: &str| rows[0].iter().position(|head| *head == name).unwrap_or_else(|| panic!("no {name}: {csv}"));
     assert_eq!(rows.len(), 6);
@@ -222,10 +222,10 @@ fn the_figure_and_every_table_of_a_simulated_card_say_so() {
     let written = write(&report, folder.path()).unwrap();
     let plot = written.plots.iter().find(|plot| plot.ends_with("watching.svg")).unwrap();
     assert!(fs_err::read_to_string(plot).unwrap().to_lowercase().contains("simulated"));
-    let markdown = text(&report, Format::Markdown);
+    let markdown = text(&report, "markdown");
     assert!(markdown.contains("`dcgmi` disturbs others: it takes the GPU's hardware counters."), "{markdown}");
     let section = markdown.split("## The cost of watching").nth(1).unwrap();
     assert!(section.contains("simulated"), "{section}");
     near(&row(&report, "dcgmi")["services_cpu_ratio"], 0.02, 1e-6);
-    assert!(text(&report, Format::Observers).lines().skip(1).all(|line| line.contains(",true,")), "each row is marked");
+    assert!(text(&report, "observers").lines().skip(1).all(|line| line.contains(",true,")), "each row is marked");
 }

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
+use collo_report::export::{FORMATS, TABLES};
 
 use crate::complete;
 
@@ -16,8 +18,11 @@ pub struct Report {
     #[arg(long, value_name = "CAMPAIGN", add = complete::campaigns())]
     pub baseline: Option<String>,
     /// Print it in this format, for other programs, and write nothing else
-    #[arg(long, value_name = "FORMAT")]
-    pub format: Option<ReportFormat>,
+    #[arg(long, value_name = "FORMAT", value_parser = words(FORMATS.iter().map(|f| (f.word, f.about))))]
+    pub format: Option<String>,
+    /// The table of csv and parquet, `cells` by default
+    #[arg(long, value_name = "TABLE", requires = "format", value_parser = words(TABLES.iter().map(|t| (t.0, t.1))))]
+    pub table: Option<String>,
     /// Write it here instead of reports/; with --format, to this file (of mlflow, folder) instead of printing it
     #[arg(long, value_name = "PATH")]
     pub to: Option<PathBuf>,
@@ -36,37 +41,7 @@ pub enum MemberEnergy {
     SmShare,
 }
 
-/// Formats of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ReportFormat {
-    /// A row per cell, with intervals
-    Csv,
-    /// booktabs tables
-    Latex,
-    /// A macro for each number, and for its interval
-    LatexMacros,
-    /// A test case per cell, for CI systems
-    Junit,
-    /// Gauges, for monitoring
-    Openmetrics,
-    /// A row per member and repetition, as training data for predictors; Parquet if --to ends in .parquet
-    Dataset,
-    /// A row per policy of a trace, with its ratios to the reference
-    Policies,
-    /// A row per task of each run of a trace
-    Tasks,
-    /// A row per attempt of each run of a trace
-    Attempts,
-    /// A row per observer of each watched group, with its ratio to nobody
-    Observers,
-    /// A database with the tables campaign, cells, quantities, runs, epochs, policies, tasks, attempts and observers; needs --to
-    Sqlite,
-    /// A file store for `mlflow ui`; --to names its folder
-    Mlflow,
-    /// report.json
-    Json,
-    /// The text without its figures
-    Markdown,
-    /// The first screen, the gains and as many cells as fit a comment on GitHub
-    Comment,
+/// Words and what each means.
+fn words(of: impl Iterator<Item = (&'static str, &'static str)>) -> PossibleValuesParser {
+    PossibleValuesParser::new(of.map(|(word, about)| PossibleValue::new(word).help(about)))
 }

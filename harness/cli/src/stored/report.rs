@@ -1,13 +1,13 @@
 //! `collo report`: from stored runs to the page, or to one file for another program; needs neither the machine nor the project of
 //! the measurement.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use collo_analysis::campaign::Analysis;
 use collo_figures::document::Written;
 use collo_launch::Errand;
-use collo_report::export::{Format, export, mlflow};
+use collo_report::export::{FORMATS, Format, ReportTable, TABLES, Writer};
 use collo_report::{EnergyModel, Report};
 use collo_store::{CampaignFolder, LendsNothing, MergeScope, Runs};
 use collo_text::{Diagnostic, Diagnostics, ExitClass};
@@ -15,17 +15,14 @@ use fs_err as fs;
 use tempfile::TempDir;
 
 use super::merge;
-use crate::args::{MemberEnergy, ReportFormat as Asked};
+use crate::args::MemberEnergy;
 use crate::context::{Context, Ended};
 use crate::exit;
 use crate::{args, output};
 use collo_text::shown;
 
-/// The file extension that selects Parquet.
-const PARQUET: &str = "parquet";
-
 pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
-    let target = a.format.map(|asked| target(context, asked, a.to.as_deref())).transpose()?;
+    let asked = asked(context, a)?;
     let runs = context.runs()?;
     let (campaign, _unpacked) = match &a.campaigns[..] {
         [one] => context.campaign(one)?,
@@ -34,14 +31,12 @@ pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
     let reports = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
     let energy_model = a.energy_model.map(|MemberEnergy::SmShare| EnergyModel::SmShare);
     let report = match &a.baseline {
-        Some(asked) => beside(context, &campaign, asked)?,
+        Some(lender) => beside(context, &campaign, lender)?,
         None => of(&runs, &campaign)?,
     };
     let report = Report { energy_model, ..report };
-    match target {
-        Some(Target::File(format)) => return exported(&report, format, a.to.as_deref()),
-        Some(Target::Store(folder)) => return stored(&report, &folder),
-        None => {}
+    if let Some((format, table)) = asked {
+        return exported(&report, format, table, a.to.as_deref());
     }
     let written = collo_report::write(&report, &a.to.clone().unwrap_or(reports))?;
     if a.open {
@@ -156,77 +151,56 @@ pub fn of_new_runs(campaign: &CampaignFolder, reports: &Path, runs: usize) -> Re
     })
 }
 
-/// Where a format goes.
-enum Target {
-    /// Printed, or a file.
-    File(Format),
-    /// A folder of MLflow's.
-    Store(PathBuf),
-}
-
-/// The requested format; an impossible one is refused before anything is read.
-fn target(context: &Context<'_>, asked: Asked, to: Option<&Path>) -> Result<Target, Diagnostics> {
+/// The requested format, and its table; an impossible one is refused before anything is read.
+fn asked(context: &Context<'_>, a: &args::Report) -> Result<Option<(&'static Format, &'static ReportTable)>, Diagnostics> {
     let wrong = |what: String, hint: String| Err(Diagnostic::new(what).hint(hint).into());
-    let is_parquet = to.is_some_and(|path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(PARQUET)));
-    if context.arguments.json && asked != Asked::Json {
+    let Some(format) = FORMATS.iter().find(|format| a.format.as_deref() == Some(format.word)) else { return Ok(None) };
+    let is_parquet = |path: &Path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"));
+    if context.arguments.json && format.word != "json" {
         return wrong("`--json` and `--format` request two formats".into(), "leave one of them out".into());
     }
-    match (asked, to) {
-        (Asked::Mlflow, None) => return wrong("an MLflow store is a folder".into(), "name it: `--to mlruns`".into()),
-        (Asked::Mlflow, Some(path)) if path.exists() && !path.is_dir() => {
-            return wrong(format!("`{}` is a file, and an MLflow store is a folder", path.display()), "name a folder".into());
-        }
-        (Asked::Sqlite, None) => {
-            return wrong("a database is not printed".into(), "name its file: `--to report.sqlite`".into());
-        }
-        _ => {}
-    }
-    if let Some(path) = to.filter(|path| path.is_dir() && asked != Asked::Mlflow) {
-        let hint =
-            format!("name a file in it; without `--format` the page is written there: `collo report --to {}`", path.display());
-        return wrong(format!("`{}` is a folder, and `--format` makes one file", path.display()), hint);
-    }
-    if is_parquet && asked != Asked::Dataset {
+    if a.table.is_some() && !matches!(format.writer, Writer::Table(_)) {
         return wrong(
-            "only the data set is written as Parquet".into(),
-            "`--format dataset`, or a file with another ending".into(),
+            format!("`--format {}` has no `--table`", format.word),
+            "`--format csv` and `--format parquet` have".into(),
         );
     }
-    let format = match asked {
-        Asked::Csv => Format::Csv,
-        Asked::Latex => Format::Latex,
-        Asked::LatexMacros => Format::LatexMacros,
-        Asked::Junit => Format::Junit,
-        Asked::Openmetrics => Format::Openmetrics,
-        Asked::Dataset if is_parquet => Format::DatasetParquet,
-        Asked::Dataset => Format::Dataset,
-        Asked::Policies => Format::Policies,
-        Asked::Tasks => Format::Tasks,
-        Asked::Attempts => Format::Attempts,
-        Asked::Observers => Format::Observers,
-        Asked::Json => Format::Json,
-        Asked::Markdown => Format::Markdown,
-        Asked::Comment => Format::Comment,
-        Asked::Sqlite => Format::Sqlite,
-        Asked::Mlflow => return Ok(Target::Store(to.unwrap_or(Path::new("mlruns")).to_path_buf())),
+    match (&format.writer, &a.to) {
+        (Writer::Folder(_), None) => return wrong("an MLflow store is a folder".into(), "name it: `--to mlruns`".into()),
+        (Writer::Folder(_), Some(path)) if path.exists() && !path.is_dir() => {
+            return wrong(format!("`{}` is a file, and an MLflow store is a folder", path.display()), "name a folder".into());
+        }
+        (Writer::Folder(_), Some(_)) => {}
+        (_, Some(path)) if path.is_dir() => {
+            let page = format!("without `--format` the page is written there: `collo report --to {}`", path.display());
+            let what = format!("`{}` is a folder, and `--format` makes one file", path.display());
+            return wrong(what, format!("name a file in it; {page}"));
+        }
+        (_, Some(path)) if is_parquet(path) && format.word != "parquet" => {
+            let hint = "`--format parquet`, or a file with another ending".into();
+            return wrong(format!("`{}` would be {}, not Parquet", path.display(), format.word), hint);
+        }
+        (_, Some(_)) => {}
+        (_, None) => {
+            if let Some(what) = format.unprinted {
+                return wrong(format!("{what} is not printed"), format!("name its file: `--to report.{}`", format.word));
+            }
+        }
+    }
+    let name = a.table.as_deref().unwrap_or("cells");
+    Ok(TABLES.iter().find(|table| table.0 == name).map(|table| (format, table)))
+}
+
+fn exported(report: &Report, format: &Format, (name, _, rows): &ReportTable, to: Option<&Path>) -> Ended {
+    let (bytes, of_cells) = match &format.writer {
+        Writer::Text(write) => (write(report)?.into_bytes(), format.word.starts_with("latex")),
+        Writer::File(write) => (write(report)?, false),
+        Writer::Table(write) => (write(&rows(&report.analysis))?, ["cells", "dataset"].contains(name)),
+        Writer::Folder(write) => return stored(report, to.unwrap_or(Path::new("mlruns")), *write),
     };
-    Ok(Target::File(format))
-}
-
-/// The runs of a report in an MLflow store, beside those that are there.
-fn stored(report: &Report, folder: &Path) -> Ended {
-    let runs = mlflow::write(report, folder)?;
-    report.analysis.problems.iter().for_each(output::warning);
-    output::note(format!("{} in the MLflow store {}", collo_quantity::number::runs(runs), shown(folder)));
-    output::note(format!("see them: `MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {}`", shown(folder)));
-    Ok(exit::DONE)
-}
-
-fn exported(report: &Report, format: Format, to: Option<&Path>) -> Ended {
-    let bytes = export(report, format)?;
     // Whoever reads the file does not see the report's own notes.
     report.analysis.problems.iter().for_each(output::warning);
-    rows_elsewhere(&report.analysis, format).into_iter().for_each(output::note);
+    rows_elsewhere(&report.analysis).filter(|_| of_cells).into_iter().for_each(output::note);
     match to {
         Some(path) => {
             place(path, &bytes)?;
@@ -237,16 +211,24 @@ fn exported(report: &Report, format: Format, to: Option<&Path>) -> Ended {
     Ok(exit::DONE)
 }
 
-/// Where to look for rows if all cells of a campaign are of a kind that a table leaves out.
-fn rows_elsewhere(analysis: &Analysis, format: Format) -> Option<String> {
-    let of_cells = matches!(format, Format::Csv | Format::Latex | Format::LatexMacros | Format::Dataset | Format::DatasetParquet);
+/// The runs of a report in an MLflow store, beside those that are there.
+fn stored(report: &Report, folder: &Path, write: fn(&Report, &Path) -> collo_report::Result<usize>) -> Ended {
+    let runs = write(report, folder)?;
+    report.analysis.problems.iter().for_each(output::warning);
+    output::note(format!("{} in the MLflow store {}", collo_quantity::number::runs(runs), shown(folder)));
+    output::note(format!("see them: `MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {}`", shown(folder)));
+    Ok(exit::DONE)
+}
+
+/// Where to look for rows if all cells of a campaign are of a kind that a table of cells leaves out.
+fn rows_elsewhere(analysis: &Analysis) -> Option<String> {
     let kinds = [
         (!analysis.watching.groups.is_empty(), "cells that say who watches them", "observers"),
         (!analysis.traces.matrices.is_empty(), "traces", "policies"),
     ];
-    let others: Vec<String> =
-        kinds.iter().filter(|(has, ..)| *has).map(|(_, what, format)| format!("{what}: `--format {format}`")).collect();
-    (of_cells && analysis.cells.is_empty() && !others.is_empty())
+    let kinds = kinds.iter().filter(|(has, ..)| *has);
+    let others: Vec<String> = kinds.map(|(_, what, table)| format!("{what}: `--format csv --table {table}`")).collect();
+    (analysis.cells.is_empty() && !others.is_empty())
         .then(|| format!("no rows, as this campaign has only {}", others.join(", and ")))
 }
 

@@ -1,4 +1,5 @@
-//! Grouped bars from zero with whiskers; a failed cell keeps its place. What all of them are compared with is a line across.
+//! Grouped bars from zero with whiskers, whole or of one segment per member; a failed cell keeps its place. What all of them are compared
+//! with is a line across.
 
 use crate::draw::axis::Axis;
 use crate::draw::chart::{Chart, DrawResult, Frame, charts};
@@ -14,6 +15,10 @@ pub struct Bar {
     /// Under its mark: the instance of a member, `2g`.
     pub below: String,
     pub value: Option<f64>,
+    /// Of a stack one segment per member.
+    pub segments: Vec<f64>,
+    /// Of the stack of a failed group its members' solo footprints; empty if unknown.
+    pub asked: Vec<f64>,
     pub interval: Option<(f64, f64)>,
     /// A second reading of the same kind, as a tick: the 95th percentile beside the mean.
     pub tick: Option<f64>,
@@ -55,11 +60,16 @@ pub struct Bars<'a> {
     pub largest: Option<f64>,
     /// A limit that cannot be exceeded, dashed, and its text.
     pub limit: Option<(f64, &'a str)>,
+    /// Bars are stacks.
+    pub stacked: bool,
     /// The axis ends here, and references above it are written: a share ends at 1.
     pub ceiling: Option<f64>,
 }
 
 const BAR: f64 = 22.0;
+const STACK: f64 = 26.0;
+/// Outlines of what a failed group asked for end here, in capacities.
+const MOST: f64 = 1.7;
 const HEIGHT: f64 = 240.0;
 /// Width and height of a digit of a number above its bar.
 const DIGIT: f64 = 6.4;
@@ -72,13 +82,17 @@ impl Bars<'_> {
         self.groups.iter().flat_map(|g| g.bars.iter().flatten())
     }
 
-    /// Draw it.
-    pub fn draw(&self) -> Drawing {
-        let own = reach(self.bars().chain(self.level).filter_map(Bar::reach));
-        let own = self.bars().filter_map(|b| b.reference).fold(own, f64::max);
-        let limit = self.limit.filter(|l| l.0 <= 2.5 * self.largest.unwrap_or(own));
-        let largest = self.largest.unwrap_or(own).max(limit.map_or(0.0, |l| l.0));
-        let places: Vec<usize> = self.groups.iter().map(|g| g.bars.len()).collect();
+    /// The largest value that the axis shows, limits aside.
+    fn reach(&self) -> f64 {
+        let own = || {
+            self.bars().filter_map(|b| b.reference).fold(reach(self.bars().chain(self.level).filter_map(Bar::reach)), f64::max)
+        };
+        let asked = self.bars().map(|b| b.asked.iter().sum::<f64>()).fold(0.0, f64::max);
+        self.largest.unwrap_or_else(own).max(self.limit.map_or(asked, |(value, _)| asked.min(MOST * value)))
+    }
+
+    /// The vertical axis, the places of bars, and the margins above and on the left.
+    fn layout(&self, largest: f64) -> (Axis, Slots, f64, f64) {
         let named = self.bars().any(|b| !b.below.is_empty());
         let beyond = self.bars().filter_map(|b| b.reference).any(|r| self.ceiling.is_some_and(|highest| r > highest));
         let top = match (&self.level, beyond) {
@@ -89,28 +103,54 @@ impl Bars<'_> {
         };
         // The gutter depends on the axis, and the axis on the room for numbers: two steps are enough.
         let gutter = Axis::from_zero(self.ceiling.unwrap_or(largest)).gutter();
-        let slots = Slots::over(WIDTH - gutter - 4.0, &places, BAR).named(named);
-        let numbers = Numbers::of(self.bars(), slots.wide);
+        let slots = Slots::over(WIDTH - gutter - 4.0, &self.places(), BAR).named(named);
         let height = HEIGHT - top - 24.0 - slots.sink();
         // A shared scale must not depend on this panel's numbers: where its room is short they are written into the bars.
+        let numbers = Numbers::of(self.bars(), slots.wide);
         let room = if self.largest.is_some() { SHARED_ROOM } else { height / (height - numbers.room()) };
         let y = Axis::from_zero(self.ceiling.unwrap_or(largest * room));
-        let frame = Frame {
-            top,
-            bottom: 24.0 + slots.sink(),
-            left: gutter.max(y.gutter()),
-            sink: slots.sink(),
-            ..Frame::of_values(self.caption, &y)
+        let left = gutter.max(y.gutter());
+        (y, slots, top, left)
+    }
+
+    fn places(&self) -> Vec<usize> {
+        self.groups.iter().map(|g| g.bars.len()).collect()
+    }
+
+    /// Draw it.
+    pub fn draw(&self) -> Drawing {
+        let reach = self.reach();
+        // A capacity far above everything would squeeze the bars.
+        let limit = self.limit.filter(|(value, _)| *value <= 2.5 * reach && *value > 0.0);
+        let highest = limit.map_or(0.0, |(value, _)| value);
+        let (y, slots, top, left) = if self.stacked {
+            // Numbers stand above the stacks.
+            let y = Axis::from_zero(highest.max(1.18 * reach));
+            let left = y.gutter();
+            (y, Slots::over(WIDTH - left - 4.0, &self.places(), STACK), 50.0, left)
+        } else {
+            self.layout(reach.max(highest))
         };
+        let numbers = Numbers::of(self.bars(), slots.wide);
+        let sink = slots.sink();
+        let frame = Frame { top, bottom: 24.0 + sink, left, sink, ..Frame::of_values(self.caption, &y) };
         let labels: Vec<&str> = self.groups.iter().map(|g| g.label.as_str()).collect();
         charts((WIDTH, HEIGHT), |root| {
             let mut chart = frame.on(root, slots.axis(&labels), y)?;
-            if let Some(limit) = limit {
-                chart.capacity(limit)?;
+            match self.limit.filter(|_| self.stacked) {
+                // Said where no bar can be, beside a piece of its line.
+                Some((_, text)) => chart.own(|svg, _| {
+                    let text = if limit.is_some() { text.to_string() } else { format!("{text}, far above") };
+                    svg.line("capl", (left, 22.0), (left + 18.0, 22.0));
+                    svg.text("capt", (left + 24.0, 26.0), Anchor::Start, &text);
+                })?,
+                None => limit.map_or(Ok(()), |limit| chart.capacity(limit))?,
             }
             for (g, group) in self.groups.iter().enumerate() {
-                for (k, bar) in group.bars.iter().enumerate() {
-                    if let Some(bar) = bar {
+                for (k, bar) in group.bars.iter().enumerate().filter_map(|(k, bar)| Some((k, bar.as_ref()?))) {
+                    if self.stacked {
+                        stack(&mut chart, bar, slots.left(g, k), slots.wide)?;
+                    } else {
                         draw(&mut chart, bar, &slots, (g, k), &numbers, frame.top)?;
                     }
                 }
@@ -119,13 +159,12 @@ impl Bars<'_> {
             if let Some(level) = self.level {
                 self::level(&mut chart, level, frame.left)?;
             }
-            let place = |b: &Option<Bar>| b.as_ref().map(|b| (b.sharing.clone(), b.below.clone()));
-            let stand: Vec<Vec<_>> = self.groups.iter().map(|g| g.bars.iter().map(place).collect()).collect();
-            let stand: Vec<Vec<Option<Place>>> = stand
-                .iter()
-                .map(|g| g.iter().map(|p| p.as_ref().map(|(sharing, below)| Place { sharing, below })).collect())
-                .collect();
-            slots.marks(&mut chart, &stand)
+            let stand = self.groups.iter().map(|g| {
+                let places = g.bars.iter().map(|b| b.as_ref().map(|b| Place { sharing: &b.sharing, below: &b.below }));
+                places.collect::<Vec<_>>()
+            });
+            slots.marks(&mut chart, &stand.collect::<Vec<_>>())?;
+            limit.filter(|_| self.stacked).map_or(Ok(()), |(value, _)| chart.level("capl", value))
         })
     }
 }
@@ -196,6 +235,45 @@ fn draw(chart: &mut Chart, bar: &Bar, slots: &Slots, (g, k): (usize, usize), num
         }
         let end = bar.interval.map_or(value, |i| i.1).max(bar.tick.unwrap_or(value)).min(highest);
         numbers.write(svg, at(end, wide / 2.0), ceiling, &bar.text);
+    })
+}
+
+fn stack(chart: &mut Chart, stack: &Bar, (middle, left): (f64, f64), wide: f64) -> DrawResult<()> {
+    let highest = chart.y().max();
+    chart.mark(&stack.sharing, stack.indicative, &stack.title, |svg, place| {
+        let place = |_: f64, value: f64| (place(middle, value).0 + left + wide / 2.0, place(middle, value).1);
+        // Segments on each other, in a class; says how high they are.
+        let pile = |svg: &mut ThemedSvg, class: &str, segments: &[f64]| {
+            segments.iter().fold(0.0, |sum, segment| {
+                let end = highest.min(sum + segment);
+                let ((x, low), (_, top)) = (place(middle, sum), place(middle, end));
+                if end > sum {
+                    svg.rect(class, (x - wide / 2.0, top), (wide, low - top));
+                }
+                end
+            })
+        };
+        if !stack.segments.is_empty() {
+            let sum = pile(svg, "seg", &stack.segments);
+            if let Some((low, high)) = stack.interval {
+                svg.whisker(place(middle, low), place(middle, high.min(highest)), false);
+                if high > highest {
+                    svg.beyond(place(middle, highest));
+                }
+            }
+            let (x, top) = place(middle, stack.interval.map_or(sum, |i| i.1.max(sum)));
+            if text_width(&stack.text) <= wide {
+                svg.text("val", (x, top - 6.0), Anchor::Middle, &stack.text);
+            } else if wide >= 10.0 {
+                svg.text_up("val up", (x + 4.0, top - 7.0), &stack.text);
+            }
+        } else if stack.asked.is_empty() {
+            let (x, bottom) = place(middle, 0.0);
+            svg.failure_up((x + 4.0, bottom - 5.0), stack.failure.as_deref().unwrap_or("not measured"));
+        } else {
+            let (x, top) = place(middle, pile(svg, "asked", &stack.asked));
+            svg.text("oom", (x, top - 4.0), Anchor::Middle, "✕");
+        }
     })
 }
 
@@ -321,5 +399,19 @@ mod tests {
         let wild = Bar { interval: Some((0.1, 9.0)), ..bar("naive", 0.6) };
         let body = Bars { caption: "s", groups: &[group("×2", vec![Some(wild)])], ..Bars::default() }.draw().body;
         assert_eq!(body.matches("class=\"arrow\"").count(), 1);
+    }
+
+    #[test]
+    fn what_ran_out_of_memory_is_outlined_as_high_as_it_asked_for() {
+        let stack = |asked: Vec<f64>| Bar { sharing: "mps".into(), asked, failure: Some("OOM".into()), ..Bar::default() };
+        let draw = |bar: Bar| {
+            let groups = [group("×3", vec![Some(bar)])];
+            let limit = Some((40.0, "40 GiB"));
+            Bars { caption: "GiB", groups: &groups, limit, largest: Some(20.0), stacked: true, ..Bars::default() }.draw().body
+        };
+        let known = draw(stack(vec![15.0; 3]));
+        assert_eq!((known.matches("class=\"asked\"").count(), known.matches("class=\"capl\"").count()), (3, 2));
+        let unknown = draw(stack(Vec::new()));
+        assert!(unknown.contains("✕ OOM") && !unknown.contains("asked"));
     }
 }

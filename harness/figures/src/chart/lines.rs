@@ -8,7 +8,7 @@ use crate::draw::look::{hue, shape};
 use crate::draw::themed::Anchor;
 use crate::draw::themed::{ThemedSvg, look};
 use crate::draw::{Drawing, WIDTH};
-use crate::modes::{mode_label, mode_order};
+use crate::modes::{in_order, mode_label};
 
 /// One measured degree.
 #[derive(Debug, Clone)]
@@ -131,10 +131,7 @@ impl Lines<'_> {
 
     /// The modes of failures, in their order.
     fn failed_modes(&self) -> Vec<&str> {
-        let mut modes: Vec<&str> = self.failures.iter().map(|f| f.sharing.as_str()).collect();
-        modes.sort_by_key(|m| mode_order(m));
-        modes.dedup();
-        modes
+        in_order(self.failures.iter().map(|f| f.sharing.as_str()))
     }
 
     /// Failures are above the axis, where they can have no gain: a row for each mode, with its mark, and a ✕ at each degree.

@@ -13,7 +13,8 @@ pub mod terminal;
 mod write;
 
 pub use model::{
-    Advice, Align, Badge, Block, Column, Document, Fact, FactLine, Figure, Row, Section, Table, TableCell, TableLayout, Tone,
+    Advice, Align, Badge, Block, Column, Document, Fact, FactLine, Figure, Row, Section, Table, TableCell, TableColumn,
+    TableLayout, Tone,
 };
 pub use terminal::LONGEST_LINE;
 pub use write::{Written, replace, write};

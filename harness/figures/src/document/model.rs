@@ -308,12 +308,24 @@ impl TableCell {
     }
 }
 
+/// A column by its head, and its field in the row of a subject.
+pub type TableColumn<'f, T> = (&'f str, &'f dyn Fn(&T) -> TableCell);
+
 impl Table {
     /// A table from its heads; a head that begins with `#` is numeric.
     pub fn with(heads: &[&str]) -> Self {
         let align = |head: &str| if head.starts_with('#') { Align::Right } else { Align::Left };
         let column = |h: &&str| Column { name: h.trim_start_matches('#').to_string(), align: align(h), ..Default::default() };
         Table { columns: heads.iter().map(column).collect(), ..Default::default() }
+    }
+
+    /// A row for each subject; heads are those of [`Table::with`].
+    pub fn of<T>(columns: &[TableColumn<T>], subjects: impl IntoIterator<Item = T>) -> Self {
+        let mut table = Table::with(&columns.iter().map(|column| column.0).collect::<Vec<_>>());
+        for subject in subjects {
+            table.row(columns.iter().map(|(_, field)| field(&subject)).collect());
+        }
+        table
     }
 
     /// The rows for people.

@@ -1,129 +1,116 @@
 //! A run of a trace: its tasks, attempts and decisions, each a row of named columns, and the same as JSON. Times are seconds from the first
 //! arrival of the run.
 
-use collo_analysis::trace::TraceRun;
+use collo_analysis::trace::{DecisionCount, TraceRun};
 use collo_analysis::words;
+use collo_store::{AttemptRecord, TaskRecord, TaskTimes};
 use serde_json::{Map, Value};
 
-use super::table::{ColumnKind, ExportValue};
+use super::table::{ColumnKind, ExportTable, ExportValue};
 
 use ColumnKind::{Flag, Number, Text, Whole};
 
-/// Columns with their types.
-pub type Heads = &'static [(&'static str, ColumnKind)];
+/// A task of a run.
+pub struct TaskRow<'a> {
+    pub run: &'a TraceRun,
+    task: &'a TaskRecord,
+    times: &'a TaskTimes,
+    stretch: Option<f64>,
+    first_ns: u64,
+}
 
-/// Of a task.
-pub const TASK: Heads = &[
-    ("task", Whole),
-    ("solo_cell", Text),
-    ("epochs", Whole),
-    ("task_cards", Whole),
-    ("arrives_s", Number),
-    ("end", Text),
-    ("wait_s", Number),
-    ("execution_s", Number),
-    ("completion_s", Number),
-    ("stretch", Number),
-    ("attempts", Whole),
-    ("blocked_s", Number),
-    ("estimate_bytes", Whole),
+/// An attempt of a run.
+pub struct AttemptRow<'a> {
+    pub run: &'a TraceRun,
+    attempt: &'a AttemptRecord,
+}
+
+/// The columns of tasks.
+pub const TASK: [(&str, ColumnKind, fn(&TaskRow) -> ExportValue); 13] = [
+    ("task", Whole, |row| row.task.task.into()),
+    ("solo_cell", Text, |row| row.task.solo.clone().into()),
+    ("epochs", Whole, |row| row.task.epochs.into()),
+    ("task_cards", Whole, |row| row.task.cards.into()),
+    ("arrives_s", Number, |row| seconds(row.task.arrives_ns - row.first_ns).into()),
+    ("end", Text, |row| row.task.end.as_str().into()),
+    ("wait_s", Number, |row| row.ran(row.times.wait_ns)),
+    ("execution_s", Number, |row| row.ran(row.times.execution_ns)),
+    ("completion_s", Number, |row| row.times.completion_ns.map(seconds).into()),
+    ("stretch", Number, |row| row.stretch.into()),
+    ("attempts", Whole, |row| row.times.attempts.into()),
+    ("blocked_s", Number, |row| seconds(row.task.blocked_ns).into()),
+    ("estimate_bytes", Whole, |row| row.task.estimate_bytes.into()),
 ];
 
-/// Of an attempt.
-pub const ATTEMPT: Heads = &[
-    ("attempt", Whole),
-    ("task", Whole),
-    ("solo_cell", Text),
-    ("on_cards", Text),
-    ("launched_s", Number),
-    ("settled_s", Number),
-    ("ended_s", Number),
-    ("lasted_s", Number),
-    ("outcome", Text),
-    ("why", Text),
-    ("came_last", Flag),
-    ("alone_at_end", Flag),
-    ("attested", Text),
+/// The columns of attempts.
+pub const ATTEMPT: [(&str, ColumnKind, fn(&AttemptRow) -> ExportValue); 13] = [
+    ("attempt", Whole, |row| row.attempt.attempt.into()),
+    ("task", Whole, |row| row.attempt.task.into()),
+    ("solo_cell", Text, |row| row.run.tasks.iter().find(|t| t.task == row.attempt.task).map(|t| t.solo.clone()).into()),
+    ("on_cards", Text, |row| ExportValue::list(row.run.cards_of(row.attempt))),
+    ("launched_s", Number, |row| row.run.since_s(row.attempt.launched_ns).into()),
+    ("settled_s", Number, |row| row.attempt.settled_ns.map(|ns| row.run.since_s(ns)).into()),
+    ("ended_s", Number, |row| row.run.since_s(row.attempt.ended_ns).into()),
+    ("lasted_s", Number, |row| seconds(row.attempt.ended_ns.saturating_sub(row.attempt.launched_ns)).into()),
+    ("outcome", Text, |row| row.attempt.outcome.as_str().into()),
+    ("why", Text, |row| {
+        let outcome = &row.attempt.outcome;
+        Some(words::outcome_in_full(outcome)).filter(|_| outcome.as_str() != "completed").into()
+    }),
+    ("came_last", Flag, |row| row.attempt.newcomer.into()),
+    ("alone_at_end", Flag, |row| row.attempt.alone.into()),
+    ("attested", Text, |row| row.attempt.attested.as_str().into()),
 ];
 
-const DECISION: Heads = &[("decided", Text), ("why", Text), ("decisions", Whole), ("tasks", Whole), ("waited_s", Number)];
+const DECISION: [(&str, ColumnKind, fn(&&DecisionCount) -> ExportValue); 5] = [
+    ("decided", Text, |d| d.decided.clone().into()),
+    ("why", Text, |d| d.why.clone().into()),
+    ("decisions", Whole, |d| d.times.into()),
+    ("tasks", Whole, |d| d.tasks.into()),
+    ("waited_s", Number, |d| d.waited_ns.map(seconds).into()),
+];
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 * 1e-9
 }
 
-/// The rows of its tasks.
-pub fn tasks(run: &TraceRun) -> Vec<Vec<ExportValue>> {
+impl TaskRow<'_> {
+    /// A time of a task that ran; one that never did neither waited for so long nor executed.
+    fn ran(&self, ns: u64) -> ExportValue {
+        (self.times.attempts > 0).then(|| seconds(ns)).into()
+    }
+}
+
+/// The tasks of a run.
+pub fn tasks(run: &TraceRun) -> impl Iterator<Item = TaskRow<'_>> {
     let first_ns = run.tasks.iter().map(|task| task.arrives_ns).min().unwrap_or(0);
-    let row = |((task, times), stretch): ((&collo_store::TaskRecord, &collo_store::TaskTimes), &Option<f64>)| {
-        // Who never ran neither waited for so long nor executed.
-        let ran = |ns: u64| (times.attempts > 0).then(|| seconds(ns));
-        vec![
-            task.task.into(),
-            task.solo.clone().into(),
-            task.epochs.into(),
-            task.cards.into(),
-            seconds(task.arrives_ns - first_ns).into(),
-            task.end.as_str().into(),
-            ran(times.wait_ns).into(),
-            ran(times.execution_ns).into(),
-            times.completion_ns.map(seconds).into(),
-            (*stretch).into(),
-            times.attempts.into(),
-            seconds(task.blocked_ns).into(),
-            task.estimate_bytes.into(),
-        ]
-    };
-    run.tasks.iter().zip(&run.numbers.tasks).zip(&run.stretch).map(row).collect()
+    let each = run.tasks.iter().zip(&run.numbers.tasks).zip(&run.stretch);
+    each.map(move |((task, times), stretch)| TaskRow { run, task, times, stretch: *stretch, first_ns })
 }
 
-/// The rows of its attempts.
-pub fn attempts(run: &TraceRun) -> Vec<Vec<ExportValue>> {
-    let row = |a: &collo_store::AttemptRecord| {
-        let solo = run.tasks.iter().find(|task| task.task == a.task).map(|task| task.solo.clone());
-        vec![
-            a.attempt.into(),
-            a.task.into(),
-            solo.into(),
-            ExportValue::list(run.cards_of(a)),
-            run.since_s(a.launched_ns).into(),
-            a.settled_ns.map(|ns| run.since_s(ns)).into(),
-            run.since_s(a.ended_ns).into(),
-            seconds(a.ended_ns.saturating_sub(a.launched_ns)).into(),
-            a.outcome.as_str().into(),
-            Some(words::outcome_in_full(&a.outcome)).filter(|_| a.outcome.as_str() != "completed").into(),
-            a.newcomer.into(),
-            a.alone.into(),
-            a.attested.as_str().into(),
-        ]
-    };
-    run.attempts.iter().map(row).collect()
-}
-
-fn decisions(run: &TraceRun) -> Vec<Vec<ExportValue>> {
-    let row = |d: &collo_analysis::trace::DecisionCount| {
-        vec![d.decided.clone().into(), d.why.clone().into(), d.times.into(), d.tasks.into(), d.waited_ns.map(seconds).into()]
-    };
-    run.decided.iter().map(row).collect()
+/// The attempts of a run.
+pub fn attempts(run: &TraceRun) -> impl Iterator<Item = AttemptRow<'_>> {
+    run.attempts.iter().map(move |attempt| AttemptRow { run, attempt })
 }
 
 /// The run as JSON: its quantities by name, and its tasks, attempts and decisions as objects of the same columns.
 pub fn json(run: &TraceRun) -> Value {
     let values: Map<String, Value> = run.values.iter().map(|(key, value)| (key.name.to_string(), (*value).into())).collect();
-    let objects = |heads: Heads, rows: Vec<Vec<ExportValue>>| -> Vec<Value> {
-        let object =
-            |row: Vec<ExportValue>| heads.iter().map(|(name, _)| name.to_string()).zip(row.into_iter().map(field)).collect();
-        rows.into_iter().map(|row| Value::Object(object(row))).collect()
-    };
     serde_json::json!({
         "repetition": run.repetition,
         "validity": words::verdict(run.validity.verdict),
         "reasons": run.validity.reasons,
         "values": values,
-        "tasks": objects(TASK, tasks(run)),
-        "attempts": objects(ATTEMPT, attempts(run)),
-        "decisions": objects(DECISION, decisions(run)),
+        "tasks": objects(ExportTable::of(&TASK, tasks(run))),
+        "attempts": objects(ExportTable::of(&ATTEMPT, attempts(run))),
+        "decisions": objects(ExportTable::of(&DECISION, &run.decided)),
     })
+}
+
+fn objects(table: ExportTable) -> Vec<Value> {
+    let names: Vec<String> = table.heads.into_iter().map(|(name, _)| name).collect();
+    let object = |row: Vec<ExportValue>| names.iter().cloned().zip(row.into_iter().map(field)).collect();
+    table.rows.into_iter().map(|row| Value::Object(object(row))).collect()
 }
 
 fn field(value: ExportValue) -> Value {

@@ -102,9 +102,31 @@ impl<T: Into<ExportValue>> From<Option<T>> for ExportValue {
     }
 }
 
+/// A column: its name, its type, and its value in the row of a subject.
+pub type ExportColumn<T> = (&'static str, ColumnKind, fn(&T) -> ExportValue);
+
 /// Rows are as long as `heads`.
 #[derive(Debug, Default)]
 pub struct ExportTable {
     pub heads: Vec<(String, ColumnKind)>,
     pub rows: Vec<Vec<ExportValue>>,
+}
+
+impl ExportTable {
+    /// A row for each subject.
+    pub fn of<T, V>(columns: &[(&'static str, ColumnKind, V)], subjects: impl IntoIterator<Item = T>) -> Self
+    where
+        V: Fn(&T) -> ExportValue,
+    {
+        let heads = columns.iter().map(|(name, kind, _)| (name.to_string(), *kind)).collect();
+        let row = |subject: T| columns.iter().map(|(.., value)| value(&subject)).collect();
+        ExportTable { heads, rows: subjects.into_iter().map(row).collect() }
+    }
+
+    /// Columns of the same rows on the right.
+    pub fn beside(mut self, right: ExportTable) -> Self {
+        self.heads.extend(right.heads);
+        self.rows.iter_mut().zip(right.rows).for_each(|(row, more)| row.extend(more));
+        self
+    }
 }

@@ -10,144 +10,98 @@ use collo_analysis::words;
 use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
 use collo_quantity::stats::Quantity;
 use collo_quantity::{Key, Trait};
+use collo_store::RefusalRecord;
 use serde_json::Value as Json;
 
 use super::caveats;
 
+use ColumnKind::{Flag, Number, Text, Whole};
+
+/// A cell of a campaign, or one that was refused.
+struct PlannedCell<'a> {
+    analysis: &'a Analysis,
+    cell: Result<&'a Cell, &'a RefusalRecord>,
+}
+
+impl<'a> PlannedCell<'a> {
+    /// A value of a cell that was not refused.
+    fn of<T: Into<ExportValue>>(&self, value: impl Fn(&'a Cell) -> T) -> ExportValue {
+        self.cell.map_or(ExportValue::Absent, |cell| value(cell).into())
+    }
+
+    fn axis(&self, name: &str) -> Option<Json> {
+        self.cell.ok()?.record.axis(name)
+    }
+}
+
 /// The columns before the quantities.
-const LABELS: [(&str, ColumnKind); 30] = [
-    ("experiment", ColumnKind::Text),
-    ("campaign", ColumnKind::Text),
-    ("created_utc", ColumnKind::Text),
-    ("device", ColumnKind::Text),
-    ("device_kind", ColumnKind::Text),
-    ("simulated", ColumnKind::Flag),
-    ("synthetic", ColumnKind::Text),
-    ("shortened", ColumnKind::Text),
-    ("campaign_indicative", ColumnKind::Text),
-    ("cell", ColumnKind::Text),
-    ("sharing", ColumnKind::Text),
-    ("degree", ColumnKind::Whole),
-    ("workload", ColumnKind::Text),
-    ("batch_size", ColumnKind::Whole),
-    ("settings", ColumnKind::Text),
-    ("slots", ColumnKind::Text),
-    ("after_measured", ColumnKind::Text),
-    ("baseline", ColumnKind::Flag),
-    ("baseline_campaign", ColumnKind::Text),
-    ("outcome", ColumnKind::Text),
-    ("outcomes", ColumnKind::Text),
-    ("repetitions", ColumnKind::Whole),
-    ("validity", ColumnKind::Text),
-    ("reasons", ColumnKind::Text),
-    ("suspicious", ColumnKind::Text),
-    ("memory_kind", ColumnKind::Text),
-    ("throughput_gain_by", ColumnKind::Text),
-    ("throughput_gain_verdict", ColumnKind::Text),
-    ("throughput_gain_p_adjusted", ColumnKind::Number),
-    ("instance_sm_active_ratio", ColumnKind::Text),
+const LABELS: [(&str, ColumnKind, fn(&PlannedCell) -> ExportValue); 30] = [
+    ("experiment", Text, |at| ExportValue::text(&at.analysis.campaign.experiment)),
+    ("campaign", Text, |at| ExportValue::text(&at.analysis.campaign.id)),
+    ("created_utc", Text, |at| ExportValue::text(&at.analysis.campaign.created_utc)),
+    ("device", Text, |at| ExportValue::text(&at.analysis.campaign.device.name)),
+    ("device_kind", Text, |at| ExportValue::text(&at.analysis.campaign.device.kind)),
+    ("simulated", Flag, |at| at.analysis.campaign.device.simulated.into()),
+    ("synthetic", Text, |at| ExportValue::list(&at.analysis.synthetic)),
+    ("shortened", Text, |at| ExportValue::list(caveats::shortened(at.analysis))),
+    ("campaign_indicative", Text, |at| ExportValue::list(&at.analysis.campaign.indicative)),
+    ("cell", Text, |at| at.cell.map_or_else(|refused| refused.cell.as_str(), Cell::name).into()),
+    ("sharing", Text, |at| ExportValue::text(at.cell.map_or_else(|refused| &refused.sharing, |cell| &cell.record.sharing))),
+    ("degree", Whole, |at| at.of(|cell| cell.record.degree)),
+    ("workload", Text, |at| at.axis("workload").and_then(|v| v.as_str().map(String::from)).into()),
+    ("batch_size", Whole, |at| at.axis("batch_size").and_then(|v| v.as_u64()).into()),
+    ("settings", Text, |at| at.of(settings)),
+    ("slots", Text, |at| at.of(|cell| cell.record.slots.clone())),
+    ("after_measured", Text, |at| at.of(|cell| cell.record.after_measured.as_str())),
+    ("baseline", Flag, |at| at.of(|cell| cell.record.baseline)),
+    ("baseline_campaign", Text, |at| at.of(|cell| cell.lender.as_ref().map(|lender| lender.campaign.clone()))),
+    ("outcome", Text, |at| at.cell.map_or("refused", Cell::outcome).into()),
+    ("outcomes", Text, |at| {
+        at.of(|cell| {
+            let outcomes = cell.outcomes.iter().filter(|(_, n)| **n > 0);
+            ExportValue::list(outcomes.map(|(word, n)| format!("{n} {}", words::outcome(word))))
+        })
+    }),
+    ("repetitions", Whole, |at| at.cell.map_or(0, |cell| cell.counted.len()).into()),
+    ("validity", Text, |at| at.cell.map_or("discarded", |cell| cell.verdict().as_str()).into()),
+    ("reasons", Text, |at| match at.cell {
+        Ok(cell) => ExportValue::list(&cell.validity.reasons),
+        Err(refused) => {
+            let hint = refused.hint.iter().map(|hint| format!("hint: {hint}"));
+            ExportValue::list([refused.reason.clone()].into_iter().chain(hint))
+        }
+    }),
+    ("suspicious", Text, |at| at.of(|cell| ExportValue::list(&cell.suspicious))),
+    ("memory_kind", Text, |at| at.of(|cell| cell.memory_kind.map(|kind| kind.as_str()))),
+    ("throughput_gain_by", Text, |at| at.of(|cell| GainBy::of(&cell.record).as_str())),
+    ("throughput_gain_verdict", Text, |at| at.of(|cell| cell.gain_verdict.as_ref().map(|gain| gain.verdict.as_str()))),
+    ("throughput_gain_p_adjusted", Number, |at| at.of(|cell| cell.gain_verdict.as_ref().map(|gain| gain.p_adjusted))),
+    ("instance_sm_active_ratio", Text, |at| at.of(instances)),
 ];
 
 /// One row per cell, in the order of the plan, the refused ones last.
 pub fn table(analysis: &Analysis) -> ExportTable {
-    let metrics: Vec<&String> =
-        analysis.cells.iter().flat_map(|c| c.metrics.keys()).collect::<BTreeSet<_>>().into_iter().collect();
-    let mut heads: Vec<(String, ColumnKind)> = LABELS.map(|(name, kind)| (name.to_string(), kind)).to_vec();
+    let metrics: BTreeSet<&String> = analysis.cells.iter().flat_map(|c| c.metrics.keys()).collect();
+    let mut table = labels_only(analysis);
     let of_metrics = metrics.iter().map(|m| format!("metrics.{m}"));
     for name in Key::with(Trait::Cell).map(|key| key.name.to_string()).chain(of_metrics) {
-        for (end, kind) in [
-            ("", ColumnKind::Number),
-            ("_low", ColumnKind::Number),
-            ("_high", ColumnKind::Number),
-            ("_repetitions", ColumnKind::Whole),
-        ] {
-            heads.push((format!("{name}{end}"), kind));
-        }
+        let ends = [("", Number), ("_low", Number), ("_high", Number), ("_repetitions", Whole)];
+        table.heads.extend(ends.map(|(end, kind)| (format!("{name}{end}"), kind)));
     }
-    let mut rows: Vec<Vec<ExportValue>> = analysis
-        .cells
-        .iter()
-        .map(|cell| {
-            let mut row = labels(analysis, cell);
-            row.extend(Key::with(Trait::Cell).flat_map(|key| values(cell.get(key))));
-            row.extend(metrics.iter().flat_map(|name| values(cell.metrics.get(*name))));
-            row
-        })
-        .collect();
-    let width = heads.len();
-    rows.extend(analysis.campaign.plan.refusals.iter().map(|refusal| {
-        let mut row = campaign(analysis).to_vec();
-        row.extend([ExportValue::text(&refusal.cell), ExportValue::text(&refusal.sharing)]);
-        row.resize(width, ExportValue::Absent);
-        let hint = refusal.hint.iter().map(|hint| format!("hint: {hint}"));
-        for (name, value) in [
-            ("outcome", ExportValue::text("refused")),
-            ("repetitions", ExportValue::Whole(0)),
-            ("validity", ExportValue::text("discarded")),
-            ("reasons", ExportValue::list([refusal.reason.clone()].into_iter().chain(hint))),
-        ] {
-            if let Some(at) = LABELS.iter().position(|(label, _)| *label == name) {
-                row[at] = value;
-            }
-        }
-        row
-    }));
-    ExportTable { heads, rows }
+    for (row, cell) in table.rows.iter_mut().zip(&analysis.cells) {
+        row.extend(Key::with(Trait::Cell).flat_map(|key| values(cell.get(key))));
+        row.extend(metrics.iter().flat_map(|name| values(cell.metrics.get(*name))));
+    }
+    // Cells that were refused have none.
+    table.rows.iter_mut().for_each(|row| row.resize(table.heads.len(), ExportValue::Absent));
+    table
 }
 
 /// The same without the quantities.
 pub fn labels_only(analysis: &Analysis) -> ExportTable {
-    let mut table = table(analysis);
-    table.heads.truncate(LABELS.len());
-    table.rows.iter_mut().for_each(|row| row.truncate(LABELS.len()));
-    table
-}
-
-/// The values common to all rows.
-fn campaign(analysis: &Analysis) -> [ExportValue; 9] {
-    let c = &analysis.campaign;
-    [
-        ExportValue::text(&c.experiment),
-        ExportValue::text(&c.id),
-        ExportValue::text(&c.created_utc),
-        ExportValue::text(&c.device.name),
-        ExportValue::text(&c.device.kind),
-        ExportValue::Flag(c.device.simulated),
-        ExportValue::list(&analysis.synthetic),
-        ExportValue::list(caveats::shortened(analysis)),
-        ExportValue::list(&c.indicative),
-    ]
-}
-
-fn labels(analysis: &Analysis, cell: &Cell) -> Vec<ExportValue> {
-    let record = &cell.record;
-    let axis = |name: &str| record.axis(name).and_then(|v| v.as_str().map(str::to_string));
-    let outcomes = cell.outcomes.iter().filter(|(_, n)| **n > 0).map(|(word, n)| format!("{n} {}", words::outcome(word)));
-    let mut row = campaign(analysis).to_vec();
-    row.extend([
-        ExportValue::text(cell.name()),
-        ExportValue::text(&record.sharing),
-        ExportValue::from(record.degree),
-        ExportValue::from(axis("workload")),
-        ExportValue::from(record.axis("batch_size").and_then(|v| v.as_u64())),
-        ExportValue::text(settings(cell)),
-        ExportValue::from(record.slots.clone()),
-        ExportValue::text(record.after_measured.as_str()),
-        ExportValue::Flag(record.baseline),
-        ExportValue::from(cell.lender.as_ref().map(|l| l.campaign.clone())),
-        ExportValue::text(cell.outcome()),
-        ExportValue::list(outcomes),
-        ExportValue::from(cell.counted.len()),
-        ExportValue::text(cell.verdict().as_str()),
-        ExportValue::list(&cell.validity.reasons),
-        ExportValue::list(&cell.suspicious),
-        ExportValue::from(cell.memory_kind.map(|k| k.as_str())),
-        ExportValue::text(GainBy::of(record).as_str()),
-        ExportValue::from(cell.gain_verdict.as_ref().map(|g| g.verdict.as_str())),
-        ExportValue::from(cell.gain_verdict.as_ref().map(|g| g.p_adjusted)),
-        instances(cell),
-    ]);
-    row
+    let refused = analysis.campaign.plan.refusals.iter().map(Err);
+    let cells = analysis.cells.iter().map(Ok).chain(refused);
+    ExportTable::of(&LABELS, cells.map(|cell| PlannedCell { analysis, cell }))
 }
 
 /// SM activity of the instance of each member, each in its place; absent if none was read.
@@ -169,8 +123,7 @@ fn settings(cell: &Cell) -> String {
 }
 
 fn values(q: Option<&Quantity>) -> [ExportValue; 4] {
-    match q.filter(|q| q.estimate.is_finite()) {
-        Some(q) => [q.estimate.into(), q.low.into(), q.high.into(), q.n.into()],
-        None => [ExportValue::Absent, ExportValue::Absent, ExportValue::Absent, ExportValue::Absent],
-    }
+    let q = q.filter(|q| q.estimate.is_finite());
+    let [estimate, low, high] = ExportValue::with_ends(q);
+    [estimate, low, high, q.map(|q| q.n).into()]
 }

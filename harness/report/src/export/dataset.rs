@@ -21,7 +21,7 @@ use super::caveats;
 use ColumnKind::{Flag, Number, Text, Whole};
 
 /// The context of one row: everything that a column may be read from.
-pub struct At<'a> {
+struct At<'a> {
     analysis: &'a Analysis,
     card: Option<&'a GpuRecord>,
     r: &'a Repetition,
@@ -38,109 +38,94 @@ pub struct At<'a> {
 }
 
 /// A column of the data set.
-pub struct DatasetColumn {
-    pub name: &'static str,
-    pub kind: ColumnKind,
-    value: fn(&At) -> ExportValue,
-}
-
-const fn column(name: &'static str, kind: ColumnKind, value: fn(&At) -> ExportValue) -> DatasetColumn {
-    DatasetColumn { name, kind, value }
-}
-
-/// The columns in order.
-pub fn columns() -> impl Iterator<Item = &'static DatasetColumn> {
-    CAMPAIGN.iter().chain(&MEMBER).chain(&PREDICTED).chain(&ALONE).chain(&COMPANY).chain(&RESULTS)
-}
+type DatasetColumn = (&'static str, ColumnKind, fn(&At) -> ExportValue);
 
 /// The run, its device, and caveats about its numbers.
 static CAMPAIGN: [DatasetColumn; 28] = [
-    column("experiment", Text, |at| ExportValue::text(&at.r.record().experiment)),
-    column("campaign", Text, |at| ExportValue::text(&at.analysis.campaign.id)),
-    column("device", Text, |at| ExportValue::text(&at.r.record().device.name)),
-    column("device_kind", Text, |at| ExportValue::text(&at.r.record().device.kind)),
-    column("device_memory_bytes", Whole, |at| at.r.record().device.memory_bytes.into()),
-    column("device_cores", Whole, |at| at.r.record().device.cores.into()),
-    column("device_sms", Whole, |at| at.card.and_then(|c| c.sms).into()),
-    column("device_architecture", Text, |at| at.card.and_then(|c| c.architecture.clone()).into()),
-    column("device_power_limit_w", Number, |at| at.card.and_then(|c| c.power_limit_w).into()),
-    column("device_max_sm_clock_mhz", Whole, |at| at.card.and_then(|c| c.max_sm_clock_mhz).into()),
-    column("driver", Text, |at| at.analysis.campaign.machine.driver.clone().into()),
-    column("torch", Text, |at| at.analysis.campaign.machine.python.get("torch").cloned().into()),
-    column("simulated", Flag, |at| at.r.record().device.simulated.into()),
-    column("synthetic", Flag, |at| at.record.synthetic.into()),
-    column("limit_batches", Whole, |at| at.record.limit_batches.into()),
-    column("cell", Text, |at| ExportValue::text(&at.r.record().cell.cell)),
-    column("sharing", Text, |at| ExportValue::text(&at.r.record().cell.sharing)),
-    column("degree", Whole, |at| at.r.record().cell.degree.into()),
-    column("slots", Text, |at| at.r.record().cell.slots.clone().into()),
-    column("after_measured", Text, |at| ExportValue::text(at.r.record().cell.after_measured.as_str())),
-    column("baseline", Flag, |at| at.r.record().cell.baseline.into()),
-    column("repetition", Whole, |at| at.r.record().repetition.into()),
-    column("block", Whole, |at| at.r.record().block.into()),
-    column("started_utc", Text, |at| ExportValue::text(&at.r.record().started_utc)),
-    column("outcome", Text, |at| ExportValue::text(at.r.record().outcome.as_str())),
-    column("validity", Text, |at| ExportValue::text(words::verdict(at.r.validity.verdict))),
-    column("reasons", Text, |at| ExportValue::list(&at.r.validity.reasons)),
-    column("marks", Text, |at| ExportValue::list(caveats::tags(at.analysis))),
+    ("experiment", Text, |at| ExportValue::text(&at.r.record().experiment)),
+    ("campaign", Text, |at| ExportValue::text(&at.analysis.campaign.id)),
+    ("device", Text, |at| ExportValue::text(&at.r.record().device.name)),
+    ("device_kind", Text, |at| ExportValue::text(&at.r.record().device.kind)),
+    ("device_memory_bytes", Whole, |at| at.r.record().device.memory_bytes.into()),
+    ("device_cores", Whole, |at| at.r.record().device.cores.into()),
+    ("device_sms", Whole, |at| at.card.and_then(|c| c.sms).into()),
+    ("device_architecture", Text, |at| at.card.and_then(|c| c.architecture.clone()).into()),
+    ("device_power_limit_w", Number, |at| at.card.and_then(|c| c.power_limit_w).into()),
+    ("device_max_sm_clock_mhz", Whole, |at| at.card.and_then(|c| c.max_sm_clock_mhz).into()),
+    ("driver", Text, |at| at.analysis.campaign.machine.driver.clone().into()),
+    ("torch", Text, |at| at.analysis.campaign.machine.python.get("torch").cloned().into()),
+    ("simulated", Flag, |at| at.r.record().device.simulated.into()),
+    ("synthetic", Flag, |at| at.record.synthetic.into()),
+    ("limit_batches", Whole, |at| at.record.limit_batches.into()),
+    ("cell", Text, |at| ExportValue::text(&at.r.record().cell.cell)),
+    ("sharing", Text, |at| ExportValue::text(&at.r.record().cell.sharing)),
+    ("degree", Whole, |at| at.r.record().cell.degree.into()),
+    ("slots", Text, |at| at.r.record().cell.slots.clone().into()),
+    ("after_measured", Text, |at| ExportValue::text(at.r.record().cell.after_measured.as_str())),
+    ("baseline", Flag, |at| at.r.record().cell.baseline.into()),
+    ("repetition", Whole, |at| at.r.record().repetition.into()),
+    ("block", Whole, |at| at.r.record().block.into()),
+    ("started_utc", Text, |at| ExportValue::text(&at.r.record().started_utc)),
+    ("outcome", Text, |at| ExportValue::text(at.r.record().outcome.as_str())),
+    ("validity", Text, |at| ExportValue::text(words::verdict(at.r.validity.verdict))),
+    ("reasons", Text, |at| ExportValue::list(&at.r.validity.reasons)),
+    ("marks", Text, |at| ExportValue::list(caveats::tags(at.analysis))),
 ];
 
 /// The member: settings and computation graph.
 static MEMBER: [DatasetColumn; 24] = [
-    column("member", Whole, |at| at.index.into()),
-    column("slice", Text, |at| at.record.slice.clone().into()),
-    column("slice_sm_ratio", Number, |at| slice_sm_ratio(at).into()),
-    column("workload", Text, |at| ExportValue::text(&at.record.spec.workload)),
-    column("batch_size", Whole, |at| at.record.spec.batch_size.into()),
-    column("settings", Text, |at| ExportValue::text(json!(at.record.spec.settings).to_string())),
-    column("serving_rate_per_s", Number, |at| at.record.serving.as_ref().map(|s| s.rate_per_s).into()),
-    column("serving_slo_s", Number, |at| at.record.serving.as_ref().and_then(|s| s.slo_s).into()),
-    column("serving_capacity_per_s", Number, |at| at.record.serving.as_ref().and_then(|s| s.capacity_per_s).into()),
-    column("graph_batch_size", Whole, |at| at.features.and_then(|f| f.batch_size).into()),
-    column("graph_parameters", Whole, |at| at.features.and_then(|f| f.parameters).or_else(|| Some(graph(at)?.parameters)).into()),
-    column("graph_model_mb", Number, |at| at.features.and_then(|f| f.model_mb).into()),
-    column("graph_flops_per_item", Number, |at| {
+    ("member", Whole, |at| at.index.into()),
+    ("slice", Text, |at| at.record.slice.clone().into()),
+    ("slice_sm_ratio", Number, |at| slice_sm_ratio(at).into()),
+    ("workload", Text, |at| ExportValue::text(&at.record.spec.workload)),
+    ("batch_size", Whole, |at| at.record.spec.batch_size.into()),
+    ("settings", Text, |at| ExportValue::text(json!(at.record.spec.settings).to_string())),
+    ("serving_rate_per_s", Number, |at| at.record.serving.as_ref().map(|s| s.rate_per_s).into()),
+    ("serving_slo_s", Number, |at| at.record.serving.as_ref().and_then(|s| s.slo_s).into()),
+    ("serving_capacity_per_s", Number, |at| at.record.serving.as_ref().and_then(|s| s.capacity_per_s).into()),
+    ("graph_batch_size", Whole, |at| at.features.and_then(|f| f.batch_size).into()),
+    ("graph_parameters", Whole, |at| at.features.and_then(|f| f.parameters).or_else(|| Some(graph(at)?.parameters)).into()),
+    ("graph_model_mb", Number, |at| at.features.and_then(|f| f.model_mb).into()),
+    ("graph_flops_per_item", Number, |at| {
         at.features.and_then(|f| f.flops_per_item).or_else(|| Some(graph(at)?.flops_per_item)).into()
     }),
-    column("graph_activations_per_item", Number, |at| at.features.and_then(|f| f.activations_per_item).into()),
-    column("graph_layers", Whole, |at| layers(at).map(|l| l.values().sum::<u64>()).into()),
-    column("graph_conv_layers", Whole, |at| kinds(at, |kind| kind.starts_with("Conv"))),
-    column("graph_linear_layers", Whole, |at| kinds(at, |kind| kind == "Linear")),
-    column("graph_layers_by_kind", Text, |at| layers(at).map(|l| json!(l).to_string()).into()),
-    column("graph_sequence", Text, |at| at.features.and_then(|f| f.sequence.as_ref()).map(|s| json!(s).to_string()).into()),
-    column("graph_kernels_per_step", Whole, |at| graph(at).map(|g| g.kernels_per_step).into()),
-    column("graph_bytes_per_item", Number, |at| graph(at).map(|g| g.bytes_per_item).into()),
-    column("graph_allocated_bytes", Whole, |at| graph(at).map(|g| g.allocated_bytes).into()),
-    column("graph_reserved_bytes", Whole, |at| graph(at).map(|g| g.reserved_bytes).into()),
-    column("graph_workspace_bytes", Whole, |at| graph(at).map(|g| g.workspace_bytes).into()),
+    ("graph_activations_per_item", Number, |at| at.features.and_then(|f| f.activations_per_item).into()),
+    ("graph_layers", Whole, |at| layers(at).map(|l| l.values().sum::<u64>()).into()),
+    ("graph_conv_layers", Whole, |at| kinds(at, |kind| kind.starts_with("Conv"))),
+    ("graph_linear_layers", Whole, |at| kinds(at, |kind| kind == "Linear")),
+    ("graph_layers_by_kind", Text, |at| layers(at).map(|l| json!(l).to_string()).into()),
+    ("graph_sequence", Text, |at| at.features.and_then(|f| f.sequence.as_ref()).map(|s| json!(s).to_string()).into()),
+    ("graph_kernels_per_step", Whole, |at| graph(at).map(|g| g.kernels_per_step).into()),
+    ("graph_bytes_per_item", Number, |at| graph(at).map(|g| g.bytes_per_item).into()),
+    ("graph_allocated_bytes", Whole, |at| graph(at).map(|g| g.allocated_bytes).into()),
+    ("graph_reserved_bytes", Whole, |at| graph(at).map(|g| g.reserved_bytes).into()),
+    ("graph_workspace_bytes", Whole, |at| graph(at).map(|g| g.workspace_bytes).into()),
 ];
 
 /// What was predicted of it before the campaign ran, and never again.
 static PREDICTED: [DatasetColumn; 20] = [
-    column("predicted_memory_bytes", Whole, |at| claim(at).map(|m| m.estimate_bytes).into()),
-    column("predicted_memory_training_bytes", Whole, |at| claim(at).map(|m| m.training_bytes).into()),
-    column("predicted_memory_low_bytes", Whole, |at| claim(at).map(|m| m.low_bytes).into()),
-    column("predicted_memory_high_bytes", Whole, |at| claim(at).map(|m| m.high_bytes).into()),
-    column("predicted_memory_upper_bytes", Whole, |at| claim(at).map(|m| m.upper_bytes).into()),
-    column("predicted_by", Text, |at| claim(at).and_then(|_| by(at, |all| all.predictor.as_ref())).into()),
-    column("predicted_solo_sm_active_ratio", Number, |at| claimed_alone(at, |alone| alone.sm_active_ratio)),
-    column("predicted_solo_gpu_utilization_ratio", Number, |at| claimed_alone(at, |alone| alone.gpu_utilization_ratio)),
-    column("predicted_solo_dram_active_ratio", Number, |at| claimed_alone(at, |alone| alone.dram_active_ratio)),
-    column("predicted_solo_power_w", Number, |at| claimed_alone(at, |alone| alone.power_w)),
-    column("predicted_solo_items_per_s", Number, |at| claimed_alone(at, |alone| alone.items_per_s)),
-    column("predicted_solo_by", Text, |at| {
+    ("predicted_memory_bytes", Whole, |at| claim(at).map(|m| m.estimate_bytes).into()),
+    ("predicted_memory_training_bytes", Whole, |at| claim(at).map(|m| m.training_bytes).into()),
+    ("predicted_memory_low_bytes", Whole, |at| claim(at).map(|m| m.low_bytes).into()),
+    ("predicted_memory_high_bytes", Whole, |at| claim(at).map(|m| m.high_bytes).into()),
+    ("predicted_memory_upper_bytes", Whole, |at| claim(at).map(|m| m.upper_bytes).into()),
+    ("predicted_by", Text, |at| claim(at).and_then(|_| by(at, |all| all.predictor.as_ref())).into()),
+    ("predicted_solo_sm_active_ratio", Number, |at| claimed_alone(at, |alone| alone.sm_active_ratio)),
+    ("predicted_solo_gpu_utilization_ratio", Number, |at| claimed_alone(at, |alone| alone.gpu_utilization_ratio)),
+    ("predicted_solo_dram_active_ratio", Number, |at| claimed_alone(at, |alone| alone.dram_active_ratio)),
+    ("predicted_solo_power_w", Number, |at| claimed_alone(at, |alone| alone.power_w)),
+    ("predicted_solo_items_per_s", Number, |at| claimed_alone(at, |alone| alone.items_per_s)),
+    ("predicted_solo_by", Text, |at| {
         at.predicted.and_then(|p| p.alone.as_ref()).and_then(|_| by(at, |all| all.utilisation_predictor.as_ref())).into()
     }),
-    column("predicted_slowdown", Number, |at| claimed_slowdown(at).map(|slowdown| slowdown.estimate).into()),
-    column("predicted_slowdown_low", Number, |at| claimed_slowdown(at).map(|slowdown| slowdown.low).into()),
-    column("predicted_slowdown_high", Number, |at| claimed_slowdown(at).map(|slowdown| slowdown.high).into()),
-    column("predicted_stp", Number, |at| claimed_company(at).map(|company| company.stp.estimate).into()),
-    column("predicted_stp_low", Number, |at| claimed_company(at).map(|company| company.stp.low).into()),
-    column("predicted_stp_high", Number, |at| claimed_company(at).map(|company| company.stp.high).into()),
-    column("predicted_company_by", Text, |at| {
-        claimed_company(at).and_then(|_| by(at, |all| all.company_predictor.as_ref())).into()
-    }),
-    column("predicted_utc", Text, |at| {
+    ("predicted_slowdown", Number, |at| claimed_slowdown(at).map(|slowdown| slowdown.estimate).into()),
+    ("predicted_slowdown_low", Number, |at| claimed_slowdown(at).map(|slowdown| slowdown.low).into()),
+    ("predicted_slowdown_high", Number, |at| claimed_slowdown(at).map(|slowdown| slowdown.high).into()),
+    ("predicted_stp", Number, |at| claimed_company(at).map(|company| company.stp.estimate).into()),
+    ("predicted_stp_low", Number, |at| claimed_company(at).map(|company| company.stp.low).into()),
+    ("predicted_stp_high", Number, |at| claimed_company(at).map(|company| company.stp.high).into()),
+    ("predicted_company_by", Text, |at| claimed_company(at).and_then(|_| by(at, |all| all.company_predictor.as_ref())).into()),
+    ("predicted_utc", Text, |at| {
         let is_claimed = at.predicted.is_some_and(|p| p.memory.is_some() || p.alone.is_some()) || claimed_company(at).is_some();
         at.analysis.campaign.predicted.as_ref().filter(|_| is_claimed).map(|p| p.made_utc.clone()).into()
     }),
@@ -164,86 +149,86 @@ fn claimed_slowdown(at: &At) -> Option<PredictedValue> {
 
 /// The same workload alone on the whole device: the mean of its solo cell.
 static ALONE: [DatasetColumn; 18] = [
-    column("solo_cell", Text, |at| ExportValue::text(&at.record.spec.solo)),
-    column("solo_repetitions", Whole, |at| at.solo.map(|s| s.counted.len()).into()),
-    column("solo_validity", Text, |at| at.solo.map(|s| s.verdict().as_str()).into()),
-    column("solo_epoch_time_s", Number, |at| alone(at, Key::EpochTime)),
-    column("solo_latency_p99_s", Number, |at| alone(at, Key::LatencyP99)),
-    column("solo_items_per_s", Number, |at| alone(at, Key::Items)),
-    column("solo_memory_bytes", Number, |at| alone(at, Key::Memory)),
-    column("solo_memory_kind", Text, |at| at.solo.and_then(|s| s.memory_kind).map(|k| k.as_str()).into()),
-    column("solo_cpu_ratio", Number, |at| alone(at, Key::Cpu)),
-    column("solo_sm_active_ratio", Number, |at| alone_metric(at, Key::SmActive)),
-    column("solo_sm_occupancy_ratio", Number, |at| alone_metric(at, Key::SmOccupancy)),
-    column("solo_gpu_utilization_ratio", Number, |at| alone_metric(at, Key::GpuUtilization)),
-    column("solo_dram_active_ratio", Number, |at| alone_metric(at, Key::DramActive)),
-    column("solo_power_w", Number, |at| alone_metric(at, Key::Power)),
-    column("solo_energy_j_per_epoch", Number, |at| alone(at, Key::EnergyPerEpoch)),
-    column("solo_pcie_rx_bytes_per_s", Number, |at| alone_metric(at, Key::PcieRx)),
-    column("solo_pcie_tx_bytes_per_s", Number, |at| alone_metric(at, Key::PcieTx)),
-    column("solo_pcie_rx_bytes_per_item", Number, |at| alone(at, Key::PcieRxPerItem)),
+    ("solo_cell", Text, |at| ExportValue::text(&at.record.spec.solo)),
+    ("solo_repetitions", Whole, |at| at.solo.map(|s| s.counted.len()).into()),
+    ("solo_validity", Text, |at| at.solo.map(|s| s.verdict().as_str()).into()),
+    ("solo_epoch_time_s", Number, |at| alone(at, Key::EpochTime)),
+    ("solo_latency_p99_s", Number, |at| alone(at, Key::LatencyP99)),
+    ("solo_items_per_s", Number, |at| alone(at, Key::Items)),
+    ("solo_memory_bytes", Number, |at| alone(at, Key::Memory)),
+    ("solo_memory_kind", Text, |at| at.solo.and_then(|s| s.memory_kind).map(|k| k.as_str()).into()),
+    ("solo_cpu_ratio", Number, |at| alone(at, Key::Cpu)),
+    ("solo_sm_active_ratio", Number, |at| alone_metric(at, Key::SmActive)),
+    ("solo_sm_occupancy_ratio", Number, |at| alone_metric(at, Key::SmOccupancy)),
+    ("solo_gpu_utilization_ratio", Number, |at| alone_metric(at, Key::GpuUtilization)),
+    ("solo_dram_active_ratio", Number, |at| alone_metric(at, Key::DramActive)),
+    ("solo_power_w", Number, |at| alone_metric(at, Key::Power)),
+    ("solo_energy_j_per_epoch", Number, |at| alone(at, Key::EnergyPerEpoch)),
+    ("solo_pcie_rx_bytes_per_s", Number, |at| alone_metric(at, Key::PcieRx)),
+    ("solo_pcie_tx_bytes_per_s", Number, |at| alone_metric(at, Key::PcieTx)),
+    ("solo_pcie_rx_bytes_per_item", Number, |at| alone(at, Key::PcieRxPerItem)),
 ];
 
 /// The other members, by their solo results.
 static COMPANY: [DatasetColumn; 5] = [
-    column("company", Text, |at| ExportValue::list(others(at).map(|m| m.spec.solo.as_str()))),
-    column("company_solo_memory_bytes", Number, |at| sum(at, |s| s.get(Key::Memory).map(|q| q.estimate))),
-    column("company_solo_sm_active_ratio", Number, |at| sum(at, |s| metric_of(s, Key::SmActive))),
-    column("company_solo_dram_active_ratio", Number, |at| sum(at, |s| metric_of(s, Key::DramActive))),
-    column("company_solo_pcie_rx_bytes_per_s", Number, |at| sum(at, |s| metric_of(s, Key::PcieRx))),
+    ("company", Text, |at| ExportValue::list(others(at).map(|m| m.spec.solo.as_str()))),
+    ("company_solo_memory_bytes", Number, |at| sum(at, |s| s.get(Key::Memory).map(|q| q.estimate))),
+    ("company_solo_sm_active_ratio", Number, |at| sum(at, |s| metric_of(s, Key::SmActive))),
+    ("company_solo_dram_active_ratio", Number, |at| sum(at, |s| metric_of(s, Key::DramActive))),
+    ("company_solo_pcie_rx_bytes_per_s", Number, |at| sum(at, |s| metric_of(s, Key::PcieRx))),
 ];
 
 /// Results in this repetition: of the member, then of the whole group and the device.
 static RESULTS: [DatasetColumn; 47] = [
-    column("epoch_time_s", Number, |at| result(at, |m| m.epoch_s)),
-    column("slowdown", Number, slowdown),
-    column("items_per_s", Number, |at| result(at, |m| m.items_per_s)),
-    column("requests", Whole, |at| at.results.and_then(|m| m.latency.as_ref()).map(|l| l.arrived).into()),
-    column("latency_p50_s", Number, |at| requests(at, Key::LatencyP50)),
-    column("latency_p95_s", Number, |at| requests(at, Key::LatencyP95)),
-    column("latency_p99_s", Number, |at| requests(at, Key::LatencyP99)),
-    column("latency_p99_of_solo", Number, p99_of_solo),
-    column("within_slo_ratio", Number, |at| requests(at, Key::WithinSlo)),
-    column("goodput_per_s", Number, |at| requests(at, Key::Goodput)),
-    column("offered_per_s", Number, |at| requests(at, Key::Offered)),
-    column("answered_per_s", Number, |at| requests(at, Key::Answered)),
-    column("memory_bytes", Number, |at| result(at, |m| m.usage.memory.map(|x| x.bytes))),
-    column("memory_kind", Text, |at| at.results.and_then(|m| m.usage.memory).map(|m| m.kind.as_str()).into()),
-    column("allocated_bytes", Whole, |at| at.results.and(at.record.allocated_bytes).into()),
-    column("reserved_bytes", Whole, |at| at.results.and(at.record.reserved_bytes).into()),
-    column("warm_up_allocated_bytes", Whole, |at| at.results.and(at.record.warm_up_allocated_bytes).into()),
-    column("warm_up_reserved_bytes", Whole, |at| at.results.and(at.record.warm_up_reserved_bytes).into()),
-    column("peak_rss_bytes", Whole, |at| at.results.and(at.record.peak_rss_bytes).into()),
-    column("cpu_ratio", Number, |at| result(at, |m| m.usage.cpu_ratio)),
-    column("read_bytes_per_s", Number, |at| result(at, |m| m.usage.read_bytes_per_s)),
-    column("involuntary_switches_per_s", Number, |at| result(at, |m| m.usage.involuntary_switches_per_s)),
-    column("loss", Number, |at| result(at, |m| m.loss)),
-    column("group_overlap_ratio", Number, |at| group(at, |r| r.overlap_ratio.filter(|_| r.members.len() > 1))),
-    column("group_start_skew_s", Number, |at| group(at, |r| r.start_skew_s)),
-    column("group_makespan_s", Number, |at| group(at, |r| r.makespan_s)),
-    column("group_memory_bytes", Number, |at| group(at, |r| r.used(|u| u.memory.map(|x| x.bytes)))),
-    column("group_memory_kind", Text, |at| {
+    ("epoch_time_s", Number, |at| result(at, |m| m.epoch_s)),
+    ("slowdown", Number, slowdown),
+    ("items_per_s", Number, |at| result(at, |m| m.items_per_s)),
+    ("requests", Whole, |at| at.results.and_then(|m| m.latency.as_ref()).map(|l| l.arrived).into()),
+    ("latency_p50_s", Number, |at| requests(at, Key::LatencyP50)),
+    ("latency_p95_s", Number, |at| requests(at, Key::LatencyP95)),
+    ("latency_p99_s", Number, |at| requests(at, Key::LatencyP99)),
+    ("latency_p99_of_solo", Number, p99_of_solo),
+    ("within_slo_ratio", Number, |at| requests(at, Key::WithinSlo)),
+    ("goodput_per_s", Number, |at| requests(at, Key::Goodput)),
+    ("offered_per_s", Number, |at| requests(at, Key::Offered)),
+    ("answered_per_s", Number, |at| requests(at, Key::Answered)),
+    ("memory_bytes", Number, |at| result(at, |m| m.usage.memory.map(|x| x.bytes))),
+    ("memory_kind", Text, |at| at.results.and_then(|m| m.usage.memory).map(|m| m.kind.as_str()).into()),
+    ("allocated_bytes", Whole, |at| at.results.and(at.record.allocated_bytes).into()),
+    ("reserved_bytes", Whole, |at| at.results.and(at.record.reserved_bytes).into()),
+    ("warm_up_allocated_bytes", Whole, |at| at.results.and(at.record.warm_up_allocated_bytes).into()),
+    ("warm_up_reserved_bytes", Whole, |at| at.results.and(at.record.warm_up_reserved_bytes).into()),
+    ("peak_rss_bytes", Whole, |at| at.results.and(at.record.peak_rss_bytes).into()),
+    ("cpu_ratio", Number, |at| result(at, |m| m.usage.cpu_ratio)),
+    ("read_bytes_per_s", Number, |at| result(at, |m| m.usage.read_bytes_per_s)),
+    ("involuntary_switches_per_s", Number, |at| result(at, |m| m.usage.involuntary_switches_per_s)),
+    ("loss", Number, |at| result(at, |m| m.loss)),
+    ("group_overlap_ratio", Number, |at| group(at, |r| r.overlap_ratio.filter(|_| r.members.len() > 1))),
+    ("group_start_skew_s", Number, |at| group(at, |r| r.start_skew_s)),
+    ("group_makespan_s", Number, |at| group(at, |r| r.makespan_s)),
+    ("group_memory_bytes", Number, |at| group(at, |r| r.used(|u| u.memory.map(|x| x.bytes)))),
+    ("group_memory_kind", Text, |at| {
         at.results.and_then(|_| at.r.usages().filter_map(|u| u.memory.map(|m| m.kind)).max()).map(|kind| kind.as_str()).into()
     }),
-    column("group_cpu_ratio", Number, |at| group(at, |r| r.used(|u| u.cpu_ratio))),
-    column("group_items_per_s", Number, |at| group(at, |r| total(r, |m| m.items_per_s))),
-    column("group_energy_j_per_epoch", Number, |at| group(at, |r| Some(r.energy?.power_w / r.epochs_per_s()?))),
-    column("device_sm_active_ratio", Number, |at| metric(at, Key::SmActive)),
-    column("device_sm_active_p95_ratio", Number, |at| metric(at, Key::SmActiveP95)),
-    column("device_gpu_utilization_ratio", Number, |at| metric(at, Key::GpuUtilization)),
-    column("device_sm_occupancy_ratio", Number, |at| metric(at, Key::SmOccupancy)),
-    column("device_sm_occupancy_p95_ratio", Number, |at| metric(at, Key::SmOccupancyP95)),
-    column("device_dram_active_ratio", Number, |at| metric(at, Key::DramActive)),
-    column("device_dram_active_p95_ratio", Number, |at| metric(at, Key::DramActiveP95)),
-    column("device_pcie_rx_bytes_per_s", Number, |at| metric(at, Key::PcieRx)),
-    column("device_pcie_tx_bytes_per_s", Number, |at| metric(at, Key::PcieTx)),
-    column("device_power_w", Number, |at| metric(at, Key::Power)),
-    column("device_power_by_counter_w", Number, |at| group(at, |r| r.energy.map(|e| e.power_w))),
-    column("device_idle_power_w", Number, |at| group(at, |r| r.idle_w)),
-    column("device_sm_clock_mhz", Number, |at| metric(at, Key::SmClock)),
-    column("device_temperature_c", Number, |at| metric(at, Key::Temperature)),
-    column("device_throttled_ratio", Number, |at| group(at, |r| r.throttled_ratio)),
-    column("device_cpu_ratio", Number, |at| metric(at, Key::Cpu)),
+    ("group_cpu_ratio", Number, |at| group(at, |r| r.used(|u| u.cpu_ratio))),
+    ("group_items_per_s", Number, |at| group(at, |r| total(r, |m| m.items_per_s))),
+    ("group_energy_j_per_epoch", Number, |at| group(at, |r| Some(r.energy?.power_w / r.epochs_per_s()?))),
+    ("device_sm_active_ratio", Number, |at| metric(at, Key::SmActive)),
+    ("device_sm_active_p95_ratio", Number, |at| metric(at, Key::SmActiveP95)),
+    ("device_gpu_utilization_ratio", Number, |at| metric(at, Key::GpuUtilization)),
+    ("device_sm_occupancy_ratio", Number, |at| metric(at, Key::SmOccupancy)),
+    ("device_sm_occupancy_p95_ratio", Number, |at| metric(at, Key::SmOccupancyP95)),
+    ("device_dram_active_ratio", Number, |at| metric(at, Key::DramActive)),
+    ("device_dram_active_p95_ratio", Number, |at| metric(at, Key::DramActiveP95)),
+    ("device_pcie_rx_bytes_per_s", Number, |at| metric(at, Key::PcieRx)),
+    ("device_pcie_tx_bytes_per_s", Number, |at| metric(at, Key::PcieTx)),
+    ("device_power_w", Number, |at| metric(at, Key::Power)),
+    ("device_power_by_counter_w", Number, |at| group(at, |r| r.energy.map(|e| e.power_w))),
+    ("device_idle_power_w", Number, |at| group(at, |r| r.idle_w)),
+    ("device_sm_clock_mhz", Number, |at| metric(at, Key::SmClock)),
+    ("device_temperature_c", Number, |at| metric(at, Key::Temperature)),
+    ("device_throttled_ratio", Number, |at| group(at, |r| r.throttled_ratio)),
+    ("device_cpu_ratio", Number, |at| metric(at, Key::Cpu)),
 ];
 
 /// All rows, in the order of the plan's cells. A planned run that was not made has none.
@@ -252,7 +237,6 @@ pub fn table(analysis: &Analysis) -> ExportTable {
     let cards = &campaign.machine.gpus;
     let card = cards.iter().find(|c| c.name == campaign.device.name).filter(|_| campaign.device.kind == "gpu");
     let claims = campaign.predicted.as_ref();
-    let heads = columns().map(|c| (c.name.to_string(), c.kind)).collect();
     let mut rows = Vec::new();
     for cell in &analysis.cells {
         // A failed run may have ended before a member told its graph; the cell knows it from another.
@@ -262,7 +246,7 @@ pub fn table(analysis: &Analysis) -> ExportTable {
             for (index, record) in r.record().members.iter().enumerate() {
                 let told = || cell.members.get(index).and_then(|m| m.features.as_ref());
                 let others = solos.iter().enumerate().filter(|(i, _)| *i != index).map(|(_, solo)| *solo);
-                let at = At {
+                rows.push(At {
                     analysis,
                     card,
                     r,
@@ -274,12 +258,12 @@ pub fn table(analysis: &Analysis) -> ExportTable {
                     solo: solos.get(index).copied().flatten(),
                     company: others.collect(),
                     results: r.members.get(index).filter(|_| r.counts()),
-                };
-                rows.push(columns().map(|c| (c.value)(&at)).collect());
+                });
             }
         }
     }
-    ExportTable { heads, rows }
+    let columns = [&CAMPAIGN[..], &MEMBER, &PREDICTED, &ALONE, &COMPANY, &RESULTS].concat();
+    ExportTable::of(&columns, rows)
 }
 
 /// Its training step in numbers, as it was described before the campaign ran.

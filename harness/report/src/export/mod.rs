@@ -1,95 +1,105 @@
 //! The report for other programs: spreadsheets, papers, CI systems, monitoring, predictors. In: a report and a format. Out: the
 //! bytes of one file. Absent values stay absent in each, and each states the caveats about its numbers.
 //!
-//! To add a format: a file here, its variant of [`Format`], its line in [`export`]; its word in `cli/src/args/report.rs`, and
-//! `target` in `cli/src/stored/report.rs`. One that is a folder is written as `mlflow` is, with `Target::Store` there.
+//! To add a format: a file here, its line in [`FORMATS`], a paragraph in the guide to exports. To add a table: its line in [`TABLES`].
 
 mod caveats;
-mod cells;
+pub(crate) mod cells;
 mod comment;
 pub mod csv;
-mod dataset;
+pub mod dataset;
 mod junit;
 mod latex;
-mod markdown;
 pub mod mlflow;
 mod observers;
 mod openmetrics;
 mod parquet;
 mod sqlite;
+mod stored;
 mod traces;
 
+use std::path::Path;
+
+use collo_analysis::campaign::Analysis;
+use collo_figures::document::markdown;
 use collo_guidelines::report_json::ReportJson;
+use collo_guidelines::report_json::table::ExportTable;
 
 use crate::report::Report;
-use crate::{Error, Result};
+use crate::{Error, Result, sections};
+
+pub use parquet::csv_of as csv_of_parquet;
+
+/// A table of a report: its name, what it has, and its rows.
+pub type ReportTable = (&'static str, &'static str, fn(&Analysis) -> ExportTable);
+
+/// Every table.
+pub static TABLES: [ReportTable; 10] = [
+    ("campaign", "The campaign, with its experiment as read", stored::campaign),
+    ("cells", "A row per cell, with intervals", cells::table),
+    ("quantities", "A row per quantity of a cell or a member", stored::quantities),
+    ("runs", "A row per run", stored::runs),
+    ("epochs", "A row per epoch of a member", stored::epochs),
+    ("policies", "A row per policy of a trace, with its ratios to the reference", traces::policies),
+    ("tasks", "A row per task of each run of a trace", traces::tasks),
+    ("attempts", "A row per attempt of each run of a trace", traces::attempts),
+    ("observers", "A row per observer of each watched group, with its ratio to the unobserved run", observers::table),
+    ("dataset", "A row per member and repetition, as training data for predictors", dataset::table),
+];
+
+/// What writes a format.
+pub enum Writer {
+    /// The whole report as text in UTF-8.
+    Text(fn(&Report) -> Result<String>),
+    /// The whole report as another file.
+    File(fn(&Report) -> Result<Vec<u8>>),
+    /// One table.
+    Table(fn(&ExportTable) -> Result<Vec<u8>>),
+    /// A folder; returns the number of runs added to it.
+    Folder(fn(&Report, &Path) -> Result<usize>),
+}
+
+use Writer::{File, Folder, Table, Text};
 
 /// A format that a report can be exported to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// One row per cell.
-    Csv,
-    /// Tables for a paper.
-    Latex,
-    /// The same numbers as macros.
-    LatexMacros,
-    /// One test case per cell.
-    Junit,
-    /// Gauges.
-    Openmetrics,
-    /// One row per member of each repetition, as CSV.
-    Dataset,
-    /// The same rows as Parquet.
-    DatasetParquet,
-    /// One row per policy of a trace, as CSV.
-    Policies,
-    /// One row per task of each run of a trace, as CSV.
-    Tasks,
-    /// One row per attempt of each run of a trace, as CSV.
-    Attempts,
-    /// One row per observer of each watched group, as CSV.
-    Observers,
-    /// An SQLite database.
-    Sqlite,
-    /// `report.json`.
-    Json,
-    /// The report's text without its figures.
-    Markdown,
-    /// Of that what fits a comment below a pull request.
-    Comment,
+pub struct Format {
+    pub word: &'static str,
+    pub about: &'static str,
+    pub writer: Writer,
+    /// What it is, if it is not printed: `a database`.
+    pub unprinted: Option<&'static str>,
 }
 
-/// The report in a format: text in UTF-8, but for Parquet and SQLite.
-pub fn export(report: &Report, format: Format) -> Result<Vec<u8>> {
-    let analysis = &report.analysis;
-    let text = match format {
-        Format::Csv => csv::text(&cells::table(analysis)),
-        Format::Latex => latex::tables(analysis),
-        Format::LatexMacros => latex::macros(analysis),
-        Format::Junit => junit::suite(analysis)?,
-        Format::Openmetrics => openmetrics::exposition(analysis),
-        Format::Dataset => csv::text(&dataset::table(analysis)),
-        Format::DatasetParquet => return parquet::bytes(dataset::table(analysis)),
-        Format::Policies => csv::text(&traces::policies(analysis)),
-        Format::Tasks => csv::text(&traces::tasks(analysis)),
-        Format::Attempts => csv::text(&traces::attempts(analysis)),
-        Format::Observers => csv::text(&observers::table(analysis)),
-        Format::Sqlite => return sqlite::database(analysis),
-        Format::Json => {
-            serde_json::to_string_pretty(&ReportJson::new(analysis, &report.guidelines)).map_err(|e| Error::Io(e.into()))? + "\n"
-        }
-        Format::Markdown => markdown::report(report),
-        Format::Comment => comment::report(report),
-    };
-    Ok(text.into_bytes())
+const fn format(word: &'static str, about: &'static str, writer: Writer) -> Format {
+    Format { word, about, writer, unprinted: None }
 }
 
-/// A table in Parquet, an exported data set or another, as CSV.
-pub fn csv_of_parquet(path: &std::path::Path) -> Result<String> {
-    parquet::csv_of(path)
+impl Format {
+    const fn unprinted(self, what: &'static str) -> Format {
+        Format { unprinted: Some(what), ..self }
+    }
 }
 
-/// The columns of the data set, in order, each with its type: `text`, `number`, `whole` or `flag`.
-pub fn dataset_columns() -> Vec<(&'static str, &'static str)> {
-    dataset::columns().map(|c| (c.name, c.kind.as_str())).collect()
+/// Every format.
+pub static FORMATS: [Format; 11] = [
+    format("csv", "One table as text, cells unless --table names another", Table(|table| Ok(csv::text(table).into_bytes()))),
+    format("parquet", "The same with types; needs --to", Table(parquet::bytes)).unprinted("a Parquet file"),
+    format("latex", "booktabs tables", Text(|r| Ok(latex::tables(&r.analysis)))),
+    format("latex-macros", "A macro for each number, and for its interval", Text(|r| Ok(latex::macros(&r.analysis)))),
+    format("junit", "A test case per cell, for CI systems", Text(|r| junit::suite(&r.analysis))),
+    format("openmetrics", "Gauges, for monitoring", Text(|r| Ok(openmetrics::exposition(&r.analysis)))),
+    format("sqlite", "A database of all tables but dataset; needs --to", File(sqlite::database)).unprinted("a database"),
+    format("mlflow", "A file store for `mlflow ui`; --to names its folder", Folder(mlflow::write)),
+    format("json", "report.json", Text(json)),
+    format("markdown", "The text without its figures", Text(|r| Ok(markdown::document(&sections::document(r, None))))),
+    format(
+        "comment",
+        "The first screen, the gains and as many cells as fit a comment on GitHub",
+        Text(|r| Ok(comment::report(r))),
+    ),
+];
+
+fn json(report: &Report) -> Result<String> {
+    let json = serde_json::to_string_pretty(&ReportJson::new(&report.analysis, &report.guidelines));
+    Ok(json.map_err(|e| Error::Io(e.into()))? + "\n")
 }

@@ -59,17 +59,14 @@ const COSTS: [Column; 10] = [
     ("disturbs", Text, |at| at.row.disturbs.clone().into()),
 ];
 
-/// A row for each observer, nobody among them.
+/// A row for each observer, and for `none`.
 pub fn table(analysis: &Analysis) -> ExportTable {
-    let own = |columns: &[Column]| columns.iter().map(|(name, kind, _)| (name.to_string(), *kind)).collect::<Vec<_>>();
-    let with_ends = |(name, _): &WithEnds| ["", "_low", "_high"].map(|end| (format!("{name}{end}"), Number));
-    let heads = own(&LABELS).into_iter().chain(QUANTITIES.iter().flat_map(with_ends)).chain(own(&COSTS)).collect();
-    let row = |at: At| -> Vec<ExportValue> {
-        let quantities = QUANTITIES.iter().flat_map(|(_, get)| ExportValue::with_ends(get(&at)));
-        let labels = LABELS.iter().map(|(.., get)| get(&at));
-        labels.chain(quantities).chain(COSTS.iter().map(|(.., get)| get(&at))).collect()
+    let rows = || {
+        let of = |group| move |row| At { analysis, group, row };
+        analysis.watching.groups.iter().flat_map(move |group| group.rows.iter().map(of(group)))
     };
-    let rows = |group| move |row| At { analysis, group, row };
-    let all = analysis.watching.groups.iter().flat_map(|group| group.rows.iter().map(rows(group)));
-    ExportTable { heads, rows: all.map(row).collect() }
+    let heads = QUANTITIES.iter().flat_map(|(name, _)| ["", "_low", "_high"].map(|end| (format!("{name}{end}"), Number)));
+    let numbers = |at: At| QUANTITIES.iter().flat_map(|(_, get)| ExportValue::with_ends(get(&at))).collect();
+    let quantities = ExportTable { heads: heads.collect(), rows: rows().map(numbers).collect() };
+    ExportTable::of(&LABELS, rows()).beside(quantities).beside(ExportTable::of(&COSTS, rows()))
 }

@@ -16,7 +16,7 @@ use parquet::record::Field;
 use crate::Result;
 
 /// The whole file.
-pub fn bytes(table: ExportTable) -> Result<Vec<u8>> {
+pub fn bytes(table: &ExportTable) -> Result<Vec<u8>> {
     Ok(write(table).map_err(std::io::Error::other)?)
 }
 
@@ -48,7 +48,7 @@ fn text_of(field: &Field) -> String {
     }
 }
 
-fn write(ExportTable { heads, rows }: ExportTable) -> Result<Vec<u8>, ParquetError> {
+fn write(ExportTable { heads, rows }: &ExportTable) -> Result<Vec<u8>, ParquetError> {
     let columns = heads.iter().enumerate().map(|(at, (name, kind))| {
         let values = rows.iter().map(|row| &row[at]);
         let column: ArrayRef = match kind {

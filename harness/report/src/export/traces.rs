@@ -4,61 +4,52 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix, TraceRun};
 use collo_analysis::words;
-use collo_guidelines::report_json::run::{self, Heads};
-use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
+use collo_guidelines::report_json::run;
+use collo_guidelines::report_json::table::{ColumnKind, ExportColumn, ExportTable, ExportValue};
 use collo_quantity::Key;
 use collo_quantity::unit::COUNT;
 
 use ColumnKind::{Flag, Number, Text, Whole};
 
-const CAMPAIGN: Heads = &[
-    ("experiment", Text),
-    ("campaign", Text),
-    ("device", Text),
-    ("simulated", Flag),
-    ("trace", Text),
-    ("cards", Whole),
-    ("scale", Whole),
-];
-
-const POLICY: Heads = &[
-    ("label", Text),
-    ("policy", Text),
-    ("estimate", Text),
-    ("sharing", Text),
-    ("orders", Whole),
-    ("runs", Whole),
-    ("validity", Text),
-    ("reasons", Text),
-    ("reference", Text),
-];
-
-const RUN: Heads = &[
-    ("order", Whole),
-    ("policy", Text),
-    ("estimate", Text),
-    ("sharing", Text),
-    ("cell", Text),
-    ("repetition", Whole),
-    ("validity", Text),
-];
-
-fn owned(heads: &[Heads]) -> Vec<(String, ColumnKind)> {
-    heads.iter().flat_map(|heads| heads.iter()).map(|(name, kind)| (name.to_string(), *kind)).collect()
+/// The columns of the campaign, and of the trace with its cards and scale, for each row.
+fn of_traces<'a>(analysis: &'a Analysis, traces: impl Iterator<Item = (&'a String, u32, u32)>) -> ExportTable {
+    let columns: &[ExportColumn<(&Analysis, (&String, u32, u32))>] = &[
+        ("experiment", Text, |(a, _)| ExportValue::text(&a.campaign.experiment)),
+        ("campaign", Text, |(a, _)| ExportValue::text(&a.campaign.id)),
+        ("device", Text, |(a, _)| ExportValue::text(&a.campaign.device.name)),
+        ("simulated", Flag, |(a, _)| a.campaign.device.simulated.into()),
+        ("trace", Text, |(_, (trace, ..))| ExportValue::text(*trace)),
+        ("cards", Whole, |(_, (_, cards, _))| (*cards).into()),
+        ("scale", Whole, |(_, (.., scale))| (*scale).into()),
+    ];
+    ExportTable::of(columns, traces.map(|trace| (analysis, trace)))
 }
 
 /// A row for each policy of each trace: its means, and its ratios to the reference within orders.
 pub fn policies(analysis: &Analysis) -> ExportTable {
-    let mut heads = owned(&[CAMPAIGN, POLICY]);
+    let columns: &[ExportColumn<(&TraceMatrix, &Arm)>] = &[
+        ("label", Text, |(_, arm)| arm.name().into()),
+        ("policy", Text, |(_, arm)| arm.policy.clone().into()),
+        ("estimate", Text, |(_, arm)| arm.estimate.clone().into()),
+        ("sharing", Text, |(_, arm)| arm.sharing.clone().into()),
+        ("orders", Whole, |(_, arm)| arm.by_order.len().into()),
+        ("runs", Whole, |(_, arm)| arm.by_order.iter().map(|at| at.repetitions).sum::<usize>().into()),
+        ("validity", Text, |(_, arm)| words::verdict(arm.validity.verdict).into()),
+        ("reasons", Text, |(_, arm)| ExportValue::list(&arm.validity.reasons)),
+        ("reference", Text, |(matrix, _)| matrix.reference().name().into()),
+    ];
+    let arms = || analysis.traces.matrices.iter().flat_map(|matrix| matrix.arms.iter().map(move |arm| (matrix, arm)));
+    let mut quantities = ExportTable::default();
     for key in Key::of_traces() {
-        heads.extend(["", "_low", "_high"].map(|end| (format!("{}{end}", key.name), Number)));
+        quantities.heads.extend(["", "_low", "_high"].map(|end| (format!("{}{end}", key.name), Number)));
         if has_ratio(key) {
             let of_ratio = [("", Number), ("_low", Number), ("_high", Number), ("_p_adjusted", Number), ("_verdict", Text)];
-            heads.extend(of_ratio.map(|(end, kind)| (format!("{}_to_reference{end}", key.name), kind)));
+            quantities.heads.extend(of_ratio.map(|(end, kind)| (format!("{}_to_reference{end}", key.name), kind)));
         }
     }
-    let rows = analysis.traces.matrices.iter().flat_map(|m| m.arms.iter().map(|arm| policy(analysis, m, arm))).collect();
-    ExportTable { heads, rows }
+    quantities.rows = arms().map(|(_, arm)| numbers(arm)).collect();
+    let traces = of_traces(analysis, arms().map(|(matrix, _)| (&matrix.trace, matrix.cards, matrix.scale)));
+    traces.beside(ExportTable::of(columns, arms())).beside(quantities)
 }
 
 /// Counts are compared by differences, not by ratios.
@@ -66,19 +57,8 @@ fn has_ratio(key: Key) -> bool {
     key.unit != COUNT
 }
 
-fn policy(analysis: &Analysis, matrix: &TraceMatrix, arm: &Arm) -> Vec<ExportValue> {
-    let mut row = campaign(analysis, (&matrix.trace, matrix.cards, matrix.scale));
-    row.extend([
-        arm.name().into(),
-        arm.policy.clone().into(),
-        arm.estimate.clone().into(),
-        arm.sharing.clone().into(),
-        arm.by_order.len().into(),
-        arm.by_order.iter().map(|at| at.repetitions).sum::<usize>().into(),
-        words::verdict(arm.validity.verdict).into(),
-        ExportValue::list(&arm.validity.reasons),
-        matrix.reference().name().into(),
-    ]);
+fn numbers(arm: &Arm) -> Vec<ExportValue> {
+    let mut row = Vec::new();
     for key in Key::of_traces() {
         row.extend(ExportValue::with_ends(arm.get(key)));
         if has_ratio(key) {
@@ -91,42 +71,29 @@ fn policy(analysis: &Analysis, matrix: &TraceMatrix, arm: &Arm) -> Vec<ExportVal
     row
 }
 
-fn campaign(analysis: &Analysis, (trace, cards, scale): (&str, u32, u32)) -> Vec<ExportValue> {
-    let c = &analysis.campaign;
-    vec![
-        ExportValue::text(&c.experiment),
-        ExportValue::text(&c.id),
-        ExportValue::text(&c.device.name),
-        c.device.simulated.into(),
-        trace.into(),
-        cards.into(),
-        scale.into(),
-    ]
-}
-
 /// A row for each task of each run that completed; a discarded run has none.
 pub fn tasks(analysis: &Analysis) -> ExportTable {
-    of_runs(analysis, run::TASK, run::tasks)
+    let tasks = || analysis.traces.runs.iter().flat_map(run::tasks);
+    of_runs(analysis, tasks().map(|row| row.run).collect()).beside(ExportTable::of(&run::TASK, tasks()))
 }
 
 /// A row for each attempt, likewise.
 pub fn attempts(analysis: &Analysis) -> ExportTable {
-    of_runs(analysis, run::ATTEMPT, run::attempts)
+    let attempts = || analysis.traces.runs.iter().flat_map(run::attempts);
+    of_runs(analysis, attempts().map(|row| row.run).collect()).beside(ExportTable::of(&run::ATTEMPT, attempts()))
 }
 
-fn of_runs(analysis: &Analysis, heads: Heads, rows: fn(&TraceRun) -> Vec<Vec<ExportValue>>) -> ExportTable {
-    let of_run = |run: &TraceRun| -> Vec<Vec<ExportValue>> {
-        let mut common = campaign(analysis, (&run.of.trace, run.of.cards, run.of.scale));
-        common.extend([
-            run.of.order.into(),
-            run.of.policy.clone().into(),
-            run.of.estimate.clone().into(),
-            run.sharing.clone().into(),
-            run.cell.clone().into(),
-            run.repetition.into(),
-            words::verdict(run.validity.verdict).into(),
-        ]);
-        rows(run).into_iter().map(|row| common.iter().cloned().chain(row).collect()).collect()
-    };
-    ExportTable { heads: owned(&[CAMPAIGN, RUN, heads]), rows: analysis.traces.runs.iter().flat_map(of_run).collect() }
+/// The columns of the run, for each row.
+fn of_runs(analysis: &Analysis, runs: Vec<&TraceRun>) -> ExportTable {
+    let columns: &[ExportColumn<&TraceRun>] = &[
+        ("order", Whole, |run| run.of.order.into()),
+        ("policy", Text, |run| run.of.policy.clone().into()),
+        ("estimate", Text, |run| run.of.estimate.clone().into()),
+        ("sharing", Text, |run| run.sharing.clone().into()),
+        ("cell", Text, |run| run.cell.clone().into()),
+        ("repetition", Whole, |run| run.repetition.into()),
+        ("validity", Text, |run| words::verdict(run.validity.verdict).into()),
+    ];
+    let traces = of_traces(analysis, runs.iter().map(|run| (&run.of.trace, run.of.cards, run.of.scale)));
+    traces.beside(ExportTable::of(columns, runs))
 }

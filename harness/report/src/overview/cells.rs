@@ -12,13 +12,10 @@ use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 
-use crate::parts::absent::{nothing, without};
+use crate::parts::absent::{Content, nothing};
 use crate::parts::anchor::{REASONS, TOO_MANY, cell_id, with_reasons};
 use crate::parts::figure::tags;
 use crate::parts::values::reading;
-
-const ID: &str = "cells";
-const TITLE: &str = "All cells";
 
 /// More rows would make the page slow: the rest is in `report.json`.
 const ROWS: usize = 500;
@@ -35,9 +32,9 @@ struct Numbers {
     drawn: bool,
 }
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(analysis: &Analysis) -> Content {
     if analysis.cells.is_empty() {
-        return without(ID, TITLE, nothing(analysis).unwrap_or("The plan has no cells."));
+        return Err(nothing(analysis).unwrap_or("The plan has no cells.").into());
     }
     let chosen = chosen(analysis, if analysis.cells.len() > TOO_MANY { ROWS } else { analysis.cells.len() });
     let table = table(analysis, &chosen);
@@ -50,7 +47,7 @@ pub fn section(analysis: &Analysis) -> Section {
     } else {
         format!("{all}, in the order of the plan.")
     };
-    Section { id: ID, title: TITLE, finding, blocks: vec![Block::Table(table)], ..Section::default() }
+    Ok(Section { finding, blocks: vec![Block::Table(table)], ..Section::default() })
 }
 
 /// The table with at most so many rows, the most informative ones; `None` without a row.

@@ -57,13 +57,7 @@ pub fn section(analysis: &Analysis) -> Section {
         let lines: Vec<String> = packages.iter().map(|(name, version)| format!("{name}=={version}")).collect();
         blocks.push(Block::Verbatim(format!("the packages of {interpreter}"), lines.join("\n")));
     }
-    Section {
-        id: "provenance",
-        title: "Provenance",
-        finding: "What these numbers were measured on, and what they depend on.".into(),
-        blocks,
-        ..Section::default()
-    }
+    Section { finding: "What these numbers were measured on, and what they depend on.".into(), blocks, ..Section::default() }
 }
 
 /// A command line for each different member, with its cell; `None` for campaigns that recorded none.

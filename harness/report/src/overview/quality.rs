@@ -6,18 +6,15 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::campaign::reference::ReferenceVerdict;
 use collo_analysis::cell::Cell;
 use collo_analysis::reading::check::Drift;
-use collo_figures::document::{Block, Row, Section, Table, TableCell};
+use collo_figures::document::{Block, Row, Section, Table, TableCell, TableColumn};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::Cooling;
 
-use crate::parts::absent::without;
+use crate::parts::absent::Content;
 use crate::parts::anchor::{REASONS, with_reasons};
 use crate::parts::figure::tags;
 use crate::parts::values::label;
-
-const ID: &str = "quality";
-const TITLE: &str = "Measurement quality";
 
 /// One source over all runs: the requested rate, and the worst achieved values.
 struct SourceQuality {
@@ -32,10 +29,10 @@ struct SourceQuality {
     moved: Vec<(String, f64)>,
 }
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(analysis: &Analysis) -> Content {
     let records: Vec<_> = analysis.all_cells().flat_map(|c| &c.repetitions).map(|r| r.record()).collect();
     if records.is_empty() {
-        return without(ID, TITLE, "Nothing has run yet.");
+        return Err("Nothing has run yet.".into());
     }
     let mut sources: Vec<SourceQuality> = Vec::new();
     for q in records.iter().flat_map(|r| &r.sampling) {
@@ -75,37 +72,26 @@ pub fn section(analysis: &Analysis) -> Section {
     if analysis.cells.iter().any(|c| !c.validity.reasons.is_empty()) {
         blocks.push(Block::Table(reasons(analysis)));
     }
-    Section { id: ID, title: TITLE, finding: finding(analysis), blocks, ..Section::default() }
+    Ok(Section { finding: finding(analysis), blocks, ..Section::default() })
 }
 
 fn table(analysis: &Analysis, sources: &[SourceQuality]) -> Table {
-    let mut table = Table::with(&[
-        "source",
-        "#set Hz",
-        "#slowest run Hz",
-        "#longest gap s",
-        "#lateness p99 ms",
-        "#missed",
-        "#sampler % of a core",
-        "changed least",
-    ]);
-    table.caption = "The worst of all runs".into();
-    table.tags = tags(analysis);
     let maybe = |x: Option<f64>, f: &dyn Fn(f64) -> String| TableCell::text(x.map_or_else(String::new, f));
-    for s in sources {
-        let least = s.moved.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-        table.row(vec![
-            TableCell::text(s.name.clone()),
-            TableCell::text(number::three(s.asked_hz)),
-            maybe(s.slowest_hz, &|x| format!("{x:.2}")),
-            maybe(s.longest_gap_s, &|x| format!("{x:.2}")),
-            maybe(s.lateness_p99_s, &|x| format!("{:.2}", x * 1e3)),
-            TableCell::text(s.missed.to_string()),
-            maybe(s.cpu_ratio, &|x| format!("{:.2}", x * 100.0)),
-            TableCell::text(least.map_or_else(String::new, |(m, r)| format!("{m} at {} of ticks", number::percent(*r)))),
-        ]);
-    }
-    table
+    let two = |x: f64| format!("{x:.2}");
+    let columns: &[TableColumn<&SourceQuality>] = &[
+        ("source", &|s| TableCell::text(s.name.clone())),
+        ("#set Hz", &|s| TableCell::text(number::three(s.asked_hz))),
+        ("#slowest run Hz", &|s| maybe(s.slowest_hz, &two)),
+        ("#longest gap s", &|s| maybe(s.longest_gap_s, &two)),
+        ("#lateness p99 ms", &|s| maybe(s.lateness_p99_s, &|x| two(x * 1e3))),
+        ("#missed", &|s| TableCell::text(s.missed.to_string())),
+        ("#sampler % of a core", &|s| maybe(s.cpu_ratio, &|x| two(x * 100.0))),
+        ("changed least", &|s| {
+            let least = s.moved.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+            TableCell::text(least.map_or_else(String::new, |(m, r)| format!("{m} at {} of ticks", number::percent(*r))))
+        }),
+    ];
+    Table { caption: "The worst of all runs".into(), tags: tags(analysis), ..Table::of(columns, sources) }
 }
 
 /// Why cells are not valid, or what was left out of them.

@@ -45,7 +45,7 @@ pub fn section(report: &Report) -> Section {
     }
     let finding = nothing(analysis).unwrap_or_default().to_string();
     let what = if analysis.campaign.device.kind == "cpu" { "How to use these cores" } else { "How to use this GPU" };
-    Section { id: "summary", title: what, finding, blocks, ..Section::default() }
+    Section { title: what, finding, blocks, ..Section::default() }
 }
 
 /// No group beats running in turn: shown with the runner-up.

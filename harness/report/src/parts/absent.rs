@@ -3,17 +3,17 @@
 use collo_analysis::campaign::Analysis;
 use collo_figures::document::Section;
 
+/// A section without its anchor and title, which are in the list of `sections.rs`; or why there is none.
+pub type Content = Result<Section, String>;
+
 /// A section without content: the document leaves it out, and says so at its end.
 pub fn without(id: &'static str, title: &'static str, why: impl Into<String>) -> Section {
-    Section { id, title, finding: why.into(), blocks: Vec::new(), left_out: true, ..Section::default() }
+    Section { id, title, finding: why.into(), left_out: true, ..Section::default() }
 }
-
-/// Sections that are read even where they only say why there is nothing.
-const KEPT: [&str; 3] = ["cells", "quality", "feasibility"];
 
 /// Sections with content, and a sentence about those without: each reason once.
 pub fn apart(sections: Vec<Section>) -> (Vec<Section>, String) {
-    let (left_out, kept): (Vec<Section>, Vec<Section>) = sections.into_iter().partition(|s| s.left_out && !KEPT.contains(&s.id));
+    let (left_out, kept): (Vec<Section>, Vec<Section>) = sections.into_iter().partition(|s| s.left_out);
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for section in &left_out {
         match reasons.iter_mut().find(|(why, _)| *why == section.finding) {
@@ -28,6 +28,11 @@ pub fn apart(sections: Vec<Section>) -> (Vec<Section>, String) {
 
 /// What is said where a campaign compares observers alone.
 pub const ONLY_WATCHED: &str = "Every cell says who watches it: see The cost of watching.";
+
+/// Refuse an analysis of which no cell has numbers.
+pub fn numbers(analysis: &Analysis) -> Result<(), &'static str> {
+    nothing(analysis).map_or(Ok(()), Err)
+}
 
 /// Why no cell of an analysis has numbers at all, if so.
 pub fn nothing(analysis: &Analysis) -> Option<&'static str> {
@@ -56,7 +61,7 @@ mod tests {
             with,
             without("energy", "Energy", "Nothing was read."),
             without("sm", "SM activity", "A CPU has none."),
-            without("cells", "All cells", "The plan has no cells."),
+            Section { left_out: false, ..without("cells", "All cells", "The plan has no cells.") },
         ];
         let (kept, said) = apart(all);
         assert_eq!(kept.iter().map(|s| s.id).collect::<Vec<_>>(), ["gain", "cells"]);

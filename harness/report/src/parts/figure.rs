@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::words;
+use collo_figures::chart::RowMark;
 use collo_figures::document::{Figure, Table};
 use collo_figures::draw::Panel;
-use collo_figures::modes::{family, mode_label, mode_order};
+use collo_figures::modes::{family, in_order, mode_label};
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_store::Verdict;
@@ -40,14 +41,13 @@ pub fn legend<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<(String, String)
 
 /// The same from the modes themselves.
 pub fn legend_of<'a>(of: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
-    let mut modes: Vec<&str> = Vec::new();
-    for mode in of {
-        if !modes.contains(&mode) {
-            modes.push(mode);
-        }
-    }
-    modes.sort_by_key(|m| mode_order(m));
-    modes.into_iter().map(|m| (m.to_string(), mode_label(m))).collect()
+    in_order(of).into_iter().map(|m| (m.to_string(), mode_label(m))).collect()
+}
+
+/// The same, with another name for solo.
+pub fn legend_with<'a>(of: impl Iterator<Item = &'a str>, solo: &str) -> Vec<(String, String)> {
+    let named = |(mode, label): (String, String)| if mode == "solo" { (mode, solo.to_string()) } else { (mode, label) };
+    legend_of(of).into_iter().map(named).collect()
 }
 
 /// Both ends of an interval.
@@ -91,6 +91,18 @@ pub fn told(what: &str, q: &Quantity, factor: f64, unit: &str) -> String {
     let scaled = super::values::times(q, factor);
     let interval = if q.low.is_some() { format!("95 % interval {}", number::bounds(&scaled)) } else { "no interval".into() };
     format!("\n{what} {}{unit}\n{interval}, {}", number::estimate(&scaled), number::count(q.n, "repetition"))
+}
+
+/// A value of a cell as a mark in a row.
+pub fn mark(cell: &Cell, what: &str, q: Option<&Quantity>, factor: f64, unit: &str) -> RowMark {
+    RowMark {
+        sharing: cell.record.sharing.clone(),
+        value: q.map(|q| q.estimate * factor),
+        interval: q.and_then(|q| interval(q, factor)),
+        failure: failure(cell),
+        indicative: !cell.is_valid(),
+        title: hover(cell, what, q, factor, unit),
+    }
 }
 
 /// The sentence of a caption about how intervals were made.

@@ -3,7 +3,7 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
-use collo_figures::modes::{mode_order, slices};
+use collo_figures::modes::{in_order, mode_order, slices};
 
 /// Cells of a workload by degree, modes in their order.
 pub fn by_degree<'a>(analysis: &'a Analysis, workload: &'a str) -> Vec<&'a Cell> {
@@ -54,9 +54,7 @@ impl<'a> Places<'a> {
         });
         let cells = by_degree(analysis, workload).into_iter().filter(|c| !alone_on_slice(c));
         let cells: Vec<&Cell> = cells.filter(|c| with_solo || !c.is_solo()).collect();
-        let mut modes: Vec<&str> = cells.iter().map(|c| c.record.sharing.as_str()).filter(|m| *m != "solo").collect();
-        modes.sort_by_key(|m| mode_order(m));
-        modes.dedup();
+        let modes = in_order(cells.iter().map(|c| c.record.sharing.as_str()).filter(|m| *m != "solo"));
         let mut groups: Vec<(u32, Vec<Option<&Cell>>)> = Vec::new();
         for here in cells.chunk_by(|a, b| a.record.degree == b.record.degree) {
             let at = |mode: &&str| here.iter().find(|c| c.record.sharing == *mode).copied();

@@ -2,8 +2,9 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
-use collo_figures::document::{Table, TableCell};
+use collo_figures::document::{Align, Column, Table, TableCell, TableLayout};
 use collo_quantity::Key;
+use collo_quantity::definition::Subject;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 
@@ -11,17 +12,20 @@ use super::anchor::cell_id;
 use super::figure::{failure, tags};
 use super::panels::by_workload;
 
-/// A reading of a cell.
-pub type Reading<'a> = &'a dyn Fn(&Cell) -> Option<Quantity>;
-
 /// A quantity after multiplying by `factor`.
 pub fn times(q: &Quantity, factor: f64) -> Quantity {
     Quantity { estimate: q.estimate * factor, low: q.low.map(|x| x * factor), high: q.high.map(|x| x * factor), ..q.clone() }
 }
 
-/// A cell's reading, among its quantities or the means of the GPU.
+/// A quantity of a cell, or of the GPU while it ran. What members use alone is added up only where there are several.
 pub fn reading(cell: &Cell, key: Key) -> Option<Quantity> {
-    cell.get(key).or_else(|| cell.metric(key)).cloned()
+    let found = cell.get(key).or_else(|| cell.metric(key).filter(|_| key.subject == Subject::Card));
+    found.filter(|_| key != Key::SoloSmActiveSum || cell.record.degree > 1).cloned()
+}
+
+/// True if some cell has a quantity.
+pub fn has(analysis: &Analysis, key: Key) -> bool {
+    analysis.cells.iter().any(|c| reading(c, key).is_some())
 }
 
 /// Maximum rows of a figure's table on the page: more are in its CSV.
@@ -32,22 +36,41 @@ pub fn label(analysis: &Analysis, cell: &Cell) -> TableCell {
     TableCell { link: cell_id(analysis, cell.name()), ..TableCell::text(cell.name()) }
 }
 
-/// Let people see the first rows of a long table, and its caption say so; a figure's CSV has all.
-pub fn cut_rows(table: &mut Table) {
+/// Mark a table with the caveats of its numbers. Of a long one people see the first rows, and its caption says so; a figure's CSV has all.
+pub fn finish(analysis: &Analysis, mut table: Table) -> Table {
+    table.tags = tags(analysis);
     let all = table.rows.len();
     if all > VALUES {
         table.shown = Some(VALUES);
         table.caption = format!("The first {VALUES} of {all} rows; a figure's CSV has all of them, report.json all cells");
     }
+    table
 }
 
-/// Value, interval and repetitions of one quantity for the uniform cells of every workload that has it.
-pub fn values(analysis: &Analysis, what: &str, get: Reading, factor: f64) -> Table {
-    values_of(analysis, &[(what, get, factor)], &|c| c.record.is_uniform())
+/// A column of a narrow table: its head, and its field for each subject.
+pub type NarrowColumn<'g, T> = (String, Box<dyn Fn(&T) -> TableCell + 'g>);
+
+/// Set a table for a terminal, too: a row for each subject below the `head` of the first column. Columns that nobody fills are left out; on
+/// a narrow terminal the last ones go first.
+pub fn narrow<T>(head: &str, rows: &[(TableCell, &T)], columns: Vec<NarrowColumn<T>>) -> Table {
+    let filled = |(_, get): &NarrowColumn<T>| rows.iter().any(|(_, of)| !get(of).text.is_empty());
+    let columns: Vec<NarrowColumn<T>> = columns.into_iter().filter(filled).collect();
+    let mut table = Table { look: TableLayout::Narrow, ..Table::default() };
+    table.columns.push(Column { name: head.into(), ..Column::default() });
+    for (rank, (name, _)) in columns.iter().enumerate() {
+        let align = if name == "verdict" { Align::Left } else { Align::Right };
+        table.columns.push(Column { name: name.clone(), align, rank: if rank < 3 { 0 } else { rank }, ..Column::default() });
+    }
+    for (first, of) in rows {
+        table.row([first.clone()].into_iter().chain(columns.iter().map(|(_, get)| get(of))).collect());
+    }
+    table
 }
 
-/// The same for several quantities side by side, for the selected cells.
-pub fn values_of(analysis: &Analysis, wanted: &[(&str, Reading, f64)], of: &dyn Fn(&Cell) -> bool) -> Table {
+/// Value, interval and repetitions of the uniform cells of every workload that has the first of these quantities, each under its
+/// head and times a factor; of the others those that some cell has.
+pub fn values(analysis: &Analysis, wanted: &[(&str, Key, f64)]) -> Table {
+    let wanted: Vec<_> = wanted.iter().enumerate().filter(|(i, w)| *i == 0 || has(analysis, w.1)).map(|(_, w)| *w).collect();
     let mut heads = vec!["cell".to_string()];
     heads.extend(wanted.iter().flat_map(|(what, ..)| [format!("#{what}"), "95 % interval".into()]));
     heads.extend(["#runs".to_string(), "validity".into()]);
@@ -55,15 +78,15 @@ pub fn values_of(analysis: &Analysis, wanted: &[(&str, Reading, f64)], of: &dyn 
     // A workload of which nothing was read has no panel, and no rows.
     let read: Vec<&str> = by_workload(analysis)
         .into_iter()
-        .filter(|(_, cells)| wanted.first().is_some_and(|(_, get, _)| cells.iter().any(|c| get(c).is_some())))
+        .filter(|(_, cells)| wanted.first().is_some_and(|(_, key, _)| cells.iter().any(|c| reading(c, *key).is_some())))
         .map(|(w, _)| w)
         .collect();
-    let of = |c: &Cell| of(c) && c.workload().is_none_or(|w| read.contains(&w));
+    let of = |c: &Cell| c.record.is_uniform() && c.workload().is_none_or(|w| read.contains(&w));
     for cell in analysis.cells.iter().filter(|c| of(c)) {
         let mut row = vec![label(analysis, cell)];
         let mut runs = String::new();
-        for (i, (_, get, factor)) in wanted.iter().enumerate() {
-            let Some(q) = get(cell) else {
+        for (i, (_, key, factor)) in wanted.iter().enumerate() {
+            let Some(q) = reading(cell, *key) else {
                 let why = if i == 0 { failure(cell).unwrap_or_default() } else { String::new() };
                 row.extend([TableCell::default(), TableCell::text(why)]);
                 continue;
@@ -79,7 +102,5 @@ pub fn values_of(analysis: &Analysis, wanted: &[(&str, Reading, f64)], of: &dyn 
         row.extend([TableCell::text(runs), TableCell::text(cell.verdict().text())]);
         table.row(row);
     }
-    cut_rows(&mut table);
-    table.tags = tags(analysis);
-    table
+    finish(analysis, table)
 }

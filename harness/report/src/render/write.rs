@@ -9,6 +9,7 @@ use collo_figures::draw::file;
 use collo_guidelines::report_json::ReportJson;
 use fs_err as fs;
 
+use crate::export::{cells, csv};
 use crate::report::Report;
 use crate::{Result, sections};
 
@@ -54,11 +55,11 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
         })
     })?;
     let json = serde_json::json!(ReportJson::new(&of.analysis, &of.guidelines));
-    let cells = crate::export::export(of, crate::export::Format::Csv)?;
+    let cells = csv::text(&cells::table(&of.analysis));
     let mut write = |place: &Path, plots: String, up: &str| {
         report.plots = Some(plots);
         report.runs = runs.as_ref().map(|runs| format!("{up}{runs}"));
-        replace(&place.join("report.csv"), &cells)?;
+        replace(&place.join("report.csv"), cells.as_bytes())?;
         document::write(place, ("report", "report"), &report, &json)
     };
     write(&folder, "plots/".into(), "../../../")?;

@@ -2,41 +2,37 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
-use collo_figures::document::{Block, Section};
+use collo_figures::document::Section;
 use collo_quantity::Key;
 use collo_quantity::number;
 
-use crate::parts::absent::{nothing, without};
-use crate::parts::figure::{figure, indicative_note};
-use crate::parts::values::values;
+use super::memory::one_process_note;
+use crate::parts::absent::{Content, numbers};
+use crate::parts::bars::{BarFigure, Scale};
 
-const ID: &str = "cpu";
-const TITLE: &str = "CPU";
-
-pub fn section(analysis: &Analysis) -> Section {
-    if let Some(why) = nothing(analysis) {
-        return without(ID, TITLE, why);
-    }
+pub fn section(analysis: &Analysis) -> Content {
+    numbers(analysis)?;
     let cores = analysis.campaign.device.cores.filter(|_| analysis.campaign.device.kind == "cpu");
     let capacity = cores.map(|n| (f64::from(n) * 100.0, format!("{} = {n}00 %", number::count(n as usize, "core"))));
-    let (panels, left_out) = super::memory::panels(
-        analysis,
-        Key::Cpu,
-        "% of one core, one segment per member",
-        100.0,
-        capacity.as_ref().map(|(v, t)| (*v, t.as_str())),
+    let meaning = format!(
+        "Mean over the time when all members train past their warm-up; a member counts with all its threads and descendants. Whiskers: 95 % interval of the sum.{}",
+        one_process_note(analysis)
     );
-    if panels.is_empty() {
-        return without(ID, TITLE, "No sample of the members' CPU time was taken.");
-    }
-    let get = |c: &Cell| c.get(Key::Cpu).cloned();
-    let caption = format!(
-        "Mean over the time when all members train past their warm-up; a member counts with all its threads and descendants. Whiskers: 95 % interval of the sum.{}{}{left_out}",
-        super::memory::one_process_note(analysis),
-        indicative_note(analysis.cells.iter())
-    );
-    let fig = figure(analysis, "cpu", "CPU by member", panels, caption, values(analysis, "% of one core", &get, 100.0));
-    Section { id: ID, title: TITLE, finding: finding(analysis, cores), blocks: vec![Block::Figure(fig)], ..Section::default() }
+    let bars = BarFigure {
+        id: "cpu",
+        title: "CPU by member",
+        factor: 100.0,
+        what: "sum",
+        caption: "% of one core, one segment per member",
+        head: "% of one core",
+        meaning: &meaning,
+        places: false,
+        scale: Scale::Members,
+        limit: capacity.as_ref().map(|(value, text)| (*value, text.as_str())),
+        ..BarFigure::of(Key::Cpu)
+    };
+    let figure = bars.draw(analysis).ok_or("No sample of the members' CPU time was taken.")?;
+    Ok(Section { finding: finding(analysis, cores), blocks: vec![figure], ..Section::default() })
 }
 
 fn finding(analysis: &Analysis, cores: Option<u32>) -> String {

@@ -2,72 +2,66 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
-use collo_figures::document::{Block, Section};
+use collo_analysis::words;
+use collo_figures::document::Section;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 
-use super::over_time;
-use crate::parts::absent::{nothing, without};
-use crate::parts::bars::{BarSpec, bar_panels, metric_figure};
-use crate::parts::figure::{figure, indicative_note, whiskers};
-use crate::parts::places::places_note;
-use crate::parts::values::{Reading, reading, values};
+use super::over_time::TraceFigure;
+use crate::parts::absent::{Content, numbers};
+use crate::parts::bars::{BarFigure, Scale};
+use crate::parts::values::has;
 
-const ID: &str = "energy";
-const TITLE: &str = "Energy and power";
-
-pub fn section(analysis: &Analysis) -> Section {
-    if let Some(why) = nothing(analysis) {
-        return without(ID, TITLE, why);
+pub fn section(analysis: &Analysis) -> Content {
+    numbers(analysis)?;
+    if ![Key::EnergyPerEpoch, Key::Power, Key::DramPower].into_iter().any(|key| has(analysis, key)) {
+        return Err(absent(analysis));
     }
-    let get: Reading = &|c| c.get(Key::EnergyPerEpoch).cloned();
-    let above: Reading = &|c| c.get(Key::EnergyPerEpochAboveIdle).cloned();
-    let power: Reading = &|c| reading(c, Key::Power);
-    let has = |get: Reading| analysis.cells.iter().any(|c| get(c).is_some());
-    let dram: Reading = &|c| reading(c, Key::DramPower);
-    if !has(get) && !has(power) && !has(dram) {
-        return without(ID, TITLE, absent(analysis));
-    }
-    let largest = analysis.cells.iter().filter_map(get).map(|q| q.estimate).fold(0.0, f64::max);
-    let (factor, unit, word) = if largest >= 2000.0 { (1e-3, "kJ", "kilojoules") } else { (1.0, "J", "joules") };
-    let mut blocks = Vec::new();
-    let mut bars = |id: &'static str, title: &str, caption: &str, get: Reading, meaning: &str| {
-        let (panels, left_out) = bar_panels(analysis, &BarSpec::of("energy", caption, get, factor));
-        if !panels.is_empty() {
-            let text = format!(
-                "{meaning}{} {}{} Each panel has its own scale.{left_out}",
-                places_note(analysis),
-                whiskers(analysis),
-                indicative_note(analysis.cells.iter())
-            );
-            let table = values(analysis, &format!("{unit} per member and epoch"), get, factor);
-            blocks.push(Block::Figure(figure(analysis, id, title, panels, text, table)));
-        }
-    };
-    let meaning = "Energy of the whole device over the measured window, divided by the epochs that all members trained in it.";
-    bars("energy", "Energy per member and epoch", &format!("{word} per member and epoch"), get, meaning);
+    let (factor, unit) = words::energy_unit(analysis.cells.iter().filter_map(|c| c.get(Key::EnergyPerEpoch)));
+    let word = if unit == "kJ" { "kilojoules" } else { "joules" };
     let idle: Vec<String> = analysis.idle_w.iter().map(|(state, w)| format!("{} W {state}", number::three(*w))).collect();
-    let meaning = format!("The same, less the GPU's idle power ({}).", idle.join(", "));
-    bars("energy-above-idle", "Energy above idle", &format!("{word} above idle, per member and epoch"), above, &meaning);
     let cap = analysis.campaign.machine.gpus.first().and_then(|g| g.power_limit_w);
     let text = cap.map(|w| format!("power cap {w:.0} W"));
     let limit = cap.zip(text.as_deref());
-    let traces = over_time::Spec {
+    let energy = |key| BarFigure {
+        factor,
+        what: "energy",
+        head: if unit == "kJ" { "kJ per member and epoch" } else { "J per member and epoch" },
+        scale: Scale::Own(" Each panel has its own scale."),
+        ..BarFigure::of(key)
+    };
+    let power = |key| BarFigure { caption: "average power, watts", head: "watts", ..BarFigure::of(key) };
+    let bars = [
+        BarFigure {
+            id: "energy",
+            title: "Energy per member and epoch",
+            caption: &format!("{word} per member and epoch"),
+            meaning: "Energy of the whole device over the measured window, divided by the epochs that all members trained in it.",
+            ..energy(Key::EnergyPerEpoch)
+        },
+        BarFigure {
+            id: "energy-above-idle",
+            title: "Energy above idle",
+            caption: &format!("{word} above idle, per member and epoch"),
+            meaning: &format!("The same, less the GPU's idle power ({}).", idle.join(", ")),
+            ..energy(Key::EnergyPerEpochAboveIdle)
+        },
+        BarFigure { id: "power", title: "Average power of the GPU", limit, ..power(Key::Power) },
+        BarFigure { id: "dram-power", title: "Average power of the host's memory", what: "dram-power", ..power(Key::DramPower) },
+    ];
+    let over_time = TraceFigure {
         id: "power-over-time",
         title: "Power over time",
         caption: "watts",
-        of: &|t| &t.power_w,
+        of: |t| &t.power_w,
         factor: 1.0,
         unit: "W",
         limit,
     };
-    blocks.extend(over_time::figure(analysis, &traces).map(Block::Figure));
-    let spec = BarSpec { shared: true, limit, ..BarSpec::of("power", "average power, watts", power, 1.0) };
-    blocks.extend(metric_figure(analysis, "power", "Average power of the GPU", "watts", &spec).map(Block::Figure));
-    let spec = BarSpec { shared: true, ..BarSpec::of("dram-power", "average power, watts", dram, 1.0) };
-    blocks.extend(metric_figure(analysis, "dram-power", "Average power of the host's memory", "watts", &spec).map(Block::Figure));
-    Section { id: ID, title: TITLE, finding: finding(analysis, factor, unit), blocks, ..Section::default() }
+    let [energy, above_idle, power, dram] = bars.each_ref().map(|bars| bars.draw(analysis));
+    let blocks = [energy, above_idle, over_time.draw(analysis), power, dram].into_iter().flatten().collect();
+    Ok(Section { finding: finding(analysis, factor, unit), blocks, ..Section::default() })
 }
 
 fn absent(analysis: &Analysis) -> String {

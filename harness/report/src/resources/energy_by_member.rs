@@ -6,13 +6,9 @@ use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_quantity::Key;
 use collo_quantity::number;
 
-use crate::parts::absent::without;
-use crate::parts::figure::tags;
-use crate::parts::values::{cut_rows, label};
-use crate::report::EnergyModel;
-
-const ID: &str = "energy-by-member";
-const TITLE: &str = "Energy by member, modelled";
+use crate::parts::absent::Content;
+use crate::parts::values::{finish, label};
+use crate::report::Report;
 
 /// One member's part, watts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,19 +26,20 @@ fn divided(power_w: f64, idle_w: f64, weights: &[f64]) -> Option<Vec<Part>> {
     possible.then(|| weights.iter().map(|w| Part { idle_w: idle_w / n, above_w: above_w * w / whole }).collect())
 }
 
-pub fn section(analysis: &Analysis, model: EnergyModel) -> Section {
+pub fn section(report: &Report) -> Content {
+    let analysis = &report.analysis;
+    let model = report.energy_model.ok_or("No model was asked for.")?;
     let name = model.name();
     let groups: Vec<&Cell> = analysis.groups().filter(|c| !c.counted.is_empty()).collect();
     let rows: Vec<(&Cell, Result<Vec<Part>, &'static str>)> = groups.into_iter().map(|c| (c, parts(analysis, c))).collect();
     if rows.iter().all(|(_, parts)| parts.is_err()) {
         let why = rows.iter().find_map(|(_, parts)| parts.as_ref().err()).copied().unwrap_or("no group was measured");
-        return without(ID, TITLE, format!("The model `{name}` divides no energy here: {why}."));
+        return Err(format!("The model `{name}` divides no energy here: {why}."));
     }
     let unit = [format!("#W by {name}"), "#of idle W".into(), "#above idle W".into(), format!("#J per epoch by {name}")];
     let heads: Vec<&str> = ["cell", "member"].into_iter().chain(unit.iter().map(String::as_str)).collect();
     let mut table = Table::with(&heads);
     table.caption = format!("Model `{name}`: {}", model.statement());
-    table.tags = tags(analysis);
     let mut left_out = Vec::new();
     for (cell, parts) in &rows {
         let Ok(parts) = parts else {
@@ -62,13 +59,12 @@ pub fn section(analysis: &Analysis, model: EnergyModel) -> Section {
             ]);
         }
     }
-    cut_rows(&mut table);
-    let mut blocks = vec![Block::Table(table)];
+    let mut blocks = vec![Block::Table(finish(analysis, table))];
     if !left_out.is_empty() {
         blocks.push(Block::Notes(left_out));
     }
     let finding = format!("Divided by the model `{name}`, as asked for with `--energy-model`: {}.", model.statement());
-    Section { id: ID, title: TITLE, finding, blocks, ..Section::default() }
+    Ok(Section { finding, blocks, ..Section::default() })
 }
 
 /// The parts of a group's members, or why they are unknown.

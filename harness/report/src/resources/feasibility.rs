@@ -6,17 +6,15 @@ use collo_analysis::words;
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_quantity::number;
 
-use crate::parts::absent::without;
+use crate::parts::absent::Content;
 
-const ID: &str = "feasibility";
-const TITLE: &str = "Feasibility";
 /// Maximum number of failures and refusals listed.
 const NOTES: usize = 60;
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(analysis: &Analysis) -> Content {
     let refusals = &analysis.campaign.plan.refusals;
     if analysis.cells.is_empty() && refusals.is_empty() {
-        return without(ID, TITLE, "The plan has no cells and no refusals.");
+        return Err("The plan has no cells and no refusals.".into());
     }
     let mut blocks = vec![];
     if !analysis.cells.is_empty() && !analysis.only_sweeps() {
@@ -39,7 +37,7 @@ pub fn section(analysis: &Analysis) -> Section {
         }
         blocks.push(Block::Table(table));
     }
-    Section { id: ID, title: TITLE, finding: finding(analysis), blocks, ..Section::default() }
+    Ok(Section { finding: finding(analysis), blocks, ..Section::default() })
 }
 
 /// Every other outcome of a cell's runs, with its count.

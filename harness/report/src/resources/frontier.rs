@@ -6,7 +6,7 @@ use collo_analysis::words;
 use collo_figures::chart::{Feasibility, Square, SquareRow, Squares};
 use collo_figures::document::{Figure, Table, TableCell};
 use collo_figures::draw::Panel;
-use collo_figures::modes::{mode_label, mode_order};
+use collo_figures::modes::{in_order, mode_label};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::{Sharing, without_mode};
@@ -14,7 +14,7 @@ use collo_store::{Sharing, without_mode};
 use crate::parts::figure::{figure as finished, legend_of};
 use crate::parts::panels::{PANELS, by_workload, degrees, describe, members};
 use crate::parts::refused;
-use crate::parts::values::label;
+use crate::parts::values::{finish, label};
 
 /// Maximum columns of one panel: a search tries more degrees than fit beside each other.
 const COLUMNS: usize = 16;
@@ -76,9 +76,7 @@ fn uniform(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> Panel {
     let name = cells.first().map_or("", |c| c.record.members[0].workload.as_str());
     let refused = refused::of_workload(analysis, workload, cells);
     let (degrees, _) = degrees(cells.iter().map(|c| c.record.degree).chain(refused.iter().map(|r| r.degree)), COLUMNS);
-    let mut modes: Vec<&str> = cells.iter().map(|c| c.record.sharing.as_str()).chain(refused.iter().map(|r| r.sharing)).collect();
-    modes.sort_by_key(|m| mode_order(m));
-    modes.dedup();
+    let modes = in_order(cells.iter().map(|c| c.record.sharing.as_str()).chain(refused.iter().map(|r| r.sharing)));
     let rows: Vec<SquareRow> = modes
         .iter()
         .map(|mode| {
@@ -140,15 +138,9 @@ fn groups(analysis: &Analysis) -> (Option<Panel>, usize) {
         };
         refusals.iter().find(of)
     };
-    let mut modes: Vec<&str> = rows.iter().flat_map(|r| &r.1).map(|c| c.record.sharing.as_str()).collect();
-    modes.extend(
-        refusals
-            .iter()
-            .filter(|r| rows.iter().any(|(_, cells)| refused(cells, &r.sharing).is_some()))
-            .map(|r| r.sharing.as_str()),
-    );
-    modes.sort_by_key(|m| mode_order(m));
-    modes.dedup();
+    let of_refused = refusals.iter().filter(|r| rows.iter().any(|(_, cells)| refused(cells, &r.sharing).is_some()));
+    let of_cells = rows.iter().flat_map(|r| &r.1).map(|c| c.record.sharing.as_str());
+    let mut modes = in_order(of_cells.chain(of_refused.map(|r| r.sharing.as_str())));
     modes.truncate(COLUMNS);
     let drawn: Vec<SquareRow> = rows
         .iter()
@@ -183,7 +175,5 @@ fn table(analysis: &Analysis) -> Table {
             TableCell::text(all.to_string()),
         ]);
     }
-    crate::parts::values::cut_rows(&mut table);
-    table.tags = crate::parts::figure::tags(analysis);
-    table
+    finish(analysis, table)
 }

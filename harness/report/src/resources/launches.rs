@@ -10,37 +10,21 @@ use collo_guidelines::published::square::square;
 use collo_quantity::Key;
 use collo_quantity::number;
 
+use crate::parts::absent::Content;
 use crate::parts::anchor::cell_id;
 use crate::parts::figure::{figure, indicative_note, interval, tags, told};
 use crate::parts::panels::SWEEP;
 use crate::report::Report;
 
-const ID: &str = "metrics-see";
-
-/// The section, if the campaign has a sweep.
-pub fn section(report: &Report) -> Option<Section> {
+pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
     let points = analysis.launches();
     let read = |key: &Key| points.iter().any(|p| p.cell.metric(*key).is_some());
     let metrics: Vec<Key> = METRICS.into_iter().filter(read).collect();
-    if points.is_empty() {
-        return None;
-    }
-    let guideline = report.guideline("saturation");
-    let mut section = Section {
-        id: ID,
-        title: SWEEP,
-        chip: guideline.map(|g| g.holds.into()),
-        finding: guideline.map_or_else(String::new, |g| g.finding.clone()),
-        ..Section::default()
-    };
     if metrics.is_empty() {
-        section.finding = "Of no point of the sweep was a metric read.".into();
-        section.left_out = true;
-    } else {
-        section.blocks = vec![Block::Figure(drawn(analysis, &points, &metrics))];
+        return Err("Of no point of the sweep was a metric read.".into());
     }
-    Some(section)
+    Ok(Section { blocks: vec![Block::Figure(drawn(analysis, &points, &metrics))], ..report.judged("saturation") })
 }
 
 /// Why a section has no figure where there is nothing but a sweep.

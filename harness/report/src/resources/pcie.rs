@@ -2,68 +2,60 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
-use collo_figures::document::{Block, Section};
+use collo_figures::document::Section;
 use collo_quantity::Key;
 use collo_quantity::number;
-use collo_quantity::stats::Quantity;
 
-use super::over_time;
-use crate::parts::absent::{nothing, without};
-use crate::parts::bars::{BarSpec, bar_panels};
-use crate::parts::figure::{figure, indicative_note, whiskers};
-use crate::parts::values::{Reading, reading, values};
+use super::over_time::TraceFigure;
+use crate::parts::absent::{Content, numbers};
+use crate::parts::bars::{BarFigure, Scale};
+use crate::parts::values::{has, reading};
 
-const ID: &str = "pcie";
-const TITLE: &str = "PCIe";
-
-pub fn section(analysis: &Analysis) -> Section {
-    if let Some(why) = nothing(analysis) {
-        return without(ID, TITLE, why);
-    }
-    let item: Reading = &|c| c.get(Key::PcieRxPerItem).cloned();
-    let rate: Reading = &|c| reading(c, Key::PcieRx);
-    let has = |get: Reading| analysis.cells.iter().any(|c| get(c).is_some());
-    if !has(item) && !has(rate) {
+pub fn section(analysis: &Analysis) -> Content {
+    numbers(analysis)?;
+    if !has(analysis, Key::PcieRxPerItem) && !has(analysis, Key::PcieRx) {
         let why = if analysis.campaign.device.kind == "cpu" {
             "Training on the CPU moves nothing over PCIe to a GPU."
         } else {
             "No PCIe counter could be read during this campaign."
         };
-        return without(ID, TITLE, why);
+        return Err(why.into());
     }
-    let largest = analysis.cells.iter().filter_map(item).map(|q| q.estimate).fold(0.0, f64::max);
+    let largest = analysis.cells.iter().filter_map(|c| c.get(Key::PcieRxPerItem)).map(|q| q.estimate).fold(0.0, f64::max);
     let (factor, unit) = if largest >= 2e6 { (1e-6, "MB") } else { (1e-3, "kB") };
-    let mut blocks = Vec::new();
-    let caption = format!("{unit} per item, into the GPU");
-    let (panels, left_out) = bar_panels(analysis, &BarSpec::of("PCIe per item", &caption, item, factor));
-    if !panels.is_empty() {
-        let text = format!(
-            "What the GPU received during the measured window, divided by the items trained in it. {}{} Each panel has its own scale.{left_out}",
-            whiskers(analysis),
-            indicative_note(analysis.cells.iter())
-        );
-        let table = values(analysis, &format!("{unit} per item"), item, factor);
-        blocks.push(Block::Figure(figure(analysis, "pcie-per-item", "PCIe bytes per item", panels, text, table)));
-    }
-    let traces = over_time::Spec {
+    let per_item = BarFigure {
+        id: "pcie-per-item",
+        title: "PCIe bytes per item",
+        factor,
+        what: "PCIe per item",
+        caption: &format!("{unit} per item, into the GPU"),
+        head: &format!("{unit} per item"),
+        meaning: "What the GPU received during the measured window, divided by the items trained in it.",
+        places: false,
+        scale: Scale::Own(" Each panel has its own scale."),
+        ..BarFigure::of(Key::PcieRxPerItem)
+    };
+    let over_time = TraceFigure {
         id: "pcie",
         title: "PCIe traffic over time",
         caption: "MB/s into the GPU",
-        of: &|t| &t.pcie_rx_bytes_per_s,
+        of: |t| &t.pcie_rx_bytes_per_s,
         factor: 1e-6,
         unit: "MB/s",
         limit: None,
     };
-    match over_time::figure(analysis, &traces) {
-        Some(figure) => blocks.push(Block::Figure(figure)),
-        None if has(rate) => {
-            let spec = BarSpec { shared: true, ..BarSpec::of("PCIe", "MB/s into the GPU", rate, 1e-6) };
-            let figure = crate::parts::bars::metric_figure(analysis, "pcie", "PCIe traffic into the GPU", "MB/s", &spec);
-            blocks.extend(figure.map(Block::Figure));
-        }
-        None => {}
-    }
-    Section { id: ID, title: TITLE, finding: finding(analysis, factor, unit), blocks, ..Section::default() }
+    let rate = BarFigure {
+        id: "pcie",
+        title: "PCIe traffic into the GPU",
+        factor: 1e-6,
+        what: "PCIe",
+        caption: "MB/s into the GPU",
+        head: "MB/s",
+        ..BarFigure::of(Key::PcieRx)
+    };
+    let rate = over_time.draw(analysis).or_else(|| rate.draw(analysis));
+    let blocks = per_item.draw(analysis).into_iter().chain(rate).collect();
+    Ok(Section { finding: finding(analysis, factor, unit), blocks, ..Section::default() })
 }
 
 /// The group whose traffic per item grows most over running alone.
@@ -78,7 +70,9 @@ fn finding(analysis: &Analysis, factor: f64, unit: &str) -> String {
             number::with_interval(&q)
         };
         if q.low.is_some_and(|low| low > 1.0 + relevant) {
-            let item = c_item(cell).map_or_else(String::new, |q| format!(" ({} {unit})", number::three(q.estimate * factor)));
+            let item = cell
+                .get(Key::PcieRxPerItem)
+                .map_or_else(String::new, |q| format!(" ({} {unit})", number::three(q.estimate * factor)));
             return format!("`{}` needs {said} times the bytes per item of its members alone{item}.", cell.name());
         }
         let percent = number::percent(relevant);
@@ -92,8 +86,4 @@ fn finding(analysis: &Analysis, factor: f64, unit: &str) -> String {
     most.map_or_else(String::new, |(cell, q)| {
         format!("`{}` loads the link most: {} MB/s into the GPU on average.", cell.name(), number::scaled(&q, 1e-6))
     })
-}
-
-fn c_item(cell: &Cell) -> Option<Quantity> {
-    cell.get(Key::PcieRxPerItem).cloned()
 }

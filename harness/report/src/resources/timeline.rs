@@ -11,27 +11,23 @@ use collo_quantity::number;
 use collo_quantity::unit::GIB;
 use collo_store::Sharing;
 
-use crate::parts::absent::{nothing, without};
-use crate::parts::figure::{legend_of, tags};
+use crate::parts::absent::{Content, numbers};
+use crate::parts::figure::{legend_with, tags};
 
-const ID: &str = "timelines";
-const TITLE: &str = "Timelines";
 /// Names of the figures: the mixed set comes before the uniform one.
 const FIGURES: [&str; 2] = ["timelines", "timelines-uniform"];
 
-pub fn section(analysis: &Analysis) -> Section {
-    if let Some(why) = nothing(analysis) {
-        return without(ID, TITLE, why);
-    }
+pub fn section(analysis: &Analysis) -> Content {
+    numbers(analysis)?;
     let shown: Vec<&Timeline> = analysis.timelines.iter().filter(|t| t.lives_shown).collect();
     if shown.is_empty() {
-        return without(ID, TITLE, "No run recorded when its members trained.");
+        return Err("No run recorded when its members trained.".into());
     }
     let mut sets: Vec<&str> = shown.iter().map(|t| t.set.as_str()).collect();
     sets.dedup();
     let of = |set: &str| -> Vec<&Timeline> { shown.iter().filter(|t| t.set == set).copied().collect() };
     let blocks = FIGURES.iter().zip(&sets).map(|(id, set)| Block::Figure(figure(analysis, id, set, &of(set)))).collect();
-    Section { id: ID, title: TITLE, finding: finding(analysis, &of(sets[0])), blocks, ..Section::default() }
+    Ok(Section { finding: finding(analysis, &of(sets[0])), blocks, ..Section::default() })
 }
 
 fn figure(analysis: &Analysis, id: &'static str, set: &str, shown: &[&Timeline]) -> Figure {
@@ -48,10 +44,8 @@ fn figure(analysis: &Analysis, id: &'static str, set: &str, shown: &[&Timeline])
     let process = if shown.iter().any(is_shared) { " Threads of one process: CPU and memory of that process." } else { "" };
     let used = if activity { "SMACT is that of the whole GPU" } else { "CPU in cores, members stacked" };
     let what = if activity { "SM activity" } else { "CPU" };
-    let mut legend = legend_of(shown.iter().map(|t| t.sharing.as_str()));
-    if let Some((_, label)) = legend.iter_mut().find(|(mode, _)| mode == "solo" && shown.iter().any(|t| t.in_turn)) {
-        *label = "in turn".into();
-    }
+    let solo = if shown.iter().any(|t| t.in_turn) { "in turn" } else { "solo" };
+    let legend = legend_with(shown.iter().map(|t| t.sharing.as_str()), solo);
     Figure {
         id: id.into(),
         title: format!("{set}: members' lifetimes, {what} and memory"),

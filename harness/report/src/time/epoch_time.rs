@@ -3,58 +3,33 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::words;
-use collo_figures::document::{Block, Section};
+use collo_figures::document::Section;
 use collo_quantity::Key;
 use collo_quantity::number;
 
-use crate::parts::absent::{nothing, without};
-use crate::parts::bars::{BarSpec, bar_panels};
-use crate::parts::figure::{figure, indicative_note, whiskers};
-use crate::parts::places::places_note;
-use crate::parts::values::values;
+use crate::parts::absent::{Content, numbers};
+use crate::parts::bars::{BarFigure, Scale};
 
-const ID: &str = "epoch-time";
-const TITLE: &str = "Time per epoch";
-
-pub fn section(analysis: &Analysis) -> Section {
-    if let Some(why) = nothing(analysis) {
-        return without(ID, TITLE, why);
-    }
+pub fn section(analysis: &Analysis) -> Content {
+    numbers(analysis)?;
     let (factor, unit) = words::time_unit(analysis.cells.iter().filter_map(|c| c.get(Key::EpochTime)));
-    let name = if unit == "s" { "seconds" } else { "milliseconds" };
-    let caption = format!("{name} per epoch");
-    let get = |c: &Cell| c.get(Key::EpochTime).cloned();
-    let spec = BarSpec { unit: &format!(" {unit}"), ..BarSpec::of("epoch time", &caption, &get, factor) };
-    let (panels, left_out) = bar_panels(analysis, &spec);
-    if panels.is_empty() && analysis.cells.iter().filter(|c| !c.counted.is_empty()).all(Cell::serves) {
-        return without(ID, TITLE, "Only groups with a serving member completed: see Latency.");
-    }
-    if panels.is_empty() {
-        return without(
-            ID,
-            TITLE,
-            "Only mixed groups completed: see Mixed workloads and All cells for each member's epoch time.",
-        );
-    }
-    let text = format!(
-        "Mean over members of their measured epochs.{} {}{} Each panel has its own scale; all start at zero.{left_out}",
-        places_note(analysis),
-        whiskers(analysis),
-        indicative_note(analysis.cells.iter())
-    );
-    Section {
-        id: ID,
-        title: TITLE,
-        finding: finding(analysis),
-        blocks: vec![Block::Figure(figure(
-            analysis,
-            "epoch-time",
-            "Time per epoch by mode and degree",
-            panels,
-            text,
-            values(analysis, &caption, &get, factor),
-        ))],
-        ..Section::default()
+    let caption = if unit == "s" { "seconds per epoch" } else { "milliseconds per epoch" };
+    let bars = BarFigure {
+        id: "epoch-time",
+        title: "Time per epoch by mode and degree",
+        factor,
+        unit: &format!(" {unit}"),
+        caption,
+        head: caption,
+        meaning: "Mean over members of their measured epochs.",
+        scale: Scale::Own(" Each panel has its own scale; all start at zero."),
+        ..BarFigure::of(Key::EpochTime)
+    };
+    let only_serving = || analysis.cells.iter().filter(|c| !c.counted.is_empty()).all(Cell::serves);
+    match bars.draw(analysis) {
+        Some(figure) => Ok(Section { finding: finding(analysis), blocks: vec![figure], ..Section::default() }),
+        None if only_serving() => Err("Only groups with a serving member completed: see Latency.".into()),
+        None => Err("Only mixed groups completed: see Mixed workloads and All cells for each member's epoch time.".into()),
     }
 }
 

@@ -6,31 +6,26 @@ use collo_analysis::words;
 use collo_figures::chart::{DegreePoint, Failure, Lines, ModeLine};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::{Panel, cut};
-use collo_figures::modes::{mode_label, mode_order};
+use collo_figures::modes::{in_order, mode_label};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::Sharing;
 
-use crate::parts::absent::{nothing, without};
-use crate::parts::figure::{failure, figure, hover, interval, legend, tags};
+use crate::parts::absent::{Content, numbers};
+use crate::parts::figure::{failure, figure, hover, interval, legend};
 use crate::parts::panels::{describe, drawn};
 use crate::parts::places::alone_on_slice;
-use crate::parts::values::cut_rows;
+use crate::parts::values::{finish, label};
 use crate::report::Report;
-
-const ID: &str = "gain";
-const TITLE: &str = "Throughput gain";
 
 /// Equal members that train and share; one alone on a slice shares with none.
 fn shared(cell: &Cell) -> bool {
     cell.record.is_uniform() && cell.record.degree > 1 && !cell.serves()
 }
 
-pub fn section(report: &Report) -> Section {
+pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
-    if let Some(why) = nothing(analysis) {
-        return without(ID, TITLE, why);
-    }
+    numbers(analysis)?;
     let measured: Vec<&Cell> = analysis.groups().filter(|c| shared(c) && c.get(Key::ThroughputGain).is_some()).collect();
     if measured.is_empty() {
         let why = analysis.groups().filter(|c| shared(c)).find_map(|c| c.absent.get(&Key::ThroughputGain));
@@ -41,7 +36,7 @@ pub fn section(report: &Report) -> Section {
             },
             |w| format!("No gain can be computed: {w}."),
         );
-        return without(ID, TITLE, why);
+        return Err(why);
     }
     let high = |c: &&Cell| c.get(Key::ThroughputGain).map_or(0.0, |q| q.high.unwrap_or(q.estimate));
     let largest = measured.iter().map(high).fold(0.0, f64::max);
@@ -56,26 +51,21 @@ pub fn section(report: &Report) -> Section {
     );
     let mut fig = figure(analysis, "throughput-gain", "Throughput gain over running in turn", panels, caption, table(analysis));
     fig.legend = legend(analysis.groups().filter(|c| shared(c)));
-    Section {
-        id: ID,
-        title: TITLE,
-        chip: report.guideline("collocate").map(|g| g.holds.into()),
+    Ok(Section {
         finding: if sentences.is_empty() {
             "No gain has an interval: a group or its baseline has only one repetition.".into()
         } else {
             sentences.join(" ")
         },
         blocks: vec![Block::Figure(fig)],
-        ..Section::default()
-    }
+        ..report.judged("collocate")
+    })
 }
 
 fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
     let groups: Vec<&Cell> = analysis.of_workload(workload).filter(|c| !c.is_solo() && !alone_on_slice(c)).collect();
     let solo = analysis.solo(workload);
-    let mut modes: Vec<&str> = groups.iter().map(|c| c.record.sharing.as_str()).collect();
-    modes.sort_by_key(|m| mode_order(m));
-    modes.dedup();
+    let modes = in_order(groups.iter().map(|c| c.record.sharing.as_str()));
     let point = |c: &Cell| {
         let q = c.get(Key::ThroughputGain)?;
         Some(DegreePoint {
@@ -128,14 +118,12 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
 fn table(analysis: &Analysis) -> Table {
     let mut table = Table::with(&["cell", "#gain", "95 % interval", "#p, Holm", "against 1", "#STP", "#ANTT"]);
     for cell in analysis.groups().filter(|c| shared(c)) {
-        let mut label = TableCell::text(cell.name());
-        label.link = crate::parts::anchor::cell_id(analysis, cell.name());
         let q = |key: Key| cell.get(key).map_or_else(TableCell::default, |q| TableCell::number(number::estimate(q), q.estimate));
         let gain = cell.get(Key::ThroughputGain);
         let said = cell.gain_verdict.as_ref();
         let lent = cell.lender.as_ref().map_or_else(String::new, |l| format!("baseline of campaign {}", l.short_id()));
         table.row(vec![
-            label,
+            label(analysis, cell),
             TableCell { note: lent, ..q(Key::ThroughputGain) },
             TableCell {
                 ends: gain.and_then(|q| q.low.zip(q.high)),
@@ -147,7 +135,5 @@ fn table(analysis: &Analysis) -> Table {
             q(Key::Antt),
         ]);
     }
-    cut_rows(&mut table);
-    table.tags = tags(analysis);
-    table
+    finish(analysis, table)
 }

@@ -1,11 +1,11 @@
 //! Serving members: the latency of their answers, alone and beside training, and the speed of the training members beside them.
 
 use collo_analysis::campaign::Analysis;
-use collo_analysis::cell::Cell;
 use collo_analysis::cell::absent::NOBODY_SERVES;
 use collo_analysis::cell::server::Server;
-use collo_figures::chart::{Delay, DelayRow, Delays, Tail, TailChart};
-use collo_figures::document::{Block, Figure, Section, Table, TableCell};
+use collo_analysis::cell::{Cell, Member};
+use collo_figures::chart::{MarkRow, MarkRows, RowMark, RowScale, Tail, TailChart};
+use collo_figures::document::{Block, Figure, Section, Table, TableCell, TableColumn};
 use collo_figures::draw::Panel;
 use collo_figures::modes::mode_order;
 use collo_guidelines::groups::serving::{Promise, criterion, kept};
@@ -14,14 +14,12 @@ use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_store::without_mode;
 
-use crate::parts::absent::{nothing, without};
-use crate::parts::figure::{failure, figure, hover, indicative_note, interval, legend_of, tags};
+use crate::parts::absent::{Content, numbers};
+use crate::parts::figure::{failure, figure, hover, indicative_note, legend_with, mark};
 use crate::parts::panels::members;
-use crate::parts::values::{cut_rows, label, times};
+use crate::parts::values::{finish, label, times};
 use crate::report::Report;
 
-const ID: &str = "latency";
-const TITLE: &str = "Latency";
 /// Maximum number of serving workloads drawn, and of groups of one of them.
 const SERVERS: usize = 6;
 const GROUPS: usize = 9;
@@ -39,14 +37,12 @@ struct ServingGroup<'a> {
     servers: Vec<Server<'a>>,
 }
 
-pub fn section(report: &Report) -> Section {
+pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
     if !analysis.cells.iter().any(Cell::serves) {
-        return without(ID, TITLE, format!("{} in this experiment.", collo_analysis::words::capital(NOBODY_SERVES)));
+        return Err(format!("{} in this experiment.", collo_analysis::words::capital(NOBODY_SERVES)));
     }
-    if let Some(why) = nothing(analysis) {
-        return without(ID, TITLE, why);
-    }
+    numbers(analysis)?;
     let subjects = subjects(analysis);
     let mut blocks = Vec::new();
     blocks.extend(p99s(analysis, &subjects).map(Block::Figure));
@@ -54,15 +50,7 @@ pub fn section(report: &Report) -> Section {
     if blocks.is_empty() {
         blocks.push(Block::Table(table(analysis, &subjects)));
     }
-    let guideline = report.guideline("serving");
-    Section {
-        id: ID,
-        title: TITLE,
-        chip: guideline.map(|g| g.holds.into()),
-        finding: guideline.map_or_else(String::new, |g| g.finding.clone()),
-        blocks,
-        ..Section::default()
-    }
+    Ok(Section { blocks, ..report.judged("serving") })
 }
 
 fn subjects(analysis: &Analysis) -> Vec<ServingSubject<'_>> {
@@ -129,11 +117,10 @@ fn p99s(analysis: &Analysis, subjects: &[ServingSubject]) -> Option<Figure> {
     let panels = drawn.iter().filter(|s| shown(s)).map(|subject| {
         let groups = subject.groups();
         beyond += groups.len().saturating_sub(GROUPS);
-        let rows: Vec<DelayRow> = groups.iter().take(GROUPS).map(row).collect();
+        let rows: Vec<MarkRow> = groups.iter().take(GROUPS).map(row).collect();
         let limit = subject.limit();
-        let drawing =
-            Delays { caption: "p99, ms", rows: &rows, limit: limit.as_ref().map(|(v, t)| (*v, t.as_str())), range: (low, high) }
-                .draw();
+        let threshold = limit.as_ref().map(|(v, t)| (*v, t.as_str()));
+        let drawing = MarkRows { caption: "p99, ms", rows: &rows, scale: RowScale::Logarithmic(low, high), threshold }.draw();
         let title = without_mode(subject.solo);
         Panel {
             label: format!("p99 of {title}, alone and beside others, by sharing mode"),
@@ -153,28 +140,20 @@ fn p99s(analysis: &Analysis, subjects: &[ServingSubject]) -> Option<Figure> {
         caption += &format!(" {} more are in the table.", number::count(left_out, "row"));
     }
     let mut fig = figure(analysis, "latency", "p99 alone and beside others", panels, caption, table(analysis, subjects));
-    fig.legend = named(drawn.iter().flat_map(|s| &s.servers).map(|s| s.cell.record.sharing.as_str()));
+    fig.legend = legend_with(drawn.iter().flat_map(|s| &s.servers).map(|s| s.cell.record.sharing.as_str()), "alone");
     (!fig.panels.is_empty()).then_some(fig)
 }
 
-fn row(group: &ServingGroup) -> DelayRow {
-    DelayRow { label: group.label.clone(), delays: group.servers.iter().map(delay).collect() }
+fn row(group: &ServingGroup) -> MarkRow {
+    MarkRow { label: group.label.clone(), marks: group.servers.iter().map(delay).collect(), ..MarkRow::default() }
 }
 
-fn delay(server: &Server) -> Delay {
-    let q = server.get(Key::LatencyP99);
-    let mut title = hover(server.cell, "p99", q, MS, " ms");
+fn delay(server: &Server) -> RowMark {
+    let mut delay = mark(server.cell, "p99", server.get(Key::LatencyP99), MS, " ms");
     if let Some(share) = server.get(Key::WithinSlo) {
-        title += &format!("\n{} in time", number::percent(share.estimate));
+        delay.title += &format!("\n{} in time", number::percent(share.estimate));
     }
-    Delay {
-        sharing: server.cell.record.sharing.clone(),
-        indicative: !server.cell.is_valid(),
-        value: q.map(|q| q.estimate * MS),
-        interval: q.and_then(|q| interval(q, MS)),
-        why: why(server),
-        title,
-    }
+    RowMark { failure: Some(why(server)), ..delay }
 }
 
 /// The share of the requests that is later than a latency: alone, and beside the same others under each mode.
@@ -217,22 +196,11 @@ fn lateness(analysis: &Analysis, subjects: &[ServingSubject]) -> Option<Figure> 
             panels.push(Panel { title, subtitle: subject.asked(), label, drawing });
         }
     }
-    cut_rows(&mut values);
-    values.tags = tags(analysis);
     let text = "The share of requests answered later, mean over repetitions at equal shares; requests never answered are later than any. Both axes are logarithmic. Marks: p50, p95 and p99, the last on the thick line. The earliest third of the requests \
                 is not drawn; a line ends where a repetition has too few.";
-    let mut fig = figure(analysis, "lateness", "Shares of later requests", panels, text.into(), values);
-    fig.legend = named(modes.iter().map(String::as_str));
+    let mut fig = figure(analysis, "lateness", "Shares of later requests", panels, text.into(), finish(analysis, values));
+    fig.legend = legend_with(modes.iter().map(String::as_str), "alone");
     (!fig.panels.is_empty()).then_some(fig)
-}
-
-/// The legend, in which solo is called alone.
-fn named<'a>(modes: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
-    let mut legend = legend_of(modes);
-    if let Some((_, label)) = legend.iter_mut().find(|(mode, _)| mode == "solo") {
-        *label = "alone".into();
-    }
-    legend
 }
 
 fn tail(server: &Server) -> Option<Tail> {
@@ -264,56 +232,42 @@ fn value_row(analysis: &Analysis, server: &Server) -> Vec<TableCell> {
 
 /// Every server of every cell.
 fn table(analysis: &Analysis, subjects: &[ServingSubject]) -> Table {
-    let mut table = Table::with(&[
-        "cell",
-        "server",
-        "#due per s",
-        "#capacity alone",
-        "#p50, ms",
-        "#p95, ms",
-        "#p99, ms",
-        "#p99 ÷ alone",
-        "#in time, %",
-        "#goodput per s",
-        "training slowdown",
-        "as asked",
-    ]);
-    table.tags = tags(analysis);
-    for subject in subjects {
-        let capacity = subject.alone().and_then(|s| s.cell.members.first()?.get(Key::Capacity));
-        for server in &subject.servers {
-            let of = |key: Key, factor: f64| server.get(key).map(|q| told(&times(q, factor)));
-            let text = |key: Key, factor: f64| of(key, factor).unwrap_or_default();
-            let slowdowns: Vec<String> = server
-                .cell
-                .trainers()
-                .filter_map(|m| Some(format!("{} {}", m.spec.workload, number::with_interval(m.get(Key::Slowdown)?))))
-                .collect();
+    /// A server, and what it can answer alone.
+    type Served<'a> = (&'a Server<'a>, Option<&'a Quantity>);
+    let of = |server: &Server, key: Key, factor: f64| server.get(key).map(|q| told(&times(q, factor)));
+    let text = |server: &Server, key: Key, factor: f64| of(server, key, factor).unwrap_or_default();
+    let columns: &[TableColumn<Served>] = &[
+        ("cell", &|(server, _)| label(analysis, server.cell)),
+        ("server", &|(server, _)| {
             let limit = server.serving.slo_s.map_or("no limit".into(), |slo| format!("limit {}", number::duration(slo)));
-            let judged = match kept(server) {
+            TableCell::with_note(server.workload, limit)
+        }),
+        ("#due per s", &|(server, _)| text(server, Key::Offered, 1.0)),
+        ("#capacity alone", &|(_, capacity)| capacity.map(told).unwrap_or_default()),
+        ("#p50, ms", &|(server, _)| text(server, Key::LatencyP50, MS)),
+        ("#p95, ms", &|(server, _)| text(server, Key::LatencyP95, MS)),
+        ("#p99, ms", &|(server, _)| of(server, Key::LatencyP99, MS).unwrap_or_else(|| TableCell::with_note("–", why(server)))),
+        ("#p99 ÷ alone", &|(server, _)| text(server, Key::LatencyP99OfSolo, 1.0)),
+        ("#in time, %", &|(server, _)| text(server, Key::WithinSlo, 100.0)),
+        ("#goodput per s", &|(server, _)| text(server, Key::Goodput, 1.0)),
+        ("training slowdown", &|(server, _)| {
+            let slowdown = |m: &Member| Some(format!("{} {}", m.spec.workload, number::with_interval(m.get(Key::Slowdown)?)));
+            TableCell::text(server.cell.trainers().filter_map(slowdown).collect::<Vec<_>>().join(", "))
+        }),
+        ("as asked", &|(server, _)| {
+            TableCell::text(match kept(server) {
                 Promise::Kept => "yes",
                 Promise::Missed => "no",
                 Promise::Open if server.get(criterion(server)).is_none() => "",
                 Promise::Open => "open",
-            };
-            table.row(vec![
-                label(analysis, server.cell),
-                TableCell::with_note(server.workload, limit),
-                text(Key::Offered, 1.0),
-                capacity.map(told).unwrap_or_default(),
-                text(Key::LatencyP50, MS),
-                text(Key::LatencyP95, MS),
-                of(Key::LatencyP99, MS).unwrap_or_else(|| TableCell::with_note("–", why(server))),
-                text(Key::LatencyP99OfSolo, 1.0),
-                text(Key::WithinSlo, 100.0),
-                text(Key::Goodput, 1.0),
-                TableCell::text(slowdowns.join(", ")),
-                TableCell::text(judged),
-            ]);
-        }
-    }
-    cut_rows(&mut table);
-    table
+            })
+        }),
+    ];
+    let servers = subjects.iter().flat_map(|subject| {
+        let capacity = subject.alone().and_then(|s| s.cell.members.first()?.get(Key::Capacity));
+        subject.servers.iter().map(move |server| (server, capacity))
+    });
+    finish(analysis, Table::of(columns, servers))
 }
 
 /// The slowdown of the members that train beside others that serve; of several the slowest's. `None` where nobody serves.

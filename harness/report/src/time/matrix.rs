@@ -6,7 +6,7 @@ use collo_analysis::words::capital;
 use collo_figures::chart::{Field, FieldValue, HIGH, Heat, HeatNumber};
 use collo_figures::document::{Figure, Table, TableCell};
 use collo_figures::draw::Panel;
-use collo_figures::modes::{mode_label, mode_order};
+use collo_figures::modes::{in_order, mode_label};
 use collo_quantity::Key;
 use collo_quantity::number;
 
@@ -58,10 +58,8 @@ pub fn of(analysis: &Analysis) -> Option<Figure> {
     }
     let refused = rows.iter().flat_map(|r| &r.refused).map(|r| r.degree).filter(|d| *d > 1);
     let (degrees, thinned) = degrees(rows.iter().flat_map(|r| &r.cells).map(|c| c.record.degree).chain(refused), COLUMNS);
-    let mut modes: Vec<&str> = rows.iter().flat_map(|r| &r.cells).map(|c| c.record.sharing.as_str()).collect();
-    modes.extend(rows.iter().flat_map(|r| &r.refused).filter(|r| r.degree > 1).map(|r| r.sharing));
-    modes.sort_by_key(|m| mode_order(m));
-    modes.dedup();
+    let refused = rows.iter().flat_map(|r| &r.refused).filter(|r| r.degree > 1).map(|r| r.sharing);
+    let modes = in_order(rows.iter().flat_map(|r| &r.cells).map(|c| c.record.sharing.as_str()).chain(refused));
     let more_modes = modes.len().saturating_sub(MODES);
     let names: Vec<String> = rows.iter().map(|r| r.name.clone()).collect();
     let columns: Vec<String> = degrees.iter().map(|d| format!("×{d}")).collect();

@@ -3,7 +3,7 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::cell::quantities::GainBy;
-use collo_figures::chart::{Dot, DotRow, Dots, LevelBar, LevelRow, Levels, row_height};
+use collo_figures::chart::{MarkRow, MarkRows, RowMark, RowScale, row_height};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_figures::modes::mode_order;
@@ -11,13 +11,11 @@ use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 
-use crate::parts::absent::{nothing, without};
-use crate::parts::figure::{failure, figure, hover, interval, whiskers};
+use crate::parts::absent::{Content, numbers};
+use crate::parts::figure::{failure, figure, interval, legend_with, mark, whiskers};
 use crate::parts::panels::members;
-use crate::parts::values::{cut_rows, label};
+use crate::parts::values::{finish, label};
 
-const ID: &str = "mixed";
-const TITLE: &str = "Mixed workloads";
 /// Maximum groups in one figure.
 const GROUPS: usize = 16;
 
@@ -27,19 +25,17 @@ struct MixedGroup<'a> {
     cells: Vec<&'a Cell>,
 }
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(analysis: &Analysis) -> Content {
     let mixed: Vec<&Cell> = analysis.groups().filter(|c| !c.record.is_uniform() && !c.serves()).collect();
     if mixed.is_empty() && analysis.groups().any(Cell::serves) {
-        return without(ID, TITLE, "Every mixed group has a serving member, which never finishes: see Latency.");
+        return Err("Every mixed group has a serving member, which never finishes: see Latency.".into());
     }
     if mixed.is_empty() {
-        return without(ID, TITLE, "There is no mixed group in this experiment.");
+        return Err("There is no mixed group in this experiment.".into());
     }
-    if let Some(why) = nothing(analysis) {
-        return without(ID, TITLE, why);
-    }
+    numbers(analysis)?;
     let groups = groups(&mixed);
-    Section { id: ID, title: TITLE, finding: finding(&mixed), blocks: vec![plots(analysis, &groups)], ..Section::default() }
+    Ok(Section { finding: finding(&mixed), blocks: vec![plots(analysis, &groups)], ..Section::default() })
 }
 
 fn groups<'a>(mixed: &[&'a Cell]) -> Vec<MixedGroup<'a>> {
@@ -107,8 +103,8 @@ fn plots(analysis: &Analysis, groups: &[MixedGroup]) -> Block {
     let release = all().all(|c| GainBy::of(&c.record) == GainBy::Makespan);
     let mut panels = Vec::new();
     if release {
-        let rows: Vec<LevelRow> = drawn.iter().map(|g| levels(analysis, g, factor)).collect();
-        let drawing = Levels { caption: unit, rows: &rows }.draw();
+        let rows: Vec<MarkRow> = drawn.iter().map(|g| levels(analysis, g, factor)).collect();
+        let drawing = MarkRows { caption: unit, rows: &rows, scale: RowScale::Bars, threshold: None }.draw();
         panels.push(Panel {
             title: "Makespan".into(),
             subtitle: String::new(),
@@ -135,63 +131,35 @@ fn plots(analysis: &Analysis, groups: &[MixedGroup]) -> Block {
         figure(analysis, "mixed", "Mixed groups against running in turn", panels, caption, table(analysis, groups, factor, unit));
     let mut modes = if release { vec!["solo"] } else { Vec::new() };
     modes.extend(all().map(|c| c.record.sharing.as_str()));
-    fig.legend = crate::parts::figure::legend_of(modes.into_iter());
-    if let Some((_, label)) = fig.legend.iter_mut().find(|(mode, _)| mode == "solo") {
-        *label = "in turn".into();
-    }
+    fig.legend = legend_with(modes.into_iter(), "in turn");
     Block::Figure(fig)
 }
 
-fn levels(analysis: &Analysis, group: &MixedGroup, factor: f64) -> LevelRow {
-    let mut levels = Vec::new();
-    if let Some(q) = in_turn(analysis, &group.cells) {
-        levels.push(LevelBar {
-            sharing: "solo".into(),
-            value: Some(q.estimate * factor),
-            interval: interval(&q, factor),
-            title: format!("{} in turn\nmakespan {}", group.label, number::scaled(&q, factor)),
-            ..LevelBar::default()
-        });
-    }
-    for cell in &group.cells {
-        let q = cell.get(Key::Makespan);
-        levels.push(LevelBar {
-            sharing: cell.record.sharing.clone(),
-            value: q.map(|q| q.estimate * factor),
-            interval: q.and_then(|q| interval(q, factor)),
-            failure: failure(cell),
-            indicative: !cell.is_valid(),
-            title: hover(cell, "makespan", q, factor, ""),
-        });
-    }
-    LevelRow { label: group.label.clone(), levels }
+fn levels(analysis: &Analysis, group: &MixedGroup, factor: f64) -> MarkRow {
+    let in_turn = in_turn(analysis, &group.cells).map(|q| RowMark {
+        sharing: "solo".into(),
+        value: Some(q.estimate * factor),
+        interval: interval(&q, factor),
+        title: format!("{} in turn\nmakespan {}", group.label, number::scaled(&q, factor)),
+        ..RowMark::default()
+    });
+    let groups = group.cells.iter().map(|cell| mark(cell, "makespan", cell.get(Key::Makespan), factor, ""));
+    MarkRow { label: group.label.clone(), marks: in_turn.into_iter().chain(groups).collect(), ..MarkRow::default() }
 }
 
 fn ratios(groups: &[MixedGroup], title: &str, caption: &str, get: &dyn Fn(&Cell) -> Option<Quantity>) -> Option<Panel> {
-    let dot = |c: &&&Cell| {
-        let q = get(c)?;
-        Some(Dot {
-            sharing: c.record.sharing.clone(),
-            indicative: !c.is_valid(),
-            value: q.estimate,
-            interval: interval(&q, 1.0),
-            title: hover(c, title, Some(&q), 1.0, ""),
-        })
+    let row = |g: &MixedGroup| {
+        let failed = g.cells.iter().filter_map(|c| Some(format!("{}: {}", c.record.sharing, failure(c)?)));
+        let failed: Vec<String> = failed.collect();
+        let marks: Vec<RowMark> = g.cells.iter().filter_map(|c| Some(mark(c, title, Some(&get(c)?), 1.0, ""))).collect();
+        let note = if marks.is_empty() && failed.is_empty() { "not measured".into() } else { failed.join(", ") };
+        MarkRow { label: g.label.clone(), marks, least: row_height(g.cells.len() + 1), note }
     };
-    let rows: Vec<DotRow> = groups
-        .iter()
-        .map(|g| {
-            let failed: Vec<String> =
-                g.cells.iter().filter_map(|c| Some(format!("{}: {}", c.record.sharing, failure(c)?))).collect();
-            let dots: Vec<Dot> = g.cells.iter().filter_map(|c| dot(&c)).collect();
-            let note = if dots.is_empty() && failed.is_empty() { "not measured".into() } else { failed.join(", ") };
-            DotRow { label: g.label.clone(), dots, least: row_height(g.cells.len() + 1), note }
-        })
-        .collect();
-    let all = || rows.iter().flat_map(|r| &r.dots);
-    let low = all().map(|d| d.interval.map_or(d.value, |i| i.0)).reduce(f64::min)?;
-    let high = all().map(|d| d.interval.map_or(d.value, |i| i.1)).reduce(f64::max)?;
-    let drawing = Dots { caption, rows: &rows, threshold: None, range: (low, high) }.draw();
+    let rows: Vec<MarkRow> = groups.iter().map(row).collect();
+    let all = || rows.iter().flat_map(|r| &r.marks).filter_map(|m| Some((m.value?, m.interval)));
+    let low = all().map(|(value, interval)| interval.map_or(value, |i| i.0)).reduce(f64::min)?;
+    let high = all().map(|(value, interval)| interval.map_or(value, |i| i.1)).reduce(f64::max)?;
+    let drawing = MarkRows { caption, rows: &rows, scale: RowScale::Ratios(low, high), threshold: None }.draw();
     Some(Panel {
         title: title.into(),
         subtitle: String::new(),
@@ -204,7 +172,6 @@ fn table(analysis: &Analysis, groups: &[MixedGroup], factor: f64, unit: &str) ->
     let makespan = format!("#makespan, {unit}");
     let mut table =
         Table::with(&["cell", &makespan, "#÷ in turn", "#gain", "by", "#energy ÷ in turn", "members' slowdown", "validity"]);
-    table.tags = crate::parts::figure::tags(analysis);
     for cell in groups.iter().flat_map(|g| &g.cells) {
         let q = |key: Key| cell.get(key).map_or_else(String::new, number::with_interval);
         let slowdowns: Vec<String> = cell
@@ -231,8 +198,7 @@ fn table(analysis: &Analysis, groups: &[MixedGroup], factor: f64, unit: &str) ->
             TableCell::text(cell.verdict().text()),
         ]);
     }
-    cut_rows(&mut table);
-    table
+    finish(analysis, table)
 }
 
 /// The best and the worst mix.

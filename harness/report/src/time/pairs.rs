@@ -5,14 +5,15 @@ use collo_analysis::cell::Cell;
 use collo_figures::chart::{Field, FieldValue, Heat, HeatNumber};
 use collo_figures::document::{Figure, Table, TableCell};
 use collo_figures::draw::Panel;
-use collo_figures::modes::{mode_label, mode_order};
+use collo_figures::modes::{in_order, mode_label};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_store::without_mode;
 
-use crate::parts::figure::{failure, figure, legend, tags, told};
+use crate::parts::figure::{failure, figure, legend, told};
 use crate::parts::panels::called;
+use crate::parts::values::finish;
 
 /// Maximum workloads of a map.
 const NAMES: usize = 8;
@@ -67,9 +68,7 @@ pub fn heat(analysis: &Analysis) -> Option<Figure> {
     let low = drawn().map(|d| d.slowdown.estimate).fold(1.0, f64::min);
     // Half as long again is dark enough: a single slowdown of 1 % is none.
     let high = drawn().map(|d| d.slowdown.estimate).fold(1.5, f64::max);
-    let mut modes: Vec<&str> = drawn().filter(|d| d.suffers != d.causes).map(|d| d.cell.record.sharing.as_str()).collect();
-    modes.sort_by_key(|m| mode_order(m));
-    modes.dedup();
+    let modes = in_order(drawn().filter(|d| d.suffers != d.causes).map(|d| d.cell.record.sharing.as_str()));
     let more_modes = modes.len().saturating_sub(MODES);
     let panels = modes.iter().take(MODES).map(|mode| {
         let at = |row: &str, column: &str| {
@@ -154,9 +153,7 @@ fn table(analysis: &Analysis, all: &[Direction]) -> Table {
             TableCell::text(d.cell.verdict().text()),
         ]);
     }
-    crate::parts::values::cut_rows(&mut table);
-    table.tags = tags(analysis);
-    table
+    finish(analysis, table)
 }
 
 /// The strongest of them all, in a sentence.

@@ -10,19 +10,16 @@ use collo_guidelines::groups::threshold::{HingeFit, PUBLISHED_RATIO, fit};
 use collo_guidelines::rule::Guideline;
 use collo_quantity::Key;
 use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 
-use crate::parts::absent::{nothing, without};
+use crate::parts::absent::{Content, numbers};
 use crate::parts::figure::{figure, hover, interval, legend, tags};
+use crate::parts::values::label;
 use crate::report::Report;
 
-const ID: &str = "threshold";
-const TITLE: &str = "Threshold";
-
-pub fn section(report: &Report) -> Section {
+pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
-    if let Some(why) = nothing(analysis) {
-        return without(ID, TITLE, why);
-    }
+    numbers(analysis)?;
     let has_both = |c: &&Cell| {
         c.record.degree > 1 && c.get(Key::SoloSmActiveSum).is_some() && c.get(Key::Slowdown).is_some() && shares_all(c)
     };
@@ -34,7 +31,7 @@ pub fn section(report: &Report) -> Section {
         } else {
             "A threshold of summed solo SM activity needs a GPU that reports it; this campaign has none."
         };
-        return without(ID, TITLE, why);
+        return Err(why.into());
     }
     let mut modes: Vec<&str> = cells.iter().map(|c| c.record.sharing.as_str()).collect();
     modes.sort_unstable();
@@ -48,15 +45,8 @@ pub fn section(report: &Report) -> Section {
     let mut fig =
         figure(analysis, "threshold", "Slowdown over summed solo SM activity", panels, caption, table(analysis, &cells));
     fig.legend = legend(cells.iter().copied());
-    let guideline = report.guideline("sm-threshold");
-    Section {
-        id: ID,
-        title: TITLE,
-        chip: guideline.map(|g| g.holds.into()),
-        finding: guideline.map_or_else(String::new, finding),
-        blocks: vec![Block::Figure(fig)],
-        ..Section::default()
-    }
+    let finding = report.guideline("sm-threshold").map_or_else(String::new, finding);
+    Ok(Section { finding, blocks: vec![Block::Figure(fig)], ..report.judged("sm-threshold") })
 }
 
 /// The section has no column for the number, so the sentence has it.
@@ -120,13 +110,10 @@ fn reference(f: &HingeFit) -> Reference {
 fn table(analysis: &Analysis, cells: &[&Cell]) -> Table {
     let mut table = Table::with(&["cell", "#sum of solo SMACT %", "#SMACT %", "#slowdown", "95 % interval"]);
     for cell in cells {
-        let mut label = TableCell::text(cell.name());
-        label.link = crate::parts::anchor::cell_id(analysis, cell.name());
-        let percent =
-            |q: Option<&collo_quantity::stats::Quantity>| q.map_or_else(String::new, |q| format!("{:.0}", q.estimate * 100.0));
+        let percent = |q: Option<&Quantity>| q.map_or_else(String::new, |q| format!("{:.0}", q.estimate * 100.0));
         let slowdown = cell.get(Key::Slowdown);
         table.row(vec![
-            label,
+            label(analysis, cell),
             TableCell::text(percent(cell.get(Key::SoloSmActiveSum))),
             TableCell::text(percent(cell.metric(Key::SmActive))),
             TableCell::text(slowdown.map_or_else(String::new, number::estimate)),

@@ -3,42 +3,35 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::TraceMatrix;
 use collo_analysis::words;
-use collo_figures::chart::{LevelBar, LevelRow, Levels};
-use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::chart::{MarkRow, MarkRows, RowMark, RowScale};
+use collo_figures::document::{Block, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{drawn_as, figure, nothing, of_matrices};
-use crate::parts::absent::without;
+use crate::parts::absent::Content;
 use crate::report::Report;
 
-const ID: &str = "trace-energy";
-const TITLE: &str = "Energy of traces";
-
-pub fn section(report: &Report) -> Section {
+pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
     let has = analysis.traces.matrices.iter().flat_map(|m| &m.arms).any(|a| a.get(Key::SiteEnergy).is_some());
     if nothing(analysis).is_none() && !has {
-        return without(
-            ID,
-            TITLE,
-            format!("{}, so that energy is absent, not zero.", collo_analysis::words::capital(Key::SiteEnergy.absent)),
-        );
+        return Err(format!("{}, so that energy is absent, not zero.", words::capital(Key::SiteEnergy.absent)));
     }
     let finding = report.guideline("trace-energy").map_or_else(String::new, |g| g.finding.clone());
-    of_matrices(analysis, (ID, TITLE), finding, |matrix, suffix| drawn(analysis, matrix, suffix).into_iter().collect())
+    of_matrices(analysis, finding, |matrix, suffix| drawn(analysis, matrix, suffix).into_iter().collect())
 }
 
 fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Block> {
     let (factor, unit) = words::energy_unit(matrix.arms.iter().filter_map(|a| a.get(Key::SiteEnergy)));
     let scale = matrix.scaled().map_or_else(String::new, |scale| format!(", scale {scale}"));
-    let mut rows: Vec<LevelRow> = Vec::new();
+    let mut rows: Vec<MarkRow> = Vec::new();
     let mut values = Table::with(&["policy", &format!("#energy {unit}{scale}"), "#÷ reference", "#orders"]);
     for arm in &matrix.arms {
         let Some(q) = arm.get(Key::SiteEnergy) else { continue };
         let ratio = arm.ratios.get(&Key::SiteEnergy).map(|r| number::with_interval(&r.ratio)).unwrap_or_default();
-        let bar = LevelBar {
+        let bar = RowMark {
             sharing: drawn_as(arm).into(),
             value: Some(q.estimate * factor),
             interval: q.low.zip(q.high).map(|(l, h)| (l * factor, h * factor)),
@@ -52,11 +45,7 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
             TableCell::text(ratio),
             TableCell::text(q.n.to_string()),
         ]);
-        let label = arm.short();
-        match rows.iter_mut().find(|row| row.label == label) {
-            Some(row) => row.levels.push(bar),
-            None => rows.push(LevelRow { label, levels: vec![bar] }),
-        }
+        MarkRow::add(&mut rows, arm.short(), bar);
     }
     if rows.is_empty() {
         return None;
@@ -66,18 +55,9 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
         title: "Energy".into(),
         subtitle: format!("{}, idle ones included", number::count(matrix.cards as usize, "card")),
         label: "energy of all cards over the total of each policy".into(),
-        drawing: Levels { caption: &caption, rows: &rows }.draw(),
+        drawing: MarkRows { caption: &caption, rows: &rows, scale: RowScale::Bars, threshold: None }.draw(),
     };
     let text = "Growth of the counters of all cards from the first arrival to the last end, geometric mean over orders; whiskers: 95 % interval over orders, whose work \
                 differs: policies are compared by the ratios within orders.";
-    let title = format!("Energy, {}", matrix.name());
-    Some(Block::Figure(figure(
-        analysis,
-        matrix,
-        format!("trace-energy{suffix}"),
-        (title, text.into()),
-        vec![panel],
-        values,
-        true,
-    )))
+    figure(analysis, matrix, format!("trace-energy{suffix}"), ("Energy", text.into()), vec![panel], values, true)
 }

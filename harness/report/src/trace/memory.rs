@@ -2,19 +2,18 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix};
-use collo_figures::document::{Block, Section, Table, TableCell, TableLayout};
+use collo_figures::document::{Block, Table, TableColumn, TableLayout};
 use collo_quantity::Key;
 use collo_quantity::number;
+use collo_quantity::stats::Quantity;
 
-use super::{TimeUnit, arm_cell, of_matrices, trace_tags};
+use super::{TimeUnit, arm_cell, arm_number, of_matrices, trace_tags};
+use crate::parts::absent::Content;
 use crate::report::Report;
 
-const ID: &str = "recovery";
-const TITLE: &str = "Memory and recovery";
-
-pub fn section(report: &Report) -> Section {
+pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
-    of_matrices(analysis, (ID, TITLE), finding(analysis), |matrix, _| {
+    of_matrices(analysis, finding(analysis), |matrix, _| {
         let mut blocks = vec![Block::Table(table(analysis, matrix))];
         let told = ["trace-conditions", "trace-estimates", "trace-cap"].into_iter().filter_map(|id| report.guideline(id));
         let told: Vec<String> = told.map(|g| format!("{} {}", g.statement, g.finding)).collect();
@@ -27,45 +26,22 @@ pub fn section(report: &Report) -> Section {
 
 fn table(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
     let unit = TimeUnit::of(matrix);
-    let heads = [
-        "policy".to_string(),
-        "#out of memory".into(),
-        "#newcomers".into(),
-        "#residents".into(),
-        "#recoveries".into(),
-        format!("#{}", unit.head("recovery wait")),
-        format!("#{}", unit.head("lost")),
-        format!("#{}", unit.head("blocked")),
-        "#memory in use".into(),
-        "#age of readings s, p95".into(),
+    let factor = |q: &Quantity| number::factor(q.estimate);
+    let time = |q: &Quantity| unit.number(q.estimate);
+    let columns: &[TableColumn<&Arm>] = &[
+        ("policy", &|arm| arm_cell(arm)),
+        ("#out of memory", &|arm| arm_number(arm, Key::OutOfMemory, &factor)),
+        ("#newcomers", &|arm| arm_number(arm, Key::OutOfMemoryNewcomers, &factor)),
+        ("#residents", &|arm| arm_number(arm, Key::OutOfMemoryResidents, &factor)),
+        ("#recoveries", &|arm| arm_number(arm, Key::Recoveries, &factor)),
+        (&format!("#{}", unit.head("recovery wait")), &|arm| arm_number(arm, Key::RecoveryWait, &time)),
+        (&format!("#{}", unit.head("lost")), &|arm| arm_number(arm, Key::Lost, &time)),
+        (&format!("#{}", unit.head("blocked")), &|arm| arm_number(arm, Key::Blocked, &time)),
+        ("#memory in use", &|arm| arm_number(arm, Key::SiteMemory, &|q| number::percent(q.estimate))),
+        ("#age of readings s, p95", &|arm| arm_number(arm, Key::ReadingAge, &|q| number::three(q.estimate))),
     ];
-    let mut table = Table::with(&heads.each_ref().map(String::as_str)).looking(TableLayout::Narrow);
-    let count = |arm: &Arm, key: Key| {
-        arm.get(key).map_or_else(TableCell::default, |q| TableCell::number(number::factor(q.estimate), q.estimate))
-    };
-    let time = |arm: &Arm, key: Key| {
-        arm.get(key).map_or_else(TableCell::default, |q| TableCell::number(unit.number(q.estimate), q.estimate))
-    };
-    for arm in matrix.arms.iter().filter(|a| !a.by_order.is_empty()) {
-        let memory = arm
-            .get(Key::SiteMemory)
-            .map_or_else(TableCell::default, |q| TableCell::number(number::percent(q.estimate), q.estimate));
-        let age = arm
-            .get(Key::ReadingAge)
-            .map_or_else(TableCell::default, |q| TableCell::number(number::three(q.estimate), q.estimate));
-        table.row(vec![
-            arm_cell(arm),
-            count(arm, Key::OutOfMemory),
-            count(arm, Key::OutOfMemoryNewcomers),
-            count(arm, Key::OutOfMemoryResidents),
-            count(arm, Key::Recoveries),
-            time(arm, Key::RecoveryWait),
-            time(arm, Key::Lost),
-            time(arm, Key::Blocked),
-            memory,
-            age,
-        ]);
-    }
+    let arms = matrix.arms.iter().filter(|a| !a.by_order.is_empty());
+    let mut table = Table::of(columns, arms).looking(TableLayout::Narrow);
     table.caption = format!(
         "Means over orders, per run of the trace, {}. Lost: time of attempts that did not complete. Blocked: the first of the queue waited \
          and a later task would have fit. Memory in use: of all cards, weighted by time",

@@ -1,14 +1,12 @@
 //! The sections of traces: policies beside each other, who waited and who was slowed, a site over time, memory and recovery,
 //! energy, and what was published. A campaign without a trace has none of them.
 
-mod energy;
-mod memory;
+pub mod energy;
+pub mod memory;
 pub mod policies;
-mod published;
-mod timeline;
-mod waits;
-
-use std::borrow::Cow;
+pub mod published;
+pub mod timeline;
+pub mod waits;
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix, TraceRun};
@@ -20,25 +18,8 @@ use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_store::{TaskRecord, Verdict};
 
-use crate::parts::absent::without;
-use crate::parts::figure::{legend_of, tags};
-use crate::report::Report;
-
-/// The sections of a campaign with traces, in print order.
-pub fn all(report: &Report) -> Vec<Section> {
-    let analysis = &report.analysis;
-    if analysis.traces.is_empty() {
-        return Vec::new();
-    }
-    vec![
-        policies::section(report),
-        waits::section(analysis),
-        timeline::section(analysis),
-        memory::section(report),
-        energy::section(report),
-        published::section(analysis),
-    ]
-}
+use crate::parts::absent::Content;
+use crate::parts::figure::{legend_with, tags};
 
 /// Why no run of a trace has numbers, if so.
 fn nothing(analysis: &Analysis) -> Option<&'static str> {
@@ -53,21 +34,16 @@ fn nothing(analysis: &Analysis) -> Option<&'static str> {
 }
 
 /// A section with the blocks of every matrix.
-fn of_matrices(
-    analysis: &Analysis,
-    (id, title): (&'static str, &'static str),
-    finding: String,
-    blocks: impl Fn(&TraceMatrix, &str) -> Vec<Block>,
-) -> Section {
+fn of_matrices(analysis: &Analysis, finding: String, blocks: impl Fn(&TraceMatrix, &str) -> Vec<Block>) -> Content {
     if let Some(why) = nothing(analysis) {
-        return without(id, title, why);
+        return Err(why.into());
     }
     let mut all = Vec::new();
     for (i, matrix) in analysis.traces.matrices.iter().enumerate() {
         // Names of files: the first has none of its own.
         all.extend(blocks(matrix, &if i == 0 { String::new() } else { format!("-{}", i + 1) }));
     }
-    Section { id, title, finding, blocks: all, ..Section::default() }
+    Ok(Section { finding, blocks: all, ..Section::default() })
 }
 
 /// Caveats of every presentation of a trace's numbers.
@@ -125,6 +101,11 @@ fn ratio_of_orders(ratio: &Quantity) -> String {
 /// The same of a ratio to the reference.
 fn ratio_text(arm: &Arm, key: Key) -> String {
     arm.ratios.get(&key).map_or_else(String::new, |r| ratio_of_orders(&r.ratio))
+}
+
+/// A quantity of an arm.
+fn arm_number(arm: &Arm, key: Key, text: &dyn Fn(&Quantity) -> String) -> TableCell {
+    arm.get(key).map_or_else(TableCell::default, |q| TableCell::number(text(q), q.estimate))
 }
 
 /// A quantity of an arm with its ratio to the reference below.
@@ -217,22 +198,21 @@ fn kind_of(kinds: &[&str], solo: &str) -> usize {
     kinds.iter().position(|k| *k == workload(solo)).unwrap_or(WORKLOAD_TINTS.len() - 1)
 }
 
-/// A figure of a matrix; its legend is that of the arms' modes.
+/// A figure of a matrix, if it has panels; its title is `what` and the name of the matrix, its legend that of the arms' modes.
 fn figure(
     analysis: &Analysis,
     matrix: &TraceMatrix,
-    id: impl Into<Cow<'static, str>>,
-    (title, caption): (String, String),
+    id: String,
+    (what, caption): (&str, String),
     panels: Vec<Panel>,
     mut values: Table,
     with_modes: bool,
-) -> Figure {
-    let modes: Vec<&str> = matrix.arms.iter().filter(|a| !a.by_order.is_empty()).map(drawn_as).collect();
-    let mut legend = if with_modes { legend_of(modes.into_iter()) } else { Vec::new() };
-    if let Some(alone) = legend.iter_mut().find(|(mode, _)| mode == "solo") {
-        alone.1 = matrix.reference().name();
-    }
+) -> Option<Block> {
+    let modes = matrix.arms.iter().filter(|a| with_modes && !a.by_order.is_empty()).map(drawn_as);
+    let legend = legend_with(modes, &matrix.reference().name());
     let tags = trace_tags(analysis, matrix);
     values.tags.clone_from(&tags);
-    Figure { id: id.into(), title, legend, panels, caption, values, simulated: analysis.campaign.device.simulated, tags }
+    let (title, simulated) = (format!("{what}, {}", matrix.name()), analysis.campaign.device.simulated);
+    let figure = Figure { id: id.into(), title, legend, panels, caption, values, simulated, tags };
+    (!figure.panels.is_empty()).then_some(Block::Figure(figure))
 }

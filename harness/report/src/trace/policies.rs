@@ -3,26 +3,24 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, OrdersNeeded, TraceMatrix, verdict_text};
 use collo_analysis::words;
-use collo_figures::chart::{Dot, DotRow, Dots};
-use collo_figures::document::{Align, Block, Column, Section, Table, TableCell, TableLayout};
+use collo_figures::chart::{MarkRow, MarkRows, RowMark, RowScale};
+use collo_figures::document::{Block, Table, TableCell, TableLayout};
 use collo_figures::draw::Panel;
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::{Quantity, RatioVerdict};
 
 use super::{
-    TimeUnit, arm_cell, drawn_as, figure, of_matrices, orders_text, ratio_of_orders, ratio_text, ratios_note, trace_tags,
-    with_ratio,
+    TimeUnit, arm_cell, arm_number, drawn_as, figure, of_matrices, orders_text, ratio_of_orders, ratio_text, ratios_note,
+    trace_tags, with_ratio,
 };
+use crate::parts::absent::Content;
+use crate::parts::values::{NarrowColumn, narrow};
 use crate::report::Report;
 
-const ID: &str = "policies";
-const TITLE: &str = "Policies";
-const VERDICT: &str = "verdict";
-
-pub fn section(report: &Report) -> Section {
+pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
-    of_matrices(analysis, (ID, TITLE), finding(analysis), |matrix, suffix| {
+    of_matrices(analysis, finding(analysis), |matrix, suffix| {
         let mut blocks = vec![Block::Table(times(analysis, matrix)), Block::Table(costs(analysis, matrix))];
         blocks.extend(drawn(analysis, matrix, suffix));
         blocks.extend(undecided(analysis, matrix).if_any());
@@ -31,19 +29,16 @@ pub fn section(report: &Report) -> Section {
     })
 }
 
-/// A column of a table: its head, and the field of each policy.
-type PolicyColumn<'g> = (String, Box<dyn Fn(&Arm) -> TableCell + 'g>);
-
 /// How long a trace took: a row for each policy; on a narrow terminal the last columns go first.
 pub fn times(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
     let unit = TimeUnit::of(matrix);
     let reference = matrix.reference();
     let time = |q: &Quantity| unit.number(q.estimate);
     let plain = |q: &Quantity| number::three(q.estimate);
-    let columns: Vec<PolicyColumn> = vec![
+    let columns: Vec<NarrowColumn<Arm>> = vec![
         (unit.head(Key::Total.head()), Box::new(|a| arm_number(a, Key::Total, &time))),
         (format!("÷ {}", reference.picks()), Box::new(|a| ratio_cell(a, Key::Total))),
-        (VERDICT.into(), Box::new(|a| TableCell::text(verdict(a)))),
+        ("verdict".into(), Box::new(|a| TableCell::text(verdict(a)))),
         ("orders".into(), Box::new(|a| TableCell::text(orders_of(a)))),
         ("would tell".into(), Box::new(|a| TableCell::text(would_tell(a)))),
         (unit.head("mean wait"), Box::new(|a| with_ratio(a, Key::WaitMean, time))),
@@ -66,7 +61,7 @@ pub fn times(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
 pub fn costs(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
     let (kilo, joules) = words::energy_unit(matrix.arms.iter().filter_map(|a| a.get(Key::SiteEnergy)));
     let percent = |q: &Quantity| number::percent(q.estimate);
-    let columns: Vec<PolicyColumn> = vec![
+    let columns: Vec<NarrowColumn<Arm>> = vec![
         (Key::TasksDone.head().into(), Box::new(|a| TableCell::text(count(a, Key::TasksDone)))),
         (
             "OOM new/res.".into(),
@@ -91,21 +86,9 @@ pub fn costs(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
     table(analysis, matrix, columns, caption.into())
 }
 
-/// Columns that nobody fills are left out.
-fn table(analysis: &Analysis, matrix: &TraceMatrix, columns: Vec<PolicyColumn>, caption: String) -> Table {
-    let filled = |(_, get): &PolicyColumn| matrix.arms.iter().any(|a| !get(a).text.is_empty());
-    let columns: Vec<PolicyColumn> = columns.into_iter().filter(filled).collect();
-    let mut table = Table { look: TableLayout::Narrow, caption, tags: trace_tags(analysis, matrix), ..Table::default() };
-    table.columns.push(Column { name: "policy".into(), ..Column::default() });
-    for (rank, (name, _)) in columns.iter().enumerate() {
-        let align = if name == VERDICT { Align::Left } else { Align::Right };
-        table.columns.push(Column { name: name.clone(), align, rank: if rank < 3 { 0 } else { rank }, ..Column::default() });
-    }
-    for arm in &matrix.arms {
-        let cells = columns.iter().map(|(_, get)| get(arm));
-        table.row(std::iter::once(arm_cell(arm)).chain(cells).collect());
-    }
-    table
+fn table(analysis: &Analysis, matrix: &TraceMatrix, columns: Vec<NarrowColumn<Arm>>, caption: String) -> Table {
+    let rows: Vec<(TableCell, &Arm)> = matrix.arms.iter().map(|arm| (arm_cell(arm), arm)).collect();
+    Table { caption, tags: trace_tags(analysis, matrix), ..narrow("policy", &rows, columns) }
 }
 
 fn count(arm: &Arm, key: Key) -> String {
@@ -119,10 +102,6 @@ fn ratio_cell(arm: &Arm, key: Key) -> TableCell {
 
 fn activity_head(analysis: &Analysis) -> &'static str {
     if analysis.campaign.device.kind == "gpu" { "SM activity" } else { "cores busy" }
-}
-
-fn arm_number(arm: &Arm, key: Key, text: &dyn Fn(&Quantity) -> String) -> TableCell {
-    arm.get(key).map_or_else(TableCell::default, |q| TableCell::number(text(q), q.estimate))
 }
 
 fn orders_of(arm: &Arm) -> String {
@@ -169,11 +148,11 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
     let name = matrix.reference().name();
     let panel = |key: &Key| {
         let rows = rows(matrix, *key);
-        let all = || rows.iter().flat_map(|r| &r.dots);
-        let low = all().map(|d| d.interval.map_or(d.value, |i| i.0)).fold(1.0, f64::min);
-        let high = all().map(|d| d.interval.map_or(d.value, |i| i.1.min(1.5 * d.value))).fold(1.0, f64::max);
+        let all = || rows.iter().flat_map(|r| &r.marks).filter_map(|m| Some((m.value?, m.interval)));
+        let low = all().map(|(value, interval)| interval.map_or(value, |i| i.0)).fold(1.0, f64::min);
+        let high = all().map(|(value, interval)| interval.map_or(value, |i| i.1.min(1.5 * value))).fold(1.0, f64::max);
         let caption = format!("{} ÷ {name}", key.label);
-        let drawing = Dots { caption: &caption, rows: &rows, threshold: None, range: (low, high) }.draw();
+        let drawing = MarkRows { caption: &caption, rows: &rows, scale: RowScale::Ratios(low, high), threshold: None }.draw();
         Panel {
             title: key.label.into(),
             subtitle: matrix.scaled().map_or_else(String::new, |scale| format!("scale {scale}")),
@@ -200,21 +179,19 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
     }
     let indicative = if matrix.arms.iter().any(|a| !a.is_valid()) { " Pale: not valid, no claim rests on it." } else { "" };
     let caption = format!("{} Each panel has its own scale.{indicative}", ratios_note(matrix));
-    let title = format!("Policies ÷ {name}, {}", matrix.name());
-    (!panels.is_empty())
-        .then(|| Block::Figure(figure(analysis, matrix, format!("policies{suffix}"), (title, caption), panels, values, true)))
+    let what = format!("Policies ÷ {name}");
+    figure(analysis, matrix, format!("policies{suffix}"), (&what, caption), panels, values, true)
 }
 
 /// A row for each policy and estimate, a dot for each mode.
-fn rows(matrix: &TraceMatrix, key: Key) -> Vec<DotRow> {
-    let mut rows: Vec<DotRow> = Vec::new();
+fn rows(matrix: &TraceMatrix, key: Key) -> Vec<MarkRow> {
+    let mut rows: Vec<MarkRow> = Vec::new();
     for arm in &matrix.arms {
         let Some(r) = arm.ratios.get(&key) else { continue };
-        let label = arm.short();
-        let dot = Dot {
+        let dot = RowMark {
             sharing: drawn_as(arm).into(),
             indicative: !arm.is_valid(),
-            value: r.ratio.estimate,
+            value: Some(r.ratio.estimate),
             interval: r.ratio.low.zip(r.ratio.high),
             title: format!(
                 "{}\n{} {}\n{}",
@@ -223,11 +200,9 @@ fn rows(matrix: &TraceMatrix, key: Key) -> Vec<DotRow> {
                 number::with_interval(&r.ratio),
                 verdict_text(r.test.as_ref(), r.needed)
             ),
+            ..RowMark::default()
         };
-        match rows.iter_mut().find(|row| row.label == label) {
-            Some(row) => row.dots.push(dot),
-            None => rows.push(DotRow { label, dots: vec![dot], least: 20.0, note: String::new() }),
-        }
+        MarkRow::add(&mut rows, arm.short(), dot);
     }
     rows
 }

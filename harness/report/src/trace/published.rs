@@ -2,23 +2,21 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix};
-use collo_figures::document::{Block, Row, Section, Table, TableCell, TableLayout};
+use collo_figures::document::{Block, Row, Table, TableCell, TableLayout};
 use collo_guidelines::published::manager::{Manager, PolicyFigure, manager};
 use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::{TimeUnit, of_matrices};
+use crate::parts::absent::Content;
 
-const ID: &str = "published-policies";
-const TITLE: &str = "What was published";
-
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(analysis: &Analysis) -> Content {
     let of = manager();
     let finding = format!(
         "Published, not measured by collo: {}; {}. Each number is of one run of one order of tasks, so that none has a spread.",
         of.device, of.conditions
     );
-    of_matrices(analysis, (ID, TITLE), finding, |matrix, _| {
+    of_matrices(analysis, finding, |matrix, _| {
         let table = table(analysis, matrix, of);
         let mut notes = vec![format!("Ours: {}, {}.", matrix.name(), number::count(matrix.orders.len(), "order"))];
         notes.extend(

@@ -4,20 +4,20 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, SiteReadings, TraceMatrix, TraceRun};
 use collo_analysis::words;
 use collo_figures::chart::{Occupied, SiteTimeline};
-use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::document::{Block, Table, TableCell, TableColumn};
 use collo_figures::draw::Panel;
+use collo_store::AttemptRecord;
 
 use super::{TimeUnit, drawn_run, figure, kind_of, kinds, of_matrices, task_name};
+use crate::parts::absent::Content;
 
-const ID: &str = "sites";
-const TITLE: &str = "Cards over time";
 /// Panels of one figure, at most.
 const POLICIES: usize = 12;
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(analysis: &Analysis) -> Content {
     let finding =
         "One run of each policy, of the first order: who ran where and when, how active the cards were, how many waited.";
-    of_matrices(analysis, (ID, TITLE), finding.into(), |matrix, suffix| drawn(analysis, matrix, suffix).into_iter().collect())
+    of_matrices(analysis, finding.into(), |matrix, suffix| drawn(analysis, matrix, suffix).into_iter().collect())
 }
 
 /// Steps of the queue in seconds, up to the end.
@@ -64,10 +64,8 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
          panels share their axes.",
         unit.scale
     );
-    let title = format!("Cards over time, {}", matrix.name());
     let values = values(arms, &unit);
-    (!panels.is_empty())
-        .then(|| Block::Figure(figure(analysis, matrix, format!("sites{suffix}"), (title, caption), panels, values, false)))
+    figure(analysis, matrix, format!("sites{suffix}"), ("Cards over time", caption), panels, values, false)
 }
 
 fn occupied(run: &TraceRun, kinds: &[&str], unit: &TimeUnit) -> Vec<Occupied> {
@@ -93,33 +91,25 @@ fn occupied(run: &TraceRun, kinds: &[&str], unit: &TimeUnit) -> Vec<Occupied> {
 }
 
 fn values(arms: &[(&Arm, &TraceRun)], unit: &TimeUnit) -> Table {
-    let mut table = Table::with(&[
-        "policy",
-        "#attempt",
-        "#task",
-        "workload",
-        "cards",
-        &format!("#{}", unit.head("from")),
-        &format!("#{}", unit.head("to")),
-        "outcome",
-    ]);
-    for (arm, run) in arms {
-        for attempt in &run.attempts {
-            let name = run.tasks.iter().find(|t| t.task == attempt.task).map(task_name).unwrap_or_default();
-            let time = |ns: u64| TableCell::number(unit.number(run.since_s(ns)), run.since_s(ns) * unit.factor);
-            let cards = attempt.cards.iter().map(|c| run.cards.get(*c as usize).map_or("?", |c| c.name.as_str()));
-            table.row(vec![
-                TableCell::text(arm.name()),
-                TableCell::text(attempt.attempt.to_string()),
-                TableCell::text(attempt.task.to_string()),
-                TableCell::text(name),
-                TableCell::text(cards.collect::<Vec<_>>().join(", ")),
-                time(attempt.launched_ns),
-                time(attempt.ended_ns),
-                TableCell::text(words::outcome(attempt.outcome.as_str())),
-            ]);
-        }
-    }
+    type Attempt<'a> = (&'a Arm, &'a TraceRun, &'a AttemptRecord);
+    let time = |run: &TraceRun, ns: u64| TableCell::number(unit.number(run.since_s(ns)), run.since_s(ns) * unit.factor);
+    let columns: &[TableColumn<Attempt>] = &[
+        ("policy", &|(arm, ..)| TableCell::text(arm.name())),
+        ("#attempt", &|(.., attempt)| TableCell::text(attempt.attempt.to_string())),
+        ("#task", &|(.., attempt)| TableCell::text(attempt.task.to_string())),
+        ("workload", &|(_, run, attempt)| {
+            TableCell::text(run.tasks.iter().find(|t| t.task == attempt.task).map(task_name).unwrap_or_default())
+        }),
+        ("cards", &|(_, run, attempt)| {
+            let names = attempt.cards.iter().map(|c| run.cards.get(*c as usize).map_or("?", |c| c.name.as_str()));
+            TableCell::text(names.collect::<Vec<_>>().join(", "))
+        }),
+        (&format!("#{}", unit.head("from")), &|(_, run, attempt)| time(run, attempt.launched_ns)),
+        (&format!("#{}", unit.head("to")), &|(_, run, attempt)| time(run, attempt.ended_ns)),
+        ("outcome", &|(.., attempt)| TableCell::text(words::outcome(attempt.outcome.as_str()))),
+    ];
+    let attempts = arms.iter().flat_map(|(arm, run)| run.attempts.iter().map(move |attempt| (*arm, *run, attempt)));
+    let mut table = Table::of(columns, attempts);
     table.shown = (table.rows.len() > 200).then_some(200);
     table
 }

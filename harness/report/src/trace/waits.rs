@@ -3,20 +3,20 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix, TraceRun};
 use collo_figures::chart::{Completion, Completions};
-use collo_figures::document::{Block, Section, Table, TableCell};
+use collo_figures::document::{Block, Table, TableCell, TableColumn};
 use collo_figures::draw::Panel;
 use collo_quantity::Key;
 use collo_quantity::number;
+use collo_store::{TaskRecord, TaskTimes};
 
 use super::{TimeUnit, figure, kind_of, kinds, of_matrices, task_name};
+use crate::parts::absent::Content;
 
-const ID: &str = "waits";
-const TITLE: &str = "Who waited, who was slowed";
 /// Panels of one figure, at most.
 const POLICIES: usize = 12;
 
-pub fn section(analysis: &Analysis) -> Section {
-    of_matrices(analysis, (ID, TITLE), finding(analysis), |matrix, suffix| drawn(analysis, matrix, suffix).into_iter().collect())
+pub fn section(analysis: &Analysis) -> Content {
+    of_matrices(analysis, finding(analysis), |matrix, suffix| drawn(analysis, matrix, suffix).into_iter().collect())
 }
 
 /// Runs of an arm that its numbers come from.
@@ -31,21 +31,10 @@ fn runs<'a>(analysis: &'a Analysis, matrix: &'a TraceMatrix, arm: &'a Arm) -> im
 fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Block> {
     let unit = TimeUnit::of(matrix);
     let kinds = kinds(analysis, matrix);
-    let mut values = Table::with(&[
-        "policy",
-        "#order",
-        "#task",
-        "workload",
-        &format!("#{}", unit.head("wait")),
-        &format!("#{}", unit.head("execution")),
-        &format!("#{}", unit.head("completion")),
-        "#stretch",
-        "#attempts",
-    ]);
     let points = |arm: &Arm| -> Vec<Completion> {
         let of = |run: &TraceRun| -> Vec<Completion> {
             let each = run.tasks.iter().zip(&run.numbers.tasks).zip(&run.stretch);
-            let point = |((task, times), stretch): ((&collo_store::TaskRecord, &collo_store::TaskTimes), &Option<f64>)| {
+            let point = |((task, times), stretch): ((&TaskRecord, &TaskTimes), &Option<f64>)| {
                 let completion_s = times.completion_ns? as f64 * 1e-9;
                 Some(Completion {
                     kind: kind_of(&kinds, &task.solo),
@@ -70,24 +59,7 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
     let all = || arms.iter().flat_map(|(_, points)| points);
     let largest = (all().map(|p| p.stretch).fold(1.0, f64::max), all().map(|p| p.completion).fold(0.0, f64::max));
     let least_stretch = all().map(|p| p.stretch).fold(1.0, f64::min);
-    for arm in &matrix.arms {
-        for run in runs(analysis, matrix, arm) {
-            for ((task, times), stretch) in run.tasks.iter().zip(&run.numbers.tasks).zip(&run.stretch) {
-                let time = |ns: u64| TableCell::number(unit.number(ns as f64 * 1e-9), ns as f64 * 1e-9 * unit.factor);
-                values.row(vec![
-                    TableCell::text(arm.name()),
-                    TableCell::text(run.of.order.to_string()),
-                    TableCell::text(task.task.to_string()),
-                    TableCell::text(task_name(task)),
-                    time(times.wait_ns),
-                    time(times.execution_ns),
-                    times.completion_ns.map_or_else(|| TableCell::text(task.end.as_str()), time),
-                    stretch.map_or_else(TableCell::default, |s| TableCell::number(number::three(s), s)),
-                    TableCell::text(times.attempts.to_string()),
-                ]);
-            }
-        }
-    }
+    let mut values = values(analysis, matrix, &unit);
     values.shown = (values.rows.len() > 200).then_some(200);
     let caption = unit.head("completion,");
     let panel = |(arm, points): &(&Arm, Vec<Completion>)| Panel {
@@ -104,9 +76,33 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
          attempt that completed ÷ the same alone, starting up included; tasks of several cards have none, because baselines have one. All panels share their axes.{more}",
         named.join(", ")
     );
-    let title = format!("Completion and stretch, {}", matrix.name());
-    (!panels.is_empty())
-        .then(|| Block::Figure(figure(analysis, matrix, format!("waits{suffix}"), (title, caption), panels, values, false)))
+    figure(analysis, matrix, format!("waits{suffix}"), ("Completion and stretch", caption), panels, values, false)
+}
+
+/// A task of a run, with its times and its stretch.
+type Task<'a> = (&'a Arm, &'a TraceRun, &'a TaskRecord, &'a TaskTimes, Option<f64>);
+
+fn values(analysis: &Analysis, matrix: &TraceMatrix, unit: &TimeUnit) -> Table {
+    let time = |ns: u64| TableCell::number(unit.number(ns as f64 * 1e-9), ns as f64 * 1e-9 * unit.factor);
+    let columns: &[TableColumn<Task>] = &[
+        ("policy", &|(arm, ..)| TableCell::text(arm.name())),
+        ("#order", &|(_, run, ..)| TableCell::text(run.of.order.to_string())),
+        ("#task", &|(_, _, task, ..)| TableCell::text(task.task.to_string())),
+        ("workload", &|(_, _, task, ..)| TableCell::text(task_name(task))),
+        (&format!("#{}", unit.head("wait")), &|(.., times, _)| time(times.wait_ns)),
+        (&format!("#{}", unit.head("execution")), &|(.., times, _)| time(times.execution_ns)),
+        (&format!("#{}", unit.head("completion")), &|(_, _, task, times, _)| {
+            times.completion_ns.map_or_else(|| TableCell::text(task.end.as_str()), time)
+        }),
+        ("#stretch", &|(.., stretch)| stretch.map_or_else(TableCell::default, |s| TableCell::number(number::three(s), s))),
+        ("#attempts", &|(.., times, _)| TableCell::text(times.attempts.to_string())),
+    ];
+    let runs = matrix.arms.iter().flat_map(|arm| runs(analysis, matrix, arm).map(move |run| (arm, run)));
+    let tasks = runs.flat_map(|(arm, run)| {
+        let each = run.tasks.iter().zip(&run.numbers.tasks).zip(&run.stretch);
+        each.map(move |((task, times), stretch)| (arm, run, task, times, *stretch))
+    });
+    Table::of(columns, tasks)
 }
 
 fn finding(analysis: &Analysis) -> String {

@@ -2,6 +2,7 @@
 //! `collo run` would have left it. Noise is log-normal: one draw per run that all members share, one per member.
 
 pub mod card;
+pub mod exports;
 #[path = "../../../store/tests/support/noted.rs"]
 pub mod noted;
 pub mod predictions;

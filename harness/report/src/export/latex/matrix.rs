@@ -5,7 +5,7 @@ use std::fmt::Write;
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::words;
-use collo_figures::modes::{mode_label, mode_order};
+use collo_figures::modes::{in_order, mode_label};
 use collo_quantity::Key;
 
 use super::name_of;
@@ -36,9 +36,7 @@ pub fn tables(analysis: &Analysis) -> String {
 
 fn table(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> String {
     let (degrees, left_out) = degrees(cells.iter().map(|c| c.record.degree), DEGREES);
-    let mut modes: Vec<&str> = cells.iter().map(|c| c.record.sharing.as_str()).collect();
-    modes.sort_by_key(|m| mode_order(m));
-    modes.dedup();
+    let modes = in_order(cells.iter().map(|c| c.record.sharing.as_str()));
     let tags = caveats::tags(analysis);
     let mut said = format!("{}: throughput gain over running in turn by mode and number of members", name_of(analysis, workload));
     if !tags.is_empty() {
