@@ -70,10 +70,9 @@ fn of<'v>(answer: &'v Value, estimator: &str) -> &'v Value {
 #[test]
 fn pairs_that_others_measured_are_fitted_and_score_other_pairs() {
     let bench = bench();
-    let fit = bench.collo(&["predictor", "fit", "pairs.csv", "profiles.csv", "--to", "predictors/mine.json", "--law"]).exits(0);
+    let fit = bench.collo(&["predictor", "fit", "pairs.csv", "profiles.csv", "--to", "predictors/mine.json"]).exits(0);
     let fit = fit
         .answers("company, fitted on own measurements")
-        .answers("the law serves")
         .answers("every family of the group left out");
     fit.says("the time in which one trained alone is taken out");
     let mine = bench.collo(&["predictor", "show", "mine", "--json"]).exits(0).json();
@@ -87,7 +86,7 @@ fn pairs_that_others_measured_are_fitted_and_score_other_pairs() {
     assert_eq!(left_out["changed"]["pairs"], 30);
     let by_file =
         bench.collo(&["predictor", "evaluate", "pairs.csv", "profiles.csv", "--predictor", "mine", "--json"]).exits(0).json();
-    for estimator in ["collo, mine, law, serves", "1 ÷ Σ utilisation", "1 ÷ Σ SMACT", "constant"] {
+    for estimator in ["collo, mine", "1 ÷ Σ utilisation", "1 ÷ Σ SMACT", "constant"] {
         assert_eq!(of(&by_file, estimator)["groups"], 30);
     }
     // Without seconds of a step the memory of the processes tells how long steps are, and it is said.
@@ -175,6 +174,6 @@ fn a_data_set_of_a_cpu_counts_each_cell_once_by_its_share_of_the_cores() {
     said.says("1 groups are not compared: each shares in a way that has no coefficients");
     let here = bench.collo(&["predictor", "show", "here", "--json"]).exits(0).json();
     let naive = &here["modes"]["naive"];
-    assert_eq!((&here["conditions"]["device"], &naive["law_left_out"]["groups"]), (&"cpu".into(), &6.into()));
-    assert!(naive["law_left_out"]["gain_worst_error"].as_f64() < Some(0.1), "{naive}");
+    assert_eq!((&here["conditions"]["device"], &naive["left_out"]["groups"]), (&"cpu".into(), &6.into()));
+    assert!(naive["left_out"]["gain_worst_error"].as_f64() < Some(0.1), "{naive}");
 }

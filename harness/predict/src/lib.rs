@@ -41,9 +41,9 @@ pub use bins::{BinScore, CommonestBin};
 pub use choice::{Because, Chosen, Target, choose};
 pub use company::{
     Alone, Assumed, CompanyFit, CompanyLeftOut, CompanyMode, CompanyModes, CompanyPeer, CompanyPrediction, CompanyPredictor,
-    CompanyScore, Extrapolated, FEWEST_GROUPS, ForestFit, GroupEstimate, GroupQuantities, Impossible, Law, LeftOutBy,
-    MeasuredGroup, MeasuredMember, ModeFit, NotPredicted, PairTimes, Serves, Slice, SliceFit, SliceLaw, StoredForest, Together,
-    Unseen, Widths, fit_company, fit_slices, score_company,
+    CompanyScore, Extrapolated, GroupEstimate, GroupLaw, GroupQuantities, Impossible, Law, LeftOutBy, MeasuredGroup,
+    MeasuredMember, ModeFit, NotPredicted, PairTimes, Slice, SliceLaw, Together, Unseen, Widths, fit_company, fit_slices,
+    score_company,
 };
 pub use conformal::{Bounds, FEWEST_FAMILIES, Interval, Residual, Width, WidthFrom, probability_above};
 pub use covariance::Covariance;

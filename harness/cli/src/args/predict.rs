@@ -81,9 +81,6 @@ pub enum PredictorVerb {
         /// The file to write, as in predictors/mine.json
         #[arg(long, value_name = "FILE")]
         to: PathBuf,
-        /// Of company: keep the law alone, without the rows that a forest grows from
-        #[arg(long)]
-        law: bool,
     },
 }
 

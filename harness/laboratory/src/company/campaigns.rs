@@ -13,7 +13,7 @@ use super::groups::{Groups, Measured};
 use super::lines;
 use crate::table::{Row, family_of};
 
-const COLUMNS: [&str; 29] = [
+const COLUMNS: [&str; 28] = [
     "experiment",
     "campaign",
     "device",
@@ -40,7 +40,6 @@ const COLUMNS: [&str; 29] = [
     "solo_items_per_s",
     "solo_cpu_ratio",
     "solo_sm_active_ratio",
-    "solo_sm_occupancy_ratio",
     "solo_dram_active_ratio",
     "solo_gpu_utilization_ratio",
 ];
@@ -146,7 +145,6 @@ fn member(row: &Row<'_>) -> Result<(usize, Member), &'static str> {
         compute,
         busy,
         dram: number("solo_dram_active_ratio"),
-        occupancy: number("solo_sm_occupancy_ratio"),
         memory_bytes: number("solo_memory_bytes").filter(|bytes| *bytes > 0.0),
     };
     let index = row.get("member").parse().unwrap_or_default();

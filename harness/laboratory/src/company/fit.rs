@@ -1,23 +1,19 @@
 //! A predictor of company made of measured groups. In: groups of one device. Out: the predictor.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use collo_predict::{
-    CompanyLeftOut, CompanyMode, CompanyModes, CompanyPredictor, FEWEST_GROUPS, ForestFit, MeasuredGroup, ModeFit, Serves,
-    SliceFit, Unseen, fit_company, fit_slices, score_company,
-};
+use collo_predict::{CompanyMode, CompanyModes, CompanyPredictor, MeasuredGroup, fit_company, fit_slices};
 use collo_predict::{Conditions, Mark, Quantity};
 use collo_text::{Diagnostic, Remark};
 
 use super::groups::{Groups, Measured};
 use crate::caller::Caller;
 
-/// The predictor of this name. `keeps_rows`: whether a forest may be kept, which is the rows that it grows from.
+/// The predictor of this name.
 pub fn fit(
     caller: &dyn Caller,
     groups: &Groups,
     measured_by: Option<&str>,
-    keeps_rows: bool,
     name: String,
 ) -> Result<CompanyPredictor, Diagnostic> {
     let of_device = one_of(groups, measured_by)?;
@@ -28,8 +24,8 @@ pub fn fit(
             continue;
         }
         let fitted = match mode {
-            CompanyMode::Mig => of_slices(&of_mode).map(|fit| modes.mig = Some(fit)),
-            _ => of_whole(caller, &of_mode, keeps_rows).map(|fit| modes.put(mode, fit)),
+            CompanyMode::Mig => fit_slices(&of_mode).map(|fit| modes.mig = Some(fit.mode)),
+            _ => fit_company(&of_mode).map(|fit| modes.put(mode, fit.mode)),
         };
         if let Err(why) = fitted {
             caller.remark(Remark::Warning(format!("{mode} has no coefficients: {why}")));
@@ -49,38 +45,6 @@ pub fn fit(
         source: source(groups, &of_device),
         mark: if of_device.iter().all(|one| one.simulated) { Mark::Simulated } else { Mark::Own },
     })
-}
-
-fn of_whole(caller: &dyn Caller, groups: &[MeasuredGroup], keeps_rows: bool) -> Result<ModeFit, String> {
-    let fit = fit_company(groups).map_err(|why| why.to_string())?;
-    let strictest = fit.left_out.first().ok_or("no group could be left out")?;
-    let left_out = |estimates: &[_]| score_company(estimates).map(|score| CompanyLeftOut::of(strictest.unseen, &score));
-    let forest_left_out = strictest.forest.as_deref().and_then(left_out);
-    let forest = fit.forest.zip(fit.forest_widths).zip(forest_left_out).filter(|_| keeps_rows);
-    let families: BTreeSet<&str> = groups.iter().flat_map(|group| &group.members).map(|m| m.family.as_str()).collect();
-    if groups.len() >= FEWEST_GROUPS && !fit.forest_wins {
-        caller.remark(Remark::Note("the forest is no nearer to groups left out than the law, which serves".into()));
-    }
-    Ok(ModeFit {
-        serves: if fit.forest_wins && forest.is_some() { Serves::Forest } else { Serves::Law },
-        most_members: most_members(groups),
-        families: families.len(),
-        median_slowdown: fit.median_slowdown,
-        law: fit.law,
-        law_widths: fit.law_widths,
-        law_left_out: left_out(&strictest.law).ok_or("no group could be left out")?,
-        forest: forest.map(|((grown_from, widths), left_out)| ForestFit { widths, left_out, grown_from }),
-    })
-}
-
-fn of_slices(groups: &[MeasuredGroup]) -> Result<SliceFit, String> {
-    let (law, estimates, widths) = fit_slices(groups).map_err(|why| why.to_string())?;
-    let left_out = score_company(&estimates).map(|score| CompanyLeftOut::of(Unseen::Group, &score));
-    Ok(SliceFit { most_members: most_members(groups), law, widths, left_out: left_out.ok_or("no slice is known")? })
-}
-
-fn most_members(groups: &[MeasuredGroup]) -> usize {
-    groups.iter().map(|group| group.members.len()).max().unwrap_or_default()
 }
 
 /// One device for one fit.

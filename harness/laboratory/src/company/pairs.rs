@@ -84,7 +84,6 @@ fn profile(row: &Row<'_>) -> Result<(AloneProfile, &'static str), Diagnostic> {
         compute,
         busy,
         dram: share(row, "dram_active_ratio", 1.0)?,
-        occupancy: share(row, "sm_occupancy_ratio", 1.0)?,
         memory_bytes,
     };
     let (family, _) = family_of(row, row.get("key"));

@@ -65,8 +65,7 @@ impl CompanyPeer {
 
     pub fn estimates(self, groups: &[MeasuredGroup]) -> Vec<GroupEstimate> {
         let estimate = |group: &MeasuredGroup| {
-            let members: Vec<Alone> = group.members.iter().map(|member| member.alone).collect();
-            GroupEstimate::of(group, vec![self.slowdown(&members); members.len()], None)
+            GroupEstimate::of(group, vec![self.slowdown(&group.alone()); group.members.len()], None)
         };
         groups.iter().map(estimate).collect()
     }

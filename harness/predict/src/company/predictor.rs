@@ -6,10 +6,11 @@ use std::sync::Arc;
 use collo_text::{Diagnostic, Source};
 use serde::{Deserialize, Serialize};
 
-use super::evaluate::CompanyScore;
+use super::evaluate::{CompanyScore, GroupEstimate};
 use super::law::StepLength;
 use super::prediction::{Assumed, CompanyPrediction, Extrapolated, NotPredicted, Widths};
-use super::{Alone, CompanyMode, Law, Slice, SliceLaw, StoredForest, Unseen};
+use super::fit::GroupLaw;
+use super::{Alone, CompanyMode, Law, MeasuredGroup, Slice, SliceLaw, Unseen};
 use crate::PREDICTOR_SCHEMA;
 use crate::conformal::Interval;
 use crate::header::{Conditions, Mark, WAY_OUT};
@@ -46,53 +47,24 @@ pub struct CompanyModes {
     pub mps: Option<ModeFit>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrecorded: Option<ModeFit>,
+    /// Of members on instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mig: Option<SliceFit>,
+    pub mig: Option<ModeFit<SliceLaw>>,
 }
 
-/// Of members on the whole device.
+/// The law of a sharing mode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ModeFit {
-    pub serves: Serves,
+pub struct ModeFit<L = Law> {
     /// The most members of a measured group.
     pub most_members: usize,
     pub families: usize,
-    /// Of all members: what a rule says that tells none from another.
+    /// Of all members: what a rule predicts that is the same for each.
     #[serde(deserialize_with = "json::amount")]
     pub median_slowdown: f64,
-    pub law: Law,
-    pub law_widths: Widths,
-    pub law_left_out: CompanyLeftOut,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forest: Option<ForestFit>,
-}
-
-/// Of enough groups.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ForestFit {
+    pub law: L,
     pub widths: Widths,
     pub left_out: CompanyLeftOut,
-    pub grown_from: StoredForest,
-}
-
-/// Of members on instances of MIG.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SliceFit {
-    pub most_members: usize,
-    pub law: SliceLaw,
-    pub widths: Widths,
-    pub left_out: CompanyLeftOut,
-}
-
-/// Which of them was nearer to groups left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Serves {
-    Law,
-    Forest,
 }
 
 /// How well it did on groups that its fit had not seen. Errors are shares of what was measured.
@@ -151,11 +123,11 @@ impl CompanyPredictor {
         }
         crate::header::check_widening(self.widening)?;
         for (mode, fit) in self.modes.shared() {
-            fit.check().map_err(|reason| format!("{mode}: {reason}"))?;
+            let names = ["per_longer_step", "per_full_compute", "per_full_time"];
+            fit.check(names, fit.law.coefficients()).map_err(|reason| format!("{mode}: {reason}"))?;
         }
         if let Some(mig) = &self.modes.mig {
-            check_coefficient("per_smaller_slice", mig.law.per_smaller_slice)?;
-            check_widths(&mig.widths)?;
+            mig.check(["per_smaller_slice"], [mig.law.per_smaller_slice]).map_err(|reason| format!("mig: {reason}"))?;
         }
         if self.modes == CompanyModes::default() {
             return Err("`modes` has none".into());
@@ -174,9 +146,7 @@ impl CompanyPredictor {
         if !members.iter().all(Alone::is_right) {
             return Err(NotPredicted::NotNumbers);
         }
-        let unsaid = || self.modes.unrecorded.as_ref().map(|fit| (CompanyMode::Unrecorded, fit));
-        let own = self.modes.of(mode).map(|fit| (mode, fit));
-        let (by_mode, fit) = own.or_else(unsaid).ok_or(NotPredicted::NoCoefficients(mode))?;
+        let (by_mode, fit) = self.modes.serving(mode).ok_or(NotPredicted::NoCoefficients(mode))?;
         let mut assumed = Vec::new();
         match StepLength::of(members.iter()) {
             StepLength::Known => {}
@@ -188,14 +158,9 @@ impl CompanyPredictor {
             assumed.push(Assumed::ModeUnrecorded(mode));
             widened *= self.widening;
         }
-        let forest = fit.forest.as_ref().filter(|_| fit.serves == Serves::Forest);
-        let by_forest = forest.and_then(|forest| Some((forest.widths, fit.by_forest(members)?)));
-        let (widths, slowdowns, is_forest) = match by_forest {
-            Some((widths, slowdowns)) => (widths, slowdowns, true),
-            None => (fit.law_widths, fit.by_law(members), false),
-        };
-        let said = Said { by_mode, by_forest: is_forest, most_members: fit.most_members, assumed };
-        Ok(self.prediction(said, &slowdowns, widths, widened))
+        let slowdowns: Vec<f64> = (0..members.len()).map(|index| slowdown(fit.law.log_slowdown(members, index))).collect();
+        let said = Said { by_mode, most_members: fit.most_members, assumed };
+        Ok(self.prediction(said, &slowdowns, fit.widths, widened))
     }
 
     /// Of members on instances of MIG, one on each: how long each takes on its slice alone, where that was measured; else by its share of the
@@ -213,12 +178,12 @@ impl CompanyPredictor {
         }
         let of_slice = |slice: &Slice| slice.slowdown.unwrap_or_else(|| slowdown(fit.law.log_slowdown(slice.sm_share)));
         let slowdowns: Vec<f64> = slices.iter().map(of_slice).collect();
-        let said = Said { by_mode: CompanyMode::Mig, by_forest: false, most_members: fit.most_members, assumed: Vec::new() };
+        let said = Said { by_mode: CompanyMode::Mig, most_members: fit.most_members, assumed: Vec::new() };
         Ok(self.prediction(said, &slowdowns, fit.widths, widened))
     }
 
     fn prediction(&self, said: Said, slowdowns: &[f64], widths: Widths, widened: f64) -> CompanyPrediction {
-        let Said { by_mode, by_forest, most_members, assumed } = said;
+        let Said { by_mode, most_members, assumed } = said;
         let asked = slowdowns.len();
         let extrapolated = (asked > most_members).then_some(Extrapolated { measured: most_members, asked });
         let widened = if extrapolated.is_some() { widened * self.widening } else { widened };
@@ -226,7 +191,6 @@ impl CompanyPredictor {
         CompanyPrediction {
             predictor: self.name.clone(),
             by_mode,
-            by_forest,
             slowdown,
             gain,
             antt,
@@ -240,7 +204,6 @@ impl CompanyPredictor {
 /// How a prediction was made.
 struct Said {
     by_mode: CompanyMode,
-    by_forest: bool,
     most_members: usize,
     assumed: Vec<Assumed>,
 }
@@ -277,6 +240,11 @@ impl CompanyModes {
         }
     }
 
+    /// A mode's own coefficients, else those of figures that do not record their mode.
+    pub fn serving(&self, mode: CompanyMode) -> Option<(CompanyMode, &ModeFit)> {
+        [mode, CompanyMode::Unrecorded].into_iter().find_map(|mode| Some((mode, self.of(mode)?)))
+    }
+
     pub fn put(&mut self, mode: CompanyMode, fit: ModeFit) {
         match mode {
             CompanyMode::Naive => self.naive = Some(fit),
@@ -291,68 +259,41 @@ impl CompanyModes {
         CompanyMode::ALL.into_iter().filter_map(|mode| Some((mode, self.of(mode)?)))
     }
 
-    /// How each did on groups left out, by what serves.
+    /// How each did on groups left out.
     pub fn left_out(&self) -> Vec<(CompanyMode, CompanyLeftOut)> {
-        let mut all: Vec<_> = self.shared().map(|(mode, fit)| (mode, fit.left_out())).collect();
+        let mut all: Vec<_> = self.shared().map(|(mode, fit)| (mode, fit.left_out)).collect();
         all.extend(self.mig.iter().map(|fit| (CompanyMode::Mig, fit.left_out)));
         all
     }
 }
 
-impl ModeFit {
-    /// By what serves.
-    pub fn left_out(&self) -> CompanyLeftOut {
-        match (&self.forest, self.serves) {
-            (Some(forest), Serves::Forest) => forest.left_out,
-            _ => self.law_left_out,
+impl<L: GroupLaw> ModeFit<L> {
+    /// The groups whose members all have what the law takes; intervals so many times as wide, as logarithms.
+    pub fn estimates(&self, groups: &[MeasuredGroup], widened: f64) -> Vec<GroupEstimate> {
+        let estimate = |group: &MeasuredGroup| {
+            let slowdown = |member| Some(slowdown(self.law.log_slowdown_in(group, member)?));
+            let slowdowns = (0..group.members.len()).map(slowdown).collect::<Option<_>>()?;
+            Some(GroupEstimate::of(group, slowdowns, Some(self.widths.times(widened))))
+        };
+        groups.iter().filter_map(estimate).collect()
+    }
+
+    fn check<const N: usize>(&self, names: [&str; N], coefficients: [f64; N]) -> Result<(), String> {
+        for (name, value) in names.into_iter().zip(coefficients) {
+            if !(0.0..=LARGEST_COEFFICIENT).contains(&value) {
+                return Err(format!("`{name}` is {value}, not from 0 to {LARGEST_COEFFICIENT}"));
+            }
         }
-    }
-
-    /// The slowdown of each member.
-    pub fn by_law(&self, members: &[Alone]) -> Vec<f64> {
-        (0..members.len()).map(|index| slowdown(self.law.log_slowdown(members, index))).collect()
-    }
-
-    /// None: there is no forest, or a member lacks a number that it takes.
-    pub fn by_forest(&self, members: &[Alone]) -> Option<Vec<f64>> {
-        let forest = self.forest.as_ref()?.grown_from.grown(self.law);
-        (0..members.len()).map(|index| Some(slowdown(forest.log_slowdown(members, index)?))).collect()
-    }
-
-    fn check(&self) -> Result<(), String> {
-        let names = ["per_longer_step", "per_full_compute", "per_full_time"];
-        for (name, coefficient) in names.into_iter().zip(self.law.coefficients()) {
-            check_coefficient(name, coefficient)?;
-        }
-        check_widths(&self.law_widths)?;
         if self.most_members < 2 {
             return Err(format!("`most_members` is {}, which is no company", self.most_members));
         }
-        match (&self.forest, self.serves) {
-            (None, Serves::Forest) => Err("it has no forest to serve".into()),
-            (None, Serves::Law) => Ok(()),
-            (Some(forest), _) => {
-                check_widths(&forest.widths)?;
-                forest.grown_from.check()
-            }
-        }
+        self.widths.each().iter().try_for_each(|width| width.check())
     }
 }
 
 /// From its logarithm, as far as such can be.
 fn slowdown(log: f64) -> f64 {
     log.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
-}
-
-fn check_coefficient(name: &str, value: f64) -> Result<(), String> {
-    match (0.0..=LARGEST_COEFFICIENT).contains(&value) {
-        true => Ok(()),
-        false => Err(format!("`{name}` is {value}, not from 0 to {LARGEST_COEFFICIENT}")),
-    }
-}
-
-fn check_widths(widths: &Widths) -> Result<(), String> {
-    widths.each().iter().try_for_each(|width| width.check())
 }
 
 impl CompanyLeftOut {

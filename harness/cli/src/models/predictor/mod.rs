@@ -30,10 +30,10 @@ pub fn run(context: &Context<'_>, a: &args::Predictor) -> Ended {
             Quantity::Utilisation => utilisation::evaluate(context, rows, like),
             Quantity::Company => company::evaluate(context, rows, predictor.as_deref()),
         },
-        PredictorVerb::Fit { rows, to, law } => match quantity(context, rows)? {
+        PredictorVerb::Fit { rows, to } => match quantity(context, rows)? {
             Quantity::Memory => fit::fit(context, rows, to),
             Quantity::Utilisation => utilisation::fit(context, rows, to),
-            Quantity::Company => company::fit(context, rows, to, !law),
+            Quantity::Company => company::fit(context, rows, to),
         },
     }
 }

@@ -10,12 +10,11 @@ use crate::args::Evaluate;
 use crate::context::{Context, Ended};
 use crate::{exit, output};
 
-/// `keeps_rows`: whether a forest may be kept, which is the rows that it grows from.
-pub fn fit(context: &Context<'_>, asked: &Evaluate, to: &Path, keeps_rows: bool) -> Ended {
+pub fn fit(context: &Context<'_>, asked: &Evaluate, to: &Path) -> Ended {
     let name = super::super::name_of(to)?;
     let groups = company::read(context, &asked.rows)?;
     super::say(&groups);
-    let predictor = company::fit(context, &groups, asked.measured_by.as_deref(), keeps_rows, name)?;
+    let predictor = company::fit(context, &groups, asked.measured_by.as_deref(), name)?;
     let path = super::super::fit::write(context, to, &predictor.to_text())?;
     if context.arguments.json {
         output::json(&json!({"schema": 1, "file": path, "predictor": serde_json::to_value(&predictor).unwrap_or_default()}));

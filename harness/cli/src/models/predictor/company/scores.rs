@@ -28,7 +28,7 @@ pub fn evaluate(context: &Context<'_>, asked: &Evaluate, predictor: Option<&str>
             }
             let measured: Vec<MeasuredGroup> = of_mode.iter().map(|one| one.group.clone()).collect();
             let scores = match &predictor {
-                Some(predictor) => company::by_file(context, predictor, mode, &measured)?,
+                Some(predictor) => company::by_file(context, predictor, mode, &measured),
                 None => company::left_out(context, mode, &measured),
             };
             let head = format!("{} groups on {device}, {mode}", measured.len());

@@ -1,6 +1,6 @@
 //! A predictor of company in lines.
 
-use collo_predict::{CompanyLeftOut, CompanyPredictor, Law, ModeFit, Serves, WidthFrom, Widths};
+use collo_predict::{CompanyLeftOut, CompanyPredictor, Law, WidthFrom, Widths};
 
 use super::super::percent;
 
@@ -16,13 +16,10 @@ pub fn in_full(p: &CompanyPredictor) -> String {
     );
     for (mode, fit) in p.modes.shared() {
         let Law { per_longer_step, per_full_compute, per_full_time } = fit.law;
-        add(mode.as_str(), format!("β {per_longer_step:.3}, {per_full_compute:.3}, {per_full_time:.3}; {}", serves(fit)));
-        add("left out", left_out(&fit.law_left_out, "law"));
-        if let Some(forest) = &fit.forest {
-            add("", left_out(&forest.left_out, "forest"));
-        }
-        let widths = fit.forest.as_ref().filter(|_| fit.serves == Serves::Forest).map_or(fit.law_widths, |f| f.widths);
-        add("95 % between", between(&widths));
+        let degree = format!("{} families, groups of up to {}", fit.families, fit.most_members);
+        add(mode.as_str(), format!("β {per_longer_step:.3}, {per_full_compute:.3}, {per_full_time:.3}; {degree}"));
+        add("left out", left_out(&fit.left_out));
+        add("95 % between", between(&fit.widths));
     }
     if let Some(mig) = &p.modes.mig {
         add(
@@ -32,7 +29,7 @@ pub fn in_full(p: &CompanyPredictor) -> String {
                 mig.law.per_smaller_slice
             ),
         );
-        add("left out", left_out(&mig.left_out, "law"));
+        add("left out", left_out(&mig.left_out));
         add("95 % between", between(&mig.widths));
     }
     add(
@@ -47,17 +44,9 @@ pub fn in_full(p: &CompanyPredictor) -> String {
     lines.join("\n")
 }
 
-fn serves(fit: &ModeFit) -> String {
-    let degree = format!("{} families, groups of up to {}", fit.families, fit.most_members);
-    match fit.serves {
-        Serves::Law => format!("the law serves; {degree}"),
-        Serves::Forest => format!("a forest on what the law leaves serves; {degree}"),
-    }
-}
-
-fn left_out(score: &CompanyLeftOut, of: &str) -> String {
+fn left_out(score: &CompanyLeftOut) -> String {
     format!(
-        "{of}: {} groups, {}: member median {}, gain median {}, p90 {}, worst {}, {} gains between their bounds",
+        "{} groups, {}: member median {}, gain median {}, p90 {}, worst {}, {} gains between their bounds",
         score.groups,
         score.unseen,
         percent(score.member_median_error),
