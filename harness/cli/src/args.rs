@@ -33,7 +33,7 @@ pub use import::{Import, ImportFrom};
 pub use init::{Completions, Init, Kind, Man, Schema};
 pub use merge::Merge;
 pub use nightly::{Nightly, Prune};
-pub use predict::{Classify, Evaluate, Like, MemnetSplitBy, Predict, PredictFormat, PredictedQuantity, Predictor, PredictorVerb};
+pub use predict::{Classify, Evaluate, EvaluateOptions, MemnetSplitBy, Predict, PredictFormat, PredictVerb, PredictedQuantity};
 pub use report::{MemberEnergy, Report};
 pub use run::{Foreign, Measure, Only, Run};
 pub use slurm::{Ci, CiSystem, Slurm};
@@ -44,7 +44,7 @@ pub use workload::{Data, DataVerb, Workload, WorkloadVerb};
 /// Verbs by what they are for, in the order of the help page; a test compares them with the verbs that there are.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["plan", "run", "status", "restore", "slurm", "merge"]),
-    ("Predict", &["predict", "predictor"]),
+    ("Predict", &["predict"]),
     ("Conclude", &["report", "compare", "nightly", "ci"]),
     ("Stored", &["list", "show", "comment", "verify", "bundle", "import", "prune"]),
     ("This machine", &["doctor", "mig", "data", "workload", "trace", "init", "schema", "completions", "man"]),
@@ -126,10 +126,8 @@ pub enum Verb {
     Restore(Restore),
     /// Write the scripts of a Slurm job that measures an experiment, divided among GPUs; --submit submits them
     Slurm(Slurm),
-    /// Predict the memory of a workload, or of an experiment's cells, before it is run, without a GPU
+    /// Predict the memory of a workload, or of an experiment's cells, before it is run, without a GPU; list, show, evaluate or fit predictors
     Predict(Predict),
-    /// List, show, evaluate or fit predictors
-    Predictor(Predictor),
     /// Combine the shards of an experiment, from several GPUs or machines, into one campaign
     Merge(Merge),
     /// Write the guideline report of a campaign

@@ -45,7 +45,6 @@ fn family(random: &mut Seeded) -> Family {
         compute: (compute * random.between(0.9, 1.1)).min(1.0),
         busy: (busy * random.between(0.9, 1.1)).min(1.0),
         dram: None,
-        occupancy: None,
         memory_bytes: None,
     };
     let members = [1.0, 1.7, 3.0].into_iter().map(|times| member(times, random)).collect();

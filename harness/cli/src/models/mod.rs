@@ -3,4 +3,3 @@
 //! In: a workload or an experiment, a GPU, measurements to compare with. Out: predictions with their intervals, scores, predictor files.
 
 pub mod predict;
-pub mod predictor;

@@ -1,30 +1,32 @@
-//! Coefficients and a forest from measured groups. In: groups of one sharing mode. Out: both, each with what it misses on groups whose
-//! families its fit had not seen, and which of them serves.
+//! Coefficients from measured groups. In: groups of one sharing mode. Out: its law, with what fits miss that have not seen the families of
+//! a group.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use collo_quantity::stats::quantile;
 
 use super::evaluate::{CompanyScore, GroupEstimate, score_company};
-use super::forest::{FEWEST_GROUPS, Forest, StoredForest};
 use super::left_out::{FEWEST_TO_FIT, Fold, Unseen};
+use super::modes::{CompanyLeftOut, ModeFit};
 use super::prediction::Widths;
-use super::{Alone, Law, MeasuredGroup, SliceLaw};
+use super::{Law, MeasuredGroup, SliceLaw};
 use crate::fit::Unfit;
 
-/// A fit, and each group by fits that have not seen it.
+/// What predicts the slowdown of a member of a group by a few coefficients.
+pub trait GroupLaw: Copy {
+    /// For people, among other estimators.
+    const NAME: &'static str;
+
+    fn fit<'a>(groups: impl IntoIterator<Item = &'a MeasuredGroup>) -> Result<Self, Unfit>;
+    /// Of a member; absent where it lacks what the law takes.
+    fn log_slowdown_in(&self, group: &MeasuredGroup, member: usize) -> Option<f64>;
+}
+
+/// A mode as a file has it, and each group by fits that have not seen it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CompanyFit {
-    pub law: Law,
-    /// The rule that says the same of all.
-    pub median_slowdown: f64,
-    pub law_widths: Widths,
-    /// Present only with enough groups.
-    pub forest: Option<StoredForest>,
-    pub forest_widths: Option<Widths>,
-    /// It was nearer to groups left out than the law.
-    pub forest_wins: bool,
-    /// By what was left out, the strictest first; the first is what widths and the choice are made of.
+pub struct CompanyFit<L = Law> {
+    pub mode: ModeFit<L>,
+    /// By what was left out, the strictest first; the first is what widths are made of.
     pub left_out: Vec<LeftOutBy>,
 }
 
@@ -33,67 +35,54 @@ pub struct CompanyFit {
 pub struct LeftOutBy {
     pub unseen: Unseen,
     pub law: Vec<GroupEstimate>,
-    pub forest: Option<Vec<GroupEstimate>>,
     /// All alike: the median slowdown of the others.
     pub constant: Vec<GroupEstimate>,
 }
 
-/// Logarithms of slowdowns, of each group; None: not estimated.
-type Logs = Vec<Option<Vec<f64>>>;
-
-/// What estimators say of the members that a fold is judged by.
-struct Said {
-    law: Vec<f64>,
-    forest: Option<Vec<f64>>,
-    constant: f64,
-}
-
-/// The law and, of enough groups, the forest.
+/// Of groups on the whole device.
 pub fn fit_company(groups: &[MeasuredGroup]) -> Result<CompanyFit, Unfit> {
     check(groups)?;
-    let wants_forest = groups.len() >= FEWEST_GROUPS;
-    let mut left_out = Vec::new();
-    for unseen in Unseen::ALL {
-        let folds = unseen.folds(groups);
-        let found = LeftOutBy::of(groups, unseen, &folds, wants_forest)?;
-        // Where families are few, too little is left to judge by.
-        if found.law.len() * 2 >= groups.len() {
+    // Where families are few, too little is left to judge by.
+    fit_mode(groups, &Unseen::ALL, groups.len().div_ceil(2))
+}
+
+/// Of groups on instances of MIG, each left out with its repeats.
+pub fn fit_slices(groups: &[MeasuredGroup]) -> Result<CompanyFit<SliceLaw>, Unfit> {
+    fit_mode(groups, &[Unseen::Group], 1)
+}
+
+/// `fewest`: so many groups have to be estimated by fits that have not seen them.
+fn fit_mode<L: GroupLaw>(groups: &[MeasuredGroup], unseen: &[Unseen], fewest: usize) -> Result<CompanyFit<L>, Unfit> {
+    let mut left_out: Vec<LeftOutBy> = Vec::new();
+    for unseen in unseen {
+        let found = LeftOutBy::of::<L>(groups, *unseen)?;
+        if found.law.len() >= fewest {
             left_out.push(found);
         }
-        if unseen == Unseen::OwnFamily && !left_out.is_empty() {
+        if *unseen == Unseen::OwnFamily && !left_out.is_empty() {
             break;
         }
     }
-    let law = Law::fit(groups)?;
-    let Some(strictest) = left_out.first() else {
+    let law = L::fit(groups)?;
+    let strictest = left_out.first().and_then(|by| Some((by, score_company(&by.law)?)));
+    let Some((strictest, score)) = strictest else {
         return Err(Unfit::TooFewRows { rows: groups.len(), columns: FEWEST_TO_FIT + 1 });
     };
-    let law_widths = widths(&strictest.law);
-    let forest_widths = strictest.forest.as_ref().map(|estimates| widths(estimates));
-    let forest_wins = strictest.forest.as_ref().is_some_and(|forest| off(forest) < off(&strictest.law));
-    let forest = wants_forest.then(|| StoredForest::of(groups));
-    let median_slowdown = median_slowdown(groups);
-    Ok(CompanyFit { law, median_slowdown, law_widths, forest, forest_widths, forest_wins, left_out })
+    let families: BTreeSet<&str> = groups.iter().flat_map(|group| &group.members).map(|m| m.family.as_str()).collect();
+    let mode = ModeFit {
+        most_members: groups.iter().map(|group| group.members.len()).max().unwrap_or_default(),
+        families: families.len(),
+        median_slowdown: median_slowdown(groups),
+        law,
+        widths: Widths::of(strictest.law.iter().map(GroupEstimate::parts)),
+        left_out: CompanyLeftOut::of(strictest.unseen, &score),
+    };
+    Ok(CompanyFit { mode, left_out })
 }
 
 fn median_slowdown<'a>(groups: impl IntoIterator<Item = &'a MeasuredGroup>) -> f64 {
     let slowdowns = groups.into_iter().flat_map(|group| &group.members).map(|member| member.slowdown).collect();
     quantile(slowdowns, 0.5).unwrap_or(1.0)
-}
-
-/// Of groups on instances of MIG, each left out with its repeats.
-pub fn fit_slices(groups: &[MeasuredGroup]) -> Result<(SliceLaw, Vec<GroupEstimate>, Widths), Unfit> {
-    let folds = Unseen::Group.folds(groups);
-    let mut logs: Logs = groups.iter().map(|_| None).collect();
-    for fold in &folds {
-        let law = SliceLaw::fit(fold.learnt.iter().map(|group| &groups[*group]))?;
-        for (group, _) in &fold.judged {
-            logs[*group] = groups[*group].members.iter().map(|m| Some(law.log_slowdown(m.sm_share?))).collect();
-        }
-    }
-    let estimates = estimates(groups, &logs);
-    let widths = widths(&estimates);
-    Ok((SliceLaw::fit(groups)?, estimates, widths))
 }
 
 fn check(groups: &[MeasuredGroup]) -> Result<(), Unfit> {
@@ -111,72 +100,35 @@ fn check(groups: &[MeasuredGroup]) -> Result<(), Unfit> {
 }
 
 impl LeftOutBy {
-    fn of(groups: &[MeasuredGroup], unseen: Unseen, folds: &[Fold], wants_forest: bool) -> Result<LeftOutBy, Unfit> {
+    fn of<L: GroupLaw>(groups: &[MeasuredGroup], unseen: Unseen) -> Result<LeftOutBy, Unfit> {
         let mut law: Vec<Vec<Option<f64>>> = groups.iter().map(|group| vec![None; group.members.len()]).collect();
-        let (mut forest, mut constant) = (law.clone(), law.clone());
-        for (fold, said) in folds.iter().zip(on_all_cores(folds, &|fold| fold.said(groups, wants_forest))) {
-            let said = said?;
-            for (place, (group, member)) in fold.judged.iter().enumerate() {
-                law[*group][*member] = Some(said.law[place]);
-                constant[*group][*member] = Some(said.constant);
-                forest[*group][*member] = said.forest.as_ref().map(|forest| forest[place]);
+        let mut constant = law.clone();
+        for Fold { learnt, judged } in unseen.folds(groups) {
+            let learnt = || learnt.iter().map(|group| &groups[*group]);
+            let (fitted, median) = (L::fit(learnt())?, median_slowdown(learnt()).ln());
+            for (group, member) in judged {
+                law[group][member] = fitted.log_slowdown_in(&groups[group], member);
+                constant[group][member] = Some(median);
             }
         }
-        let whole = |logs: Vec<Vec<Option<f64>>>| -> Vec<GroupEstimate> {
-            let logs: Logs = logs.into_iter().map(|group| group.into_iter().collect()).collect();
-            estimates(groups, &logs)
-        };
-        Ok(LeftOutBy { unseen, law: whole(law), forest: wants_forest.then(|| whole(forest)), constant: whole(constant) })
+        Ok(LeftOutBy { unseen, law: estimates(groups, law), constant: estimates(groups, constant) })
     }
 
-    pub fn scores(&self) -> Vec<(&'static str, Option<CompanyScore>)> {
-        let mut all = vec![("law", score_company(&self.law))];
-        if let Some(forest) = &self.forest {
-            all.push(("forest", score_company(forest)));
-        }
-        all.push(("constant", score_company(&self.constant)));
-        all
+    /// By what each estimator is called.
+    pub fn scores(&self, law: &str) -> impl Iterator<Item = (String, CompanyScore)> {
+        let named = [(law, &self.law), ("constant", &self.constant)];
+        let scored = |(name, estimates): (&str, &Vec<_>)| Some((format!("{name}, {}", self.unseen), score_company(estimates)?));
+        named.map(scored).into_iter().flatten()
     }
-}
-
-impl Fold {
-    fn said(&self, groups: &[MeasuredGroup], wants_forest: bool) -> Result<Said, Unfit> {
-        let learnt: Vec<&MeasuredGroup> = self.learnt.iter().map(|group| &groups[*group]).collect();
-        let law = Law::fit(learnt.iter().copied())?;
-        let forest = wants_forest.then(|| Forest::grow(law, &learnt, StoredForest::TREES, StoredForest::SEED));
-        let (mut by_law, mut by_forest) = (Vec::new(), Vec::new());
-        for (group, member) in &self.judged {
-            let members: Vec<Alone> = groups[*group].members.iter().map(|m| m.alone).collect();
-            let said = law.log_slowdown(&members, *member);
-            by_law.push(said);
-            by_forest.push(forest.as_ref().and_then(|forest| forest.log_slowdown(&members, *member)).unwrap_or(said));
-        }
-        let constant = median_slowdown(learnt.iter().copied()).ln();
-        Ok(Said { law: by_law, forest: forest.map(|_| by_forest), constant })
-    }
-}
-
-/// Each of them, on as many threads as there are cores; in their order, whichever ends first.
-fn on_all_cores<T: Sync, R: Send>(all: &[T], of: &(impl Fn(&T) -> R + Sync)) -> Vec<R> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(all.len().max(1));
-    let mut found: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let part = |first: usize| move || (first..all.len()).step_by(threads).map(|place| (place, of(&all[place]))).collect();
-        let running: Vec<std::thread::ScopedJoinHandle<'_, Vec<(usize, R)>>> =
-            (0..threads).map(|first| scope.spawn(part(first))).collect();
-        running.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    });
-    found.sort_by_key(|(place, _)| *place);
-    found.into_iter().map(|(_, found)| found).collect()
 }
 
 /// The groups of which every member is estimated, each between bounds that were made without its set of families.
-fn estimates(groups: &[MeasuredGroup], logs: &Logs) -> Vec<GroupEstimate> {
-    let mut found = Vec::new();
-    for (group, logs) in groups.iter().zip(logs) {
-        if let Some(logs) = logs {
-            found.push(GroupEstimate::of(group, logs.iter().map(|log| log.exp()).collect(), None));
-        }
-    }
+fn estimates(groups: &[MeasuredGroup], logs: Vec<Vec<Option<f64>>>) -> Vec<GroupEstimate> {
+    let estimate = |(group, logs): (&MeasuredGroup, Vec<Option<f64>>)| {
+        let slowdowns = logs.into_iter().map(|log| log.map(f64::exp)).collect::<Option<Vec<f64>>>()?;
+        Some(GroupEstimate::of(group, slowdowns, None))
+    };
+    let mut found: Vec<GroupEstimate> = groups.iter().zip(logs).filter_map(estimate).collect();
     let mut of_set: BTreeMap<String, Widths> = BTreeMap::new();
     for estimate in &found {
         if !of_set.contains_key(&estimate.families) {
@@ -188,17 +140,6 @@ fn estimates(groups: &[MeasuredGroup], logs: &Logs) -> Vec<GroupEstimate> {
         estimate.widths = of_set.get(&estimate.families).copied();
     }
     found
-}
-
-fn widths(estimates: &[GroupEstimate]) -> Widths {
-    Widths::of(estimates.iter().map(GroupEstimate::parts))
-}
-
-/// How far off, as logarithms: the mean over members, and over gains.
-fn off(estimates: &[GroupEstimate]) -> f64 {
-    let mean = |logs: Vec<f64>| logs.iter().map(|log| log.abs()).sum::<f64>() / logs.len().max(1) as f64;
-    let members = estimates.iter().flat_map(|e| e.measured.iter().zip(&e.estimated)).map(|(m, e)| (m / e).ln()).collect();
-    mean(members) + mean(estimates.iter().map(|e| (e.gain().0 / e.gain().1).ln()).collect())
 }
 
 #[cfg(test)]

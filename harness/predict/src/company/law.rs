@@ -8,6 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::fit::GroupLaw;
 use super::{Alone, MeasuredGroup};
 use crate::fit::{Unfit, fit_absolute};
 use crate::json;
@@ -94,13 +95,17 @@ impl Law {
     pub fn coefficients(&self) -> [f64; 3] {
         [self.per_longer_step, self.per_full_compute, self.per_full_time]
     }
+}
+
+impl GroupLaw for Law {
+    const NAME: &'static str = "law";
 
     /// By least absolute deviations of the logarithms of the slowdowns, and of the group's gain as often as it has members: to first order
     /// the change of its logarithm is the mean of the members', each by its part of the gain.
-    pub fn fit<'a>(groups: impl IntoIterator<Item = &'a MeasuredGroup>) -> Result<Law, Unfit> {
+    fn fit<'a>(groups: impl IntoIterator<Item = &'a MeasuredGroup>) -> Result<Law, Unfit> {
         let (mut inputs, mut targets) = (Vec::new(), Vec::new());
         for group in groups {
-            let members: Vec<Alone> = group.members.iter().map(|member| member.alone).collect();
+            let members = group.alone();
             let gain: f64 = group.members.iter().map(|member| 1.0 / member.slowdown).sum();
             let (mut of_gain, mut gain_target) = (vec![0.0; 3], 0.0);
             for (index, member) in group.members.iter().enumerate() {
@@ -117,20 +122,32 @@ impl Law {
         let fitted = fit_absolute(&inputs, &targets)?;
         Ok(Law { per_longer_step: fitted[0], per_full_compute: fitted[1], per_full_time: fitted[2] })
     }
+
+    fn log_slowdown_in(&self, group: &MeasuredGroup, member: usize) -> Option<f64> {
+        Some(self.log_slowdown(&group.alone(), member))
+    }
 }
 
 impl SliceLaw {
     pub fn log_slowdown(&self, sm_share: f64) -> f64 {
         self.per_smaller_slice * -sm_share.ln()
     }
+}
+
+impl GroupLaw for SliceLaw {
+    const NAME: &'static str = "by share of the SMs";
 
     /// Of the members of these groups whose slice is known.
-    pub fn fit<'a>(groups: impl IntoIterator<Item = &'a MeasuredGroup>) -> Result<SliceLaw, Unfit> {
+    fn fit<'a>(groups: impl IntoIterator<Item = &'a MeasuredGroup>) -> Result<SliceLaw, Unfit> {
         let members = groups.into_iter().flat_map(|group| &group.members);
         let known: Vec<(f64, f64)> = members.filter_map(|m| Some((-m.sm_share?.ln(), m.slowdown.ln()))).collect();
         let inputs: Vec<Vec<f64>> = known.iter().map(|(smaller, _)| vec![*smaller]).collect();
         let targets: Vec<f64> = known.iter().map(|(_, target)| *target).collect();
         Ok(SliceLaw { per_smaller_slice: fit_absolute(&inputs, &targets)?[0] })
+    }
+
+    fn log_slowdown_in(&self, group: &MeasuredGroup, member: usize) -> Option<f64> {
+        Some(self.log_slowdown(group.members[member].sm_share?))
     }
 }
 

@@ -2,35 +2,32 @@
 //! company, the group's throughput gain, ANTT and fairness, with intervals.
 //!
 //! ```text
-//! members alone ──terms──▶ law: three coefficients per sharing mode ─┐
-//!               └─features─▶ forest on what the law leaves ──────────┴▶ slowdowns ──▶ gain, ANTT, fairness
-//! measured groups ──fit, families left out──▶ coefficients, forest, widths ──▶ predictor file
+//! members alone ──terms──▶ law: three coefficients per sharing mode ──▶ slowdowns ──▶ gain, ANTT, fairness
+//! measured groups ──fit, families left out──▶ coefficients, widths ──▶ predictor file
 //! ```
 //!
-//! To add a feature of members: a field of [`Alone`], its columns in `features` of `forest.rs` and in the text that the file
-//! keeps, and its reading in `laboratory/src/company`, from `pairs.rs` and `campaigns.rs`.
+//! To add a term: `law.rs`; a number of members that it takes: a field of [`Alone`], and its reading in `laboratory/src/company`, from
+//! `pairs.rs` and `campaigns.rs`.
 
 mod evaluate;
 mod fit;
-mod forest;
 mod law;
 mod left_out;
+mod modes;
 mod pair;
 mod prediction;
-mod predictor;
 
 use std::fmt;
 
 use collo_store::Sharing;
 
-pub use evaluate::{CompanyPeer, CompanyScore, GroupEstimate, score_company};
+pub use evaluate::{CompanyPeer, CompanyScore, GroupEstimate, NamedScore, score_company, score_left_out};
 pub use fit::{CompanyFit, LeftOutBy, fit_company, fit_slices};
-pub use forest::{FEWEST_GROUPS, StoredForest};
 pub use law::{Law, SliceLaw};
 pub use left_out::Unseen;
+pub use modes::{CompanyLeftOut, CompanyModes, CompanyPredictor, ModeFit};
 pub use pair::{Impossible, PairTimes, Together};
 pub use prediction::{Assumed, CompanyPrediction, Extrapolated, GroupQuantities, NotPredicted, Widths};
-pub use predictor::{CompanyLeftOut, CompanyModes, CompanyPredictor, ForestFit, ModeFit, Serves, SliceFit};
 
 /// A member as it is alone on the device.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,8 +40,6 @@ pub struct Alone {
     pub busy: f64,
     /// DRAMA, the share of cycles in which memory moved.
     pub dram: Option<f64>,
-    /// SMOCC, the share of the warps that the SMs can hold.
-    pub occupancy: Option<f64>,
     /// What its process holds of the device.
     pub memory_bytes: Option<f64>,
 }
@@ -91,6 +86,13 @@ pub struct MeasuredGroup {
     pub members: Vec<MeasuredMember>,
 }
 
+impl MeasuredGroup {
+    /// Its members as they are alone.
+    pub fn alone(&self) -> Vec<Alone> {
+        self.members.iter().map(|member| member.alone).collect()
+    }
+}
+
 impl Alone {
     /// Numbers of something that can be.
     pub fn is_right(&self) -> bool {
@@ -100,7 +102,6 @@ impl Alone {
             && self.step_s.is_none_or(|s| s > 0.0 && s.is_finite())
             && self.memory_bytes.is_none_or(|bytes| bytes > 0.0 && bytes.is_finite())
             && self.dram.is_none_or(f64::is_finite)
-            && self.occupancy.is_none_or(f64::is_finite)
     }
 }
 

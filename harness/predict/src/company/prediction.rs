@@ -35,8 +35,6 @@ pub struct CompanyPrediction {
     pub predictor: String,
     /// Whose coefficients were used: those of the mode itself, or of figures that do not say theirs.
     pub by_mode: CompanyMode,
-    /// By the forest, not by the law alone.
-    pub by_forest: bool,
     /// Of each member, in their order.
     pub slowdown: Vec<Interval>,
     pub gain: Interval,

@@ -147,7 +147,6 @@ impl Groups<'_> {
             compute,
             busy,
             dram: read(|alone| alone.cell.dram_active_ratio).or_else(|| of(|alone| alone.dram_active_ratio)),
-            occupancy: read(|alone| alone.cell.sm_occupancy_ratio),
             memory_bytes: read(|alone| alone.member.memory_bytes).or_else(predicted_bytes),
         };
         Ok(Profile { alone, from })

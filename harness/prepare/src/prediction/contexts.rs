@@ -70,7 +70,7 @@ impl Contexts {
     /// For clients of MPS, or for processes with a context of their own.
     pub fn of(&self, mps: bool) -> Option<Context> {
         let list = if mps { &self.of_clients } else { &self.own };
-        median(list.clone()).map(|bytes| Context { bytes: bytes as u64, runs: list.len() })
+        median(&mut list.clone()).map(|bytes| Context { bytes: bytes as u64, runs: list.len() })
     }
 }
 

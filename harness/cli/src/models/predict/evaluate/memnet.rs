@@ -1,0 +1,86 @@
+//! GPUMemNet beside the predictions: its two ensembles, rebuilt and trained on the same rows. In: measured rows with their descriptions.
+//! Out: a table, and the words that it needs.
+
+use std::path::Path;
+
+use collo_figures::document::Table;
+use collo_measure::events::Event;
+use collo_prepare::memnet;
+use collo_prepare::memnet::{MemnetAnswer, MemnetOptions, MemnetResult, MemnetRow};
+use collo_text::Diagnostics;
+use collo_text::units::percent;
+
+use super::{Scores, table};
+use crate::args::{Classify, MemnetSplitBy};
+use crate::context::Context;
+use crate::{output, progress};
+
+pub fn trained(
+    context: &Context<'_>,
+    python: Option<&Path>,
+    asked: &Classify,
+    rows: &[MemnetRow],
+) -> Result<MemnetAnswer, Diagnostics> {
+    let options = MemnetOptions {
+        scaled: asked.scaled,
+        by_shape: asked.split == MemnetSplitBy::Shape,
+        bin_mib: match asked.bins[..] {
+            [width] => Some(width),
+            _ => None,
+        },
+    };
+    output::note(format!("GPUMemNet is trained on {} rows: minutes; each number is of rows that were kept apart", rows.len()));
+    let mut display = progress::display(context.arguments.quiet);
+    let project = context.project()?;
+    let answer = memnet::memnet(&project, python, rows, options, &mut |progress| display.show(Event::Python(progress)));
+    display.end();
+    Ok(answer?)
+}
+
+/// Nothing where the answer is in JSON.
+pub fn print(scores: &Scores, answer: &MemnetAnswer) {
+    if scores.json {
+        return;
+    }
+    if !answer.results.is_empty() {
+        scores.table(&of_results(&answer.results));
+    }
+    for result in &answer.results {
+        let bins = result.bins.iter().map(|bin| format!("{} {} of {}", bin.from_mib, percent(bin.recall), bin.rows));
+        let bins = bins.collect::<Vec<_>>().join(", ");
+        output::line(format!("recall by bin, from MiB: {}: {bins}", name(result)));
+    }
+    answer.left_out.iter().for_each(output::warning);
+    if answer.results.iter().any(|result| result.folds == "original") {
+        output::note(
+            "trained on: as the public code does, one model goes on from fold to fold, and knows most rows it is judged by",
+        );
+    }
+    output::note("rebuilt and trained here: the published weights are in no number");
+}
+
+/// `cnn nets, transformer ensemble, folds anew`
+fn name(result: &MemnetResult) -> String {
+    let folds = match result.folds.as_str() {
+        "once" => "70/20/10",
+        "original" => "folds trained on",
+        _ => "folds anew",
+    };
+    format!("{} nets, {} ensemble, {folds}", result.kind, result.ensemble)
+}
+
+fn of_results(results: &[MemnetResult]) -> Table {
+    let lines = results.iter().map(|result| {
+        let splits = result.splits.iter().map(|split| percent(split.accuracy)).collect::<Vec<_>>().join(", ");
+        vec![
+            Some(name(result)),
+            Some(result.bin_mib.to_string()),
+            Some(result.rows.to_string()),
+            Some(percent(result.accuracy)),
+            Some(percent(result.majority)),
+            Some(percent(result.below)),
+            Some(splits),
+        ]
+    });
+    table("GPUMemNet", &["bins, MiB", "rows", "right", "commonest bin", "too low"], Some("each split"), 4, lines)
+}
