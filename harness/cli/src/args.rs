@@ -37,7 +37,7 @@ pub use nightly::{Nightly, Prune};
 pub use predict::{Classify, Evaluate, Like, MemnetSplitBy, Predict, PredictFormat, PredictedQuantity, Predictor, PredictorVerb};
 pub use report::{MemberEnergy, Report, ReportFormat};
 pub use run::{Foreign, Measure, Only, Run};
-pub use slurm::{Ci, CiSystem, Slurm};
+pub use slurm::Slurm;
 pub use stored::{Bundle, Comment, List, Show, Status, Verify, What};
 pub use trace::{Trace, TraceVerb};
 pub use whatif::Whatif;
@@ -47,7 +47,7 @@ pub use workload::{Data, DataVerb, Workload, WorkloadVerb};
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["plan", "run", "status", "restore", "slurm", "merge"]),
     ("Predict", &["predict", "predictor", "whatif"]),
-    ("Conclude", &["report", "compare", "nightly", "ci"]),
+    ("Conclude", &["report", "compare", "nightly"]),
     ("Stored", &["list", "show", "comment", "verify", "bundle", "import", "prune"]),
     ("This machine", &["doctor", "mig", "data", "workload", "trace", "init", "schema", "completions", "man"]),
 ];
@@ -142,8 +142,6 @@ pub enum Verb {
     Compare(compare::Compare),
     /// Run an experiment and compare it with its own history
     Nightly(Nightly),
-    /// Print a job for GitHub or GitLab that measures every night
-    Ci(Ci),
     /// List campaigns; or experiments, workloads, modes, observers, gpus, layouts, policies, traces
     List(List),
     /// Show a campaign, or one of its cells in full

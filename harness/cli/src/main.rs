@@ -76,7 +76,6 @@ fn main() -> ExitCode {
         Verb::Report(a) => stored::report::run(&context, a),
         Verb::Compare(a) => stored::compare::run(&context, a),
         Verb::Nightly(a) => measuring::nightly::run(&context, a),
-        Verb::Ci(a) => project::ci::run(&context, a),
         Verb::List(a) => stored::list::run(&context, a),
         Verb::Show(a) => stored::show::run(&context, a),
         Verb::Comment(a) => stored::comment::run(&context, a),
