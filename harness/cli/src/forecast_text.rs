@@ -35,14 +35,13 @@ pub fn forecast(plan: &Plan, facts: &DeviceFacts) -> String {
 
 /// Where a forecast comes from, if not from the workloads' files alone.
 fn from(plan: &Plan, facts: &DeviceFacts) -> String {
-    let runs = match plan.forecast.stored_runs {
-        0 => return String::new(),
-        1 => "1 stored run".into(),
-        n => format!("{n} stored runs"),
-    };
+    let runs = plan.forecast.stored_runs;
+    if runs == 0 {
+        return String::new();
+    }
     let with = |is: &dyn Fn(&CellForecast) -> bool| plan.cells.iter().filter(|c| is(&c.forecast)).count();
-    let cells = |n: usize| if n == 1 { "1 cell".to_string() } else { format!("{n} cells") };
-    let mut text = format!("; from {runs}");
+    let cells = |n: usize| number::count(n, "cell");
+    let mut text = format!("; from {}", number::count(runs, "stored run"));
     let shipped = with(&|f| f.basis == Some(ForecastBasis::Workload));
     if shipped > 0 {
         text += &format!(", for {} from workload.toml", cells(shipped));

@@ -8,6 +8,7 @@ use collo_measure::run::RunError;
 use collo_measure::session::Unfinished;
 use collo_plan::experiment::Experiment;
 use collo_plan::select::Selection;
+use collo_quantity::number;
 use collo_text::shown;
 
 use collo_store::{Outcome, Shard};
@@ -16,7 +17,6 @@ use collo_text::{Diagnostic, ExitClass};
 use crate::args::{self, Foreign, Services};
 use crate::exit;
 use crate::output;
-use crate::progress::words;
 use crate::shell::quoted;
 
 /// The full command that resumes this.
@@ -112,7 +112,7 @@ pub fn stopped(finished: &Finished, resume: &str) -> Option<u8> {
     // A run that lost its device is stored as one that did.
     output::note(match total - finished.stored {
         0 => format!("again:  collo run {} --only failed", finished.campaign.manifest().short_id()),
-        left => format!("resume: {resume}          {}", words::runs(left)),
+        left => format!("resume: {resume}          {}", number::runs(left)),
     });
     Some(match finished.end {
         CampaignEnd::Interrupted { .. } => exit::INTERRUPTED,

@@ -6,6 +6,7 @@ use collo_plan::experiment::Experiment;
 use collo_plan::experiment::Overrides;
 use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
+use collo_quantity::number;
 use collo_store::{Campaign, CampaignFolder, Standing};
 use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics};
@@ -212,8 +213,7 @@ fn conclude(context: &Context<'_>, a: &args::Run, project: &Project, finished: &
     }
     let missing = total.saturating_sub(finished.stored);
     if a.only == Some(OnlyArgument::Failed) && missing > 0 {
-        let what = progress::words::runs(missing);
-        output::note(format!("{what} missing: {resume}"));
+        output::note(format!("{} missing: {resume}", number::runs(missing)));
         return Ok(exit::INCOMPLETE);
     }
     if failed > 0 {

@@ -3,6 +3,7 @@
 use collo_figures::document::Table;
 use collo_plan::facts::DeviceFacts;
 use collo_plan::plan::{CellForecast, LeastTime, Plan, PlannedCell};
+use collo_quantity::number;
 use collo_store::{CellRecord, TraceCell};
 use collo_text::units;
 
@@ -88,8 +89,7 @@ fn each(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
 /// Members that train at once; of a trace its tasks, which come and go.
 fn degree(cell: &CellRecord) -> String {
     match &cell.trace {
-        Some(trace) if trace.tasks == 1 => "1 task".into(),
-        Some(trace) => format!("{} tasks", trace.tasks),
+        Some(trace) => number::count(trace.tasks as usize, "task"),
         None => cell.degree.to_string(),
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use collo_measure::events::Event;
 use collo_measure::observe::{MemberView, Phase, View};
+use collo_quantity::number;
 use collo_store::{CampaignFolder, Outcome, PlannedRun, utc_now};
 use collo_text::units::{about, clock};
 
@@ -114,7 +115,7 @@ impl Display for Lines {
                 (self.done, self.total) = (stored, stored + todo.len());
                 let m = campaign.manifest();
                 let about = self.eta.left_s().map(|s| format!(", about {}", about(s))).unwrap_or_default();
-                let (cells, runs) = (words::cells(m.plan.cells.len()), words::runs(self.total));
+                let (cells, runs) = (number::count(m.plan.cells.len(), "cell"), number::runs(self.total));
                 line(format!("{} {} on {}: {cells}, {runs}{about}", m.experiment, m.id, m.device.name_said()));
             }
             Event::Begins { planned } => self.begins(planned),

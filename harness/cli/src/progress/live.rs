@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use collo_measure::events::Event;
 use collo_measure::observe::View;
+use collo_quantity::number;
 use collo_store::{CampaignFolder, Outcome, PlannedRun};
 use collo_text::quoting;
 use collo_text::units::{about, clock};
@@ -190,9 +191,9 @@ impl Display for Live {
                 (self.done, self.total) = (stored, stored + todo.len());
                 self.begun = Instant::now();
                 let m = campaign.manifest();
-                let cells = words::cells(m.plan.cells.len());
+                let cells = number::count(m.plan.cells.len(), "cell");
                 let about = self.eta.left_s().map(|s| format!(", about {}", about(s))).unwrap_or_default();
-                self.say(&format!("{} on {}: {cells}, {}{about}", m.experiment, m.device.text(), words::runs(self.total)));
+                self.say(&format!("{} on {}: {cells}, {}{about}", m.experiment, m.device.text(), number::runs(self.total)));
                 self.bar.set_length(self.total as u64);
                 self.bar.set_prefix(quoting::line(&m.experiment).into_owned());
                 self.campaign = Some(campaign.clone());

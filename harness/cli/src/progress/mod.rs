@@ -118,7 +118,7 @@ pub fn restored(label: &str, restored: &Restored) -> String {
 
 /// The actions that restored a GPU, in words.
 pub fn put_back(restored: &Restored) -> String {
-    let instances = |n: usize| if n == 1 { "1 GPU instance".to_string() } else { format!("{n} GPU instances") };
+    let instances = |n: usize| collo_quantity::number::count(n, "GPU instance");
     let mut parts = Vec::new();
     if restored.daemons > 0 {
         parts.push(format!("MPS daemons ended: {}", restored.daemons));

@@ -168,15 +168,6 @@ pub fn memory(bytes: Option<f64>) -> String {
     bytes.map_or("–".into(), |b| gib(b as u64))
 }
 
-/// The number of runs left, in a few words.
-pub fn runs(n: usize) -> String {
-    if n == 1 { "1 run".into() } else { format!("{n} runs") }
-}
-
-pub fn cells(n: usize) -> String {
-    if n == 1 { "1 cell".into() } else { format!("{n} cells") }
-}
-
 /// How much of its measuring a member has done: `1/2` epochs, or `7/10s`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct MeasuringGoal {

@@ -31,10 +31,7 @@ pub fn run(context: &Context<'_>, a: &args::Bundle) -> Ended {
     let campaign = context.runs()?.find(&a.campaign)?;
     campaign.expect_unchanged()?;
     let m = campaign.manifest();
-    if let Some((pid, since)) = campaign.running() {
-        let what = format!("`{}` is still being measured (process {pid}, since {since})", m.id);
-        return Err(Diagnostic::new(what).hint(format!("`collo status {}`", m.short_id())).into());
-    }
+    super::merge::not_running(&campaign)?;
     let name = format!("{}-{}", m.experiment, m.id);
     let to = a.to.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.tar.gz")));
     if !is_bundle(&to) {

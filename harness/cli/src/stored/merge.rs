@@ -107,12 +107,17 @@ pub fn alone(campaigns: &[CampaignFolder]) -> Result<(), Diagnostics> {
             return Err(Diagnostic::new(format!("the runs of `{twice}` would be in it twice"))
                 .hint("name each campaign once")
                 .into());
+/// Refuse a campaign that is still measured.
+pub fn not_running(campaign: &CampaignFolder) -> Result<(), Diagnostic> {
+    let Some((pid, since)) = campaign.running() else { return Ok(()) };
+    let m = campaign.manifest();
+    let what = format!("`{}` is still being measured (process {pid}, since {since})", m.id);
+    Err(Diagnostic::new(what).hint(format!("`collo status {}`", m.short_id())))
+}
+
         }
         seen.extend(parts);
-        if let Some((pid, since)) = c.running() {
-            let what = format!("`{}` is still being measured (process {pid}, since {since})", m.id);
-            return Err(Diagnostic::new(what).hint(format!("`collo status {}`", m.short_id())).into());
-        }
+        not_running(c)?;
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use collo_plan::experiment::{self, Overrides};
 use collo_plan::project::Project;
 use collo_plan::traces::{self, MeasuredTasks, MemberCache, least_s};
 use collo_plan::workload::Workloads;
+use collo_quantity::number;
 use collo_schedule::trace::{Scale, Trace};
 use collo_store::Runs;
 use collo_text::Diagnostic;
@@ -164,18 +165,12 @@ impl<'a> Page<'a> {
         let mut line = |label: &str, what: &str| text += &format!("{label:<LABEL$}{what}\n");
         match (self.work_s, self.measured) {
             (Some(work_s), Some(measured)) => {
-                let runs = if measured.stored_runs == 1 {
-                    "1 stored run".into()
-                } else {
-                    format!("{} stored runs", measured.stored_runs)
-                };
+                let runs = number::count(measured.stored_runs, "stored run");
                 line(
                     "work",
                     &format!("{} of one card, on {}, from {runs} of its tasks alone", clock(work_s), measured.device.text()),
                 );
-                let each = |(cards, s): &(u32, f64)| {
-                    format!("{} on {}", clock(*s), if *cards == 1 { "1 card".into() } else { format!("{cards} cards") })
-                };
+                let each = |(cards, s): &(u32, f64)| format!("{} on {}", clock(*s), number::count(*cards as usize, "card"));
                 let all: Vec<String> = self.least.iter().map(each).collect();
                 line("least", &format!("{}: one task on a card at a time, whatever the policy", all.join(", ")));
                 if let Some(shared_s) = self.least_shared_s {
