@@ -1,7 +1,7 @@
 //! The command line, as people type it.
 //!
-//! To add a verb: a variant of [`Verb`] and its place in `GROUPS`, its arguments in a file below `args/`, a file in `verb/`, its
-//! line in `main.rs`, a section in `docs/guide/commands.md`.
+//! To add a verb: a variant of [`Verb`] and its place in `GROUPS`, its arguments in a file below `args/`, a file in the room of what it
+//! is about that returns an [`Answer`](crate::answer::Answer), its line in `main.rs`, a row in `docs/guide/commands.md`.
 
 pub mod compare;
 mod gpu;
@@ -38,7 +38,7 @@ pub use predict::{Classify, Evaluate, Like, MemnetSplitBy, Predict, PredictForma
 pub use report::{MemberEnergy, Report, ReportFormat};
 pub use run::{Foreign, Measure, Only, Run};
 pub use slurm::Slurm;
-pub use stored::{Bundle, Comment, List, Show, Status, Verify, What};
+pub use stored::{Bundle, List, Show, Status, Verify, What};
 pub use trace::{Trace, TraceVerb};
 pub use whatif::Whatif;
 pub use workload::{Data, DataVerb, Workload, WorkloadVerb};
@@ -48,7 +48,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["plan", "run", "status", "restore", "slurm", "merge"]),
     ("Predict", &["predict", "predictor", "whatif"]),
     ("Conclude", &["report", "compare", "nightly"]),
-    ("Stored", &["list", "show", "comment", "verify", "bundle", "import", "prune"]),
+    ("Stored", &["list", "show", "verify", "bundle", "import", "prune"]),
     ("This machine", &["doctor", "mig", "data", "workload", "trace", "init", "schema", "completions", "man"]),
 ];
 
@@ -144,10 +144,8 @@ pub enum Verb {
     Nightly(Nightly),
     /// List campaigns; or experiments, workloads, modes, observers, gpus, layouts, policies, traces
     List(List),
-    /// Show a campaign, or one of its cells in full
+    /// Show a campaign, or one of its cells in full; --comment adds a comment
     Show(Show),
-    /// Add a comment to a campaign; without a text, list them
-    Comment(Comment),
     /// Check that a campaign is complete, attested and intact
     Verify(Verify),
     /// Pack a campaign with all that is needed to run it again elsewhere

@@ -15,16 +15,16 @@ use fs_err as fs;
 use tempfile::TempDir;
 
 use super::merge;
+use crate::answer::Answer;
 use crate::args::{MemberEnergy, ReportFormat as Asked};
-use crate::context::{Context, Ended};
-use crate::exit;
+use crate::context::{Answered, Context};
 use crate::{args, output};
 use collo_text::shown;
 
 /// The file extension that selects Parquet.
 const PARQUET: &str = "parquet";
 
-pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Report) -> Answered {
     let target = a.format.map(|asked| target(context, asked, a.to.as_deref())).transpose()?;
     let runs = context.runs()?;
     let (campaign, _unpacked) = match &a.campaigns[..] {
@@ -47,13 +47,14 @@ pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
     if a.open {
         open(&written.html)?;
     }
-    if context.arguments.json {
-        output::json(&collo_report::json(&report));
-        return Ok(exit::DONE);
-    }
-    output::result(collo_report::terminal(&report, output::width()).trim_end());
-    output::note(format!("report: {}", shown(&written.html)));
-    Ok(exit::DONE)
+    let mut answer = answer(context, &report);
+    answer.note(format!("report: {}", shown(&written.html)));
+    Ok(answer)
+}
+
+/// A report as it is answered with.
+pub fn answer(context: &Context<'_>, report: &Report) -> Answer {
+    Answer::either(context, || collo_report::json(report), |width| collo_report::terminal(report, width))
 }
 
 /// The report of a campaign. One on a GPU that has no baseline is compared with those of the newest stored campaign that lends them.
@@ -214,27 +215,29 @@ fn target(context: &Context<'_>, asked: Asked, to: Option<&Path>) -> Result<Targ
 }
 
 /// The runs of a report in an MLflow store, beside those that are there.
-fn stored(report: &Report, folder: &Path) -> Ended {
+fn stored(report: &Report, folder: &Path) -> Answered {
     let runs = mlflow::write(report, folder)?;
     report.analysis.problems.iter().for_each(output::warning);
-    output::note(format!("{} in the MLflow store {}", collo_quantity::number::runs(runs), shown(folder)));
-    output::note(format!("see them: `MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {}`", shown(folder)));
-    Ok(exit::DONE)
+    let mut answer = Answer::default();
+    answer.note(format!("{} in the MLflow store {}", collo_quantity::number::runs(runs), shown(folder)));
+    answer.note(format!("see them: `MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {}`", shown(folder)));
+    Ok(answer)
 }
 
-fn exported(report: &Report, format: Format, to: Option<&Path>) -> Ended {
+fn exported(report: &Report, format: Format, to: Option<&Path>) -> Answered {
     let bytes = export(report, format)?;
     // Whoever reads the file does not see the report's own notes.
     report.analysis.problems.iter().for_each(output::warning);
     rows_elsewhere(&report.analysis, format).into_iter().for_each(output::note);
+    let mut answer = Answer::default();
     match to {
         Some(path) => {
             place(path, &bytes)?;
-            output::note(format!("report: {}", shown(path)));
+            answer.note(format!("report: {}", shown(path)));
         }
-        None => output::bytes(&bytes),
+        None => answer.bytes(bytes),
     }
-    Ok(exit::DONE)
+    Ok(answer)
 }
 
 /// Where to look for rows if all cells of a campaign are of a kind that a table leaves out.
