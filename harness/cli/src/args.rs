@@ -44,21 +44,30 @@ pub use whatif::Whatif;
 pub use workload::{Data, DataVerb, Workload, WorkloadVerb};
 
 /// Verbs by what they are for, in the order of the help page; a test compares them with the verbs that there are.
+/// `--help` lists the first group, `collo help all` every one.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Measure", &["plan", "run", "status", "restore", "slurm", "merge"]),
+    ("Every day", &["init", "plan", "run", "report", "compare", "list", "show", "doctor"]),
+    ("Measure", &["status", "restore", "nightly", "slurm", "merge"]),
     ("Predict", &["predict", "predictor", "whatif"]),
-    ("Conclude", &["report", "compare", "nightly"]),
-    ("Stored", &["list", "show", "verify", "bundle", "import", "prune"]),
-    ("This machine", &["doctor", "mig", "data", "workload", "trace", "init", "schema", "completions", "man"]),
+    ("Stored", &["verify", "bundle", "import", "prune"]),
+    ("Project and machine", &["workload", "data", "trace", "schema", "mig"]),
 ];
 
-/// The page of `--help`, each verb with its own first line.
-fn page(command: &clap::Command) -> String {
+/// Groups of verbs, each verb with its own first line.
+fn listed(command: &clap::Command, groups: &[(&str, &[&str])]) -> String {
     let about = |verb: &str| command.find_subcommand(verb)?.get_about().map(ToString::to_string);
     let line = |verb: &&str| format!("  {verb:<12} {}\n", about(verb).unwrap_or_default());
     let group = |(name, verbs): &(&str, &[&str])| format!("{name}\n{}", verbs.iter().map(line).collect::<String>());
-    let verbs: String = GROUPS.iter().map(group).collect();
-    format!("{{about}}\n\n{{usage-heading}} {{usage}}\n\n{verbs}\nOptions:\n{{options}}\n\nStart with: collo run quickstart")
+    groups.iter().map(group).collect()
+}
+
+/// The page of `--help`.
+fn page(command: &clap::Command) -> String {
+    let daily = listed(command, &GROUPS[..1]);
+    format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{daily}\nAll commands: collo help all\n\nOptions:\n{{options}}\n\n\
+         Start with: collo run quickstart"
+    )
 }
 
 /// What every verb takes stands at the end of its help.
@@ -88,8 +97,10 @@ impl Arguments {
     /// Read the command line.
     pub fn read() -> Result<Self, clap::Error> {
         let command = Self::command();
-        let page = page(&command);
-        let mut command = command.help_template(page);
+        let (page, all) = (page(&command), listed(&command, &GROUPS));
+        // A name that only `help` knows: as a verb it is refused.
+        let all = clap::Command::new("all").hide(true).help_template(all);
+        let mut command = command.help_template(page).subcommand(all);
         let read = command.try_get_matches_from_mut(std::env::args_os()).and_then(|m| Self::from_arg_matches(&m));
         read.map_err(|e| e.format(&mut command))
     }
@@ -169,8 +180,10 @@ pub enum Verb {
     /// Print a JSON Schema, for editors and programs
     Schema(Schema),
     /// Print completions for a shell
+    #[command(hide = true)]
     Completions(Completions),
     /// Write the manual pages
+    #[command(hide = true)]
     Man(Man),
 }
 
@@ -253,10 +266,13 @@ mod tests {
         let command = Arguments::command();
         command.clone().debug_assert();
         let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
-        let mut verbs: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+        let mut verbs: Vec<&str> = shown.map(clap::Command::get_name).collect();
         listed.sort_unstable();
         verbs.sort_unstable();
         assert_eq!(listed, verbs);
-        assert!(page(&command).contains("\n  restore      Restore a GPU's original MIG and MPS state after a crash\n"));
+        let restore = "\n  restore      Restore a GPU's original MIG and MPS state after a crash\n";
+        assert!(self::listed(&command, &GROUPS).contains(restore) && !page(&command).contains(restore));
+        assert!(page(&command).contains("\n  plan         Show the cells of an experiment"));
     }
 }

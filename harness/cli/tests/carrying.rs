@@ -158,6 +158,23 @@ fn every_verb_has_a_manual_page_and_help() {
         assert!(text.contains(".SH NAME"), "{text}");
     }
     bench.collo(&["help", "run"]).exits(0).answers("--shard");
+    let page = bench.collo(&["--help"]).exits(0).stdout;
+    let daily = page.split("\n\n").find(|part| part.starts_with("Every day")).expect("a group");
+    insta::assert_snapshot!(daily, @r"
+    Every day
+      init         Write the built-in experiments, workloads and MIG profiles
+      plan         Show the cells of an experiment, their order, the forecast, and what cannot run here
+      run          Measure an experiment, or finish an unfinished campaign
+      report       Write the guideline report of a campaign
+      compare      Compare two campaigns, or GPU generations, with a verdict per cell
+      list         List campaigns; or experiments, workloads, modes, observers, gpus, layouts, policies, traces
+      show         Show a campaign, or one of its cells in full; --comment adds a comment
+      doctor       Check this machine: GPUs, driver, MPS, MIG, permissions
+    ");
+    let all = bench.collo(&["help", "all"]).exits(0).stdout;
+    assert!(page.contains("\nAll commands: collo help all\n") && all.starts_with(daily), "{page}{all}");
+    assert!(all.contains("\nMeasure\n  status") && !all.contains("completions"), "{all}");
+    bench.collo(&["all"]).exits(2);
 }
 
 #[test]
