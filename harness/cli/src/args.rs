@@ -1,7 +1,7 @@
 //! The command line, as people type it.
 //!
-//! To add a verb: a variant of [`Verb`] and its place in `GROUPS`, its arguments in a file below `args/`, a file in `verb/`, its
-//! line in `main.rs`, a section in `docs/guide/commands.md`.
+//! To add a verb: a variant of [`Verb`] and its place in `GROUPS`, its arguments in a file below `args/`, a file in the room of what it
+//! is about that returns an [`Answer`](crate::answer::Answer), its line in `main.rs`, a row in `docs/guide/commands.md`.
 
 pub mod compare;
 mod gpu;
@@ -36,27 +36,36 @@ pub use nightly::{Nightly, Prune};
 pub use predict::{Classify, Evaluate, EvaluateOptions, MemnetSplitBy, Predict, PredictFormat, PredictVerb, PredictedQuantity};
 pub use report::{MemberEnergy, Report};
 pub use run::{Foreign, Measure, Only, Run};
-pub use slurm::{Ci, CiSystem, Slurm};
-pub use stored::{Bundle, Comment, List, Show, Status, Verify, What};
+pub use slurm::Slurm;
+pub use stored::{Bundle, List, Show, Status, Verify, What};
 pub use trace::{Trace, TraceVerb};
 pub use workload::{Data, DataVerb, Workload, WorkloadVerb};
 
 /// Verbs by what they are for, in the order of the help page; a test compares them with the verbs that there are.
+/// `--help` lists the first group, `collo help all` every one.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Measure", &["plan", "run", "status", "restore", "slurm", "merge"]),
+    ("Every day", &["init", "plan", "run", "report", "compare", "list", "show", "doctor"]),
+    ("Measure", &["status", "restore", "nightly", "slurm", "merge"]),
     ("Predict", &["predict"]),
-    ("Conclude", &["report", "compare", "nightly", "ci"]),
-    ("Stored", &["list", "show", "comment", "verify", "bundle", "import", "prune"]),
-    ("This machine", &["doctor", "mig", "data", "workload", "trace", "init", "schema", "completions", "man"]),
+    ("Stored", &["verify", "bundle", "import", "prune"]),
+    ("Project and machine", &["workload", "data", "trace", "schema", "mig"]),
 ];
 
-/// The page of `--help`, each verb with its own first line.
-fn page(command: &clap::Command) -> String {
+/// Groups of verbs, each verb with its own first line.
+fn listed(command: &clap::Command, groups: &[(&str, &[&str])]) -> String {
     let about = |verb: &str| command.find_subcommand(verb)?.get_about().map(ToString::to_string);
     let line = |verb: &&str| format!("  {verb:<12} {}\n", about(verb).unwrap_or_default());
     let group = |(name, verbs): &(&str, &[&str])| format!("{name}\n{}", verbs.iter().map(line).collect::<String>());
-    let verbs: String = GROUPS.iter().map(group).collect();
-    format!("{{about}}\n\n{{usage-heading}} {{usage}}\n\n{verbs}\nOptions:\n{{options}}\n\nStart with: collo run quickstart")
+    groups.iter().map(group).collect()
+}
+
+/// The page of `--help`.
+fn page(command: &clap::Command) -> String {
+    let daily = listed(command, &GROUPS[..1]);
+    format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{daily}\nAll commands: collo help all\n\nOptions:\n{{options}}\n\n\
+         Start with: collo run quickstart"
+    )
 }
 
 /// What every verb takes stands at the end of its help.
@@ -86,8 +95,10 @@ impl Arguments {
     /// Read the command line.
     pub fn read() -> Result<Self, clap::Error> {
         let command = Self::command();
-        let page = page(&command);
-        let mut command = command.help_template(page);
+        let (page, all) = (page(&command), listed(&command, &GROUPS));
+        // A name that only `help` knows: as a verb it is refused.
+        let all = clap::Command::new("all").hide(true).help_template(all);
+        let mut command = command.help_template(page).subcommand(all);
         let read = command.try_get_matches_from_mut(std::env::args_os()).and_then(|m| Self::from_arg_matches(&m));
         read.map_err(|e| e.format(&mut command))
     }
@@ -136,14 +147,10 @@ pub enum Verb {
     Compare(compare::Compare),
     /// Run an experiment and compare it with its own history
     Nightly(Nightly),
-    /// Print a job for GitHub or GitLab that measures every night
-    Ci(Ci),
     /// List campaigns; or experiments, workloads, modes, observers, gpus, layouts, policies, traces
     List(List),
-    /// Show a campaign, or one of its cells in full
+    /// Show a campaign, or one of its cells in full; --comment adds a comment
     Show(Show),
-    /// Add a comment to a campaign; without a text, list them
-    Comment(Comment),
     /// Check that a campaign is complete, attested and intact
     Verify(Verify),
     /// Pack a campaign with all that is needed to run it again elsewhere
@@ -167,8 +174,10 @@ pub enum Verb {
     /// Print a JSON Schema, for editors and programs
     Schema(Schema),
     /// Print completions for a shell
+    #[command(hide = true)]
     Completions(Completions),
     /// Write the manual pages
+    #[command(hide = true)]
     Man(Man),
 }
 
@@ -251,10 +260,13 @@ mod tests {
         let command = Arguments::command();
         command.clone().debug_assert();
         let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
-        let mut verbs: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+        let mut verbs: Vec<&str> = shown.map(clap::Command::get_name).collect();
         listed.sort_unstable();
         verbs.sort_unstable();
         assert_eq!(listed, verbs);
-        assert!(page(&command).contains("\n  restore      Restore a GPU's original MIG and MPS state after a crash\n"));
+        let restore = "\n  restore      Restore a GPU's original MIG and MPS state after a crash\n";
+        assert!(self::listed(&command, &GROUPS).contains(restore) && !page(&command).contains(restore));
+        assert!(page(&command).contains("\n  plan         Show the cells of an experiment"));
     }
 }

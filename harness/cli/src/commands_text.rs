@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use collo_measure::steps::{ProcessStart, Step};
+use collo_quantity::number;
 use collo_text::units;
 
 use crate::shell::quoted;
@@ -40,7 +41,7 @@ pub fn text(steps: &[Step]) -> String {
                     &format!("\n{cell}, repetition {repetition}, in block {block}: tasks start where and when the policy says\n");
                 in_run = Some(run);
             }
-            let epochs = if *epochs == 1 { "1 epoch".into() } else { format!("{epochs} epochs") };
+            let epochs = number::count(*epochs as usize, "epoch");
             let on = if *cards == 1 { String::new() } else { format!(" on {cards} cards") };
             text += &format!("  task {task}, {epochs}{on}, arrives at {}\n{}", units::clock(*arrives_s), process(start));
             continue;

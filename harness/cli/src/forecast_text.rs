@@ -35,13 +35,13 @@ pub fn forecast(plan: &Plan, facts: &DeviceFacts) -> String {
 
 /// Where a forecast comes from, if not from the workloads' files alone.
 fn from(plan: &Plan, facts: &DeviceFacts) -> String {
-    if plan.forecast.stored_runs == 0 {
+    let runs = plan.forecast.stored_runs;
+    if runs == 0 {
         return String::new();
     }
-    let runs = number::count(plan.forecast.stored_runs, "stored run");
     let with = |is: &dyn Fn(&CellForecast) -> bool| plan.cells.iter().filter(|c| is(&c.forecast)).count();
     let cells = |n: usize| number::count(n, "cell");
-    let mut text = format!("; from {runs}");
+    let mut text = format!("; from {}", number::count(runs, "stored run"));
     let shipped = with(&|f| f.basis == Some(ForecastBasis::Workload));
     if shipped > 0 {
         text += &format!(", for {} from workload.toml", cells(shipped));

@@ -1,16 +1,17 @@
 //! The command `collo`: parses arguments and runs verbs. The only crate of the product that prints, all of it in `output`.
 //!
-//! `args` is the command line with its help, `context` what every verb is given. The verbs are sorted by what they do for a user:
-//! `measuring` plans and runs, `stored` lists, shows and compares what was measured, `machine` checks and partitions this machine,
-//! `models` predicts, `project` is about the files of a project, `help` about the command itself. A verb turns its arguments into a call
-//! of the package that does the work, and what it returns into text or JSON: `plan_text`, `forecast_text` and `commands_text` are the
-//! words for plans, `progress` displays what goes on. Verbs use the rooms below them: `models` uses `measuring`, that uses `stored`, and
-//! that `machine` and `project`.
+//! `args` is the command line with its help, `context` what every verb is given, `answer` what it returns. The verbs are sorted by what
+//! they do for a user: `measuring` plans and runs, `stored` lists, shows and compares what was measured, `machine` checks and partitions
+//! this machine, `models` predicts, `project` is about the files of a project, `help` about the command itself. A verb turns its
+//! arguments into a call of the package that does the work, and what that returns into an answer, as text and as JSON: `plan_text`,
+//! `forecast_text` and `commands_text` are the words for plans, `progress` displays what goes on. Verbs use the rooms below them:
+//! `models` uses `measuring`, that uses `stored`, and that `machine` and `project`.
 //!
 //! In: arguments. Out: results on stdout, everything else on stderr, and an exit code.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod answer;
 mod archive;
 mod args;
 mod bundled;
@@ -38,6 +39,7 @@ use std::process::ExitCode;
 
 use collo_text::{Diagnostics, ExitClass};
 
+use crate::answer::Answer;
 use crate::args::{Arguments, Verb};
 
 fn main() -> ExitCode {
@@ -63,36 +65,34 @@ fn main() -> ExitCode {
     };
     output::set_up(&arguments);
     let context = context::Context::of(&arguments);
-    let verb = || match &arguments.verb {
-        Verb::Plan(a) => measuring::plan::run(&context, a),
-        Verb::Run(a) => measuring::run::run(&context, a),
+    let answer = || match &arguments.verb {
+        Verb::Plan(a) => measuring::plan::run(&context, a).map(Answer::from),
+        Verb::Run(a) => measuring::run::run(&context, a).map(Answer::from),
         Verb::Status(a) => stored::status::run(&context, a),
         Verb::Restore(a) => machine::restore::run(&context, a),
         Verb::Slurm(a) => measuring::slurm::run(&context, a),
-        Verb::Predict(a) => models::predict::run(&context, a),
+        Verb::Predict(a) => models::predict::run(&context, a).map(Answer::from),
         Verb::Merge(a) => stored::merge::run(&context, a),
         Verb::Report(a) => stored::report::run(&context, a),
         Verb::Compare(a) => stored::compare::run(&context, a),
         Verb::Nightly(a) => measuring::nightly::run(&context, a),
-        Verb::Ci(a) => project::ci::run(&context, a),
         Verb::List(a) => stored::list::run(&context, a),
         Verb::Show(a) => stored::show::run(&context, a),
-        Verb::Comment(a) => stored::comment::run(&context, a),
         Verb::Bundle(a) => stored::bundle::run(&context, a),
         Verb::Import(a) => stored::import::run(&context, a),
         Verb::Verify(a) => stored::verify::run(&context, a),
         Verb::Prune(a) => stored::prune::run(&context, a),
         Verb::Doctor(a) => machine::doctor::run(&context, a),
         Verb::Mig(a) => machine::mig::run(&context, a),
-        Verb::Data(a) => project::data::run(&context, a),
+        Verb::Data(a) => project::data::run(&context, a).map(Answer::from),
         Verb::Workload(a) => project::workload::run(&context, a),
         Verb::Trace(a) => project::trace::run(&context, a),
         Verb::Init(a) => project::init::run(&context, a),
-        Verb::Schema(a) => project::schema::run(a),
+        Verb::Schema(a) => project::schema::run(a).map(Answer::from),
         Verb::Completions(a) => help::completions::run(a),
         Verb::Man(a) => help::man::run(&context, a),
     };
-    let code = unexpected::caught(verb).unwrap_or_else(|wrong| {
+    let code = unexpected::caught(|| Ok(answer()?.print(&context))).unwrap_or_else(|wrong| {
         output::failure(&wrong);
         wrong.class().code()
     });

@@ -11,7 +11,7 @@ fn measured() -> Bench {
 #[test]
 fn a_bundle_is_read_and_run_again_in_a_folder_of_its_own() {
     let bench = measured();
-    bench.collo(&["comment", "last", "for the paper"]).exits(0).answers("for the paper");
+    bench.collo(&["show", "last", "--comment", "for the paper"]).exits(0).answers("for the paper");
     bench.collo(&["bundle", "last", "--to", "carried.tar.gz"]).exits(0).answers("files").says("collo run carried.tar.gz");
     // Elsewhere nothing of the project is there.
     let elsewhere = Bench::new();
@@ -100,15 +100,17 @@ fn a_bundle_of_changed_workloads_is_refused_and_a_damaged_one_is_none() {
 #[test]
 fn comments_are_listed_with_their_time_and_are_no_part_of_what_was_measured() {
     let bench = measured();
-    bench.collo(&["comment", "last"]).exits(0).says("nobody commented");
-    bench.collo(&["comment", "last", "fans at full speed"]).exits(0);
-    bench.collo(&["comment", "x", "second\u{1b}[31m"]).exits(0).answers("fans at full speed");
+    assert!(!bench.collo(&["show"]).exits(0).stdout.contains("comment, "));
+    bench.collo(&["show", "last", "--comment", "fans at full speed"]).exits(0);
+    bench.collo(&["show", "x", "--comment", "second\u{1b}[31m"]).exits(0).answers("fans at full speed");
     bench.collo(&["list"]).exits(0).answers("second");
     bench.collo(&["show"]).exits(0).answers("comment, 20").answers("fans at full speed");
     bench.collo(&["verify"]).exits(0);
     let report = bench.collo(&["--json", "report"]).exits(0).json();
     assert_eq!(report["comments"][0]["text"], "fans at full speed");
-    bench.collo(&["comment", "last", "  "]).exits(2);
+    let answer = bench.collo(&["show", "--comment", "third", "--json"]).exits(0).json();
+    assert_eq!((&answer["schema"], &answer["comments"][2]["text"]), (&1.into(), &"third".into()));
+    bench.collo(&["show", "last", "--comment", "  "]).exits(2);
 }
 
 #[test]
@@ -156,6 +158,23 @@ fn every_verb_has_a_manual_page_and_help() {
         assert!(text.contains(".SH NAME"), "{text}");
     }
     bench.collo(&["help", "run"]).exits(0).answers("--shard");
+    let page = bench.collo(&["--help"]).exits(0).stdout;
+    let daily = page.split("\n\n").find(|part| part.starts_with("Every day")).expect("a group");
+    insta::assert_snapshot!(daily, @r"
+    Every day
+      init         Write the built-in experiments, workloads and MIG profiles
+      plan         Show the cells of an experiment, their order, the forecast, and what cannot run here
+      run          Measure an experiment, or finish an unfinished campaign
+      report       Write the guideline report of a campaign
+      compare      Compare two campaigns, or GPU generations, with a verdict per cell
+      list         List campaigns; or experiments, workloads, modes, observers, gpus, layouts, policies, traces
+      show         Show a campaign, or one of its cells in full; --comment adds a comment
+      doctor       Check this machine: GPUs, driver, MPS, MIG, permissions
+    ");
+    let all = bench.collo(&["help", "all"]).exits(0).stdout;
+    assert!(page.contains("\nAll commands: collo help all\n") && all.starts_with(daily), "{page}{all}");
+    assert!(all.contains("\nMeasure\n  status") && !all.contains("completions"), "{all}");
+    bench.collo(&["all"]).exits(2);
 }
 
 #[test]

@@ -276,6 +276,24 @@ fn named() -> Vec<Named> {
     found
 }
 
+#[test]
+fn the_jobs_of_the_page_on_the_nightly_measure_at_night_and_keep_the_report() {
+    let page = fs_err::read_to_string(checkout().join("docs/guide/nightly.md")).expect("there");
+    let jobs: Vec<serde_json::Value> = page
+        .split("```yaml\n")
+        .skip(1)
+        .map(|rest| serde_saphyr::from_str(rest.split("```").next().expect("its end")).expect("YAML"))
+        .collect();
+    let [github, gitlab] = &jobs[..] else { panic!("a job for each: {jobs:?}") };
+    assert_eq!(github["on"]["schedule"][0]["cron"], "0 2 * * *");
+    let steps = github["jobs"]["nightly"]["steps"].as_array().expect("steps");
+    assert_eq!(steps.len(), 5);
+    assert!(steps[3]["run"].as_str().expect("a script").contains("--format junit"));
+    let job = &gitlab["collo-nightly"];
+    assert_eq!(job["rules"][0]["if"], "$CI_PIPELINE_SOURCE == \"schedule\"");
+    assert_eq!(job["artifacts"]["reports"]["junit"], "collo-report/junit.xml");
+}
+
 /// Split as a shell would, as far as these pages need it.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -319,8 +337,8 @@ fn the_pages_name_only_verbs_options_and_recipes_that_there_are() {
             _ => &words[1..],
         };
         let Some(verb) = rest.iter().find(|w| !w.starts_with('-')) else { continue };
-        // `collo VERB` stands for any of them.
-        if verb.chars().all(char::is_uppercase) {
+        // `collo VERB` stands for any of them; `help` has a page for each, and none of its own.
+        if verb.chars().all(char::is_uppercase) || verb == "help" {
             continue;
         }
         // Some verbs have verbs of their own, each with its options.

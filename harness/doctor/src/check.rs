@@ -1,11 +1,14 @@
 //! The result of a check: what was found, how good that is, and what helps.
 
+use serde::Serialize;
+
 /// The result of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Mark {
     /// As it should be.
     Good,
-    /// Affects results.
+    #[serde(rename = "affects results")]
     Changes,
     /// Can be fixed.
     Fixable,
@@ -22,21 +25,13 @@ impl Mark {
             Mark::Absent => '–',
         }
     }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Mark::Good => "good",
-            Mark::Changes => "affects results",
-            Mark::Fixable => "fixable",
-            Mark::Absent => "absent",
-        }
-    }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    pub mark: Mark,
+    #[serde(rename = "check")]
     pub subject: &'static str,
+    pub mark: Mark,
     pub text: String,
     pub hint: Option<String>,
 }

@@ -1,12 +1,11 @@
 //! Which source reports which metric of which entity, and how often, on this machine.
 
 use collo_device::{nvml, repartition};
-use collo_figures::document::{Align, Table};
+use collo_figures::document::Table;
 use collo_plan::experiment::SourceChoice;
 use collo_plan::facts::{Driver, Gpu};
 pub use collo_sample::gpu::Probed as Row;
 use collo_sample::{Board, BoardInstance, gpu};
-use serde_json::{Value, json};
 
 /// Read everything that any source reports about these GPUs, for as long as the sampler's probe takes.
 pub fn matrix(driver: &Driver) -> Vec<Row> {
@@ -25,22 +24,10 @@ pub fn matrix(driver: &Driver) -> Vec<Row> {
     if boards.is_empty() { Vec::new() } else { gpu::probe(&boards) }
 }
 
-pub fn value(row: &Row) -> Value {
-    json!({"scope": row.scope, "metric": row.metric, "source": row.source, "rate_hz": row.rate_hz,
-        "moved_every_ns": row.moved_every_ns, "reason": row.reason})
-}
-
 /// A row for each metric: its sources for a GPU, its GPU instances and members, and how often. Scopes of one kind are merged,
 /// because they are alike; if they differ the slowest is shown.
-pub fn render(rows: &[Row], width: usize) -> String {
-    let columns = [
-        ("metric", Align::Left),
-        ("GPU", Align::Left),
-        ("GPU instance", Align::Left),
-        ("new every", Align::Right),
-        ("remark", Align::Left),
-    ];
-    let mut table = Table::new(&columns, 1).with_prose_last();
+pub fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new(&["metric", "GPU", "GPU instance", "#new every", "remark"], 1).with_prose_last();
     let mut metrics: Vec<&str> = rows.iter().map(|r| r.metric.as_str()).collect();
     metrics.sort_unstable();
     metrics.dedup();
@@ -53,7 +40,7 @@ pub fn render(rows: &[Row], width: usize) -> String {
         let moves = moves.map(|ns| format!("{:.0} ms", ns as f64 / 1e6));
         table.values([Some(metric.to_string()), of_card, of_instance, moves, Some(reason.unwrap_or_default())]);
     }
-    table.render(width)
+    table
 }
 
 /// The slowest rate of each source that gave numbers.
@@ -98,7 +85,7 @@ mod tests {
             row("sm_active_ratio", "mig:C", "gpm", Some(5.0), None, None),
             row("gpu_utilization_ratio", "gpu:A", "nvml", None, None, Some("not told while MIG is on")),
         ];
-        insta::assert_snapshot!(render(&rows, 100), @r"
+        insta::assert_snapshot!(table(&rows).render(100), @r"
         metric                 GPU                       GPU instance  new every  remark
         gpu_utilization_ratio  –                         –                     –  not told while MIG is on
         sm_active_ratio        gpm 5.0 Hz, dcgm 10.0 Hz  gpm 4.9 Hz       200 ms

@@ -21,7 +21,7 @@ pub use partition_error::PartitionError;
 
 use std::sync::{Arc, LazyLock};
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use peaks::Peaks;
 
@@ -100,7 +100,7 @@ pub struct Places {
 }
 
 /// Engines that an instance has to itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Engines {
     pub copy: Option<u32>,
     pub decode: Option<u32>,

@@ -1,9 +1,9 @@
 //! How fast a GPU is, as its maker publishes it. In: `[[peaks]]` of a model's file. Out: bytes and FLOP per second.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Published peaks of boards, at boost clock and without sparsity, in the units of the file.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Peaks {
     /// The boards that have them, as drivers name them. All of the model's, if the file names none.
     #[serde(default)]

@@ -48,7 +48,7 @@ pub fn experiment(workload: &Workload, given: &[(String, Json)]) -> String {
 }
 
 /// One property that a trial checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
     pub what: &'static str,
     pub verdict: Shown,
@@ -56,7 +56,8 @@ pub struct Finding {
 }
 
 /// Whether it was observed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Shown {
     Yes,
     No,

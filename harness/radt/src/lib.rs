@@ -24,7 +24,7 @@ pub mod tracking;
 use collo_plan::workload::is_name;
 
 /// What is not carried over, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Leftover {
     /// Where it is: `line 4`, `run 1f2e…`.
     pub place: String,

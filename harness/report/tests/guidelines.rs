@@ -163,7 +163,8 @@ fn what_was_not_measured_stays_open_and_names_a_command() {
 
 #[test]
 fn a_cpu_is_not_asked_about_cards() {
-    let ids: Vec<&str> = analysed(&Fixture::quickstart()).guidelines.iter().map(|g| g.id.as_str()).collect();
+    let report = analysed(&Fixture::quickstart());
+    let ids: Vec<&str> = report.guidelines.iter().map(|g| g.id.as_str()).collect();
     assert_eq!(ids, ["collocate", "memory-adds-up", "naive-in-turn", "fairness"]);
 }
 

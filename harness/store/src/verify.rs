@@ -7,7 +7,8 @@ use crate::recorded::Digests;
 use crate::{AttestationVerdict, CampaignFolder, Foreign, Outcome, Recorded, Result, Standing, StoredRun, Verdict, copies};
 
 /// The severity of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Level {
     /// As it should be.
     Ok,
@@ -18,11 +19,11 @@ pub enum Level {
 }
 
 /// One line of `collo verify`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
-    pub level: Level,
     /// `accounted`, `expected`, `intact`, `digests`, `attested`, `samples`, `enough`.
     pub subject: &'static str,
+    pub level: Level,
     pub text: String,
 }
 

@@ -15,7 +15,7 @@ pub struct Nightly {
     #[command(flatten)]
     pub selection: Selection,
     /// Measure nothing; judge the stored campaigns
-    #[arg(long, visible_alias = "no-run")]
+    #[arg(long)]
     pub judge_only: bool,
     /// Do not measure suspicious cells again; report only very clear steps
     #[arg(long)]

@@ -1,8 +1,8 @@
-//! The arguments of `collo slurm` and `collo ci`.
+//! The arguments of `collo slurm`.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::Selection;
 use crate::complete;
@@ -44,29 +44,4 @@ pub struct Slurm {
     /// Submit them
     #[arg(long)]
     pub submit: bool,
-}
-
-/// Systems that run jobs for a repository.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CiSystem {
-    /// .github/workflows/collo.yml
-    Github,
-    /// .gitlab-ci.yml
-    Gitlab,
-}
-
-#[derive(Debug, Args)]
-pub struct Ci {
-    /// The system
-    #[arg(value_name = "SYSTEM")]
-    pub system: CiSystem,
-    /// An experiment of experiments/
-    #[arg(value_name = "NAME", default_value = "nightly", add = complete::experiments())]
-    pub name: String,
-    /// The hour at which it starts, UTC
-    #[arg(long, value_name = "HOUR", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=23))]
-    pub hour: u8,
-    /// The label or tag of the runner that has the GPU
-    #[arg(long, value_name = "LABEL", default_value = "gpu")]
-    pub runner: String,
 }

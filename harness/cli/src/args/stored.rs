@@ -1,4 +1,4 @@
-//! The arguments of the verbs that look at what is there: `collo status`, `list`, `show`, `comment`, `bundle`, `verify`.
+//! The arguments of the verbs that look at what is there: `collo status`, `list`, `show`, `bundle`, `verify`.
 
 use std::path::PathBuf;
 
@@ -59,16 +59,9 @@ pub struct Show {
     /// Show what a crash interrupted
     #[arg(long, conflicts_with = "cell")]
     pub partial: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct Comment {
-    /// `last`, `last-1`, `NAME`, `NAME/last-1`, a folder, or the beginning of an id
-    #[arg(value_name = "CAMPAIGN", add = complete::campaigns())]
-    pub campaign: String,
-    /// The comment
-    #[arg(value_name = "TEXT")]
-    pub text: Option<String>,
+    /// Add a comment to the campaign, and show all of them
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["cell", "partial", "provenance"])]
+    pub comment: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -4,14 +4,14 @@
 use clap_complete::env::Shells;
 use collo_text::Diagnostic;
 
+use crate::answer::Answer;
 use crate::args;
-use crate::context::Ended;
-use crate::{exit, output};
+use crate::context::Answered;
 
 /// The variable by which the shell asks. Not clap's own, `COMPLETE`, which may mean something else to somebody.
 pub const ASKS: &str = "COLLO_COMPLETE";
 
-pub fn run(a: &args::Completions) -> Ended {
+pub fn run(a: &args::Completions) -> Answered {
     let shells = Shells::builtins();
     let shell = a.shell.to_string();
     let Some(completer) = shells.completer(&shell) else {
@@ -19,6 +19,7 @@ pub fn run(a: &args::Completions) -> Ended {
     };
     let mut script = Vec::new();
     completer.write_registration(ASKS, "collo", "collo", "collo", &mut script)?;
-    output::bytes(&script);
-    Ok(exit::DONE)
+    let mut answer = Answer::default();
+    answer.bytes(script);
+    Ok(answer)
 }

@@ -5,18 +5,19 @@ use collo_text::Diagnostic;
 use collo_text::shown;
 use fs_err as fs;
 
+use crate::answer::Answer;
 use crate::args::{self, Arguments};
-use crate::context::{Context, Ended};
-use crate::{exit, output};
+use crate::context::{Answered, Context};
 
-pub fn run(context: &Context<'_>, a: &args::Man) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Man) -> Answered {
     let folder = context.folder()?.join(&a.place);
     let failed = |e: std::io::Error| {
         Diagnostic::new(format!("the manual pages cannot be written to {}", shown(&folder))).of_machine().caused_by(e)
     };
     fs::create_dir_all(&folder).map_err(failed)?;
     clap_mangen::generate_to(Arguments::command().disable_help_subcommand(true), &folder).map_err(failed)?;
-    output::line(format!("manual pages written to {}", shown(&folder)));
-    output::note(format!("next: man -l {}", shown(&folder.join("collo.1"))));
-    Ok(exit::DONE)
+    let mut answer = Answer::default();
+    answer.line(format!("manual pages written to {}", shown(&folder)));
+    answer.note(format!("next: man -l {}", shown(&folder.join("collo.1"))));
+    Ok(answer)
 }

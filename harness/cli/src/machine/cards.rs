@@ -1,40 +1,31 @@
 //! `collo list gpus` and `collo list layouts`: the GPU models of `mig-profiles/`, and the layouts of each.
 
-use collo_figures::document::{Align, Table};
+use collo_figures::document::Table;
+use collo_gpus::Profile;
 use collo_gpus::mig::{Cards, GpuModel, Instance};
-use collo_gpus::{Engines, Peaks, Profile};
 use serde_json::{Value as Json, json};
 
 use collo_text::Diagnostics;
 
-use crate::context::{Context, Ended};
-use crate::exit;
-use crate::output;
+use crate::answer::Answer;
+use crate::context::{Answered, Context};
 
 /// One row per GPU model; with a name, that model and its profiles.
-pub fn gpus(context: &Context<'_>, name: Option<&str>) -> Ended {
+pub fn gpus(context: &Context<'_>, name: Option<&str>) -> Answered {
     let cards = Cards::load(&context.project()?.mig_profiles())?;
     let chosen = chosen(&cards, name)?;
-    if context.arguments.json {
-        let list: Vec<Json> = chosen.iter().map(|card| value(card)).collect();
-        output::json(&json!({"schema": 1, "gpus": list}));
-    } else if let (Some(_), [card]) = (name, &chosen[..])
-        && card.has_mig()
-    {
-        output::result(profiles(card).render(output::width()).trim_end());
-        output::note(format!("next: collo list layouts --gpu {}", card.name));
-    } else {
-        output::result(overview(&chosen).render(output::width()).trim_end());
-    }
-    say_broken(&cards, name);
-    Ok(exit::DONE)
+    let list: Vec<Json> = chosen.iter().map(|card| value(card)).collect();
+    let one = chosen.first().filter(|card| name.is_some() && card.has_mig());
+    let mut answer = Answer::list("gpus", &list, &one.map_or_else(|| overview(&chosen), |card| profiles(card)), None);
+    one.iter().for_each(|card| answer.note(format!("next: collo list layouts --gpu {}", card.name)));
+    answer.failed(broken(&cards, name));
+    Ok(answer)
 }
 
 /// One row per layout.
-pub fn layouts(context: &Context<'_>, name: Option<&str>) -> Ended {
+pub fn layouts(context: &Context<'_>, name: Option<&str>) -> Answered {
     let cards = Cards::load(&context.project()?.mig_profiles())?;
-    let columns = [("gpu", Align::Left), ("layout", Align::Left), ("instances at their memory units", Align::Left)];
-    let mut table = Table::new(&columns, 2).with_prose_last();
+    let mut table = Table::new(&["gpu", "layout", "instances at their memory units"], 2).with_prose_last();
     let mut list = Vec::new();
     let chosen = chosen(&cards, name)?;
     for card in &chosen {
@@ -45,20 +36,14 @@ pub fn layouts(context: &Context<'_>, name: Option<&str>) -> Ended {
             list.push(json!({"gpu": card.name, "layout": layout.name, "instances": instances}));
         }
     }
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "layouts": list}));
-    } else if let (true, Some(_), [card]) = (list.is_empty(), name, &chosen[..])
-        && !card.has_mig()
-    {
-        output::note(format!("{} has no MIG, so no layout", card.name));
-    } else if list.is_empty() {
-        let file = name.map_or("a file of mig-profiles/".to_string(), |name| format!("mig-profiles/{name}.toml"));
-        output::note(format!("no known layout; layouts are lines of `[layouts]` in {file}"));
-    } else {
-        output::result(table.render(output::width()).trim_end());
-    }
-    say_broken(&cards, name);
-    Ok(exit::DONE)
+    let none = match (name, &chosen[..]) {
+        (Some(_), [card]) if !card.has_mig() => format!("{} has no MIG, so no layout", card.name),
+        (Some(name), _) => format!("no known layout; layouts are lines of `[layouts]` in mig-profiles/{name}.toml"),
+        (None, _) => "no known layout; layouts are lines of `[layouts]` in a file of mig-profiles/".into(),
+    };
+    let mut answer = Answer::list("layouts", &list, &table, Some(none));
+    answer.failed(broken(&cards, name));
+    Ok(answer)
 }
 
 /// `2g.10gb@0  1g.5gb@2,3  3g.20gb@4`
@@ -78,23 +63,15 @@ fn chosen<'a>(cards: &'a Cards, name: Option<&str>) -> Result<Vec<&'a GpuModel>,
     })
 }
 
-fn say_broken(cards: &Cards, name: Option<&str>) {
-    // Who asks for one card that is right need not hear of the others.
-    for mistakes in cards.broken().values().filter(|_| name.is_none()) {
-        output::failure(mistakes);
-    }
+/// The mistakes of files, unless one GPU model is asked for, which is right.
+fn broken<'a>(cards: &'a Cards, name: Option<&str>) -> impl Iterator<Item = &'a Diagnostics> {
+    let all = name.is_none();
+    cards.broken().values().filter(move |_| all)
 }
 
 fn overview(cards: &[&GpuModel]) -> Table {
-    let columns = [
-        ("gpu", Align::Left),
-        ("memory", Align::Right),
-        ("SMs", Align::Right),
-        ("slices", Align::Right),
-        ("layouts", Align::Right),
-        ("`mig` profile by number of members", Align::Left),
-    ];
-    let mut table = Table::new(&columns, 1).with_prose_last();
+    let heads = ["gpu", "#memory", "#SMs", "#slices", "#layouts", "`mig` profile by number of members"];
+    let mut table = Table::new(&heads, 1).with_prose_last();
     for card in cards {
         let memory = card.memory_gb.map(|gb| format!("{gb} GB"));
         let equal = equal(card).into_iter().map(|(from, to, profile)| match from == to {
@@ -119,16 +96,7 @@ fn overview(cards: &[&GpuModel]) -> Table {
 }
 
 fn profiles(card: &GpuModel) -> Table {
-    let columns = [
-        ("profile", Align::Left),
-        ("id", Align::Right),
-        ("at most", Align::Right),
-        ("memory", Align::Right),
-        ("SMs", Align::Right),
-        ("units", Align::Right),
-        ("can start at", Align::Left),
-    ];
-    let mut table = Table::new(&columns, 1);
+    let mut table = Table::new(&["profile", "#id", "#at most", "#memory", "#SMs", "#units", "can start at"], 1);
     for p in &card.profiles {
         let number = |n: Option<u32>| n.map(|n| n.to_string());
         let starts = p.places.as_ref().map(|places| listed(&places.starts));
@@ -161,19 +129,12 @@ fn value(card: &GpuModel) -> Json {
     let equal: Vec<Json> =
         equal(card).into_iter().map(|(from, to, profile)| json!({"from": from, "to": to, "profile": profile})).collect();
     json!({"gpu": card.name, "description": card.description, "product_names": card.product_names,
-        "pci_devices": card.pci_devices, "memory_gb": card.memory_gb, "memory_bytes": card.memory_bytes(), "sms": card.sms, "peaks": card.peaks.iter().map(peaks).collect::<Vec<_>>(),
-        "compute_slices": card.compute_slices, "memory_units": card.memory_units, "profiles": profiles, "equal": equal,
-        "layouts": card.layouts.iter().map(|l| &l.name).collect::<Vec<_>>()})
-}
-
-fn peaks(p: &Peaks) -> Json {
-    json!({"product_names": p.product_names, "memory_gb_per_s": p.memory_gb_per_s, "l2_mib": p.l2_mib,
-        "fp32_tflops": p.fp32_tflops, "tf32_tflops": p.tf32_tflops, "half_tflops": p.half_tflops})
+        "pci_devices": card.pci_devices, "memory_gb": card.memory_gb, "memory_bytes": card.memory_bytes(), "sms": card.sms,
+        "peaks": card.peaks, "compute_slices": card.compute_slices, "memory_units": card.memory_units, "profiles": profiles,
+        "equal": equal, "layouts": card.layouts.iter().map(|l| &l.name).collect::<Vec<_>>()})
 }
 
 fn profile(p: &Profile) -> Json {
-    let Engines { copy, decode, encode, jpeg, ofa } = &p.engines;
     json!({"profile": p.name, "id": p.id, "slices": p.slices, "most": p.most, "memory_gib": p.memory_gib, "sms": p.sms,
-        "starts": p.places.as_ref().map(|places| &places.starts), "units": p.places.as_ref().map(|places| places.units),
-        "engines": {"copy": copy, "decode": decode, "encode": encode, "jpeg": jpeg, "ofa": ofa}})
+        "starts": p.places.as_ref().map(|places| &places.starts), "units": p.units(), "engines": p.engines})
 }

@@ -9,24 +9,25 @@ use serde_json::{Value, json};
 
 use collo_text::{Diagnostic, Diagnostics};
 
+use crate::answer::Answer;
 use crate::args::{self, Format, MigVerb};
 use crate::context::gpus::driver;
-use crate::context::{Context, Ended};
+use crate::context::{Answered, Context};
 use crate::exit;
 use crate::output;
 use crate::progress;
 
-pub fn run(context: &Context<'_>, a: &args::Mig) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Mig) -> Answered {
     match &a.what {
         MigVerb::Export { format } => export(context, a, *format),
         MigVerb::Assert { layout } => assert(context, a, layout),
         MigVerb::Apply { layout } => {
             let meant = meant(context, a, layout)?;
-            change(context, a, &meant, |gpu| Words::of_layout(gpu, layout))
+            change(context, a, &meant, |gpu| has_layout(gpu, layout))
         }
         MigVerb::Clear => {
             let meant = meant(context, a, "off")?;
-            change(context, a, &meant, |gpu| Words { is: format!("{} is not partitioned: MIG is off", simply(gpu)) })
+            change(context, a, &meant, |gpu| format!("{} is not partitioned: MIG is off", simply(gpu)))
         }
     }
 }
@@ -64,7 +65,7 @@ fn simply(gpu: &Gpu) -> String {
     if gpu.simulated { format!("simulated {}", gpu.label()) } else { gpu.label() }
 }
 
-fn export(context: &Context<'_>, a: &args::Mig, format: Format) -> Ended {
+fn export(context: &Context<'_>, a: &args::Mig, format: Format) -> Answered {
     let gpus = gpus(a, driver(context, "mig export")?)?;
     if gpus.iter().all(|gpu| gpu.card.is_none()) {
         layout::one_of(&gpus)?;
@@ -73,17 +74,14 @@ fn export(context: &Context<'_>, a: &args::Mig, format: Format) -> Ended {
     for gpu in gpus.iter().filter(|gpu| gpu.card.is_some()) {
         cards.push((gpu, state(gpu)?));
     }
-    if context.arguments.json {
-        let list: Vec<Value> = cards.iter().map(|(gpu, partition)| card_value(gpu, partition)).collect();
-        output::json(&json!({"schema": 1, "gpus": list}));
-        return Ok(exit::DONE);
-    }
+    let list: Vec<Value> = cards.iter().map(|(gpu, partition)| card_value(gpu, partition)).collect();
     let text = match format {
         Format::Toml => layout::toml_text(cards),
         Format::MigParted => layout::parted_text(cards),
     };
-    output::result(text.trim_end());
-    Ok(exit::DONE)
+    let mut answer = Answer::of(json!({"gpus": list}));
+    answer.lines(text.trim_end());
+    Ok(answer)
 }
 
 fn card_value(gpu: &Gpu, partition: &Partition) -> Value {
@@ -95,7 +93,7 @@ fn cut_value(partition: &Partition) -> Vec<String> {
     partition.instances.iter().map(ToString::to_string).collect()
 }
 
-fn assert(context: &Context<'_>, a: &args::Mig, layout: &str) -> Ended {
+fn assert(context: &Context<'_>, a: &args::Mig, layout: &str) -> Answered {
     let mut all = true;
     let mut list = Vec::new();
     for (gpu, wanted) in meant(context, a, layout)? {
@@ -109,18 +107,18 @@ fn assert(context: &Context<'_>, a: &args::Mig, layout: &str) -> Ended {
             list.push(json!({"gpu": index(&gpu), "simulated": gpu.simulated, "is": met, "asked": wanted.partition.to_string(),
                 "found": found.to_string(), "cut": cut_value(found)}));
         } else if met {
-            output::result(Words::of_layout(&gpu, layout).is);
+            output::result(has_layout(&gpu, layout));
         } else {
             output::result(differs(&gpu, layout, &wanted, found));
         }
     }
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "gpus": list}));
-    } else if !all {
+    let mut answer = Answer::of(json!({"gpus": list}));
+    if !all {
         let gpu = a.gpu.as_ref().map(|gpu| format!(" --gpu {gpu}")).unwrap_or_default();
-        output::hint(format!("collo mig apply {layout}{gpu}"));
+        answer.hint(format!("collo mig apply {layout}{gpu}"));
+        answer.code = exit::FAILED;
     }
-    Ok(if all { exit::DONE } else { exit::FAILED })
+    Ok(answer)
 }
 
 /// `GPU 0 does not have layout `sevenths`: asked 7×1g.5gb, found 3g.20gb + 2g.10gb + 2×1g.5gb`
@@ -138,18 +136,11 @@ fn places(partition: &Partition) -> String {
     cut_value(partition).join(" + ")
 }
 
-/// The final messages about a GPU.
-struct Words {
-    is: String,
+fn has_layout(gpu: &Gpu, layout: &str) -> String {
+    format!("{} has layout `{layout}`", simply(gpu))
 }
 
-impl Words {
-    fn of_layout(gpu: &Gpu, layout: &str) -> Words {
-        Words { is: format!("{} has layout `{layout}`", simply(gpu)) }
-    }
-}
-
-fn change(context: &Context<'_>, a: &args::Mig, meant: &[(Gpu, WantedPartition)], words: impl Fn(&Gpu) -> Words) -> Ended {
+fn change(context: &Context<'_>, a: &args::Mig, meant: &[(Gpu, WantedPartition)], is: impl Fn(&Gpu) -> String) -> Answered {
     let mut list = Vec::new();
     for (gpu, wanted) in meant {
         let applied = apply::apply(gpu, wanted, a.services.into())?;
@@ -162,17 +153,14 @@ fn change(context: &Context<'_>, a: &args::Mig, meant: &[(Gpu, WantedPartition)]
             continue;
         }
         lines(&applied).iter().for_each(output::result);
-        output::result(last(&words(gpu).is, &applied));
+        output::result(last(&is(gpu), &applied));
         if applied.before != applied.now {
             let before = layout::cut_text(&applied.before);
             let gpu = index(gpu).filter(|_| meant.len() > 1).map(|index| format!(" --gpu {index}")).unwrap_or_default();
             output::note(format!("back: collo mig apply {before}{gpu}"));
         }
     }
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "gpus": list}));
-    }
-    Ok(exit::DONE)
+    Ok(Answer::of(json!({"gpus": list})))
 }
 
 /// The actions taken, a line each.

@@ -9,26 +9,27 @@ use collo_plan::facts::Holder;
 use collo_plan::facts::{Driver, Gpu};
 use serde_json::{Value, json};
 
-use collo_text::Diagnostic;
+use collo_text::{Diagnostic, Remark};
 
+use crate::answer::Answer;
 use crate::args;
 use crate::context::gpus::driver;
-use crate::context::{Context, Ended, end_left_behind};
+use crate::context::{Answered, Context, end_left_behind};
 use crate::exit;
 use crate::output;
 
-pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Restore) -> Answered {
     end_left_behind();
     let Written { journals: left, unread } = lease::written()?;
     unread.iter().for_each(|unread| output::failure(&unread.clone().into()));
     let mut code = if unread.is_empty() { exit::DONE } else { exit::MACHINE };
     if left.is_empty() {
-        if context.arguments.json {
-            output::json(&json!({"schema": 1, "restored": []}));
-        } else if unread.is_empty() {
-            output::result("every GPU is as it was found: nothing to restore");
+        let mut answer = Answer::of(json!({"restored": []}));
+        if unread.is_empty() {
+            answer.lines("every GPU is as it was found: nothing to restore");
         }
-        return Ok(code);
+        answer.code = code;
+        return Ok(answer);
     }
     let driver = driver(context, "restore")?;
     let wanted = match a.gpu.as_deref().map(GpuSelector::parse) {
@@ -55,14 +56,14 @@ pub fn run(context: &Context<'_>, a: &args::Restore) -> Ended {
             }
         }
     }
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "restored": list}));
-    } else if count == 0 {
-        output::result("that GPU is as it was found: nothing to restore");
+    let mut answer = Answer::of(json!({"restored": list}));
+    if count == 0 {
+        answer.lines("that GPU is as it was found: nothing to restore");
     }
     resumes.dedup();
-    resumes.iter().for_each(|name| output::note(format!("resume: collo run {name}")));
-    Ok(code)
+    answer.after(resumes.iter().map(|name| Remark::Note(format!("resume: collo run {name}"))));
+    answer.code = code;
+    Ok(answer)
 }
 
 /// Restore one GPU; returns the actions, and the experiment or the campaign to continue with.
@@ -183,7 +184,7 @@ fn ended(gpu: &Gpu, stored: Option<(usize, usize)>) -> String {
 }
 
 /// `2026-11-20T18:42:09Z` → `18:42`
-fn clock(utc: &str) -> &str {
+pub fn clock(utc: &str) -> &str {
     utc.get(11..16).unwrap_or(utc)
 }
 

@@ -10,11 +10,12 @@ use collo_plan::project::Project;
 use collo_plan::select::Selection;
 use collo_plan::workload::Workloads;
 use collo_store::{CampaignFolder, Runs, Thresholds};
-use collo_text::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics, Remark};
 
 use super::{ending, steps, until};
+use crate::answer::Answer;
 use crate::args;
-use crate::context::{Context, Ended, end_left_behind};
+use crate::context::{Answered, Context, end_left_behind};
 use crate::exit;
 use crate::output;
 use crate::stored::prune::age_s;
@@ -25,7 +26,7 @@ const NIGHT_S: f64 = 18.0 * 3600.0;
 /// Maximum number of suspicious cells to re-measure, or a fifth of all: a night must end.
 const AGAIN: usize = 10;
 
-pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Nightly) -> Answered {
     let runs = context.runs()?;
     let reports = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
     if a.judge_only {
@@ -83,8 +84,9 @@ pub fn run(context: &Context<'_>, a: &args::Nightly) -> Ended {
     let runs = campaign.manifest().plan.order.len();
     let (_, written) = report::of_new_runs(&campaign, &reports, runs)?;
     output::note(format!("report:  {}", collo_text::shown(&written.html)));
-    let verdict = conclude(context, &reports, History::of(&name, found, rules))?;
-    Ok(stopped.unwrap_or(verdict))
+    let mut answer = conclude(context, &reports, History::of(&name, found, rules))?;
+    answer.code = stopped.unwrap_or(answer.code);
+    Ok(answer)
 }
 
 fn experiment(project: &Project, a: &args::Nightly) -> Result<Experiment, Diagnostics> {
@@ -137,18 +139,15 @@ fn rules(a: &args::Nightly, campaign: Option<&CampaignFolder>) -> Rules {
     Rules { relevance, more: a.more as usize, again: !a.no_rerun, ..own }
 }
 
-fn conclude(context: &Context<'_>, reports: &std::path::Path, history: History) -> Ended {
+fn conclude(context: &Context<'_>, reports: &std::path::Path, history: History) -> Answered {
     let written = history.write(&history::folder(reports, &history.experiment))?;
-    if context.arguments.json {
-        output::json(&history.json());
-    } else {
-        output::result(history.text(output::width()).trim_end());
-    }
-    output::note(format!("history: {}", collo_text::shown(&written.html)));
+    let mut answer = Answer::present(context, &history);
+    answer.after([Remark::Note(format!("history: {}", collo_text::shown(&written.html)))]);
     let whole = history.nights.last().is_some_and(|n| n.incomplete.is_none());
-    Ok(match (history.has_regression(), whole) {
+    answer.code = match (history.has_regression(), whole) {
         (true, _) => exit::FAILED,
         (false, false) => exit::INCOMPLETE,
         (false, true) => exit::DONE,
-    })
+    };
+    Ok(answer)
 }

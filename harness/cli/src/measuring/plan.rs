@@ -1,6 +1,6 @@
 //! `collo plan`: the cells of an experiment, without touching anything.
 
-use collo_figures::document::{Align, Table};
+use collo_figures::document::Table;
 use collo_measure::session::{NotPredicted, PythonToPredict, Request, Session};
 use collo_plan::experiment::{DeviceRequest, Experiment, Origin, Overrides};
 use collo_plan::host::HostFile;
@@ -9,8 +9,9 @@ use collo_plan::workload::Workloads;
 use serde_json::json;
 
 use super::{ending, steps};
+use crate::answer::Answer;
 use crate::context::experiments::{as_named, each, experiments};
-use crate::context::{Context, Ended};
+use crate::context::{Answered, Context, Ended};
 use crate::shell::quoted;
 use crate::{args, commands_text, exit, forecast_text, output, plan_text};
 
@@ -19,10 +20,10 @@ pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
     let workloads = Workloads::load(&project.workloads())?;
     let overrides = Overrides::of(&project, &a.selection.set)?;
     let experiments = experiments(&project, &workloads, a.name.as_deref(), a.tag.as_deref(), &overrides)?;
-    each(experiments, |experiment| one(context, a, &project, experiment))
+    each(experiments, |experiment| Ok(one(context, a, &project, experiment)?.print(context)))
 }
 
-fn one(context: &Context<'_>, a: &args::Plan, project: &Project, experiment: Experiment) -> Ended {
+fn one(context: &Context<'_>, a: &args::Plan, project: &Project, experiment: Experiment) -> Answered {
     experiment.warnings.iter().for_each(output::warning);
     let asked = DeviceRequest { gpu: steps::gpu(&experiment, a.gpu.as_deref()), planning: true, as_found: a.as_found };
     let python = a.python.clone().or_else(|| experiment.layers.host().python.clone());
@@ -39,59 +40,53 @@ fn one(context: &Context<'_>, a: &args::Plan, project: &Project, experiment: Exp
     // A GPU that is only planned for is in another machine.
     let is_here = session.facts().gpu().is_none_or(|gpu| gpu.at.is_some());
     let price = host.price.as_ref().filter(|_| is_here);
-    if context.arguments.json {
-        let mut json = plan.json();
-        if a.explain {
-            let value = |o: Origin| json!({"key": o.key, "value": o.value, "place": o.place});
-            json["origins"] = explained(experiment, a).into_iter().map(value).collect();
-        }
-        if a.commands {
-            json["steps"] = json!(session.steps()?);
-        }
-        if let Some(price) = price {
-            json["cost"] = match forecast_text::price_of(plan, price) {
-                Some((amount, cells)) => json!({"amount": amount, "currency": price.currency, "cells": cells}),
-                None => json!(null),
-            };
-        }
-        output::json(&json);
-    } else {
-        if a.explain {
-            output::result(format!("{}\n", origins(explained(experiment, a))));
-        }
-        output::result(plan_text::text(plan, session.facts(), price, output::width()).trim_end());
-        if experiment.search {
-            let degrees = &experiment.axes.degree;
-            let (least, most) = (degrees.iter().min().unwrap_or(&1), degrees.iter().max().unwrap_or(&1));
-            output::result(format!(
-                "search    the largest degree that fits, between {least} and {most}; above are the bounds, a run tries what it needs"
-            ));
-        }
-        if a.order {
-            output::result(plan_text::order(plan, session.facts(), output::width()).trim_end());
-        }
-        if a.commands {
-            output::result(commands_text::text(&session.steps()?).trim_end());
-        }
-        let condition = session.selection().map(|s| format!(" --where {}", quoted(s.text()))).unwrap_or_default();
-        // A model that was planned for cannot be run on.
-        let planned_only = session.facts().gpu().is_some_and(|gpu| gpu.at.is_none());
-        let gpu = a.gpu.as_ref().filter(|_| session.facts().gpu().is_some_and(|gpu| gpu.at.is_some()));
-        let gpu = gpu.map(|gpu| format!(" --gpu {}", quoted(gpu))).unwrap_or_default();
-        let as_found = if a.as_found { " --as-found" } else { "" };
-        let set = ending::set(experiment);
-        let shard = a.shard.map(|s| format!(" --shard {s}")).unwrap_or_default();
-        let rest = format!("{shard}{gpu}{as_found}{condition}{set}");
-        let rest = if plan.cells.is_empty() { String::new() } else { rest };
-        match planned_only {
-            true => output::note(format!(
-                "this is a plan for another machine: `collo run` measures on one that has {}",
-                plan.device.name
-            )),
-            false => output::note(format!("{}{rest}", plan_text::next(plan, &as_named(project, experiment)).trim_end())),
-        }
+    let (mut answer, mut object) = (Answer::from(exit::DONE), plan.json());
+    if a.explain {
+        let all = explained(experiment, a);
+        answer.lines(format!("{}\n", origins(&all)));
+        object["origins"] = json!(all);
     }
-    Ok(if plan.order.is_empty() { exit::MACHINE } else { exit::DONE })
+    answer.lines(plan_text::text(plan, session.facts(), price, output::width()).trim_end());
+    if experiment.search {
+        let degrees = &experiment.axes.degree;
+        let (least, most) = (degrees.iter().min().unwrap_or(&1), degrees.iter().max().unwrap_or(&1));
+        answer.lines(format!(
+            "search    the largest degree that fits, between {least} and {most}; above are the bounds, a run tries what it needs"
+        ));
+    }
+    if a.order {
+        answer.lines(plan_text::order(plan, session.facts(), output::width()).trim_end());
+    }
+    if a.commands {
+        let steps = session.steps();
+        if steps.is_err() && !context.arguments.json {
+            std::mem::take(&mut answer).print(context);
+        }
+        let steps = steps?;
+        answer.lines(commands_text::text(&steps).trim_end());
+        object["steps"] = json!(steps);
+    }
+    if let Some(price) = price {
+        let cost = forecast_text::price_of(plan, price);
+        object["cost"] = json!(cost.map(|(amount, cells)| json!({"amount": amount, "currency": price.currency, "cells": cells})));
+    }
+    answer.object(object);
+    // A model that was planned for cannot be run on.
+    answer.note(match is_here {
+        false => format!("this is a plan for another machine: `collo run` measures on one that has {}", plan.device.name),
+        true if plan.cells.is_empty() => plan_text::next(plan, ""),
+        true => {
+            let gpu = a.gpu.as_ref().filter(|_| session.facts().gpu().is_some());
+            let gpu = gpu.map(|gpu| format!(" --gpu {}", quoted(gpu))).unwrap_or_default();
+            let as_found = if a.as_found { " --as-found" } else { "" };
+            let condition = session.selection().map(|s| format!(" --where {}", quoted(s.text()))).unwrap_or_default();
+            let shard = a.shard.map(|s| format!(" --shard {s}")).unwrap_or_default();
+            let (named, set) = (as_named(project, experiment), ending::set(experiment));
+            plan_text::next(plan, &format!("{named}{shard}{gpu}{as_found}{condition}{set}"))
+        }
+    });
+    answer.code = if plan.order.is_empty() { exit::MACHINE } else { exit::DONE };
+    Ok(answer)
 }
 
 /// Where every value comes from, with those of the command line.
@@ -105,12 +100,12 @@ fn explained(experiment: &Experiment, a: &args::Plan) -> Vec<Origin> {
 }
 
 /// Every value of the experiment, and the line or the default that it comes from.
-fn origins(all: Vec<Origin>) -> String {
-    let mut table = Table::new(&[("key", Align::Left), ("from", Align::Left), ("value", Align::Left)], 3);
+fn origins(all: &[Origin]) -> String {
+    let mut table = Table::new(&["key", "from", "value"], 3);
     let place = |origin: &Origin| origin.place.clone().unwrap_or_else(|| "default".into());
     let widest = |text: &dyn Fn(&Origin) -> usize| all.iter().map(text).max().unwrap_or(0);
     let taken = widest(&|o| o.key.chars().count()) + widest(&|o| place(o).chars().count()) + 4;
-    for origin in &all {
+    for origin in all {
         // A long value goes on in further lines: none is cut.
         let lines = collo_text::wrapped(&origin.value, output::width().saturating_sub(taken).max(SHORTEST));
         for (i, line) in lines.into_iter().enumerate() {

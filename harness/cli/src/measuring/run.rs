@@ -13,6 +13,7 @@ use collo_text::{Diagnostic, Diagnostics};
 use serde_json::json;
 
 use super::{ending, steps, until};
+use crate::answer::Answer;
 use crate::args::{self, Only as OnlyArgument};
 use crate::bundled::is_bundle;
 use crate::context::experiments::{Named, as_named, each, experiments};
@@ -190,18 +191,14 @@ fn conclude(context: &Context<'_>, a: &args::Run, project: &Project, finished: &
             Standing::Expected | Standing::Fine => {}
         }
     }
-    if a.no_report && context.arguments.json {
-        output::json(&json!({"schema": 1, "campaign": campaign.manifest().id, "folder": campaign.path(),
+    if a.no_report {
+        let mut answer = Answer::of(json!({"campaign": campaign.manifest().id, "folder": campaign.path(),
             "planned": total, "accounted": total, "failed": failed, "unexpected": unexpected.len()}));
-    } else if a.no_report {
-        output::line(format!("{total} of {total} runs accounted for in {}", shown(campaign.path())));
+        answer.line(format!("{total} of {total} runs accounted for in {}", shown(campaign.path())));
+        answer.print(context);
     } else {
         let (made, written) = report::of_new_runs(campaign, &project.reports(), total)?;
-        if context.arguments.json {
-            output::json(&collo_report::json(&made));
-        } else {
-            output::result(collo_report::terminal(&made, output::width()).trim_end());
-        }
+        report::answer(context, &made).print(context);
         output::note(format!("report: {}", shown(&written.html)));
     }
     for run in &unexpected {
@@ -213,8 +210,7 @@ fn conclude(context: &Context<'_>, a: &args::Run, project: &Project, finished: &
     }
     let missing = total.saturating_sub(finished.stored);
     if a.only == Some(OnlyArgument::Failed) && missing > 0 {
-        let what = number::runs(missing);
-        output::note(format!("{what} missing: {resume}"));
+        output::note(format!("{} missing: {resume}", number::runs(missing)));
         return Ok(exit::INCOMPLETE);
     }
     if failed > 0 {

@@ -18,16 +18,17 @@ use fs_err as fs;
 use serde_json::json;
 
 use super::ending;
-use crate::context::{Context, Ended};
+use crate::answer::Answer;
+use crate::args;
+use crate::context::{Answered, Context};
 use crate::shell::quoted;
-use crate::{args, exit, output};
 
 /// A controller under load may take long to accept a job.
 const SUBMIT_LIMIT: Duration = Duration::from_secs(120);
 /// Time between Slurm's warning and its kill: collo discards the current run and restores the GPU.
 const WARNING_S: u32 = 300;
 
-pub fn run(context: &Context<'_>, a: &args::Slurm) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Slurm) -> Answered {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
     let overrides = Overrides::of(&project, &a.selection.set)?;
@@ -63,23 +64,17 @@ pub fn run(context: &Context<'_>, a: &args::Slurm) -> Ended {
         true => Some(submit(&array, &after)?),
         false => None,
     };
-    if context.arguments.json {
-        let (first, second) = ids.clone().unzip();
-        output::json(&json!({"schema": 1, "experiment": experiment.name, "shards": a.shards,
-            "scripts": [array, after], "array_job": first, "merge_job": second}));
-        return Ok(exit::DONE);
-    }
-    output::line(format!("{}: {} of `{}`", shown(&array), tasks(a.shards), experiment.name));
-    output::line(format!(
-        "{}: {}",
-        shown(&after),
-        if a.shards > 1 { "merges them and writes the report" } else { "writes the report" }
-    ));
-    output::note(match ids {
+    let (first, second) = ids.clone().unzip();
+    let mut answer = Answer::of(json!({"experiment": experiment.name, "shards": a.shards,
+        "scripts": [array, after], "array_job": first, "merge_job": second}));
+    answer.line(format!("{}: {} of `{}`", shown(&array), tasks(a.shards), experiment.name));
+    let merges = if a.shards > 1 { "merges them and writes the report" } else { "writes the report" };
+    answer.line(format!("{}: {merges}", shown(&after)));
+    answer.note(match ids {
         Some((array, after)) => format!("submitted: job {array}, then {after}     watch: squeue -j {array},{after}"),
         None => "next: the same with --submit; or sbatch array.sh, then sbatch --dependency=afterany:ID merge.sh".into(),
     });
-    Ok(exit::DONE)
+    Ok(answer)
 }
 
 fn tasks(shards: u32) -> String {

@@ -10,6 +10,7 @@ use collo_figures::document::LONGEST_LINE;
 use collo_plan::facts::DeviceFacts;
 use collo_plan::host::Price;
 use collo_plan::plan::Plan;
+use collo_quantity::number;
 use collo_store::{AfterMeasured, RefusalRecord};
 
 use crate::forecast_text;
@@ -81,8 +82,7 @@ fn line(label: &str, text: &str, width: usize) -> String {
 fn order_line(plan: &Plan, width: usize) -> String {
     let order = &plan.order;
     let blocks = order.last().map_or(0, |run| run.block);
-    let blocks = if blocks == 1 { "1 block".to_string() } else { format!("{blocks} blocks") };
-    let remark = format!("{blocks}, shuffled by seed {}", plan.seed);
+    let remark = format!("{}, shuffled by seed {}", number::count(blocks as usize, "block"), plan.seed);
     let numbers: Vec<String> = order
         .chunk_by(|a, b| a.block == b.block)
         .map(|block| block.iter().map(|run| (run.cell + 1).to_string()).collect::<Vec<_>>().join(" "))

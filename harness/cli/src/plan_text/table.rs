@@ -1,8 +1,9 @@
 //! The tables of `collo plan`: its cells, in full or by mode and degree, and every repetition in order.
 
-use collo_figures::document::{Align, Table};
+use collo_figures::document::Table;
 use collo_plan::facts::DeviceFacts;
 use collo_plan::plan::{CellForecast, LeastTime, Plan, PlannedCell};
+use collo_quantity::number;
 use collo_store::{CellRecord, TraceCell};
 use collo_text::units;
 
@@ -19,12 +20,11 @@ pub fn cells(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
 
 /// Every repetition as it will run, for `--order`.
 pub fn order(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
-    let mut columns =
-        vec![("", Align::Right), ("block", Align::Right), ("cell", Align::Left), ("repetition", Align::Right), ("", Align::Left)];
+    let mut columns = vec!["#", "#block", "cell", "#repetition", ""];
     let several = plan.order.iter().any(|run| run.card.is_some());
     let of_traces = plan.cells.iter().any(|cell| cell.record.trace.is_some());
     if several {
-        columns.insert(2, ("on", Align::Left));
+        columns.insert(2, "on");
     }
     let mut table = Table::new(&columns, if several { 4 } else { 3 });
     for (i, run) in plan.order.iter().enumerate() {
@@ -48,27 +48,15 @@ pub fn order(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
 
 /// A row for each cell.
 fn each(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
-    use Align::{Left, Right};
-    let mut columns = vec![
-        ("", Right),
-        ("cell", Left),
-        ("sharing", Left),
-        ("degree", Right),
-        ("slots", Left),
-        ("memory", Right),
-        ("runs", Right),
-        ("each", Right),
-        ("total", Right),
-        ("against", Left),
-    ];
+    let mut columns = vec!["#", "cell", "sharing", "#degree", "slots", "#memory", "#runs", "#each", "#total", "against"];
     // Where the memory comes from, and its upper bound.
     let predicted = forecast_text::has_predictions(plan);
     if predicted {
-        columns.splice(MEMORY..MEMORY, [("", Left), ("at most", Right)]);
+        columns.splice(MEMORY..MEMORY, ["", "#at most"]);
     }
     let gains = forecast_text::has_gains(plan);
     if gains {
-        columns.insert(columns.len() - 1, ("gain", Right));
+        columns.insert(columns.len() - 1, "#gain");
     }
     let mut table = Table::new(&columns, 2);
     for (i, PlannedCell { record: cell, forecast, .. }) in plan.cells.iter().enumerate() {
@@ -101,8 +89,7 @@ fn each(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
 /// Members that train at once; of a trace its tasks, which come and go.
 fn degree(cell: &CellRecord) -> String {
     match &cell.trace {
-        Some(trace) if trace.tasks == 1 => "1 task".into(),
-        Some(trace) => format!("{} tasks", trace.tasks),
+        Some(trace) => number::count(trace.tasks as usize, "task"),
         None => cell.degree.to_string(),
     }
 }
@@ -129,7 +116,6 @@ fn against(plan: &Plan, cell: &CellRecord) -> String {
 
 /// One row per mode and degree, of traces one per policy, in order of first appearance.
 fn summary(plan: &Plan, width: usize) -> String {
-    use Align::{Left, Right};
     if plan.cells.iter().any(|cell| cell.record.trace.is_some()) {
         return traces(plan, width);
     }
@@ -141,8 +127,7 @@ fn summary(plan: &Plan, width: usize) -> String {
             None => groups.push((sharing, *degree, vec![cell])),
         }
     }
-    let columns = [("sharing", Left), ("degree", Right), ("cells", Right), ("memory", Right), ("runs", Right), ("total", Right)];
-    let mut table = Table::new(&columns, 2);
+    let mut table = Table::new(&["sharing", "#degree", "#cells", "#memory", "#runs", "#total"], 2);
     for (sharing, degree, members) in groups {
         let memory = members.iter().map(|c| c.forecast.memory.bytes).collect::<Option<Vec<u64>>>();
         let total: Option<f64> = members.iter().map(|c| c.forecast.total_s).sum();
@@ -161,7 +146,6 @@ fn summary(plan: &Plan, width: usize) -> String {
 
 /// One row for the members alone, and one for each trace under each policy, all its orders in one.
 fn traces(plan: &Plan, width: usize) -> String {
-    use Align::{Left, Right};
     let mut rows: Vec<(Option<TraceCell>, String, Vec<&PlannedCell>)> = Vec::new();
     for cell in &plan.cells {
         // What differs between orders is the order.
@@ -171,18 +155,8 @@ fn traces(plan: &Plan, width: usize) -> String {
             None => rows.push((of, cell.record.sharing.clone(), vec![cell])),
         }
     }
-    let columns = [
-        ("trace", Left),
-        ("policy", Left),
-        ("estimate", Left),
-        ("sharing", Left),
-        ("cells", Right),
-        ("tasks", Right),
-        ("cards", Right),
-        ("runs", Right),
-        ("total", Right),
-    ];
-    let mut table = Table::new(&columns, 4);
+    let heads = ["trace", "policy", "estimate", "sharing", "#cells", "#tasks", "#cards", "#runs", "#total"];
+    let mut table = Table::new(&heads, 4);
     for (of, sharing, cells) in rows {
         let total: Option<f64> = cells.iter().map(|cell| cell.forecast.total_s).sum();
         let least = || {

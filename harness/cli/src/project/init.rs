@@ -7,13 +7,14 @@ use fs_err as fs;
 
 use collo_text::Diagnostic;
 
+use crate::answer::Answer;
+use crate::args;
 use crate::carried::CARRIED;
-use crate::context::{Context, Ended};
-use crate::{args, exit, output};
+use crate::context::{Answered, Context};
 use collo_text::shown;
 
 /// Write missing files. An existing file is never overwritten: it may be a user's work.
-pub fn run(context: &Context<'_>, a: &args::Init) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Init) -> Answered {
     let root = context.folder()?.join(&a.place);
     let (mut written, mut kept) = (0, 0);
     for (name, content) in CARRIED {
@@ -31,10 +32,11 @@ pub fn run(context: &Context<'_>, a: &args::Init) -> Ended {
         written += 1;
     }
     let there = if kept == 0 { String::new() } else { format!(", {kept} already there, unchanged") };
-    output::result(format!("{written} files written to {}{there}", a.place.display()));
+    let mut answer = Answer::default();
+    answer.lines(format!("{written} files written to {}{there}", a.place.display()));
     let first = if a.place == Path::new(".") { String::new() } else { format!("cd {} && ", a.place.display()) };
-    output::note(format!("next: {first}collo run quickstart"));
-    Ok(exit::DONE)
+    answer.note(format!("next: {first}collo run quickstart"));
+    Ok(answer)
 }
 
 /// True for anything that may be a user's work; an empty file that should not be empty is left over from a full disk.

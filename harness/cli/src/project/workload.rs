@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use collo_figures::document::{Align, Table};
+use collo_figures::document::Table;
 use collo_measure::workload_check::{self, Finding, Shown};
 use collo_plan::experiment::DeviceRequest;
 use collo_plan::project::Project;
@@ -11,43 +11,37 @@ use collo_plan::workload::{RECIPE, Requirement, Workload, WorkloadPython, Worklo
 use collo_store::{EpochRecord, RunRecord};
 use collo_text::quoting::line;
 use collo_text::units;
-use collo_text::{Diagnostic, Diagnostics, ExitClass};
+use collo_text::{Diagnostic, Diagnostics, ExitClass, Remark};
 use serde_json::{Value as Json, json};
 
+use crate::answer::Answer;
 use crate::args::{self, WorkloadVerb};
-use crate::context::{Context, Ended};
+use crate::context::{Answered, Context};
 use crate::exit;
 use crate::output;
 use collo_measure::trial::Trial;
 use collo_text::shown;
 
-pub fn run(context: &Context<'_>, a: &args::Workload) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Workload) -> Answered {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads())?;
     match &a.what {
-        WorkloadVerb::List => list(context, &workloads),
-        WorkloadVerb::Show { name } => show(context, &workloads, name),
+        WorkloadVerb::List => Ok(list(&workloads)),
+        WorkloadVerb::Show { name } => show(&workloads, name),
         WorkloadVerb::Check { name, settings, python } => check(context, &project, &workloads, name, settings, python.as_deref()),
     }
 }
 
 /// All of them; presets name their base.
-pub fn list(context: &Context<'_>, workloads: &Workloads) -> Ended {
-    let columns = [("workload", Align::Left), ("preset of", Align::Left), ("what it trains", Align::Left)];
-    let mut table = Table::new(&columns, 1).with_prose_last();
+pub fn list(workloads: &Workloads) -> Answer {
+    let mut table = Table::new(&["workload", "preset of", "what it trains"], 1).with_prose_last();
     for w in workloads.iter() {
         table.values([Some(w.name.clone()), w.preset_of.clone(), w.description.clone()]);
     }
-    if context.arguments.json {
-        let list: Vec<Json> = workloads.iter().map(|w| value(w)).collect();
-        output::json(&json!({"schema": 1, "workloads": list}));
-    } else {
-        output::result(table.render(output::width()).trim_end());
-    }
-    for mistakes in workloads.broken().values() {
-        output::failure(mistakes);
-    }
-    Ok(exit::DONE)
+    let list: Vec<Json> = workloads.iter().map(|w| value(w)).collect();
+    let mut answer = Answer::list("workloads", &list, &table, None);
+    answer.failed(workloads.broken().values());
+    answer
 }
 
 fn value(w: &Workload) -> Json {
@@ -64,20 +58,13 @@ fn value(w: &Workload) -> Json {
         "recipes": w.recipes, "variables": w.variables, "protocol": w.epochs.is_none(), "forecast_cpu": forecast})
 }
 
-fn show(context: &Context<'_>, workloads: &Workloads, name: &str) -> Ended {
+fn show(workloads: &Workloads, name: &str) -> Answered {
     let w = workloads.find(name)?;
-    if context.arguments.json {
-        let mut answer = json!({"schema": 1});
-        for (key, value) in value(w).as_object().into_iter().flatten() {
-            answer[key] = value.clone();
-        }
-        output::json(&answer);
-        return Ok(exit::DONE);
-    }
     let base = w.preset_of.as_ref().and_then(|base| workloads.get(base));
-    output::result(in_full(w, base.map(Arc::as_ref)));
-    output::note(format!("next: collo workload check {name}"));
-    Ok(exit::DONE)
+    let mut answer = Answer::of(value(w));
+    answer.lines(in_full(w, base.map(Arc::as_ref)));
+    answer.note(format!("next: collo workload check {name}"));
+    Ok(answer)
 }
 
 /// A workload in lines; a preset shows its differences from its base.
@@ -145,7 +132,7 @@ fn check(
     name: &str,
     settings: &[String],
     python: Option<&Path>,
-) -> Ended {
+) -> Answered {
     let workload = workloads.find(name)?;
     if let Some(reason) = workload_check::lacking(workload) {
         return Err(Diagnostic::new(reason).of_machine().into());
@@ -155,23 +142,16 @@ fn check(
     let (run, epochs) = tried(context, project, workloads, workload, &given, python)?;
     let findings = workload_check::findings(workload, &run, &epochs);
     let passes = workload_check::passes(&findings);
-    if context.arguments.json {
-        let list: Vec<Json> =
-            findings.iter().map(|f| json!({"what": f.what, "verdict": word(f.verdict), "said": f.said})).collect();
-        output::json(&json!({"schema": 1, "workload": name, "passes": passes, "findings": list}));
-    } else {
-        output::result(table(&findings));
-        output::result(match passes {
-            true if workload.epochs.is_some() => format!("`{name}` can be measured by its output lines"),
-            true => format!("`{name}` speaks the protocol"),
-            false => format!("`{name}` cannot be measured as it is"),
-        });
-    }
-    let log: Vec<&String> = run.members.iter().flat_map(|m| &m.log_tail).collect();
-    for line in log {
-        output::note(format!("  │ {line}"));
-    }
-    Ok(if passes { exit::DONE } else { exit::FAILED })
+    let mut answer = Answer::of(json!({"workload": name, "passes": passes, "findings": findings}));
+    answer.lines(table(&findings));
+    answer.lines(match passes {
+        true if workload.epochs.is_some() => format!("`{name}` can be measured by its output lines"),
+        true => format!("`{name}` speaks the protocol"),
+        false => format!("`{name}` cannot be measured as it is"),
+    });
+    answer.after(run.members.iter().flat_map(|m| &m.log_tail).map(|line| Remark::Note(format!("  │ {line}"))));
+    answer.code = if passes { exit::DONE } else { exit::FAILED };
+    Ok(answer)
 }
 
 /// Split `learning_rate=0.1` into the name and a value of the type that the workload expects.
@@ -203,14 +183,6 @@ fn tried(
     let tried = crate::trial::run(context, trial, project)?;
     let run = tried.runs.first().ok_or_else(|| Diagnostic::new("the trial ended before it ran").of(ExitClass::Incomplete))?;
     Ok((run.record.clone(), collo_store::read_epochs(&run.path.join("epochs.parquet"))?))
-}
-
-fn word(verdict: Shown) -> &'static str {
-    match verdict {
-        Shown::Yes => "yes",
-        Shown::No => "no",
-        Shown::Absent => "absent",
-    }
 }
 
 fn table(findings: &[Finding]) -> String {

@@ -13,12 +13,14 @@ use collo_text::quoted;
 use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics};
 use fs_err as fs;
+use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::answer::Answer;
 use crate::archive::{self, Packed};
 use crate::bundled::{is_bundle, its_campaign};
-use crate::context::{Context, Ended};
-use crate::{args, exit, output};
+use crate::context::{Answered, Context};
+use crate::{args, output};
 
 const SCHEMA: u32 = 1;
 /// Where the files lie that are ingredients of a campaign, besides its experiment's.
@@ -26,15 +28,12 @@ const FOLDERS: [&str; 3] = ["workloads/", "traces/", "observers/"];
 /// Beside the workloads only pins, examples and the like are shared; anything larger is data.
 const SHARED_LIMIT_BYTES: u64 = 4 << 20;
 
-pub fn run(context: &Context<'_>, a: &args::Bundle) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Bundle) -> Answered {
     let project = context.project()?;
     let campaign = context.runs()?.find(&a.campaign)?;
     campaign.expect_unchanged()?;
     let m = campaign.manifest();
-    if let Some((pid, since)) = campaign.running() {
-        let what = format!("`{}` is still being measured (process {pid}, since {since})", m.id);
-        return Err(Diagnostic::new(what).hint(format!("`collo status {}`", m.short_id())).into());
-    }
+    super::merge::not_running(&campaign)?;
     let name = format!("{}-{}", m.experiment, m.id);
     let to = a.to.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.tar.gz")));
     if !is_bundle(&to) {
@@ -62,17 +61,11 @@ pub fn run(context: &Context<'_>, a: &args::Bundle) -> Ended {
         "created_utc": m.created_utc, "device": m.device, "data": data, "changed": changed});
     let count = files.len();
     let bytes = archive::pack(&to, &name, about, &files).map_err(|e| e.of_machine())?;
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "campaign": m.id, "bundle": to, "bytes": bytes, "files": count, "data": data}));
-        return Ok(exit::DONE);
-    }
-    output::line(format!("{}: {count} files, {:.1} MB", shown(&to), bytes as f64 / 1e6));
-    for set in &data {
-        let text = |key: &str| set[key].as_str().unwrap_or_default().to_string();
-        output::line(format!("  not in it: {} ({}); {}", text("name"), text("version"), text("get")));
-    }
-    output::note(format!("next, on another machine: collo run {}", to.file_name().unwrap_or_default().to_string_lossy()));
-    Ok(exit::DONE)
+    let mut answer = Answer::of(json!({"campaign": m.id, "bundle": to, "bytes": bytes, "files": count, "data": data}));
+    answer.line(format!("{}: {count} files, {:.1} MB", shown(&to), bytes as f64 / 1e6));
+    data.iter().for_each(|set| answer.line(format!("  not in it: {} ({}); {}", set.name, set.version, set.get)));
+    answer.note(format!("next, on another machine: collo run {}", to.file_name().unwrap_or_default().to_string_lossy()));
+    Ok(answer)
 }
 
 /// The files of the experiment as they were measured, from the campaign's own record.
@@ -167,8 +160,16 @@ fn tree(folder: &Path, name: &str, files: &mut Packed) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The data sets, each with how to get it.
-fn data(m: &Campaign) -> Vec<Value> {
+/// A data set that a campaign used, and how to get it.
+#[derive(Serialize)]
+struct UsedData<'a> {
+    name: &'a str,
+    /// Its digest is that of this text, and says nothing of the files.
+    version: String,
+    get: String,
+}
+
+fn data(m: &Campaign) -> Vec<UsedData<'_>> {
     let sets = m.ingredients.iter().filter_map(|(name, i)| Some((name.strip_prefix("data ")?, i)));
     sets.map(|(name, i)| {
         let version = i.version.clone().unwrap_or_default();
@@ -176,8 +177,7 @@ fn data(m: &Campaign) -> Vec<Value> {
             true => "`collo run` writes the same stand-in".to_string(),
             false => format!("`collo data check {name}` says which files are needed, and where"),
         };
-        // Their digest is that of the version's text, and says nothing of the files.
-        json!({"name": name, "version": version, "get": get})
+        UsedData { name, version, get }
     })
     .collect()
 }

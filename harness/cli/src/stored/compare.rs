@@ -7,18 +7,18 @@ use collo_compare::history::{self, CampaignVariation};
 use collo_compare::side::ComparedReport;
 use collo_figures::document::Present;
 use collo_store::{CampaignFolder, Runs};
-use collo_text::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics, Remark};
 
+use crate::answer::Answer;
 use crate::args::compare::{By, Compare};
-use crate::context::{Context, Ended};
+use crate::context::{Answered, Context};
 use crate::exit;
-use crate::output;
 use collo_text::shown;
 
 /// The keyword for the published results, in place of a campaign.
 const STUDY: &str = "published:study";
 
-pub fn run(context: &Context<'_>, a: &Compare) -> Ended {
+pub fn run(context: &Context<'_>, a: &Compare) -> Answered {
     let runs = context.runs()?;
     if a.generations {
         return generations(context, a, &runs);
@@ -51,21 +51,18 @@ pub fn run(context: &Context<'_>, a: &Compare) -> Ended {
         By::Workload => campaigns::By::Workload,
     });
     let comparison = campaigns::compare(&l, &r, &Options { quantity: a.quantity.clone(), by, variation })?;
-    show(context, a, &comparison)?;
-    Ok(if a.fail_on.is_some() && comparison.has_worse() { exit::FAILED } else { exit::DONE })
+    let failed = a.fail_on.is_some() && comparison.has_worse();
+    answer(context, a, &comparison, if failed { exit::FAILED } else { exit::DONE })
 }
 
-/// Print the results, and write the page if requested.
-fn show(context: &Context<'_>, a: &Compare, found: &impl Present) -> Result<(), Diagnostics> {
-    if context.arguments.json {
-        output::json(&found.json());
-    } else {
-        output::result(found.text(output::width()).trim_end());
-    }
+/// The results, with the page if requested.
+fn answer(context: &Context<'_>, a: &Compare, found: &impl Present, code: u8) -> Answered {
+    let mut answer = Answer::present(context, found);
     if let Some(folder) = &a.to {
-        output::note(format!("page: {}", shown(&found.write(folder)?.html)));
+        answer.after([Remark::Note(format!("page: {}", shown(&found.write(folder)?.html)))]);
     }
-    Ok(())
+    answer.code = code;
+    Ok(answer)
 }
 
 /// One side, and where it was measured if that is stored.
@@ -121,20 +118,18 @@ fn is_newest(runs: &Runs, campaign: &CampaignFolder) -> bool {
     runs.find(&format!("{}/last", m.experiment)).is_ok_and(|newest| newest.manifest().id == m.id)
 }
 
-fn generations(context: &Context<'_>, a: &Compare, runs: &Runs) -> Ended {
+fn generations(context: &Context<'_>, a: &Compare, runs: &Runs) -> Answered {
     let sides = a.sides.iter().map(|asked| Ok(side(runs, asked)?.report)).collect::<Result<Vec<_>, Diagnostics>>()?;
     let found = collo_compare::generations::generations(&sides, a.quantity.as_deref())?;
-    show(context, a, &found)?;
-    Ok(exit::DONE)
+    answer(context, a, &found, exit::DONE)
 }
 
-fn published(context: &Context<'_>, a: &Compare, side: &ComparedReport) -> Ended {
+fn published(context: &Context<'_>, a: &Compare, side: &ComparedReport) -> Answered {
     if a.quantity.is_some() || a.by.is_some() || a.fail_on.is_some() {
         return Err(Diagnostic::new("published figures have no interval: there is no verdict to choose, count or fail on")
             .hint(format!("`collo compare {STUDY} last` compares each with this campaign's"))
             .into());
     }
     let beside = collo_compare::published::beside(side);
-    show(context, a, &beside)?;
-    Ok(if beside.rows.is_empty() { exit::USAGE } else { exit::DONE })
+    answer(context, a, &beside, if beside.rows.is_empty() { exit::USAGE } else { exit::DONE })
 }

@@ -9,13 +9,14 @@ use collo_radt::{Leftover, experiment, report, tracking};
 use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics};
 use fs_err as fs;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
+use crate::answer::Answer;
 use crate::args::{self, ImportFrom};
-use crate::context::{Context, Ended};
-use crate::{exit, output};
+use crate::context::{Answered, Context};
+use crate::output;
 
-pub fn run(context: &Context<'_>, a: &args::Import) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Import) -> Answered {
     let ImportFrom::Radt { from, to, gpu } = &a.from;
     let from = context.folder()?.join(from);
     match (from.is_dir(), gpu) {
@@ -28,7 +29,7 @@ pub fn run(context: &Context<'_>, a: &args::Import) -> Ended {
 }
 
 /// An experiment with its workloads.
-fn schedule(context: &Context<'_>, csv: &Path, to: Option<&str>) -> Ended {
+fn schedule(context: &Context<'_>, csv: &Path, to: Option<&str>) -> Answered {
     let project = context.project()?;
     let schedule = Schedule::read(csv)?;
     if schedule.groups.is_empty() {
@@ -60,35 +61,26 @@ fn schedule(context: &Context<'_>, csv: &Path, to: Option<&str>) -> Ended {
         ));
     }
     let names: Vec<&str> = made.workloads.iter().map(|w| w.name.as_str()).collect();
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "experiment": made.experiment, "workloads": names, "groups": schedule.groups.len(),
-            "refused": listed(&schedule.refused), "not_carried": listed(&schedule.not_carried), "notes": listed(&made.notes)}));
-        return Ok(exit::DONE);
-    }
     let groups = schedule.groups.len();
-    output::result(format!(
-        "{}: {groups} of {} groups of {}",
-        shown(&made.experiment),
-        groups + schedule.refused.len(),
-        shown(csv)
-    ));
+    let mut answer = Answer::of(json!({"experiment": made.experiment, "workloads": names, "groups": groups,
+        "refused": schedule.refused, "not_carried": schedule.not_carried, "notes": made.notes}));
+    let all = groups + schedule.refused.len();
+    answer.lines(format!("{}: {groups} of {all} groups of {}", shown(&made.experiment), shown(csv)));
     for workload in &made.workloads {
         let there = if workload.exists { ", already there" } else { "" };
-        output::result(format!("{}: runs {}{there}", shown(&project.workloads().join(&workload.name)), workload.file));
+        answer.lines(format!("{}: runs {}{there}", shown(&project.workloads().join(&workload.name)), workload.file));
     }
     for workload in made.workloads.iter().filter(|w| !w.speaks) {
         let place = shown(&project.workloads().join(&workload.name).join("workload.toml"));
-        output::hint(format!(
-            "before a run, describe in {place} how the script prints its epochs: `collo workload check {}`",
-            workload.name
-        ));
+        let check = format!("`collo workload check {}`", workload.name);
+        answer.hint(format!("before a run, describe in {place} how the script prints its epochs: {check}"));
     }
-    output::note(format!("next: collo plan {name}"));
-    Ok(exit::DONE)
+    answer.note(format!("next: collo plan {name}"));
+    Ok(answer)
 }
 
 /// A report.
-fn tracked(context: &Context<'_>, folder: &Path, to: Option<&str>, gpu: Option<&str>) -> Ended {
+fn tracked(context: &Context<'_>, folder: &Path, to: Option<&str>, gpu: Option<&str>) -> Answered {
     let tracked = tracking::read(folder)?;
     // Outside a project, labels are made of the runs alone.
     let workloads = context.project().ok().map(|project| Workloads::load(&project.workloads())).transpose()?;
@@ -105,21 +97,14 @@ fn tracked(context: &Context<'_>, folder: &Path, to: Option<&str>, gpu: Option<&
     leftovers.iter().for_each(|l| output::warning(format!("not imported: {}", l.text())));
     let absent = collo_radt::report::unread(&made);
     absent.iter().for_each(|l| output::warning(format!("absent: {}", l.text())));
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "report": place, "cells": made.cells.len(), "groups": made.planned,
-            "not_imported": listed(&leftovers), "absent": listed(&absent)}));
-        return Ok(exit::DONE);
-    }
-    output::result(format!("{}: {} cells of {} groups, {}", shown(&place), made.cells.len(), made.planned, report::IMPORTED));
+    let mut answer = Answer::of(json!({"report": place, "cells": made.cells.len(), "groups": made.planned,
+        "not_imported": leftovers, "absent": absent}));
+    answer.lines(format!("{}: {} cells of {} groups, {}", shown(&place), made.cells.len(), made.planned, report::IMPORTED));
     if gpu.is_none() {
-        output::hint("radT does not name the GPU: `--gpu NAME`, so that power and energy can be compared with a campaign's");
+        answer.hint("radT does not name the GPU: `--gpu NAME`, so that power and energy can be compared with a campaign's");
     }
-    output::note(format!("next: collo compare {} CAMPAIGN --quantity power_w", shown(&place)));
-    Ok(exit::DONE)
-}
-
-fn listed(all: &[Leftover]) -> Vec<Json> {
-    all.iter().map(|l| json!({"place": l.place, "reason": l.reason})).collect()
+    answer.note(format!("next: collo compare {} CAMPAIGN --quantity power_w", shown(&place)));
+    Ok(answer)
 }
 
 /// Write a file that does not exist yet.

@@ -1,6 +1,6 @@
 //! `collo list`: campaigns, or what can be measured, and on what.
 
-use collo_figures::document::{Align, Table};
+use collo_figures::document::Table;
 use collo_plan::experiment::{Overrides, TagFilter};
 use collo_plan::observer::Observers;
 use collo_plan::project::Project;
@@ -9,17 +9,17 @@ use collo_plan::workload::Workloads;
 use collo_schedule::policy;
 use collo_store::{COLLO_SAMPLES, Foreign, NOBODY_WATCHES};
 use collo_text::shown;
-use collo_text::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics, Remark};
 use serde_json::json;
 
 use super::prune;
+use crate::answer::Answer;
 use crate::args::{self, What};
-use crate::context::{Context, Ended};
+use crate::context::{Answered, Context};
 use crate::machine::cards;
 use crate::project::{trace, workload};
-use crate::{exit, output};
 
-pub fn run(context: &Context<'_>, a: &args::List) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::List) -> Answered {
     if a.gpu.is_some() && !matches!(a.what, What::Gpus | What::Layouts) {
         let why = "`--gpu` is for `list gpus` and `list layouts`";
         return Err(Diagnostic::new(why).hint("`collo list layouts --gpu NAME`").into());
@@ -28,24 +28,18 @@ pub fn run(context: &Context<'_>, a: &args::List) -> Ended {
         What::Campaigns => campaigns(context, a),
         What::Experiments => experiments(context, a),
         What::Workloads => workloads(context),
-        What::Modes => modes(context),
+        What::Modes => Ok(modes()),
         What::Observers => observers(context),
         What::Gpus => cards::gpus(context, a.gpu.as_deref()),
         What::Layouts => cards::layouts(context, a.gpu.as_deref()),
-        What::Policies => policies(context),
+        What::Policies => Ok(policies()),
         What::Traces => trace::list(context),
     }
 }
 
 /// The orders over cards; their parameters are their admission.
-fn policies(context: &Context<'_>) -> Ended {
-    let columns = [
-        ("policy", Align::Left),
-        ("parameters", Align::Left),
-        ("in the study", Align::Left),
-        ("which card a task gets", Align::Left),
-    ];
-    let mut table = Table::new(&columns, 1).with_prose_last();
+fn policies() -> Answer {
+    let mut table = Table::new(&["policy", "parameters", "in the study", "which card a task gets"], 1).with_prose_last();
     let mut list = Vec::new();
     for order in policy::ORDERS {
         let name = if order.numbered { format!("{}:3", order.name) } else { order.name.to_string() };
@@ -53,30 +47,18 @@ fn policies(context: &Context<'_>) -> Ended {
         table.values([Some(name), Some(parameters), order.study.map(String::from), Some(order.about.into())]);
         list.push(json!({"policy": order.name, "parameters": order.parameters, "study": order.study, "about": order.about}));
     }
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "policies": list}));
-    } else {
-        output::result(table.render(output::width()).trim_end());
-    }
-    Ok(exit::DONE)
+    Answer::list("policies", &list, &table, None)
 }
 
-fn campaigns(context: &Context<'_>, a: &args::List) -> Ended {
+fn campaigns(context: &Context<'_>, a: &args::List) -> Answered {
     let runs = context.runs()?;
     let (mut campaigns, foreign) = runs.campaigns()?;
     if let Some(filter) = a.tag.as_deref().map(TagFilter::parse).transpose()? {
         campaigns.retain(|c| filter.selects(&c.manifest().tags));
     }
-    let mut columns = vec![
-        ("campaign", Align::Left),
-        ("experiment", Align::Left),
-        ("device", Align::Left),
-        ("runs", Align::Right),
-        ("state", Align::Left),
-    ];
     let commented = campaigns.iter().any(|c| !c.comments().is_empty());
-    columns.extend(Some(("comment", Align::Left)).filter(|_| commented));
-    let mut table = Table::new(&columns, 2);
+    let heads = ["campaign", "experiment", "device", "#runs", "state", "comment"];
+    let mut table = Table::new(&heads[..5 + usize::from(commented)], 2);
     let (mut list, mut broken) = (Vec::new(), Vec::new());
     for campaign in &campaigns {
         let m = campaign.manifest();
@@ -105,19 +87,13 @@ fn campaigns(context: &Context<'_>, a: &args::List) -> Ended {
             "stored": state.stored, "failed": state.failed, "state": state.text(), "folder": campaign.path(), "comments": comments, "shard": m.shard.map(|s| s.to_string()),
             "merged_from": m.origins.iter().map(|o| &o.campaign).collect::<Vec<_>>()}));
     }
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "campaigns": list}));
-    } else if let (true, Some(tag)) = (campaigns.is_empty(), &a.tag) {
-        output::note(format!("no stored campaign has the tag `{tag}`"));
-    } else if campaigns.is_empty() {
-        output::note("no campaign is stored yet");
-        output::note("next: collo run quickstart");
-    } else {
-        output::result(table.render(output::width()).trim_end());
+    let none = a.tag.as_ref().map_or("no campaign is stored yet".into(), |tag| format!("no stored campaign has the tag `{tag}`"));
+    let mut answer = Answer::list("campaigns", &list, &table, Some(none).filter(|_| campaigns.is_empty()));
+    if campaigns.is_empty() && a.tag.is_none() {
+        answer.note("next: collo run quickstart");
     }
-    broken.iter().for_each(output::warning);
-    left_alone(&foreign);
-    Ok(exit::DONE)
+    answer.after(broken.into_iter().map(Remark::Warning).chain(left_alone(&foreign)));
+    Ok(answer)
 }
 
 /// The beginning of a comment, as far as a table has room for it.
@@ -132,11 +108,9 @@ fn shortened(text: &str) -> String {
 /// Maximum difference between the clocks of machines that share a folder.
 const TO_COME_S: f64 = 300.0;
 
-/// Report the entries of `runs/` that are not readable campaigns.
-pub fn left_alone(foreign: &[Foreign]) {
-    for f in foreign {
-        output::warning(format!("`{}` {}, left alone", shown(&f.path), f.reason));
-    }
+/// What is said of the entries of `runs/` that are not readable campaigns.
+pub fn left_alone(foreign: &[Foreign]) -> impl Iterator<Item = Remark> {
+    foreign.iter().map(|f| Remark::Warning(format!("`{}` {}, left alone", shown(&f.path), f.reason)))
 }
 
 fn loaded(context: &Context<'_>) -> Result<(Project, Workloads), Diagnostics> {
@@ -145,10 +119,9 @@ fn loaded(context: &Context<'_>) -> Result<(Project, Workloads), Diagnostics> {
     Ok((project, workloads))
 }
 
-fn experiments(context: &Context<'_>, a: &args::List) -> Ended {
+fn experiments(context: &Context<'_>, a: &args::List) -> Answered {
     let (project, workloads) = loaded(context)?;
-    let mut table =
-        Table::new(&[("experiment", Align::Left), ("tags", Align::Left), ("what it measures", Align::Left)], 1).with_prose_last();
+    let mut table = Table::new(&["experiment", "tags", "what it measures"], 1).with_prose_last();
     let filter = a.tag.as_deref().map(TagFilter::parse).transpose()?;
     let mut list = Vec::new();
     let mut broken = Vec::new();
@@ -162,30 +135,21 @@ fn experiments(context: &Context<'_>, a: &args::List) -> Ended {
             Err(mistakes) => broken.push(mistakes),
         }
     }
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "experiments": list}));
-    } else if let (true, Some(tag)) = (list.is_empty(), &a.tag) {
-        output::note(format!("no experiment has the tag `{tag}`"));
-    } else {
-        output::result(table.render(output::width()).trim_end());
-    }
-    for mistakes in broken {
-        output::failure(&mistakes);
-    }
-    Ok(exit::DONE)
+    let none = a.tag.as_ref().map(|tag| format!("no experiment has the tag `{tag}`"));
+    let mut answer = Answer::list("experiments", &list, &table, none);
+    answer.failed(&broken);
+    Ok(answer)
 }
 
-fn workloads(context: &Context<'_>) -> Ended {
+fn workloads(context: &Context<'_>) -> Answered {
     let (_, workloads) = loaded(context)?;
-    workload::list(context, &workloads)
+    Ok(workload::list(&workloads))
 }
 
 /// Who can watch: nobody, collo itself, and the files of `observers/`.
-fn observers(context: &Context<'_>) -> Ended {
+fn observers(context: &Context<'_>) -> Answered {
     let observers = Observers::load(&context.project()?.observers());
-    let mut table =
-        Table::new(&[("observer", Align::Left), ("runs", Align::Left), ("lacks", Align::Left), ("what it is", Align::Left)], 1)
-            .with_prose_last();
+    let mut table = Table::new(&["observer", "runs", "lacks", "what it is"], 1).with_prose_last();
     let mut list = vec![json!({"observer": NOBODY_WATCHES, "about": NOBODY}), json!({"observer": COLLO_SAMPLES, "about": COLLO})];
     let row = |name: &str, about: &str| [Some(name.to_string()), None, None, Some(about.to_string())];
     table.values(row(NOBODY_WATCHES, NOBODY));
@@ -196,30 +160,20 @@ fn observers(context: &Context<'_>) -> Ended {
             "lacks": o.lacks, "hint": o.hint, "rate_hz": o.rate_hz, "writes": o.writes, "most_bytes": o.most_bytes, "daemons": o.daemons,
             "disturbs": o.disturbs, "about": o.about, "source": o.source}));
     }
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "observers": list}));
-    } else {
-        output::result(table.render(output::width()).trim_end());
-    }
-    observers.broken().values().for_each(output::failure);
-    Ok(exit::DONE)
+    let mut answer = Answer::list("observers", &list, &table, None);
+    answer.failed(observers.broken().values());
+    Ok(answer)
 }
 
 const NOBODY: &str = "nobody, not even collo: what the others are compared with";
 const COLLO: &str = "collo's own sampling, as the experiment says, or at a rate: `collo:100Hz`";
 
-fn modes(context: &Context<'_>) -> Ended {
-    let mut table =
-        Table::new(&[("mode", Align::Left), ("syntax", Align::Left), ("how members share", Align::Left)], 1).with_prose_last();
+fn modes() -> Answer {
+    let mut table = Table::new(&["mode", "syntax", "how members share"], 1).with_prose_last();
     let mut list = Vec::new();
     for family in sharing::MODES {
         table.values([family.name.to_string(), family.examples.join("  "), family.about.to_string()].map(Some));
         list.push(json!({"mode": family.name, "examples": family.examples, "about": family.about}));
     }
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "modes": list}));
-    } else {
-        output::result(table.render(output::width()).trim_end());
-    }
-    Ok(exit::DONE)
+    Answer::list("modes", &list, &table, None)
 }

@@ -7,10 +7,11 @@ use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::json;
 
-use crate::context::{Context, Ended};
-use crate::{args, exit, output};
+use crate::answer::Answer;
+use crate::context::{Answered, Context};
+use crate::{args, output};
 
-pub fn run(context: &Context<'_>, a: &args::Merge) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Merge) -> Answered {
     let runs = context.runs()?;
     let campaigns = if a.shards { shards(&runs, &a.campaigns)? } else { named(&runs, &a.campaigns)? };
     alone(&campaigns)?;
@@ -19,21 +20,13 @@ pub fn run(context: &Context<'_>, a: &args::Merge) -> Ended {
     missing(&campaigns);
     let merged = collo_store::merge(&runs, &campaigns, &indicative)?;
     let m = merged.manifest();
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "campaign": m.id, "folder": merged.path(), "runs": m.plan.order.len(),
-            "merged_from": m.origins.iter().map(|o| &o.campaign).collect::<Vec<_>>(), "indicative": m.indicative}));
-    } else {
-        output::line(format!(
-            "{}: {} runs of {} campaigns in {}",
-            m.id,
-            m.plan.order.len(),
-            campaigns.len(),
-            shown(merged.path())
-        ));
-        m.origins.iter().for_each(|origin| output::line(format!("  {}", origin.text())));
-        output::note(format!("next: collo report {}", m.short_id()));
-    }
-    Ok(exit::DONE)
+    let runs = m.plan.order.len();
+    let mut answer = Answer::of(json!({"campaign": m.id, "folder": merged.path(), "runs": runs,
+        "merged_from": m.origins.iter().map(|o| &o.campaign).collect::<Vec<_>>(), "indicative": m.indicative}));
+    answer.line(format!("{}: {runs} runs of {} campaigns in {}", m.id, campaigns.len(), shown(merged.path())));
+    m.origins.iter().for_each(|origin| answer.line(format!("  {}", origin.text())));
+    answer.note(format!("next: collo report {}", m.short_id()));
+    Ok(answer)
 }
 
 fn named(runs: &Runs, asked: &[String]) -> Result<Vec<CampaignFolder>, Diagnostics> {
@@ -109,12 +102,17 @@ pub fn alone(campaigns: &[CampaignFolder]) -> Result<(), Diagnostics> {
                 .into());
         }
         seen.extend(parts);
-        if let Some((pid, since)) = c.running() {
-            let what = format!("`{}` is still being measured (process {pid}, since {since})", m.id);
-            return Err(Diagnostic::new(what).hint(format!("`collo status {}`", m.short_id())).into());
-        }
+        not_running(c)?;
     }
     Ok(())
+}
+
+/// Refuse a campaign that is still measured.
+pub fn not_running(campaign: &CampaignFolder) -> Result<(), Diagnostic> {
+    let Some((pid, since)) = campaign.running() else { return Ok(()) };
+    let m = campaign.manifest();
+    let what = format!("`{}` is still being measured (process {pid}, since {since})", m.id);
+    Err(Diagnostic::new(what).hint(format!("`collo status {}`", m.short_id())))
 }
 
 pub fn finished(campaigns: &[CampaignFolder], unfinished: bool) -> Result<(), Diagnostics> {

@@ -3,7 +3,6 @@
 //! In: names of campaigns, reports and bundles. Out: lines or JSON; of some verbs files. Nothing is measured here.
 
 pub mod bundle;
-pub mod comment;
 pub mod compare;
 pub mod import;
 pub mod list;

@@ -7,16 +7,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use collo_compare::history;
-use collo_figures::document::{Align, Table};
+use collo_figures::document::Table;
 use collo_store::{CampaignFolder, Shard, utc_seconds};
 use collo_text::Diagnostics;
 use fs_err as fs;
 use serde_json::json;
 
+use crate::answer::Answer;
 use crate::args;
-use crate::context::{Context, Ended};
-use crate::exit;
-use crate::output;
+use crate::context::{Answered, Context};
 
 /// Minimum age if neither an age nor a count was given.
 const OLD: Duration = Duration::from_secs(30 * 86_400);
@@ -33,15 +32,12 @@ enum Fate {
     Stays(String),
 }
 
-pub fn run(context: &Context<'_>, a: &args::Prune) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Prune) -> Answered {
     let runs = context.runs()?;
     let reports = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
     let (campaigns, foreign) = runs.campaigns()?;
     let fates = fates(&campaigns, a)?;
-    let mut table = Table::new(
-        &[("campaign", Align::Left), ("experiment", Align::Left), ("age", Align::Right), ("MB", Align::Right), ("", Align::Left)],
-        1,
-    );
+    let mut table = Table::new(&["campaign", "experiment", "#age", "#MB", ""], 1);
     let (mut list, mut freed, mut gone, mut kept) = (Vec::new(), 0, 0, 0);
     if a.yes {
         freed += rests(runs.path())?;
@@ -68,30 +64,28 @@ pub fn run(context: &Context<'_>, a: &args::Prune) -> Ended {
         let days = age.map_or_else(|| "–".into(), |s| format!("{:.0} d", (s / 86_400.0).floor()));
         let megabytes = format!("{:.1}", bytes as f64 / 1e6);
         table.values([m.id.clone(), m.experiment.clone(), days, megabytes, word].map(Some));
-        let deleted = matches!(fate, Fate::Goes);
-        let why = if let Fate::Stays(why) = &fate { Some(why.clone()) } else { None };
+        let why = if let Fate::Stays(why) = &fate { Some(why) } else { None };
         list.push(
-            json!({ "campaign": m.id, "experiment": m.experiment, "age_s": age, "bytes": bytes, "deleted": deleted && a.yes,
-            "would_be_deleted": deleted && !a.yes, "stays": why }),
+            json!({ "campaign": m.id, "experiment": m.experiment, "age_s": age, "bytes": bytes, "deleted": why.is_none() && a.yes,
+            "would_be_deleted": why.is_none() && !a.yes, "stays": why }),
         );
     }
-    if context.arguments.json {
-        output::json(&json!({ "schema": 1, "dry_run": !a.yes, "campaigns": list, "bytes": freed }));
-    } else if campaigns.is_empty() {
-        output::note("no campaign is stored");
+    let mut answer = Answer::of(json!({ "dry_run": !a.yes, "campaigns": list, "bytes": freed }));
+    if campaigns.is_empty() {
+        answer.note("no campaign is stored");
     } else {
-        output::result(table.render(output::width()).trim_end());
+        answer.table(&table);
         let megabytes = freed as f64 / 1e6;
-        output::result(match a.yes {
+        answer.lines(match a.yes {
             true => format!("{gone} deleted, {kept} kept, {megabytes:.1} MB freed"),
             false => format!("{gone} would be deleted, {kept} kept, {megabytes:.1} MB would be freed"),
         });
         if !a.yes && gone > 0 {
-            output::note(format!("nothing was deleted; to delete: collo prune{} --yes", again(a)));
+            answer.note(format!("nothing was deleted; to delete: collo prune{} --yes", again(a)));
         }
     }
-    super::list::left_alone(&foreign);
-    Ok(exit::DONE)
+    answer.after(super::list::left_alone(&foreign));
+    Ok(answer)
 }
 
 /// The same selection, as arguments to type again.

@@ -15,13 +15,13 @@ use fs_err as fs;
 use tempfile::TempDir;
 
 use super::merge;
+use crate::answer::Answer;
 use crate::args::MemberEnergy;
-use crate::context::{Context, Ended};
-use crate::exit;
+use crate::context::{Answered, Context};
 use crate::{args, output};
 use collo_text::shown;
 
-pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Report) -> Answered {
     let asked = asked(context, a)?;
     let runs = context.runs()?;
     let (campaign, _unpacked) = match &a.campaigns[..] {
@@ -42,13 +42,14 @@ pub fn run(context: &Context<'_>, a: &args::Report) -> Ended {
     if a.open {
         open(&written.html)?;
     }
-    if context.arguments.json {
-        output::json(&collo_report::json(&report));
-        return Ok(exit::DONE);
-    }
-    output::result(collo_report::terminal(&report, output::width()).trim_end());
-    output::note(format!("report: {}", shown(&written.html)));
-    Ok(exit::DONE)
+    let mut answer = answer(context, &report);
+    answer.note(format!("report: {}", shown(&written.html)));
+    Ok(answer)
+}
+
+/// A report as it is answered with.
+pub fn answer(context: &Context<'_>, report: &Report) -> Answer {
+    Answer::either(context, || collo_report::json(report), |width| collo_report::terminal(report, width))
 }
 
 /// The report of a campaign. One on a GPU that has no baseline is compared with those of the newest stored campaign that lends them.
@@ -191,7 +192,7 @@ fn asked(context: &Context<'_>, a: &args::Report) -> Result<Option<(&'static For
     Ok(TABLES.iter().find(|table| table.0 == name).map(|table| (format, table)))
 }
 
-fn exported(report: &Report, format: &Format, (name, _, rows): &ReportTable, to: Option<&Path>) -> Ended {
+fn exported(report: &Report, format: &Format, (name, _, rows): &ReportTable, to: Option<&Path>) -> Answered {
     let (bytes, of_cells) = match &format.writer {
         Writer::Text(write) => (write(report)?.into_bytes(), format.word.starts_with("latex")),
         Writer::File(write) => (write(report)?, false),
@@ -201,23 +202,25 @@ fn exported(report: &Report, format: &Format, (name, _, rows): &ReportTable, to:
     // Whoever reads the file does not see the report's own notes.
     report.analysis.problems.iter().for_each(output::warning);
     rows_elsewhere(&report.analysis).filter(|_| of_cells).into_iter().for_each(output::note);
+    let mut answer = Answer::default();
     match to {
         Some(path) => {
             place(path, &bytes)?;
-            output::note(format!("report: {}", shown(path)));
+            answer.note(format!("report: {}", shown(path)));
         }
-        None => output::bytes(&bytes),
+        None => answer.bytes(bytes),
     }
-    Ok(exit::DONE)
+    Ok(answer)
 }
 
 /// The runs of a report in an MLflow store, beside those that are there.
-fn stored(report: &Report, folder: &Path, write: fn(&Report, &Path) -> collo_report::Result<usize>) -> Ended {
+fn stored(report: &Report, folder: &Path, write: fn(&Report, &Path) -> collo_report::Result<usize>) -> Answered {
     let runs = write(report, folder)?;
     report.analysis.problems.iter().for_each(output::warning);
-    output::note(format!("{} in the MLflow store {}", collo_quantity::number::runs(runs), shown(folder)));
-    output::note(format!("see them: `MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {}`", shown(folder)));
-    Ok(exit::DONE)
+    let mut answer = Answer::default();
+    answer.note(format!("{} in the MLflow store {}", collo_quantity::number::runs(runs), shown(folder)));
+    answer.note(format!("see them: `MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri {}`", shown(folder)));
+    Ok(answer)
 }
 
 /// Where to look for rows if all cells of a campaign are of a kind that a table of cells leaves out.

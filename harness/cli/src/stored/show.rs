@@ -1,17 +1,24 @@
 //! `collo show`: a campaign, one of its cells in full, or the remains of a crash.
 
-use collo_store::{CampaignFolder, Error, Outcome};
-use collo_text::{Diagnostic, Diagnostics, read_small};
+use collo_store::{CampaignFolder, Comment, Error, Outcome};
+use collo_text::{Diagnostic, Diagnostics, Remark, read_small};
+use serde_json::json;
 
-use crate::context::{Context, Ended};
-use crate::{args, bundled, exit, output};
+use crate::answer::Answer;
+use crate::context::{Answered, Context};
+use crate::{args, bundled};
 use collo_text::shown;
 
 /// Limit for the events of an interrupted run; a longer file is not shown.
 const LIMIT_BYTES: u64 = 64 << 20;
+/// Limit for a comment, which is shown in one line.
+const MOST_CHARACTERS: usize = 2_000;
 
-pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Show) -> Answered {
     let runs = context.runs()?;
+    if let Some(text) = &a.comment {
+        return comment(&runs.find(&a.campaign)?, text.trim());
+    }
     let path = context.folder()?.join(&a.campaign);
     let (unpacked, _scratch) = match bundled::is_bundle(&path) && path.is_file() {
         true => context.campaign(&a.campaign).map(|(campaign, scratch)| (Some(campaign), scratch))?,
@@ -34,24 +41,42 @@ pub fn run(context: &Context<'_>, a: &args::Show) -> Ended {
         return partial(&campaign);
     }
     let report = super::report::of(&runs, &campaign)?;
-    if a.provenance && !context.arguments.json {
-        output::result(collo_report::terminal_provenance(&report, output::width()).trim_end());
-        return Ok(exit::DONE);
+    if a.provenance {
+        let text = |width| collo_report::terminal_provenance(&report, width);
+        return Ok(Answer::either(context, || collo_report::json(&report), text));
     }
-    match &a.cell {
-        None if context.arguments.json => output::json(&collo_report::json(&report)),
-        None => {
-            output::result(collo_report::terminal(&report, output::width()).trim_end());
-            super::comment::show(&campaign);
-            failures(&campaign)?;
-        }
-        Some(asked) => return cell(context, &campaign, &report, asked),
+    if let Some(asked) = &a.cell {
+        return cell(context, &campaign, &report, asked);
     }
-    Ok(exit::DONE)
+    let mut answer = super::report::answer(context, &report);
+    campaign.comments().iter().for_each(|comment| answer.line(format!("comment, {}", line(comment))));
+    failures(&campaign, &mut answer)?;
+    Ok(answer)
+}
+
+/// Add a comment to a campaign; the answer are all of them.
+fn comment(campaign: &CampaignFolder, text: &str) -> Answered {
+    let characters = text.chars().count();
+    if text.is_empty() {
+        return Err(Diagnostic::new("the comment is empty").hint("`collo show last --comment \"fans at full speed\"`").into());
+    }
+    if characters > MOST_CHARACTERS {
+        let what = format!("a comment has at most {MOST_CHARACTERS} characters, this one has {characters}");
+        return Err(Diagnostic::new(what).hint("write it to a file, and name the file").into());
+    }
+    campaign.comment(text)?;
+    let comments = campaign.comments();
+    let mut answer = Answer::of(json!({"campaign": campaign.manifest().id, "comments": comments}));
+    comments.iter().for_each(|comment| answer.line(line(comment)));
+    Ok(answer)
+}
+
+fn line(comment: &Comment) -> String {
+    format!("{}: {}", comment.at_utc, comment.text)
 }
 
 /// One cell in full.
-fn cell(context: &Context<'_>, campaign: &CampaignFolder, report: &collo_report::Report, asked: &str) -> Ended {
+fn cell(context: &Context<'_>, campaign: &CampaignFolder, report: &collo_report::Report, asked: &str) -> Answered {
     let label = match report.analysis.cells_named(asked)[..] {
         [only] => only.name(),
         [] => {
@@ -65,47 +90,41 @@ fn cell(context: &Context<'_>, campaign: &CampaignFolder, report: &collo_report:
             return Err(Diagnostic::new(what).hint(format!("give more of it, or the slug: `{}`", several[0].record.slug)).into());
         }
     };
-    if context.arguments.json {
-        collo_report::json_cell(report, label).iter().for_each(output::json);
-    } else {
-        output::result(collo_report::terminal_cell(report, label, output::width()).unwrap_or_default().trim_end());
-        let (runs, _) = campaign.runs()?;
-        for run in runs.values().filter(|r| r.record.cell.cell == label && r.record.outcome != Outcome::Completed) {
-            output::result("");
-            crate::progress::words::post_mortem(run).into_iter().for_each(output::line);
-        }
+    let object = || collo_report::json_cell(report, label).unwrap_or_default();
+    let mut answer =
+        Answer::either(context, object, |width| collo_report::terminal_cell(report, label, width).unwrap_or_default());
+    let (runs, _) = campaign.runs()?;
+    for run in runs.values().filter(|r| r.record.cell.cell == label && r.record.outcome != Outcome::Completed) {
+        answer.lines("");
+        crate::progress::words::post_mortem(run).into_iter().for_each(|line| answer.line(line));
     }
-    Ok(exit::DONE)
+    Ok(answer)
 }
 
 /// Runs that did not complete, each with its reason and its log.
-fn failures(campaign: &CampaignFolder) -> Result<(), Diagnostics> {
+fn failures(campaign: &CampaignFolder, answer: &mut Answer) -> Result<(), Diagnostics> {
     let (runs, foreign) = campaign.runs()?;
     for run in runs.values().filter(|r| r.record.standing().is_bad()) {
-        output::result("");
-        for line in crate::progress::words::failed(run) {
-            output::line(line);
-        }
+        answer.lines("");
+        crate::progress::words::failed(run).into_iter().for_each(|line| answer.line(line));
     }
     for f in foreign {
-        output::warning(format!("`{}`: {}; left alone", shown(&f.path), f.reason));
+        answer.beside(Remark::Warning(format!("`{}`: {}; left alone", shown(&f.path), f.reason)));
     }
     Ok(())
 }
 
-fn partial(campaign: &CampaignFolder) -> Ended {
+fn partial(campaign: &CampaignFolder) -> Answered {
     let partials = campaign.partials()?;
+    let mut answer = Answer::default();
     if partials.is_empty() {
-        output::note(format!("no run of `{}` was cut off", campaign.manifest().id));
+        answer.note(format!("no run of `{}` was cut off", campaign.manifest().id));
     }
     for folder in partials {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().replace(".partial-", "");
-        output::line(format!("{name}, cut off; none of its numbers is used ({})", shown(&folder)));
+        answer.line(format!("{name}, cut off; none of its numbers is used ({})", shown(&folder)));
         let events = read_small(&folder.join("events.jsonl"), LIMIT_BYTES).unwrap_or_default();
-        let events = String::from_utf8_lossy(&events);
-        for line in events.lines() {
-            output::line(format!("  {line}"));
-        }
+        String::from_utf8_lossy(&events).lines().for_each(|line| answer.line(format!("  {line}")));
     }
-    Ok(exit::DONE)
+    Ok(answer)
 }

@@ -6,25 +6,27 @@ use collo_device::lease::{self, Journal, Unread};
 use collo_device::repartition;
 use collo_gpus::partition::Partition;
 use collo_store::{CampaignFolder, JournalEntry, PlannedRun};
-use collo_text::Diagnostics;
+use collo_text::{Diagnostics, Remark};
 use serde_json::{Value, json};
 
-use crate::context::{Context, Ended};
+use crate::answer::Answer;
+use crate::context::{Answered, Context};
+use crate::machine::restore::clock;
 use crate::progress::words;
 use crate::{args, exit, output};
 
-pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Status) -> Answered {
     let runs = context.runs()?;
     let campaign = match &a.campaign {
         Some(asked) => runs.find(asked)?,
         None => {
             let (campaigns, foreign) = runs.campaigns()?;
-            super::list::left_alone(&foreign);
+            super::list::left_alone(&foreign).for_each(|remark| output::remark(&remark));
             // What runs is more interesting than what is newest.
             let running = campaigns.iter().find(|c| c.running().is_some()).or(campaigns.first()).cloned();
             match running {
                 Some(campaign) => campaign,
-                None => return Ok(without_campaign(context)),
+                None => return Ok(without_campaign()),
             }
         }
     };
@@ -35,33 +37,31 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Ended {
     let staged = Staged::all();
     let left = staged.is_left();
     let unfinished = running.is_none() && !state.is_complete();
-    let names: Vec<&str> = now.iter().map(|(name, _)| name.as_str()).collect();
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "campaign": m.id, "experiment": m.experiment, "planned": m.plan.order.len(),
-            "stored": state.stored, "failed": state.failed, "process": running.as_ref().map(|r| r.0),
-            "since": running.as_ref().map(|r| &r.1), "now": running.as_ref().and(names.first()), "runs": if running.is_some() { names } else { Vec::new() },
-            "gpus": staged.values(), "unread": staged.unread()}));
-    } else {
-        let id = m.short_id();
-        let count = format!("{} of {} runs", state.stored, m.plan.order.len());
-        match &running {
-            Some((pid, since)) => {
-                output::line(format!("{} {id} since {} (process {pid}): {count}", m.experiment, clock(since)));
-                for (name, began) in &now {
-                    output::line(format!("  now    {name}, since {}", clock(began)));
-                }
+    let names: Vec<&str> = now.iter().map(|(name, _)| name.as_str()).filter(|_| running.is_some()).collect();
+    let mut answer = Answer::of(json!({"campaign": m.id, "experiment": m.experiment, "planned": m.plan.order.len(),
+        "stored": state.stored, "failed": state.failed, "process": running.as_ref().map(|r| r.0),
+        "since": running.as_ref().map(|r| &r.1), "now": names.first(), "runs": names,
+        "gpus": staged.values(), "unread": staged.unread}));
+    let id = m.short_id();
+    let count = format!("{} of {} runs", state.stored, m.plan.order.len());
+    match &running {
+        Some((pid, since)) => {
+            answer.line(format!("{} {id} since {} (process {pid}): {count}", m.experiment, clock(since)));
+            for (name, began) in &now {
+                answer.line(format!("  now    {name}, since {}", clock(began)));
             }
-            None => output::line(format!("{} {id} is not running: {count} are stored, {}", m.experiment, state.text())),
         }
-        staged.say();
-        if unfinished {
-            output::note(match m.is_merged() {
-                true => super::verify::MERGED_LACKS.to_string(),
-                false => format!("resume: collo run {}", m.short_id()),
-            });
-        }
+        None => answer.line(format!("{} {id} is not running: {count} are stored, {}", m.experiment, state.text())),
     }
-    Ok(if unfinished || left { exit::INCOMPLETE } else { exit::DONE })
+    staged.show(&mut answer);
+    if unfinished {
+        answer.note(match m.is_merged() {
+            true => super::verify::MERGED_LACKS.to_string(),
+            false => format!("resume: collo run {}", m.short_id()),
+        });
+    }
+    answer.code = if unfinished || left { exit::INCOMPLETE } else { exit::DONE };
+    Ok(answer)
 }
 
 /// The last run that began on each card, with its time.
@@ -88,16 +88,13 @@ fn going_on(campaign: &CampaignFolder) -> Result<Vec<(String, String)>, collo_st
 }
 
 /// No campaign is stored here; a GPU may still be staged by one stored elsewhere.
-fn without_campaign(context: &Context<'_>) -> u8 {
+fn without_campaign() -> Answer {
     let staged = Staged::all();
-    let left = staged.is_left();
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "campaign": null, "gpus": staged.values(), "unread": staged.unread()}));
-    } else {
-        output::note("no campaign is stored yet, and nothing runs from here");
-        staged.say();
-    }
-    if left { exit::INCOMPLETE } else { exit::DONE }
+    let mut answer = Answer::of(json!({"campaign": null, "gpus": staged.values(), "unread": staged.unread}));
+    answer.note("no campaign is stored yet, and nothing runs from here");
+    staged.show(&mut answer);
+    answer.code = if staged.is_left() { exit::INCOMPLETE } else { exit::DONE };
+    answer
 }
 
 /// The recorded state of GPUs.
@@ -128,17 +125,13 @@ impl Staged {
         self.cards.iter().map(StagedCard::value).collect()
     }
 
-    fn unread(&self) -> Vec<Value> {
-        self.unread.iter().map(|unread| json!({"journal": unread.path, "why": unread.why})).collect()
-    }
-
-    fn say(&self) {
-        self.cards.iter().for_each(|card| output::line(card.line()));
+    fn show(&self, answer: &mut Answer) {
+        self.cards.iter().for_each(|card| answer.line(card.line()));
         if self.cards.iter().any(|card| !card.held) {
-            output::note("back: collo restore");
+            answer.note("back: collo restore");
         }
-        self.unread.iter().for_each(|unread| output::failure(&unread.clone().into()));
-        self.refused.iter().for_each(output::failure);
+        let unread = self.unread.iter().cloned().map(Diagnostics::from);
+        unread.chain(self.refused.clone()).for_each(|wrong| answer.beside(Remark::Failure(wrong)));
     }
 }
 
@@ -193,11 +186,6 @@ impl StagedCard {
             "now": self.now.as_ref().map(Partition::to_string), "daemons": j.daemons.len(),
             "found_compute_mode": j.found_compute_mode, "compute_mode": self.compute_mode})
     }
-}
-
-/// `2026-11-20T18:42:09Z` → `18:42`
-fn clock(utc: &str) -> &str {
-    utc.get(11..16).unwrap_or(utc)
 }
 
 #[cfg(test)]

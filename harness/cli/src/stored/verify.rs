@@ -9,13 +9,14 @@ use collo_schedule::{Act, Happened, Rules, replay};
 use collo_store::{CampaignFolder, Error, Finding, HAPPENED, Level, TraceRecord, read_attempts};
 use serde_json::{Value, json};
 
-use crate::context::{Context, Ended};
-use crate::{args, exit, output};
+use crate::answer::Answer;
+use crate::context::{Answered, Context};
+use crate::{args, exit};
 
 /// The way out where a merged campaign is not complete: it is not continued itself.
 pub const MERGED_LACKS: &str = "measure what is missing in the campaigns that it was merged from, and merge again";
 
-pub fn run(context: &Context<'_>, a: &args::Verify) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Verify) -> Answered {
     let (campaign, _unpacked) = context.campaign(&a.campaign)?;
     let mut findings = collo_store::verify(&campaign)?;
     findings.extend(replays(&campaign)?);
@@ -25,36 +26,31 @@ pub fn run(context: &Context<'_>, a: &args::Verify) -> Ended {
         findings.extend(references(&report));
     }
     let no = findings.iter().any(|f| f.level == Level::No);
-    let id = &campaign.manifest().id;
-    if context.arguments.json {
-        let list: Vec<_> =
-            findings.iter().map(|f| json!({"subject": f.subject, "level": word(f.level), "text": f.text})).collect();
-        output::json(&json!({"schema": 1, "campaign": id, "holds": !no, "findings": list}));
-    } else {
-        findings.iter().for_each(|f| output::line(line(f)));
-        // Measured again, a number is what it was.
-        let says_no = |intact: bool| {
-            let no = findings.iter().filter(|f| f.level == Level::No && f.subject != "references");
-            no.into_iter().any(|f| (f.subject == "intact") == intact)
-        };
-        if says_no(true) {
-            // What is moved away is missing, and what is missing is measured again.
-            output::note(
-                "a run that differs from its record is never used; restore its files, or move its folder away to measure it again",
-            );
-        }
-        if says_no(false) {
-            let short = campaign.manifest().short_id();
-            let progress = campaign.progress()?;
-            output::note(match (progress.running, progress.is_complete(), campaign.manifest().is_merged()) {
-                (true, ..) => format!("it is still being measured: collo status {short}"),
-                (.., true) => MERGED_LACKS.into(),
-                (_, false, _) => format!("next: collo run {short}     and what failed: collo run {short} --only failed"),
-                (_, true, _) => format!("next: collo run {short} --only failed"),
-            });
-        }
+    let mut answer = Answer::of(json!({"campaign": campaign.manifest().id, "holds": !no, "findings": findings}));
+    findings.iter().for_each(|f| answer.line(line(f)));
+    // Measured again, a number is what it was.
+    let says_no = |intact: bool| {
+        let no = findings.iter().filter(|f| f.level == Level::No && f.subject != "references");
+        no.into_iter().any(|f| (f.subject == "intact") == intact)
+    };
+    if says_no(true) {
+        // What is moved away is missing, and what is missing is measured again.
+        answer.note(
+            "a run that differs from its record is never used; restore its files, or move its folder away to measure it again",
+        );
     }
-    Ok(if no { exit::FAILED } else { exit::DONE })
+    if says_no(false) {
+        let short = campaign.manifest().short_id();
+        let progress = campaign.progress()?;
+        answer.note(match (progress.running, progress.is_complete(), campaign.manifest().is_merged()) {
+            (true, ..) => format!("it is still being measured: collo status {short}"),
+            (.., true) => MERGED_LACKS.into(),
+            (_, false, _) => format!("next: collo run {short}     and what failed: collo run {short} --only failed"),
+            (_, true, _) => format!("next: collo run {short} --only failed"),
+        });
+    }
+    answer.code = if no { exit::FAILED } else { exit::DONE };
+    Ok(answer)
 }
 
 /// Whether a fresh ledger, told the same, decides as the stored runs of traces did; `None` without such runs.
@@ -145,14 +141,6 @@ fn usable(report: &Report) -> Finding {
     }
     let level = if results == cells.len() { Level::Ok } else { Level::Warning };
     Finding { level, subject: "usable", text }
-}
-
-fn word(level: Level) -> &'static str {
-    match level {
-        Level::Ok => "ok",
-        Level::Warning => "warning",
-        Level::No => "no",
-    }
 }
 
 fn line(f: &Finding) -> String {

@@ -255,6 +255,20 @@ impl Column {
     }
 }
 
+impl From<(&str, Align)> for Column {
+    fn from((name, align): (&str, Align)) -> Column {
+        Column { name: name.into(), align, ..Column::default() }
+    }
+}
+
+/// A head that begins with `#` is numeric.
+impl From<&str> for Column {
+    fn from(head: &str) -> Column {
+        let align = if head.starts_with('#') { Align::Right } else { Align::Left };
+        (head.trim_start_matches('#'), align).into()
+    }
+}
+
 /// One row of a table; the first cell is its head.
 #[derive(Debug, Default)]
 pub struct Row {
@@ -312,11 +326,9 @@ impl TableCell {
 pub type TableColumn<'f, T> = (&'f str, &'f dyn Fn(&T) -> TableCell);
 
 impl Table {
-    /// A table from its heads; a head that begins with `#` is numeric.
+    /// A table from its heads.
     pub fn with(heads: &[&str]) -> Self {
-        let align = |head: &str| if head.starts_with('#') { Align::Right } else { Align::Left };
-        let column = |h: &&str| Column { name: h.trim_start_matches('#').to_string(), align: align(h), ..Default::default() };
-        Table { columns: heads.iter().map(column).collect(), ..Default::default() }
+        Table { columns: heads.iter().map(|head| Column::from(*head)).collect(), ..Default::default() }
     }
 
     /// A row for each subject; heads are those of [`Table::with`].

@@ -56,15 +56,10 @@ fn wrapped(text: &str, width: usize) -> String {
 }
 
 impl Table {
-    /// A table for a terminal: if space is short, columns are dropped from the right, and the first `kept` never.
-    pub fn new(columns: &[(&str, Align)], kept: usize) -> Table {
-        let column = |(i, (name, align)): (usize, &(&str, Align))| Column {
-            name: (*name).into(),
-            align: *align,
-            rank: (i + 1).saturating_sub(kept),
-            ..Column::default()
-        };
-        Table { columns: columns.iter().enumerate().map(column).collect(), ..Table::default() }
+    /// A table for a terminal from its heads: if space is short, columns are dropped from the right, and the first `kept` never.
+    pub fn new<Head: Copy + Into<Column>>(heads: &[Head], kept: usize) -> Table {
+        let column = |(i, head): (usize, &Head)| Column { rank: (i + 1).saturating_sub(kept), ..(*head).into() };
+        Table { columns: heads.iter().enumerate().map(column).collect(), ..Table::default() }
     }
 
     /// The last column has sentences, which may end in `…`.

@@ -10,7 +10,7 @@ use collo_text::fields::{self, Shape, ValueKind};
 use collo_text::fields::{Fields, Located, Value};
 
 /// One value and its origin.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Origin {
     /// `repetitions`, `axes.degree`.
     pub key: String,

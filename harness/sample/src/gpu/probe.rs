@@ -15,7 +15,7 @@ use crate::member::Trees;
 use collo_plan::experiment::SourceChoice;
 
 /// One metric of one scope by one source.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Probed {
     pub scope: String,
     pub metric: String,

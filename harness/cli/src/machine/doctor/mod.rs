@@ -9,41 +9,36 @@ use collo_doctor::matrix;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::json;
 
+use crate::answer::Answer;
 use crate::args::{self, Need};
 use crate::context::gpus::driver;
-use crate::context::{Context, Ended};
+use crate::context::{Answered, Context};
 use crate::exit;
 use crate::output;
 use crate::trial;
 
-pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Doctor) -> Answered {
     if a.collect {
-        return collect::run(context, a);
+        return collect::run(context, a).map(Answer::from);
     }
     let place = Place { project: context.project().ok(), runs: context.runs().ok() };
     let deep = || if a.deep { deep(context, a) } else { Ok(Vec::new()) };
     let found = examine(&place, deep, &|remark| output::remark(&remark))?;
-    if context.arguments.json {
-        let list: Vec<_> = found
-            .checks
-            .iter()
-            .map(|c| json!({"check": c.subject, "mark": c.mark.as_str(), "text": c.text, "hint": c.hint}))
-            .collect();
-        let matrix: Vec<_> = found.rows.iter().map(matrix::value).collect();
-        let device = found.facts.record();
-        output::json(&json!({"schema": 1, "checks": list, "device": device, "matrix": matrix, "can_measure": found.can}));
-    } else {
-        lines(&found.checks).iter().for_each(output::result);
-        if !found.rows.is_empty() {
-            matrix::render(&found.rows, output::width()).lines().for_each(output::result);
-        }
-        output::result(format!("can measure: {}", found.can));
+    let mut answer = Answer::of(
+        json!({"checks": found.checks, "device": found.facts.record(), "matrix": found.rows, "can_measure": found.can}),
+    );
+    lines(&found.checks).into_iter().for_each(|line| answer.lines(line));
+    if !found.rows.is_empty() {
+        answer.table(&matrix::table(&found.rows));
     }
+    answer.lines(format!("can measure: {}", found.can));
     let missing = missing(&a.require, &found.checks);
-    if missing.is_empty() {
-        return Ok(if found.believed { exit::DONE } else { exit::FAILED });
+    answer.code = if found.believed { exit::DONE } else { exit::FAILED };
+    if !missing.is_empty() {
+        let wrong = Diagnostic::new(format!("missing requirements: {}", missing.join(", "))).of_machine();
+        answer.fails(wrong.hint("see the hint of each").into());
     }
-    Err(Diagnostic::new(format!("missing requirements: {}", missing.join(", "))).of_machine().hint("see the hint of each").into())
+    Ok(answer)
 }
 
 /// Checks under load.

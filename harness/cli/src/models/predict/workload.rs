@@ -39,7 +39,7 @@ struct Room {
 }
 
 /// The result, for people and for programs.
-struct Answer<'a> {
+struct WorkloadPrediction<'a> {
     member: &'a Member,
     description: &'a Description,
     by: Serving,
@@ -99,7 +99,7 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
         let target = Target { torch: describer.version_of("torch"), ..room.target() };
         Alone::of(project, &target, &description, batch)
     });
-    let answer = Answer {
+    let answer = WorkloadPrediction {
         member: &member,
         alone: alone.transpose()?,
         description: &description,
@@ -159,7 +159,7 @@ impl Room {
     }
 }
 
-impl Answer<'_> {
+impl WorkloadPrediction<'_> {
     /// The largest batch size whose upper bound is within the GPU.
     fn largest_batch(&self) -> Option<u64> {
         self.by.predictor.largest_batch(self.description, self.basis, self.room.as_ref()?.bytes as f64)

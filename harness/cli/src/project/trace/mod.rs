@@ -3,18 +3,18 @@
 mod show;
 mod write;
 
-use collo_figures::document::{Align, Table};
+use collo_figures::document::Table;
 use collo_plan::traces;
 use collo_text::Diagnostics;
 use collo_text::shown;
 use collo_text::units::clock;
 use serde_json::json;
 
+use crate::answer::Answer;
 use crate::args::{self, TraceVerb};
-use crate::context::{Context, Ended};
-use crate::{exit, output};
+use crate::context::{Answered, Context};
 
-pub fn run(context: &Context<'_>, a: &args::Trace) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Trace) -> Answered {
     match &a.what {
         TraceVerb::List => list(context),
         TraceVerb::Show { name, order, cards, scale } => show::show(context, name, *order, *cards, scale),
@@ -24,10 +24,9 @@ pub fn run(context: &Context<'_>, a: &args::Trace) -> Ended {
 }
 
 /// All of them; `collo list traces` is the same.
-pub fn list(context: &Context<'_>) -> Ended {
+pub fn list(context: &Context<'_>) -> Answered {
     let folder = context.project()?.traces();
-    let columns = [("trace", Align::Left), ("tasks", Align::Right), ("arrivals", Align::Right), ("", Align::Left)];
-    let mut table = Table::new(&columns, 1).with_prose_last();
+    let mut table = Table::new(&["trace", "#tasks", "#arrivals", ""], 1).with_prose_last();
     let (mut list, mut broken) = (Vec::new(), Diagnostics::default());
     for (name, _) in traces::all(&folder) {
         match traces::find(&folder, &name) {
@@ -40,12 +39,9 @@ pub fn list(context: &Context<'_>) -> Ended {
             Err(mistakes) => broken.extend(mistakes),
         }
     }
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "traces": list}));
-    } else if list.is_empty() {
-        output::note(format!("no trace in {}", shown(&folder)));
-    } else {
-        output::result(table.render(output::width()).trim_end());
+    let mut answer = Answer::list("traces", &list, &table, Some(format!("no trace in {}", shown(&folder))));
+    if !broken.is_empty() {
+        answer.fails(broken);
     }
-    broken.into_result(exit::DONE)
+    Ok(answer)
 }

@@ -5,20 +5,22 @@
 
 use std::time::Duration;
 
-use collo_figures::document::{Align, LONGEST_LINE, Table};
+use collo_figures::document::{LONGEST_LINE, Table};
 use collo_plan::cell::CellTask;
 use collo_plan::experiment::{self, Overrides};
 use collo_plan::project::Project;
 use collo_plan::traces::{self, MeasuredTasks, MemberCache, least_s};
 use collo_plan::workload::Workloads;
+use collo_quantity::number;
 use collo_schedule::trace::{Scale, Trace};
 use collo_store::Runs;
 use collo_text::Diagnostic;
 use collo_text::units::{clock, duration_text};
 use serde_json::{Value as Json, json};
 
-use crate::context::{Context, Ended};
-use crate::{exit, output};
+use crate::answer::Answer;
+use crate::context::{Answered, Context};
+use crate::output;
 
 /// The widths of a column of the drawing, in milliseconds; the last one many times where even that is too short.
 const COLUMNS_MS: [u64; 18] = [
@@ -32,7 +34,7 @@ const CARDS: [u32; 4] = [1, 2, 4, 8];
 /// The width of the labels, as a plan has them.
 const LABEL: usize = 10;
 
-pub fn show(context: &Context<'_>, name: &str, order: u64, cards: Option<u32>, scale: &str) -> Ended {
+pub fn show(context: &Context<'_>, name: &str, order: u64, cards: Option<u32>, scale: &str) -> Answered {
     let project = context.project()?;
     let scale = Scale::parse(scale)?;
     let trace = traces::find(&project.traces(), name)?;
@@ -46,15 +48,12 @@ pub fn show(context: &Context<'_>, name: &str, order: u64, cards: Option<u32>, s
     let runs = Runs::at(project.runs());
     let measured = MeasuredTasks::read(&runs, &tasks);
     let page = Page::of(name, &trace, order, scale, &tasks, measured.as_ref(), cards);
-    if context.arguments.json {
-        output::json(&page.json());
-        return Ok(exit::DONE);
-    }
-    output::result(page.text(output::width()).trim_end());
+    let mut answer = Answer::of(page.keys());
+    answer.lines(page.text(output::width()).trim_end());
     if page.work_s.is_none() {
-        output::hint(to_measure(&project, &workloads, name, scale, &runs));
+        answer.hint(to_measure(&project, &workloads, name, scale, &runs));
     }
-    Ok(exit::DONE)
+    Ok(answer)
 }
 
 /// How to know what its tasks take alone.
@@ -164,18 +163,12 @@ impl<'a> Page<'a> {
         let mut line = |label: &str, what: &str| text += &format!("{label:<LABEL$}{what}\n");
         match (self.work_s, self.measured) {
             (Some(work_s), Some(measured)) => {
-                let runs = if measured.stored_runs == 1 {
-                    "1 stored run".into()
-                } else {
-                    format!("{} stored runs", measured.stored_runs)
-                };
+                let runs = number::count(measured.stored_runs, "stored run");
                 line(
                     "work",
                     &format!("{} of one card, on {}, from {runs} of its tasks alone", clock(work_s), measured.device.text()),
                 );
-                let each = |(cards, s): &(u32, f64)| {
-                    format!("{} on {}", clock(*s), if *cards == 1 { "1 card".into() } else { format!("{cards} cards") })
-                };
+                let each = |(cards, s): &(u32, f64)| format!("{} on {}", clock(*s), number::count(*cards as usize, "card"));
                 let all: Vec<String> = self.least.iter().map(each).collect();
                 line("least", &format!("{}: one task on a card at a time, whatever the policy", all.join(", ")));
                 if let Some(shared_s) = self.least_shared_s {
@@ -215,15 +208,7 @@ impl<'a> Page<'a> {
     }
 
     fn table(&self, width: usize) -> String {
-        let columns = [
-            ("task", Align::Left),
-            ("epochs", Align::Right),
-            ("cards", Align::Right),
-            ("count", Align::Right),
-            ("alone", Align::Right),
-            ("work", Align::Right),
-        ];
-        let mut table = Table::new(&columns, 1);
+        let mut table = Table::new(&["task", "#epochs", "#cards", "#count", "#alone", "#work"], 1);
         for TaskKind { task, count, alone_s } in &self.kinds {
             table.values([
                 Some(label(task)),
@@ -237,14 +222,14 @@ impl<'a> Page<'a> {
         table.render(width)
     }
 
-    fn json(&self) -> Json {
+    fn keys(&self) -> Json {
         let kind = |TaskKind { task, count, alone_s }: &TaskKind<'_>| {
             json!({"task": label(task), "workload": task.member.workload().name, "batch_size": task.member.batch_size(),
                 "settings": task.member.settings(), "epochs": task.epochs, "cards": task.cards, "count": count, "alone_s": alone_s})
         };
         let task = |task: &CellTask| json!({"arrives_s": task.arrives_ns as f64 / 1e9, "task": label(task)});
         let least: Vec<Json> = self.least.iter().map(|(cards, s)| json!({"cards": cards, "least_s": s})).collect();
-        json!({"schema": 1, "trace": self.name, "description": self.trace.description, "source": self.trace.source,
+        json!({"trace": self.name, "description": self.trace.description, "source": self.trace.source,
             "order": self.order, "scale": self.scale.by(), "tasks": self.tasks.iter().map(task).collect::<Vec<_>>(),
             "distinct": self.kinds.iter().map(kind).collect::<Vec<_>>(), "last_arrival_s": self.last_s(), "work_s": self.work_s,
             "device": self.measured.map(|measured| &measured.device), "stored_runs": self.measured.map(|measured| measured.stored_runs),

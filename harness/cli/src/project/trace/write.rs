@@ -11,6 +11,7 @@ use std::time::Duration;
 use collo_plan::experiment::wrong_name;
 use collo_plan::traces;
 use collo_plan::workload::Workloads;
+use collo_quantity::number;
 use collo_schedule::trace::import::{self, Rad};
 use collo_schedule::trace::make::{self, Class, Window};
 use collo_schedule::trace::{LARGEST, Trace};
@@ -21,9 +22,10 @@ use collo_text::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;
 use serde_json::json;
 
+use crate::answer::Answer;
 use crate::args::TraceVerb;
-use crate::context::{Context, Ended};
-use crate::{exit, output};
+use crate::context::{Answered, Context};
+use crate::output;
 
 /// The largest log that is read, in bytes: the published ones have some hundred megabytes.
 const LARGEST_LOG: u64 = 2_000_000_000;
@@ -31,8 +33,8 @@ const LARGEST_LOG: u64 = 2_000_000_000;
 const RAD: &str = "rad";
 
 /// A window of a log.
-pub fn make(context: &Context<'_>, what: &TraceVerb) -> Ended {
-    let TraceVerb::Make { name, from, log, after, window, tasks, classes, force } = what else { return Ok(exit::DONE) };
+pub fn make(context: &Context<'_>, what: &TraceVerb) -> Answered {
+    let TraceVerb::Make { name, from, log, after, window, tasks, classes, force } = what else { return Ok(Answer::default()) };
     let place = Place::of(context, name, *force)?;
     let classes: Vec<Class> = classes.iter().map(|text| class(text)).collect::<Result<_, _>>()?;
     let source = read(&context.folder()?.join(log), LARGEST_LOG)?;
@@ -48,7 +50,7 @@ pub fn make(context: &Context<'_>, what: &TraceVerb) -> Ended {
     let mut wrong = Diagnostics::default();
     traces::wrong_tasks(&trace, &workloads).into_iter().for_each(|mistakes| wrong.extend(mistakes));
     wrong.into_result(())?;
-    place.write(context, &text, &trace)
+    place.write(&text, &trace)
 }
 
 /// `65=resnet18:b32 20e, resnet34:b64 20e`.
@@ -72,7 +74,7 @@ fn class(text: &str) -> Result<Class, Diagnostic> {
 }
 
 /// A table, or a script with its task files.
-pub fn import(context: &Context<'_>, name: &str, files: &[PathBuf], force: bool) -> Ended {
+pub fn import(context: &Context<'_>, name: &str, files: &[PathBuf], force: bool) -> Answered {
     let place = Place::of(context, name, force)?;
     let folder = context.folder()?;
     let is_rad = |path: &&PathBuf| path.extension().is_some_and(|end| end == RAD);
@@ -98,7 +100,7 @@ pub fn import(context: &Context<'_>, name: &str, files: &[PathBuf], force: bool)
         let way_out = mistake.way_out().map(|way_out| format!(": {way_out}")).unwrap_or_default();
         output::warning(format!("{}, {}{way_out}", shown(&place.path), mistake.what()));
     }
-    place.write(context, &text, &trace)
+    place.write(&text, &trace)
 }
 
 /// The task files that are named, and those that the script names, where it says or beside it.
@@ -164,22 +166,18 @@ impl Place {
         Trace::read(&Source::file(shown(&self.path), text))
     }
 
-    fn write(&self, context: &Context<'_>, text: &str, trace: &Trace) -> Ended {
+    fn write(&self, text: &str, trace: &Trace) -> Answered {
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
         }
         collo_store::place_file(&self.path, text.as_bytes())?;
         let last_s = trace.arrivals_ns().last().copied().unwrap_or_default() as f64 / 1e9;
-        if context.arguments.json {
-            output::json(
-                &json!({"schema": 1, "trace": self.name, "file": self.path, "tasks": trace.tasks(), "last_arrival_s": last_s}),
-            );
-            return Ok(exit::DONE);
-        }
-        let tasks = if trace.tasks() == 1 { "1 task".into() } else { format!("{} tasks", trace.tasks()) };
-        output::result(format!("{}: {tasks} within {}", shown(&self.path), clock(last_s)));
-        output::note(format!("next: collo trace show {}", self.name));
-        Ok(exit::DONE)
+        let keys = json!({"trace": self.name, "file": self.path, "tasks": trace.tasks(), "last_arrival_s": last_s});
+        let mut answer = Answer::of(keys);
+        let tasks = number::count(trace.tasks(), "task");
+        answer.lines(format!("{}: {tasks} within {}", shown(&self.path), clock(last_s)));
+        answer.note(format!("next: collo trace show {}", self.name));
+        Ok(answer)
     }
 }
 

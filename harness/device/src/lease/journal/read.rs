@@ -21,8 +21,9 @@ const LONGEST_NAME: usize = 4096;
 const MOST: usize = 64;
 
 /// A journal that cannot be trusted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Unread {
+    #[serde(rename = "journal")]
     pub path: PathBuf,
     pub why: String,
 }
