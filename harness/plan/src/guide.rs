@@ -14,7 +14,9 @@ fn rows(shape: &Shape, within: &str, out: &mut String) {
     for key in shape.keys {
         let default = key.default.map(|text| format!("`{text}`")).unwrap_or_default();
         out.push_str(&format!("| `{within}{}` | {default} | {} |\n", key.name, key.about));
-        if let ValueKind::Table(inner) | ValueKind::List(ValueKind::Table(inner)) | ValueKind::Map(ValueKind::Table(inner)) = &key.kind {
+        if let ValueKind::Table(inner) | ValueKind::List(ValueKind::Table(inner)) | ValueKind::Map(ValueKind::Table(inner)) =
+            &key.kind
+        {
             let name = if matches!(key.kind, ValueKind::Map(_)) { ".NAME" } else { "" };
             rows(inner, &format!("{within}{}{name}.", key.name), out);
         }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use collo_text::{Diagnostic, Diagnostics, Source};
 
 use crate::project::Project;
-use collo_text::fields::ValueKind::{Choice, Number, OneOrMore, Text};
 use collo_text::fields;
+use collo_text::fields::ValueKind::{Choice, Number, OneOrMore, Text};
 use collo_text::shown;
 
 /// Its name in the project's root.

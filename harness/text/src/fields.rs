@@ -257,9 +257,7 @@ impl FieldReader<'_> {
                 let whole = result.whole().and_then(|n| u64::try_from(n).ok()).filter(|n| range.contains(n));
                 (whole.map(Value::Whole), format!("a whole number {}", within(kind)))
             }
-            ValueKind::Number(range) => {
-                (Some(result.number()).filter(|n| range.contains(n)).map(Value::Number), within(kind))
-            }
+            ValueKind::Number(range) => (Some(result.number()).filter(|n| range.contains(n)).map(Value::Number), within(kind)),
             _ => return None,
         };
         if value.is_none() {

@@ -58,7 +58,8 @@ fn value(w: &Workload) -> Json {
     };
     let requires = w.requires.map(Requirement::as_str);
     let alone = &w.forecast.cpu;
-    let forecast = json!({"set_up_s": alone.set_up_s, "epoch_s": alone.epoch_s, "items": alone.items, "memory_bytes": alone.memory_bytes});
+    let forecast =
+        json!({"set_up_s": alone.set_up_s, "epoch_s": alone.epoch_s, "items": alone.items, "memory_bytes": alone.memory_bytes});
     json!({"workload": w.name, "preset_of": w.preset_of, "description": w.description, "folder": w.folder, "command": w.command,
         "environment": environment, "packages": w.packages, "requires": requires, "prepare": w.prepare, "outputs": w.outputs, "settings": w.settings,
         "recipes": w.recipes, "variables": w.variables, "protocol": w.epochs.is_none(), "forecast_cpu": forecast})

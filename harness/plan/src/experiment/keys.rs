@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use collo_quantity::key::NAMES_OF_CELLS;
 use collo_store::{AfterMeasured, Outcome, Reference, Thresholds, WantedWidth};
-use collo_text::fields::ValueKind::{self, Axis, Choice, List, Map, Number, OneOrMore, Pause, Ratio, Setting, Table, Text, Whole};
+use collo_text::fields::ValueKind::{
+    self, Axis, Choice, List, Map, Number, OneOrMore, Pause, Ratio, Setting, Table, Text, Whole,
+};
 use collo_text::fields::{KeyType, Value};
 
 use super::{Axes, ExpectedFailure, Layers, MixedGroup, RetryBudget, SourceChoice, ThermalGate, TracePlan};

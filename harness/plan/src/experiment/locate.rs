@@ -7,8 +7,8 @@ use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;
 
-use super::layers::{Overrides, includes_of};
 use super::Experiment;
+use super::layers::{Overrides, includes_of};
 use crate::project::Project;
 use crate::workload::Workloads;
 use collo_text::fields;

@@ -194,7 +194,8 @@ fn places(seated: Seated<'_>, basis: &Basis<'_>) -> Vec<Place> {
         let measured = prior.past.alone(member).and_then(PastCell::footprint_bytes);
         let measured = measured.map(|bytes| Need::exactly(bytes, ForecastSource::Measured));
         let predicted = prior.memory_of(record, member).map(Need::predicted);
-        let told = || workloads.get(place).filter(|_| facts.kind == DeviceKind::Cpu).and_then(|m| forecast_of(m)?.cpu.memory_bytes);
+        let told =
+            || workloads.get(place).filter(|_| facts.kind == DeviceKind::Cpu).and_then(|m| forecast_of(m)?.cpu.memory_bytes);
         let need = match (measured, predicted) {
             (Some(measured), Some(predicted)) => {
                 // One that needed less was predicted wrongly, and that refuses nothing.

@@ -185,8 +185,7 @@ impl Reader<'_> {
             (Some(count), false) => Some(Drawn { count, one_of }),
             _ => {
                 if self.wrong.is_empty() {
-                    self.wrong("`[[tasks]]` does not say what is drawn".into(), table.span.clone(), "give `count` and \
-                    `one_of`");
+                    self.wrong("`[[tasks]]` does not say what is drawn".into(), table.span.clone(), "give `count` and `one_of`");
                 }
                 None
             }

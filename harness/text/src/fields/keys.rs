@@ -109,7 +109,7 @@ impl Fields {
     }
 }
 
-/// The tables of a file, a row for each key: see the [module](crate::fields::keys).
+/// The tables of a file, a row for each key, as the header of `fields/keys.rs` describes.
 #[macro_export]
 macro_rules! keys {
     (@name $field:ident) => { stringify!($field) };
