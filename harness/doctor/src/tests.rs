@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use collo_gpus::mig::Model;
 use collo_gpus::mig::{Cards, GpuModel};
 use collo_gpus::partition::Partition;
 use collo_gpus::partition::Slice;
@@ -127,9 +126,9 @@ fn of_gpus_that_do_not_respond_nothing_is_good_and_the_hint_is_that_of_their_err
 #[test]
 fn a_file_that_differs_from_the_card_says_in_what() {
     let mut driver = dgx();
-    let mut told: Model = (*card()).clone();
+    let mut told = card();
     Arc::make_mut(&mut told.profiles[0]).sms = Some(16);
-    driver.gpus.iter_mut().for_each(|gpu| gpu.card = Some(told.clone().into()));
+    driver.gpus.iter_mut().for_each(|gpu| gpu.card = Some(told.clone()));
     let checks = gpu::profiles(&driver, &cards());
     assert_eq!(checks.len(), 1);
     assert!(checks[0].text.starts_with("mig-profiles/a100-40gb.toml and the GPU agree on 6 of 7 profiles: `1g.5gb`: SMs 14"));
@@ -149,10 +148,10 @@ fn a_gpu_whose_placements_are_in_no_file_can_be_partitioned_only_once_mig_is_on(
 fn a_healthy_b200_of_a_later_driver_is_no_difference() {
     let file = cards().find("b200").expect("known").clone();
     let reports = |gib: f64| {
-        let mut told: Model = (*file).clone();
+        let mut told = file.clone();
         told.profiles.iter_mut().filter(|p| p.slices == 1).for_each(|p| Arc::make_mut(p).memory_gib = Some(gib));
         let mut driver = dgx();
-        driver.gpus.iter_mut().for_each(|gpu| gpu.card = Some(told.clone().into()));
+        driver.gpus.iter_mut().for_each(|gpu| gpu.card = Some(told.clone()));
         gpu::profiles(&driver, &cards()).remove(0)
     };
     // 1g.45gb differs here; 1g.23gb and its +me do not (NVIDIA/mig-parted #187, NVIDIA/gpu-operator #1351).

@@ -1,22 +1,6 @@
 //! How fast a GPU is, as its maker publishes it. In: `[[peaks]]` of a model's file. Out: bytes and FLOP per second.
 
-use serde::{Deserialize, Serialize};
-
-/// Published peaks of boards, at boost clock and without sparsity, in the units of the file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Peaks {
-    /// The boards that have them, as drivers name them. All of the model's, if the file names none.
-    #[serde(default)]
-    pub product_names: Vec<String>,
-    pub memory_gb_per_s: f64,
-    pub l2_mib: f64,
-    /// Of ordinary units, not of tensor cores.
-    pub fp32_tflops: f64,
-    /// Of tensor cores; absent without tensor cores for TF32.
-    pub tf32_tflops: Option<f64>,
-    /// Of tensor cores in bf16 or fp16; absent without tensor cores.
-    pub half_tflops: Option<f64>,
-}
+use crate::Peaks;
 
 const GIGA: f64 = 1e9;
 const TERA: f64 = 1e12;
@@ -65,7 +49,8 @@ impl Peaks {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Model, known, peaks_of};
+    use crate::{known, mig, peaks_of};
+    use collo_text::Source;
 
     #[test]
     fn figures_keep_the_units_of_the_file_and_are_given_in_bytes_and_flops() {
@@ -91,9 +76,8 @@ mod tests {
         let small = peaks_of("Tesla V100-SXM2-16GB").expect("known");
         assert!(small.are_of("Tesla V100-SXM2-32GB") && small.are_of("Tesla V100-SXM2-16GB"));
         assert!(!small.are_of("Tesla V100-PCIE-16GB") && !small.are_of("Voodoo 2"));
-        let mine =
-            Model::read("mine", "product_names = [\"Mine 1\"]\n[[peaks]]\nmemory_gb_per_s = 1\nl2_mib = 1\nfp32_tflops = 1")
-                .expect("read");
+        let text = "product_names = [\"Mine 1\"]\n[[peaks]]\nmemory_gb_per_s = 1\nl2_mib = 1\nfp32_tflops = 1";
+        let mine = mig::parse("mine", &Source::file("mine", text)).expect("read");
         assert!(mine.peaks_of("Mine 1").expect("its own").are_of("Mine 1"), "no file that comes with collo knows it");
     }
 

@@ -3,7 +3,7 @@
 //! In: the file in the root of a project, which may be absent. Out: its checked values. The command line overrides it. Only
 //! [`OF_EXPERIMENTS`] changes what is measured: those keys are read with the experiment, below everything else.
 //!
-//! To add a key: its line in [`KEYS`], its field in [`HostFile`].
+//! To add a key: its row in [`HostFile`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,41 +11,31 @@ use std::sync::Arc;
 use collo_text::{Diagnostic, Diagnostics, Source};
 
 use crate::project::Project;
-use collo_text::fields::{self, Key, Shape, ValueKind};
+use collo_text::fields;
+use collo_text::fields::ValueKind::{Choice, Number, OneOrMore, Text};
 use collo_text::shown;
 
 /// Its name in the project's root.
 pub const NAME: &str = "collo.toml";
 /// Its keys that are also keys of experiments, which then override them.
 pub const OF_EXPERIMENTS: &[&str] = &["cores"];
-const FOREIGN: &[&str] = &["refuse", "allow"];
 
-const fn key(name: &'static str, kind: ValueKind, about: &'static str) -> Key {
-    Key { name, kind, default: None, about, former: None }
-}
-
-pub static KEYS: Shape = Shape {
-    help: "collo schema host",
-    others: None,
-    keys: &[
-        key("gpu", ValueKind::Text, "the GPU to measure on, as after `--gpu`: its index, its UUID or its PCI id"),
-        key("python", ValueKind::Text, "a Python that has torch, as after `--python`; relative to this file"),
-        key("foreign", ValueKind::Choice(FOREIGN), "what to do if other processes compute on the GPU, as after `--foreign`"),
-        key("cores", ValueKind::OneOrMore(&ValueKind::Text), "`cores` of experiments that do not say"),
-        key("price_per_hour", ValueKind::Number { from: 0.0, to: 1e9 }, "what an hour on this machine costs"),
-        key("currency", ValueKind::Text, "the currency of that price, as in `EUR`"),
-    ],
-};
-
-/// The values of a machine.
-#[derive(Debug, Clone, Default)]
-pub struct HostFile {
-    source: Option<Arc<Source>>,
-    pub gpu: Option<String>,
-    pub python: Option<PathBuf>,
-    /// Measure although others compute on the GPU.
-    pub foreign: Option<bool>,
-    pub price: Option<Price>,
+collo_text::keys! { "collo schema host";
+    /// The values of a machine.
+    #[derive(Debug, Clone)]
+    pub struct HostFile {
+        gpu: Option<String>, "the GPU to measure on, as after `--gpu`: its index, its UUID or its PCI id";
+        python: Option<PathBuf>, "a Python that has torch, as after `--python`; relative to this file";
+        foreign [Choice(&["refuse", "allow"])], "what to do if other processes compute on the GPU, as after `--foreign`";
+        cores [OneOrMore(&Text)], "`cores` of experiments that do not say";
+        price_per_hour [Number(0.0..=1e9)], "what an hour on this machine costs";
+        currency [Text], "the currency of that price, as in `EUR`";
+    } and {
+        source: Option<Arc<Source>>,
+        /// Measure although others compute on the GPU.
+        pub foreign: Option<bool>,
+        pub price: Option<Price>,
+    }
 }
 
 /// What an hour costs.
@@ -69,7 +59,7 @@ impl HostFile {
 
     /// The same from its text; paths are relative to this folder.
     pub fn parse(source: &Arc<Source>, folder: &Path) -> Result<HostFile, Diagnostics> {
-        let (fields, mut mistakes) = fields::read(source, &KEYS);
+        let (fields, mut mistakes) = fields::read(source, HostFile::KEYS);
         let (per_hour, currency) = (fields.number("price_per_hour"), fields.text("currency"));
         for (has, lacks) in [("price_per_hour", "currency"), ("currency", "price_per_hour")] {
             if let (Some(found), None) = (fields.key_span(has), fields.found(lacks))
@@ -82,11 +72,11 @@ impl HostFile {
         }
         let host = HostFile {
             source: Some(source.clone()),
-            gpu: fields.text("gpu").map(str::to_string),
-            python: fields.text("python").map(|path| folder.join(path)),
             foreign: fields.text("foreign").map(|word| word == "allow"),
             price: per_hour.zip(currency).map(|(per_hour, currency)| Price { per_hour, currency: currency.to_string() }),
+            ..HostFile::from_fields(&fields)
         };
+        let host = HostFile { python: host.python.map(|path| folder.join(path)), ..host };
         mistakes.into_result(host)
     }
 

@@ -22,6 +22,8 @@ extern crate self as collo_plan;
 mod fixture;
 pub mod frontier;
 pub mod goal;
+#[cfg(test)]
+mod guide;
 pub mod host;
 pub mod hosting;
 pub mod measured;

@@ -2,26 +2,28 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::experiment::keys::EXPERIMENT;
-use crate::workload::keys::WORKLOAD;
-use collo_gpus::mig::keys::CARD;
+use crate::experiment::Experiment;
+use crate::host::HostFile;
+use crate::observer::Observer;
+use crate::workload::Workload;
+use collo_gpus::GpuModel;
 use collo_text::fields::{Shape, ValueKind};
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// The schema of `experiments/NAME.toml`.
 pub fn experiment() -> Json {
-    document("An experiment of collo", &EXPERIMENT, &[])
+    document("An experiment of collo", Experiment::KEYS, &[])
 }
 
 /// The schema of `workloads/NAME/workload.toml`.
 pub fn workload() -> Json {
-    document("A workload of collo", &WORKLOAD, &["command"])
+    document("A workload of collo", Workload::KEYS, &["command"])
 }
 
 /// The schema of `mig-profiles/NAME.toml`.
 pub fn gpu() -> Json {
-    document("A GPU model of collo, with MIG or without", &CARD, &[])
+    document("A GPU model of collo, with MIG or without", GpuModel::KEYS, &[])
 }
 
 /// The schema of `traces/NAME.toml`.
@@ -31,12 +33,12 @@ pub fn trace() -> Json {
 
 /// The schema of `observers/NAME.toml`.
 pub fn observer() -> Json {
-    document("A program that watches what collo measures", &crate::observer::keys::OBSERVER, &[])
+    document("A program that watches what collo measures", Observer::KEYS, &[])
 }
 
 /// The schema of `collo.toml`.
 pub fn host() -> Json {
-    document("A machine that collo measures on", &crate::host::KEYS, &[])
+    document("A machine that collo measures on", HostFile::KEYS, &[])
 }
 
 fn document(title: &str, shape: &Shape, required: &[&str]) -> Json {
@@ -77,12 +79,12 @@ fn or_sum(mut number: Json) -> Json {
 
 fn kind(of: &ValueKind) -> Json {
     match of {
-        ValueKind::Text => json!({"type": "string"}),
+        ValueKind::Text | ValueKind::Size => json!({"type": "string"}),
         // TOML's whole numbers end at 2⁶³.
-        ValueKind::Whole { from, to } if *to > i64::MAX as u64 => or_sum(json!({"type": "integer", "minimum": from})),
-        ValueKind::Whole { from, to } => or_sum(json!({"type": "integer", "minimum": from, "maximum": to})),
-        ValueKind::Number { from, to } if to.is_infinite() => or_sum(json!({"type": "number", "minimum": from})),
-        ValueKind::Number { from, to } => or_sum(json!({"type": "number", "minimum": from, "maximum": to})),
+        ValueKind::Whole(range) if *range.end() > i64::MAX as u64 => or_sum(json!({"type": "integer", "minimum": range.start()})),
+        ValueKind::Whole(range) => or_sum(json!({"type": "integer", "minimum": range.start(), "maximum": range.end()})),
+        ValueKind::Number(range) if range.end().is_infinite() => or_sum(json!({"type": "number", "minimum": range.start()})),
+        ValueKind::Number(range) => or_sum(json!({"type": "number", "minimum": range.start(), "maximum": range.end()})),
         ValueKind::Pause => json!({"anyOf": [kind(&ValueKind::Duration), {"type": "string", "pattern": "^until "}]}),
         ValueKind::Duration => json!({"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?(ms|s|m|h)$"}),
         ValueKind::Ratio => {
@@ -92,11 +94,10 @@ fn kind(of: &ValueKind) -> Json {
         ValueKind::Setting => json!({"type": ["string", "number", "boolean"]}),
         ValueKind::OneOrMore(of) => json!({"oneOf": [kind(of), {"type": "array", "items": kind(of), "minItems": 1}]}),
         ValueKind::List(of) => json!({"type": "array", "items": kind(of)}),
-        ValueKind::Axis { of, .. } => {
+        ValueKind::Axis(of, _) => {
             json!({"oneOf": [kind(of), {"type": "array", "items": kind(of), "minItems": 1, "uniqueItems": true}]})
         }
-        ValueKind::Table(shape) => table(shape),
-        ValueKind::Tables(shape) => json!({"type": "array", "items": table(shape)}),
+        ValueKind::Table(_) | ValueKind::Map(_) => of.shape().map(|shape| table(&shape)).unwrap_or_default(),
     }
 }
 
@@ -125,19 +126,18 @@ mod tests {
     #[test]
     fn every_key_of_the_reader_is_in_the_schema_and_every_default_can_be_written() {
         let experiment = experiment();
-        agrees(&experiment, &EXPERIMENT, "");
-        for (name, shape) in [
-            ("axes", &crate::experiment::keys::AXES),
-            ("sampling", &crate::experiment::keys::SAMPLING),
-            ("thresholds", &crate::experiment::keys::THRESHOLDS),
-        ] {
-            agrees(&experiment["properties"][name], shape, name);
+        agrees(&experiment, Experiment::KEYS, "");
+        for key in Experiment::KEYS.keys {
+            if let ValueKind::Table(shape) = key.kind {
+                agrees(&experiment["properties"][key.name], shape, key.name);
+            }
         }
-        agrees(&workload(), &WORKLOAD, "");
-        agrees(&gpu(), &CARD, "");
-        agrees(&observer(), &crate::observer::keys::OBSERVER, "");
-        agrees(&host(), &crate::host::KEYS, "");
-        agrees(&gpu()["properties"]["profiles"]["items"], &collo_gpus::mig::keys::PROFILE, "profiles");
+        agrees(&workload(), Workload::KEYS, "");
+        agrees(&gpu(), GpuModel::KEYS, "");
+        agrees(&observer(), Observer::KEYS, "");
+        agrees(&host(), HostFile::KEYS, "");
+        agrees(&trace(), &collo_schedule::trace::TRACE, "");
+        agrees(&gpu()["properties"]["profiles"]["items"], collo_gpus::Profile::KEYS, "profiles");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use collo_guidelines::Error;
 use collo_guidelines::report_json::{CellJson, Device, MemberJson, ReportJson, SCHEMA};
 use collo_plan::cell::{Cell, Member};
 use collo_plan::sharing;
-use collo_plan::workload::{Workload, WorkloadForecast, WorkloadPython, Workloads};
+use collo_plan::workload::{Workload, WorkloadPython, Workloads};
 use collo_quantity::stats::{self, Quantity, Term};
 use collo_quantity::{Key, Trait};
 use collo_store::AfterMeasured;
@@ -191,20 +191,10 @@ fn member(run: &TrackedRun, preset: Option<&str>, workloads: Option<&Workloads>)
     let workload = Workload {
         name: preset.map_or(name.clone(), |profile| on_profile(&name, profile)),
         folder: run.folder.clone(),
-        preset_of: None,
-        description: None,
         command: vec!["python".into(), script],
         environment: WorkloadPython::System,
-        packages: None,
-        requires: None,
-        prepare: None,
-        prepare_timeout: Duration::ZERO,
-        outputs: Vec::new(),
         settings: defaults.collect(),
-        recipes: BTreeMap::new(),
-        variables: BTreeMap::new(),
-        forecast: WorkloadForecast::default(),
-        epochs: None,
+        ..Workload::default()
     };
     Member::new(&Arc::new(workload), given.iter().map(|(name, value)| (name.as_str(), value.clone())))
 }

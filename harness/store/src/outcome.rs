@@ -139,11 +139,9 @@ impl Outcome {
 pub enum Verdict {
     /// As requested, attested, complete.
     Valid,
-    /// Kept and shown, never carried into a guideline. Earlier runs have the word `informative`.
-    #[serde(alias = "informative")]
+    /// Kept and shown, never carried into a guideline.
     Indicative,
-    /// None of its numbers may be used. Earlier runs have the word `void`.
-    #[serde(alias = "void")]
+    /// None of its numbers may be used.
     Discarded,
 }
 
@@ -312,11 +310,11 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_in_the_words_of_earlier_runs_are_read() {
-        let read = |word: &str| serde_json::from_value::<Verdict>(word.into()).unwrap();
-        assert_eq!(["valid", "informative", "void"].map(read), [Verdict::Valid, Verdict::Indicative, Verdict::Discarded]);
-        assert_eq!(["indicative", "discarded"].map(read), [Verdict::Indicative, Verdict::Discarded]);
-        assert_eq!(serde_json::to_string(&[Verdict::Indicative, Verdict::Discarded]).unwrap(), r#"["indicative","discarded"]"#);
+    fn verdicts_are_stored_by_their_words() {
+        let words = r#"["valid","indicative","discarded"]"#;
+        let verdicts = [Verdict::Valid, Verdict::Indicative, Verdict::Discarded];
+        assert_eq!(serde_json::to_string(&verdicts).unwrap(), words);
+        assert_eq!(serde_json::from_str::<[Verdict; 3]>(words).unwrap(), verdicts);
     }
 
     #[test]

@@ -5,9 +5,10 @@
 
 mod arithmetic;
 mod found;
+mod keys;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use crate::quoted;
@@ -21,11 +22,13 @@ use crate::units;
 
 pub use arithmetic::sum;
 pub use found::{Fields, Located, Value};
+pub use keys::KeyType;
 
 /// Maximum size of a file, in bytes; nothing written by hand is larger.
 pub const LARGEST: u64 = 1_000_000;
 
-/// The keys of a table.
+/// The keys of a table, as [`keys!`](crate::keys) writes them.
+#[derive(Clone, Copy)]
 pub struct Shape {
     /// The command that lists the keys: `collo schema experiment`.
     pub help: &'static str,
@@ -40,30 +43,18 @@ pub struct Key {
     /// As it would be written; absent without a default.
     pub default: Option<&'static str>,
     pub about: &'static str,
-    /// What it was called before, and how its values are written now.
-    pub former: Option<(&'static str, &'static str)>,
-}
-
-impl Key {
-    pub const fn formerly(self, name: &'static str, now: &'static str) -> Key {
-        Key { former: Some((name, now)), ..self }
-    }
 }
 
 /// The kind of a key's value.
 pub enum ValueKind {
     Text,
-    Whole {
-        from: u64,
-        to: u64,
-    },
-    Number {
-        from: f64,
-        to: f64,
-    },
+    Whole(RangeInclusive<u64>),
+    Number(RangeInclusive<f64>),
     Duration,
     /// A duration, or `until …`, which is kept as text.
     Pause,
+    /// A number of bytes, as `"500MB"`.
+    Size,
     /// `"5%"` or `0.05`.
     Ratio,
     Choice(&'static [&'static str]),
@@ -73,13 +64,22 @@ pub enum ValueKind {
     List(&'static ValueKind),
     /// A value, or a list of them.
     OneOrMore(&'static ValueKind),
-    /// One or more distinct values: an axis of the matrix.
-    Axis {
-        of: &'static ValueKind,
-        empty: &'static str,
-    },
+    /// One or more distinct values: an axis of the matrix; and the way out if there is none.
+    Axis(&'static ValueKind, &'static str),
     Table(&'static Shape),
-    Tables(&'static Shape),
+    /// A table whose keys are the user's.
+    Map(&'static ValueKind),
+}
+
+impl ValueKind {
+    /// The keys of a table.
+    pub fn shape(&self) -> Option<Shape> {
+        match self {
+            ValueKind::Table(shape) => Some(**shape),
+            ValueKind::Map(of) => Some(Shape { help: "", keys: &[], others: Some(of) }),
+            _ => None,
+        }
+    }
 }
 
 /// Read a text by its shape; the mistakes are collected, and the fields have the rest.
@@ -128,11 +128,9 @@ impl FieldReader<'_> {
             let name = key.get_ref().as_ref();
             let kind = shape.keys.iter().find(|k| k.name == name).map(|k| &k.kind).or(shape.others);
             let Some(kind) = kind else {
-                let renamed = shape.keys.iter().find_map(|k| k.former.filter(|f| f.0 == name).map(|(_, now)| (k.name, now)));
-                let note = match (renamed, nearest(name, shape.keys.iter().map(|k| k.name))) {
-                    (Some((key, now)), _) => format!("it is now `{key}`: {now}"),
-                    (None, Some(near)) => format!("did you mean `{near}`?"),
-                    (None, None) => format!("all keys: `{}`", shape.help),
+                let note = match nearest(name, shape.keys.iter().map(|k| k.name)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("all keys: `{}`", shape.help),
                 };
                 self.wrong(format!("unknown key {}", quoted(name)), key.span(), Some(note));
                 continue;
@@ -155,25 +153,30 @@ impl FieldReader<'_> {
         }
         let value = match (kind, value.get_ref()) {
             (ValueKind::Text, DeValue::String(text)) => Value::Text(text.to_string()),
-            (ValueKind::Whole { .. } | ValueKind::Number { .. }, DeValue::String(text)) if sum(text).is_some() => {
+            (ValueKind::Whole(_) | ValueKind::Number(_), DeValue::String(text)) if sum(text).is_some() => {
                 return self.computed(name, text, span, kind);
             }
-            (ValueKind::Whole { from, to }, DeValue::Integer(_)) => {
-                let n = whole(value.get_ref()).and_then(|n| u64::try_from(n).ok()).filter(|n| (*from..=*to).contains(n));
+            (ValueKind::Whole(range), DeValue::Integer(_)) => {
+                let n = whole(value.get_ref()).and_then(|n| u64::try_from(n).ok()).filter(|n| range.contains(n));
                 let Some(n) = n else {
-                    let range = if *to == u64::MAX { format!("{from} or more") } else { format!("between {from} and {to}") };
-                    self.wrong(format!("{name} {} is not {range}", self.as_written(&span)), span, None);
+                    self.wrong(format!("{name} {} is not {}", self.as_written(&span), within(kind)), span, None);
                     return None;
                 };
                 Value::Whole(n)
             }
-            (ValueKind::Number { from, to }, DeValue::Integer(_) | DeValue::Float(_)) => {
-                let Some(n) = number(value.get_ref()).filter(|n| (*from..=*to).contains(n)) else {
-                    let range = if to.is_infinite() { format!("{from} or more") } else { format!("between {from} and {to}") };
-                    self.wrong(format!("{name} {} is not {range}", self.as_written(&span)), span, None);
+            (ValueKind::Number(range), DeValue::Integer(_) | DeValue::Float(_)) => {
+                let Some(n) = number(value.get_ref()).filter(|n| range.contains(n)) else {
+                    self.wrong(format!("{name} {} is not {}", self.as_written(&span), within(kind)), span, None);
                     return None;
                 };
                 Value::Number(n)
+            }
+            (ValueKind::Size, DeValue::String(text)) => {
+                let Some(bytes) = units::size_bytes(text) else {
+                    self.wrong(format!("invalid size {}", quoted(text)), span, Some("as in `\"500MB\"`".into()));
+                    return None;
+                };
+                Value::Whole(bytes)
             }
             (ValueKind::Ratio, DeValue::Integer(_) | DeValue::Float(_) | DeValue::String(_)) => {
                 let ratio = match value.get_ref() {
@@ -212,7 +215,7 @@ impl FieldReader<'_> {
             (ValueKind::List(of), DeValue::Array(items)) => Value::List(self.items(name, items, of)),
             (ValueKind::OneOrMore(of), DeValue::Array(items)) => Value::List(self.items(name, items, of)),
             (ValueKind::OneOrMore(of), _) => return self.value(name, value, of),
-            (ValueKind::Axis { of, empty }, DeValue::Array(items)) => {
+            (ValueKind::Axis(of, empty), DeValue::Array(items)) => {
                 if items.is_empty() {
                     self.wrong(format!("axis `{name}` is empty, so there is no cell"), span, Some((*empty).into()));
                     return None;
@@ -227,9 +230,10 @@ impl FieldReader<'_> {
                 }
                 Value::List(found)
             }
-            (ValueKind::Axis { of, .. }, _) => Value::List(vec![self.value(name, value, of)?]),
-            (ValueKind::Table(shape), DeValue::Table(table)) => Value::Table(self.table(table, span.clone(), shape)),
-            (ValueKind::Tables(shape), DeValue::Array(items)) => Value::List(self.items(name, items, &ValueKind::Table(shape))),
+            (ValueKind::Axis(of, _), _) => Value::List(vec![self.value(name, value, of)?]),
+            (ValueKind::Table(_) | ValueKind::Map(_), DeValue::Table(table)) => {
+                Value::Table(self.table(table, span.clone(), &kind.shape()?))
+            }
             (kind, other) => {
                 let note = self.rewritten(kind, other);
                 self.wrong(format!("{} is {}, not {}", quoted(name), asked(kind), given(other)), span, note);
@@ -248,21 +252,16 @@ impl FieldReader<'_> {
                 return None;
             }
         };
-        let (value, range) = match kind {
-            ValueKind::Whole { from, to } => {
-                let whole = result.whole().and_then(|n| u64::try_from(n).ok()).filter(|n| (*from..=*to).contains(n));
-                let range = if *to == u64::MAX { format!("{from} or more") } else { format!("between {from} and {to}") };
-                (whole.map(Value::Whole), format!("a whole number {range}"))
+        let (value, asked) = match kind {
+            ValueKind::Whole(range) => {
+                let whole = result.whole().and_then(|n| u64::try_from(n).ok()).filter(|n| range.contains(n));
+                (whole.map(Value::Whole), format!("a whole number {}", within(kind)))
             }
-            ValueKind::Number { from, to } => {
-                let within = Some(result.number()).filter(|n| (*from..=*to).contains(n));
-                let range = if to.is_infinite() { format!("{from} or more") } else { format!("between {from} and {to}") };
-                (within.map(Value::Number), range)
-            }
+            ValueKind::Number(range) => (Some(result.number()).filter(|n| range.contains(n)).map(Value::Number), within(kind)),
             _ => return None,
         };
         if value.is_none() {
-            self.wrong(format!("{name} {} is {}, which is not {range}", quoted(text), result.number()), span.clone(), None);
+            self.wrong(format!("{name} {} is {}, which is not {asked}", quoted(text), result.number()), span.clone(), None);
         }
         Some(Located { span: self.shifted(span), value: value? })
     }
@@ -285,13 +284,14 @@ impl FieldReader<'_> {
     /// The same value in the form that the kind requires, if that is obvious.
     fn rewritten(&self, kind: &ValueKind, given: &DeValue<'_>) -> Option<String> {
         match (kind, given) {
-            (ValueKind::Whole { .. }, DeValue::String(text)) if text.parse::<u64>().is_ok() => Some(format!("write `{text}`")),
-            (ValueKind::Number { .. }, DeValue::String(text)) if text.parse::<f64>().is_ok() => Some(format!("write `{text}`")),
+            (ValueKind::Whole(_), DeValue::String(text)) if text.parse::<u64>().is_ok() => Some(format!("write `{text}`")),
+            (ValueKind::Number(_), DeValue::String(text)) if text.parse::<f64>().is_ok() => Some(format!("write `{text}`")),
             (ValueKind::Text, DeValue::Integer(n)) => Some(format!("write `\"{n}\"`")),
             (ValueKind::Duration | ValueKind::Pause, DeValue::Integer(n)) => {
                 Some(format!("write `\"{n}s\"`; {}", units::DURATION_HELP))
             }
             (ValueKind::Duration | ValueKind::Pause, _) => Some(format!("write `\"30m\"`; {}", units::DURATION_HELP)),
+            (ValueKind::List(ValueKind::Table(_)), _) => None,
             (ValueKind::List(_), DeValue::String(text)) => Some(format!("write `[\"{}\"]`", text.replace(' ', "\", \""))),
             (ValueKind::Choice(words), _) => Some(choices("", words)),
             _ => None,
@@ -339,17 +339,28 @@ fn joined<W: AsRef<str>>(words: &[W], before_last: &str) -> String {
     }
 }
 
+/// The range of a number, for messages.
+fn within(kind: &ValueKind) -> String {
+    match kind {
+        ValueKind::Whole(range) if *range.end() == u64::MAX => format!("{} or more", range.start()),
+        ValueKind::Whole(range) => format!("between {} and {}", range.start(), range.end()),
+        ValueKind::Number(range) if range.end().is_infinite() => format!("{} or more", range.start()),
+        ValueKind::Number(range) => format!("between {} and {}", range.start(), range.end()),
+        _ => String::new(),
+    }
+}
+
 fn asked(kind: &ValueKind) -> &'static str {
     match kind {
-        ValueKind::Text | ValueKind::Choice(_) => "text",
-        ValueKind::Whole { .. } => "a whole number",
-        ValueKind::Number { .. } => "a number",
+        ValueKind::Text | ValueKind::Choice(_) | ValueKind::Size => "text",
+        ValueKind::Whole(_) => "a whole number",
+        ValueKind::Number(_) => "a number",
         ValueKind::Duration | ValueKind::Pause => "a duration in quotes",
         ValueKind::Ratio => "a share, as `\"5%\"`",
         ValueKind::Setting => "text, a number, `true` or `false`",
-        ValueKind::List(_) | ValueKind::OneOrMore(_) | ValueKind::Axis { .. } => "a list",
-        ValueKind::Table(_) => "a table",
-        ValueKind::Tables(_) => "a list of tables",
+        ValueKind::List(ValueKind::Table(_)) => "a list of tables",
+        ValueKind::List(_) | ValueKind::OneOrMore(_) | ValueKind::Axis(..) => "a list",
+        ValueKind::Table(_) | ValueKind::Map(_) => "a table",
     }
 }
 

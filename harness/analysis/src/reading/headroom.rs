@@ -30,7 +30,7 @@ fn instances_bytes(r: &Repetition) -> Option<f64> {
         let slice = m.slice.as_deref()?;
         // A compute instance has the memory of its GPU instance.
         let profile = slice.split_once("c.").map_or(slice, |(_, profile)| profile);
-        Some(model.profile(profile)?.memory_gib? * GIB)
+        Some(model.profile(profile).ok()?.memory_gib? * GIB)
     };
     let of_members: Vec<f64> = record.members.iter().map(bytes).collect::<Option<_>>()?;
     if record.cell.mode.isolated {

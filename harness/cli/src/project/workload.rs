@@ -50,9 +50,10 @@ fn value(w: &Workload) -> Json {
         WorkloadPython::System => "system".to_string(),
         WorkloadPython::Own(path) => path.display().to_string(),
     };
-    let requires = w.requires.map(|Requirement::Cuda| "cuda");
-    let forecast = json!({"set_up_s": w.forecast.set_up_s, "epoch_s": w.forecast.epoch_s, "items": w.forecast.items,
-        "memory_bytes": w.forecast.memory_bytes});
+    let requires = w.requires.map(Requirement::as_str);
+    let alone = &w.forecast.cpu;
+    let forecast =
+        json!({"set_up_s": alone.set_up_s, "epoch_s": alone.epoch_s, "items": alone.items, "memory_bytes": alone.memory_bytes});
     json!({"workload": w.name, "preset_of": w.preset_of, "description": w.description, "folder": w.folder, "command": w.command,
         "environment": environment, "packages": w.packages, "requires": requires, "prepare": w.prepare, "outputs": w.outputs, "settings": w.settings,
         "recipes": w.recipes, "variables": w.variables, "protocol": w.epochs.is_none(), "forecast_cpu": forecast})
@@ -102,7 +103,7 @@ fn in_full(w: &Workload, base: Option<&Workload>) -> String {
             Some(adapter) => format!("read from its output by {}", adapter.pattern.as_str()),
         },
     );
-    let f = &w.forecast;
+    let f = &w.forecast.cpu;
     let mut about = Vec::new();
     about.extend(f.set_up_s.map(|s| format!("{s} s to get ready")));
     about.extend(f.epoch_s.map(|s| format!("{s} s per epoch")));

@@ -1,13 +1,12 @@
 //! GPU models and the shares of their slices. In: a GPU model's name and the name of a slice. Out: the slice's share of the GPU,
 //! by which slices of different GPU models are matched, and its SMs. The known models are those of `collo-gpus`.
 
-use collo_gpus::Model;
 use collo_gpus::notation::Size;
 
 /// A GPU model from its file, or guessed from its memory if no file has its name.
 #[derive(Debug, Clone)]
 pub struct GpuModel {
-    model: Option<&'static Model>,
+    model: Option<&'static collo_gpus::GpuModel>,
     memory_gb: f64,
     compute_slices: u32,
     memory_units: u32,
@@ -35,7 +34,7 @@ impl GpuModel {
     pub fn by_share(&self, text: &str) -> String {
         each_slice(text, &|name, size| {
             let inside = size.compute.map_or(String::new(), |compute| format!("{}c.", part(compute, self.compute_slices)));
-            let known = self.model.and_then(|model| model.profile(name)).and_then(|profile| profile.units());
+            let known = self.model.and_then(|model| model.profile(name).ok()).and_then(|profile| profile.units());
             let guess = || (f64::from(size.memory_gb) / self.memory_gb * f64::from(self.memory_units)).round() as u32;
             let units = known.unwrap_or_else(guess);
             Some(format!("{inside}{}+{}{}", part(size.slices, self.compute_slices), part(units, self.memory_units), size.extras))
@@ -47,7 +46,7 @@ impl GpuModel {
         let model = self.model?;
         let found = std::cell::Cell::new(None);
         each_slice(text, &|name, _| {
-            found.set(model.profile(name).and_then(|profile| profile.sms));
+            found.set(model.profile(name).ok().and_then(|profile| profile.sms));
             None
         });
         Some(format!("{} of {} SMs", found.get()?, model.sms?))

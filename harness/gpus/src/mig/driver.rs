@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{Cards, Engines, GpuModel, Places, Profile};
-use crate::Model;
 
 /// A size of GPU instance, as the driver of a GPU reports it.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,7 +52,7 @@ impl GpuModel {
             })
         };
         let units = profiles.iter().flat_map(|p| p.starts.iter().map(|s| s + p.units)).max();
-        let mut card = GpuModel::from(Model {
+        let mut card = GpuModel {
             name,
             product_names: vec![product.into()],
             sms,
@@ -65,7 +64,8 @@ impl GpuModel {
             peaks: known.map(|k| k.peaks.clone()).unwrap_or_default(),
             compute_slices: profiles.iter().map(|p| p.slices).max(),
             profiles: profiles.iter().map(profile).collect(),
-        });
+            layouts: Vec::new(),
+        };
         for layout in known.map(|k| k.layouts.as_slice()).unwrap_or_default() {
             let wanted: Option<Vec<Arc<Profile>>> =
                 layout.instances.iter().map(|i| card.profile(&i.profile.name).ok().cloned()).collect();
@@ -78,7 +78,7 @@ impl GpuModel {
 
     /// A GPU model of which only its name and its slices are known.
     pub fn bare(name: &str, compute_slices: u32) -> GpuModel {
-        Model { name: name.into(), compute_slices: Some(compute_slices), ..Model::default() }.into()
+        GpuModel { name: name.into(), compute_slices: Some(compute_slices), ..GpuModel::default() }
     }
 
     /// The differences between the driver and this file: one line each. What the file does not give is not a difference.

@@ -16,39 +16,26 @@ mod tests;
 
 pub use cards::Cards;
 pub use driver::DriverProfile;
+pub use keys::{Engines, GpuModel, Peaks, Profile};
+pub use read::parse;
 
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::notation::{Share, Size};
-pub use crate::{Engines, Model, Peaks, Places, Profile};
 use collo_text::Diagnostic;
 use collo_text::quoted;
 
 use collo_text::fields::listed_all;
 use collo_text::nearest;
 
-/// A GPU model of a project, or as its driver describes it, with layouts that can be placed on it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct GpuModel {
-    model: Model,
-    pub layouts: Vec<Layout>,
-}
-
-/// Everything but its layouts.
-impl Deref for GpuModel {
-    type Target = Model;
-
-    fn deref(&self) -> &Model {
-        &self.model
-    }
-}
-
-impl From<Model> for GpuModel {
-    fn from(model: Model) -> GpuModel {
-        GpuModel { model, layouts: Vec::new() }
-    }
+/// Where instances of a profile can be placed on the grid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// In ascending order.
+    pub starts: Vec<u32>,
+    /// Memory units per instance, which is not its number of slices: `3g` takes 4 of 8.
+    pub units: u32,
 }
 
 /// One instance at its place.
@@ -75,7 +62,7 @@ pub struct Layout {
 impl GpuModel {
     pub fn profile(&self, name: &str) -> Result<&Arc<Profile>, Diagnostic> {
         let names = self.profiles.iter().map(|p| p.name.as_str());
-        self.model.profile(name).ok_or_else(|| match self.alike(name) {
+        self.profiles.iter().find(|profile| profile.name == name).ok_or_else(|| match self.alike(name) {
             Some(alike) => Diagnostic::new(format!("unknown profile {}", quoted(name)))
                 .note(format!("on {} it is `{}`", self.name, alike.name)),
             None => self.unknown("profile", name, names),

@@ -83,11 +83,11 @@ fn set_of(instances: &[Instance]) -> Set {
 
 /// The GPU model with only the plain profiles of least memory, the classes 7g, 4g, 3g, 2g, 1g.
 fn classes(name: &str) -> GpuModel {
-    let mut model: Model = (*card(name)).clone();
+    let mut model = card(name);
     let plain =
         ["1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb", "1g.6gb", "2g.12gb", "4g.24gb", "1g.24gb", "2g.48gb", "4g.96gb"];
     model.profiles.retain(|p| plain.contains(&p.name.as_str()));
-    model.into()
+    model
 }
 
 /// All combinations of profiles that can exist, with the place of each, the largest last.

@@ -3,35 +3,37 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::Model;
 use crate::notation::{self, Size};
 use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics, Source};
 
-use super::{GpuModel, Layout, keys};
+use super::{GpuModel, Layout, Places};
 use collo_text::fields;
 use collo_text::fields::{Fields, Located, Value};
 
-/// Parse a GPU model; its name is the file's. Errors are found here, the values are read by [`Model::read`].
+/// Parse a GPU model; its name is the file's.
 pub fn parse(name: &str, source: &Arc<Source>) -> Result<GpuModel, Diagnostics> {
-    let (fields, mistakes) = fields::read(source, &keys::CARD);
+    let (fields, mistakes) = fields::read(source, GpuModel::KEYS);
     let mut reader = ModelReader { source, mistakes };
     // A value that was wrong is no longer there, and was reported.
     if reader.mistakes.is_empty() {
         reader.completeness(&fields);
         reader.peaks(&fields);
     }
+    let mut card = GpuModel { name: name.into(), ..GpuModel::from_fields(&fields) };
+    for peaks in card.peaks.iter_mut().filter(|peaks| peaks.product_names.is_empty()) {
+        peaks.product_names.clone_from(&card.product_names);
+    }
     let mut names = Vec::new();
-    for table in fields.tables("profiles") {
-        reader.profile(&fields, table, &mut names);
+    for (profile, table) in card.profiles.iter_mut().map(Arc::make_mut).zip(fields.tables("profiles")) {
+        if let Some(slices) = reader.slices(&fields, table, &mut names) {
+            (profile.slices, profile.places) = (slices, reader.places(&fields, &profile.name, table));
+        }
     }
     reader.mistakes.clone().into_result(())?;
-    let model = Model::read(name, source.text()).map_err(|what| Diagnostic::new(format!("{}: {what}", source.name())))?;
-    let mut card = GpuModel::from(model);
     for (name, span, found) in fields.table("layouts").map(Fields::in_order).unwrap_or_default() {
-        if let Some(layout) = reader.layout(&card, name, span, found) {
-            card.layouts.push(layout);
-        }
+        let layout = reader.layout(&card, name, span, found);
+        card.layouts.extend(layout);
     }
     reader.mistakes.into_result(card)
 }
@@ -54,7 +56,7 @@ impl ModelReader<'_> {
             if fields.found(needed).is_none() {
                 let hint = format!(
                     "a GPU without MIG has none of the two, no `memory_units` and no layout; all keys: `{}`",
-                    keys::CARD.help
+                    GpuModel::KEYS.help
                 );
                 self.wrong(Diagnostic::new(format!("`{needed}` is missing")).hint(hint), span.clone());
             }
@@ -86,15 +88,18 @@ impl ModelReader<'_> {
         }
     }
 
-    fn profile<'f>(&mut self, card: &Fields, table: &'f Fields, names: &mut Vec<&'f str>) {
+    /// The compute slices of a profile.
+    fn slices<'f>(&mut self, card: &Fields, table: &'f Fields, names: &mut Vec<&'f str>) -> Option<u32> {
         let Some(found) = table.found("name") else {
             let brace = table.span.start..table.span.start + 1;
-            return self.wrong(Diagnostic::new("`name` is missing in this profile").note("as in `name = \"3g.20gb\"`"), brace);
+            self.wrong(Diagnostic::new("`name` is missing in this profile").note("as in `name = \"3g.20gb\"`"), brace);
+            return None;
         };
-        let Some(name) = found.text() else { return };
+        let name = found.text()?;
         let Some(size) = Size::parse(name).filter(|size| size.compute.is_none()) else {
             let what = Diagnostic::new(format!("invalid profile name {}", quoted(name)));
-            return self.wrong(what.note("as in `3g.20gb` or `1g.5gb+me`"), found.span.clone());
+            self.wrong(what.note("as in `3g.20gb` or `1g.5gb+me`"), found.span.clone());
+            return None;
         };
         if names.contains(&name) {
             self.wrong(Diagnostic::new(format!("duplicate profile `{name}`")).note("leave one out"), found.span.clone());
@@ -106,28 +111,32 @@ impl ModelReader<'_> {
                 found.span.clone(),
             );
         }
-        self.places(card, name, table);
+        Some(size.slices)
     }
 
-    fn places(&mut self, card: &Fields, name: &str, table: &Fields) {
-        let (starts, units) = (table.list("starts"), table.whole_u32("units"));
+    fn places(&mut self, card: &Fields, name: &str, table: &Fields) -> Option<Places> {
         for (there, missing) in [("starts", "units"), ("units", "starts")] {
             if let Some(span) = table.key_span(there).filter(|_| table.found(missing).is_none()) {
                 self.wrong(Diagnostic::new(format!("`{there}` is useless without `{missing}`")), span);
             }
         }
-        let (Some(starts), Some(units)) = (starts, units) else { return };
+        let (all, units) = (table.list("starts")?, table.whole_u32("units")?);
         let Some(there) = card.whole_u32("memory_units") else {
             let span = table.key_span("starts").unwrap_or(table.span.clone());
-            return self.wrong(Diagnostic::new("`starts` are places on a grid").note("add its length: `memory_units = 8`"), span);
+            self.wrong(Diagnostic::new("`starts` are places on a grid").note("add its length: `memory_units = 8`"), span);
+            return None;
         };
-        for found in starts {
+        for found in all {
             let Value::Whole(start) = found.value else { continue };
             if start + u64::from(units) > u64::from(there) {
                 let what = format!("`{name}` from unit {start} occupies {units}, the grid has {there}");
                 self.wrong(Diagnostic::new(what), found.span.clone());
             }
         }
+        let mut starts: Vec<u32> = table.get("starts");
+        starts.sort_unstable();
+        starts.dedup();
+        Some(Places { starts, units })
     }
 
     fn layout(&mut self, card: &GpuModel, name: &str, span: &Range<usize>, found: &Located) -> Option<Layout> {

@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_an_earlier_or_later_collo_wrote_is_read_as_far_as_it_goes() {
-        let cell = json!({ "cell": "a", "tail": "release", "verdict_of_tomorrow": "fine", "epoch_time_s": { "estimate": 2.0, "low": null, "high": null,
+        let cell = json!({ "cell": "a", "tail": "exit", "verdict_of_tomorrow": "fine", "epoch_time_s": { "estimate": 2.0, "low": null, "high": null,
                            "repetitions": 1, "df": null }, "slowdown": null, "metrics": { "warmth": 3 } });
         let report =
             ReportJson::of(json!({ "schema": 1, "campaign": "c", "device": { "name": "d" }, "cells": [cell] }), "x").unwrap();

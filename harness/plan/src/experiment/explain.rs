@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use collo_text::Source;
 
-use super::{Experiment, explain_settings, keys};
-use crate::host;
+use super::{Experiment, explain_settings};
+use crate::host::{self, HostFile};
 use collo_text::fields::{self, Shape, ValueKind};
 use collo_text::fields::{Fields, Located, Value};
 
@@ -25,11 +25,11 @@ impl Experiment {
     pub fn explain(&self) -> Vec<Origin> {
         let (source, fields, _) = self.layers.read();
         let mut all = Vec::new();
-        explain(&source, &fields, &keys::EXPERIMENT, "", &mut all);
+        explain(&source, &fields, Experiment::KEYS, "", &mut all);
         explain_settings::explain(self, &source, &fields, &mut all);
         if let Some(source) = self.layers.host().source() {
-            let (fields, _) = fields::read(source, &host::KEYS);
-            explain(source, &fields.without(host::OF_EXPERIMENTS), &host::KEYS, "", &mut all);
+            let (fields, _) = fields::read(source, HostFile::KEYS);
+            explain(source, &fields.without(host::OF_EXPERIMENTS), HostFile::KEYS, "", &mut all);
         }
         all
     }
@@ -37,9 +37,9 @@ impl Experiment {
 
 /// The same of a text, as far as it can be read.
 pub(super) fn of(source: &Arc<Source>) -> Vec<Origin> {
-    let (fields, _) = fields::read(source, &keys::EXPERIMENT);
+    let (fields, _) = fields::read(source, Experiment::KEYS);
     let mut all = Vec::new();
-    explain(source, &fields, &keys::EXPERIMENT, "", &mut all);
+    explain(source, &fields, Experiment::KEYS, "", &mut all);
     all
 }
 
@@ -49,12 +49,12 @@ fn explain(source: &Arc<Source>, fields: &Fields, shape: &Shape, within: &str, a
     let others = fields.in_order().into_iter().map(|(name, ..)| name).filter(|name| !named.contains(name));
     for name in named.iter().copied().chain(others) {
         let key = shape.keys.iter().find(|key| key.name == name);
-        if let Some(ValueKind::Table(inner)) = key.map(|key| &key.kind) {
+        if let Some(inner) = key.and_then(|key| key.kind.shape()) {
             let empty = Fields::default();
-            explain(source, fields.table(name).unwrap_or(&empty), inner, &format!("{within}{name}."), all);
+            explain(source, fields.table(name).unwrap_or(&empty), &inner, &format!("{within}{name}."), all);
             continue;
         }
-        if let Some(ValueKind::Tables(inner)) = key.map(|key| &key.kind) {
+        if let Some(ValueKind::List(ValueKind::Table(inner))) = key.map(|key| &key.kind) {
             for (i, table) in fields.tables(name).enumerate() {
                 // The members of a group are with the settings.
                 explain(source, &table.clone().without(&["members"]), inner, &format!("{within}{name}[{i}]."), all);

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use super::explain::{Origin, written};
 use super::{Axes, Experiment};
-use crate::workload::{RECIPE, Workload, keys, plain};
+use crate::workload::{RECIPE, Workload, plain};
 use collo_text::fields;
 use collo_text::fields::{Fields, Located};
 use collo_text::shown;
@@ -84,7 +84,7 @@ impl WorkloadFile {
         let path = workload.folder.join("workload.toml");
         let text = collo_text::read_small_text(&path, fields::LARGEST).unwrap_or_default();
         let source = Source::file(shown(&path), text);
-        let (fields, _) = fields::read(&source, &keys::WORKLOAD);
+        let (fields, _) = fields::read(&source, Workload::KEYS);
         WorkloadFile { source, fields }
     }
 

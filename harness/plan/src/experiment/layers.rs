@@ -9,7 +9,7 @@ use std::sync::Arc;
 use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics, Source};
 
-use super::keys;
+use super::Experiment;
 use crate::host::{self, HostFile};
 use crate::project::Project;
 use collo_text::fields;
@@ -37,7 +37,7 @@ impl Overrides {
 }
 
 /// The texts of one experiment.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Layers {
     own: Arc<Source>,
     /// The first wins.
@@ -76,7 +76,7 @@ impl Layers {
     }
 
     fn include(&mut self, of: &Arc<Source>, path: &Path, within: &mut Vec<PathBuf>, mistakes: &mut Diagnostics) {
-        let (fields, _) = fields::read(of, &keys::EXPERIMENT);
+        let (fields, _) = fields::read(of, Experiment::KEYS);
         let folder = path.parent().unwrap_or(Path::new(""));
         for found in fields.list("include").unwrap_or_default().iter().rev() {
             let Some(written) = found.text() else { continue };
@@ -173,10 +173,10 @@ impl Layers {
             let (start, part) = &joined.parts()[index];
             // What is wrong in the machine's file was reported when it was read.
             if index == sets.end {
-                all.complete_from(fields::read_part(part, *start, &host::KEYS).0.only(host::OF_EXPERIMENTS));
+                all.complete_from(fields::read_part(part, *start, HostFile::KEYS).0.only(host::OF_EXPERIMENTS));
                 continue;
             }
-            let (fields, wrong) = fields::read_part(part, *start, &keys::EXPERIMENT);
+            let (fields, wrong) = fields::read_part(part, *start, Experiment::KEYS);
             mistakes.extend(wrong);
             all.complete_from(if index == 0 { fields } else { fields.without(OWN) });
         }
@@ -276,7 +276,7 @@ fn plain(path: &Path) -> String {
 
 /// The files that this one includes, wherever they are.
 pub fn includes_of(file: &Path, source: &Arc<Source>) -> Vec<PathBuf> {
-    let (fields, _) = fields::read(source, &keys::EXPERIMENT);
+    let (fields, _) = fields::read(source, Experiment::KEYS);
     let folder = file.parent().unwrap_or(Path::new(""));
     fields.texts("include").unwrap_or_default().iter().map(|written| whole(&folder.join(written))).collect()
 }

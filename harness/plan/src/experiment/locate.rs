@@ -7,8 +7,8 @@ use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;
 
+use super::Experiment;
 use super::layers::{Overrides, includes_of};
-use super::{Experiment, keys};
 use crate::project::Project;
 use crate::workload::Workloads;
 use collo_text::fields;
@@ -92,7 +92,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Diagnostics> {
 pub fn tags_of(file: &Path) -> Option<Vec<String>> {
     let text = collo_text::read_small_text(file, fields::LARGEST).ok()?;
     toml::from_str::<toml::Table>(&text).ok()?;
-    let (fields, _) = fields::read(&Source::file(shown(file), text), &keys::EXPERIMENT);
+    let (fields, _) = fields::read(&Source::file(shown(file), text), Experiment::KEYS);
     Some(fields.texts("tags").unwrap_or_default())
 }
 
@@ -100,7 +100,7 @@ pub fn tags_of(file: &Path) -> Option<Vec<String>> {
 fn claim(file: &Path, name: &str) -> Option<String> {
     let text = collo_text::read_small_text(file, fields::LARGEST).ok()?;
     let source = Source::file(shown(file), text);
-    let (fields, _) = fields::read(&source, &keys::EXPERIMENT);
+    let (fields, _) = fields::read(&source, Experiment::KEYS);
     if fields.text("name") == Some(name) {
         return Some(source.line_of(fields.key_span("name")?.start));
     }

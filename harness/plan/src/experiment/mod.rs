@@ -6,7 +6,7 @@
 mod changed;
 mod explain;
 mod explain_settings;
-pub mod keys;
+mod keys;
 mod layers;
 mod locate;
 mod matrix;
@@ -16,26 +16,25 @@ mod source_choice;
 mod tags;
 mod thermal_gate;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use collo_store::{Expectation, Reference, Thresholds, WantedWidth};
-
+use collo_store::Expectation;
 use serde_json::Value as Json;
 
 use crate::cell::{CellTask, ManagerRules, Member};
-use crate::facts::{Cores, DeviceFacts, DeviceKind, NumaMemory, core_sets};
+use crate::facts::{Cores, DeviceFacts, DeviceKind, core_sets};
 use crate::goal::EpochGoal;
 use crate::observer::Observe;
 use crate::select::Expression;
-use crate::sharing::{Each, SharingMode};
+use crate::sharing::SharingMode;
 use crate::workload::Workload;
 use collo_gpus::mig::GpuModel;
 use collo_store::AfterMeasured;
 
 pub use changed::ChangedKey;
 pub use explain::Origin;
+pub use keys::{DeviceChoice, Experiment, FailureRule, SamplingRates};
 pub use layers::{INCLUDE, Layers, Overrides, SET, part};
 pub use locate::{ExperimentFile, all, locate, tags_of};
 pub use name::wrong as wrong_name;
@@ -45,70 +44,6 @@ pub use thermal_gate::ThermalGate;
 
 /// The schema of experiments that this build reads.
 pub const SCHEMA: u64 = 1;
-
-/// One experiment, as read.
-#[derive(Debug, Clone)]
-pub struct Experiment {
-    pub path: PathBuf,
-    /// The texts that it was read from.
-    pub layers: Layers,
-    pub name: String,
-    pub description: Option<String>,
-    pub tags: Vec<String>,
-    pub device: DeviceChoice,
-    pub repetitions: u32,
-    pub epochs: u32,
-    /// Whole epochs are measured until at least so long; absent for the number of epochs alone.
-    pub measure_for: Option<Duration>,
-    pub seed: u64,
-    /// For all cells; absent is `keep-running` for uniform and `exit` for mixed groups.
-    pub after_measured: Option<AfterMeasured>,
-    pub timeout: Duration,
-    pub set_up_timeout: Duration,
-    /// Additional set-up time for each further member that takes its turn to tune or compile; zero if the file sets the timeout.
-    pub set_up_turn: Duration,
-    pub stall_timeout: Duration,
-    pub cooldown: Duration,
-    /// Besides the pause.
-    pub thermal_gate: Option<ThermalGate>,
-    pub member_failure: FailureRule,
-    pub retries: RetryBudget,
-    pub threads: u32,
-    pub cores: Cores,
-    pub numa_memory: NumaMemory,
-    /// Find the largest degree that fits, instead of measuring each of the axis.
-    pub search: bool,
-    /// Settings of individual workloads in mixed groups.
-    pub each: Each,
-    pub axes: Axes,
-    pub exclude: Vec<Expression>,
-    pub expect: Vec<ExpectedFailure>,
-    pub groups: Vec<MixedGroup>,
-    /// Tasks that arrive one after another, instead of groups that start together.
-    pub trace: Option<TracePlan>,
-    pub sampling: SamplingRates,
-    pub thresholds: Thresholds,
-    /// Values that the report compares with.
-    pub references: Vec<Reference>,
-    /// Cells are repeated until their intervals are so narrow.
-    pub until: Option<WantedWidth>,
-    /// Unusual but valid settings, for the user.
-    pub warnings: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeviceChoice {
-    Auto,
-    Cpu,
-    Gpu,
-}
-
-/// What happens to the others when a member dies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureRule {
-    EndGroup,
-    KeepSurvivors,
-}
 
 /// How often failed runs are measured again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -210,18 +145,6 @@ pub struct MixedGroup {
     pub members: Vec<(Arc<Member>, u32)>,
     pub sharing: Vec<Sharing>,
     pub after_measured: Option<AfterMeasured>,
-}
-
-/// Sampling rates.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SamplingRates {
-    /// False if no time series is recorded.
-    pub recording: bool,
-    pub rate_hz: f64,
-    pub slow_rate_hz: f64,
-    pub pss_every: Duration,
-    /// The source of a GPU's SM metrics.
-    pub sm_source: SourceChoice,
 }
 
 /// The device, as given on the command line.

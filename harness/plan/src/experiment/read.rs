@@ -17,13 +17,9 @@ use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics, Source};
 use serde_json::Value as Json;
 
-use super::{
-    Axes, DeviceChoice, Experiment, FailureRule, Layers, MixedGroup, Overrides, SCHEMA, SamplingRates, Sharing, ThermalGate,
-    TracePlan, name, thermal_gate,
-};
+use super::{Axes, Experiment, Layers, MixedGroup, Overrides, SCHEMA, Sharing, ThermalGate, TracePlan, keys, name, thermal_gate};
 use crate::cell::{MOST_MEMBERS, Member};
-use crate::experiment::SourceChoice;
-use crate::facts::{Cores, NumaMemory, core_list};
+use crate::facts::{Cores, core_list};
 use crate::project::Project;
 use crate::sharing::{self, Each, Limits, Naive};
 use crate::workload::{Workload, Workloads};
@@ -116,8 +112,7 @@ impl ExperimentReader<'_> {
         for key in ["timeout", "set_up_timeout", "stall_timeout", "measure_for"] {
             self.leaves_time(fields, key);
         }
-        let measure_for = fields.duration("measure_for");
-        let after_measured = fields.text("after_measured").and_then(AfterMeasured::parse);
+        let after_measured: Option<AfterMeasured> = fields.get("after_measured");
         let exits = |m: Option<AfterMeasured>| m == Some(AfterMeasured::Exit);
         if let Some(found) = fields.found("measure_for")
             && (exits(after_measured) || groups.iter().any(|g| exits(g.after_measured)))
@@ -132,67 +127,45 @@ impl ExperimentReader<'_> {
             let why = "a foreign script ends after its epochs, and then the others compute less beside it: set `epochs`";
             self.wrong(&found.span, Diagnostic::new(what).note(why));
         }
-        let sampling = sampling(fields.table("sampling"));
-        self.check_observe(fields, sampling.recording);
+        let given = Experiment::from_fields(fields);
+        self.check_observe(fields, given.sampling.recording);
         let cores = self.cores(fields);
         if cores.is_uneven() {
             warnings.push(
                 "the lists in `cores` differ in length, and baselines run on the first: slowdowns compare unequal shares".into(),
             );
         }
-        let repetitions = fields.whole_u32("repetitions").unwrap_or(3);
         let until = self.until(fields);
-        if until.is_some() && repetitions < 3 {
+        if until.is_some() && given.repetitions < 3 {
             warnings.push(
                 "`until` with fewer than 3 planned repetitions stops too early where these happen to agree, and makes intervals too \
                  narrow: raise `repetitions`"
                     .into(),
             );
         }
-        let duration = |key: &str, seconds: u64| fields.duration(key).unwrap_or(Duration::from_secs(seconds));
+        let thermal_gate = self.thermal_gate(fields);
+        self.check_search(fields, &groups);
         Experiment {
             path: path.to_path_buf(),
             layers,
             name,
-            description: fields.text("description").map(str::to_string),
-            tags: fields.texts("tags").unwrap_or_default(),
-            device: match fields.text("device") {
-                Some("cpu") => DeviceChoice::Cpu,
-                Some("gpu") => DeviceChoice::Gpu,
-                _ => DeviceChoice::Auto,
-            },
-            repetitions,
-            epochs: fields.whole_u32("epochs").unwrap_or(2),
-            seed: fields.whole("seed").unwrap_or(42),
-            measure_for,
-            after_measured: after_measured.or(measure_for.map(|_| AfterMeasured::KeepRunning)),
-            timeout: duration("timeout", 30 * 60),
-            set_up_timeout: duration("set_up_timeout", 5 * 60),
+            after_measured: after_measured.or(given.measure_for.map(|_| AfterMeasured::KeepRunning)),
             set_up_turn: if fields.found("set_up_timeout").is_some() { Duration::ZERO } else { SET_UP_TURN },
-            stall_timeout: duration("stall_timeout", 10 * 60),
-            cooldown: duration("cooldown", 1),
-            thermal_gate: self.thermal_gate(fields),
-            member_failure: if fields.text("member_failure") == Some("keep-survivors") {
-                FailureRule::KeepSurvivors
-            } else {
-                FailureRule::EndGroup
-            },
+            cooldown: if thermal_gate.is_some() { Experiment::default().cooldown } else { given.cooldown },
+            thermal_gate,
             retries: failures::retries(fields.table("retries")),
-            threads: fields.whole_u32("threads").unwrap_or(1),
             cores,
-            numa_memory: fields.text("numa_memory").and_then(NumaMemory::parse).unwrap_or_default(),
-            search: self.search(fields, &groups),
             each: Each { slices: self.slices(fields), limits: self.limits(fields) },
             axes,
             exclude,
             expect,
             groups,
             trace,
-            sampling,
             thresholds: thresholds(fields.table("thresholds")),
             references,
             until,
             warnings,
+            ..given
         }
     }
 
@@ -271,13 +244,11 @@ impl ExperimentReader<'_> {
         all
     }
 
-    fn search(&mut self, fields: &Fields, groups: &[MixedGroup]) -> bool {
-        let Some(found) = fields.found("search") else { return false };
-        if !groups.is_empty() {
+    fn check_search(&mut self, fields: &Fields, groups: &[MixedGroup]) {
+        if let Some(found) = fields.found("search").filter(|_| !groups.is_empty()) {
             let what = Diagnostic::new("a search is for copies of one workload, and this experiment has a `[[group]]`");
             self.wrong(&found.span, what.note("leave one of them out"));
         }
-        true
     }
 
     /// The profile of each workload; whether a GPU has it is checked once the GPU is known.
@@ -343,7 +314,7 @@ impl ExperimentReader<'_> {
         MixedGroup {
             members,
             sharing: if own.is_empty() { of_axes.to_vec() } else { own },
-            after_measured: table.text("after_measured").and_then(AfterMeasured::parse),
+            after_measured: table.get("after_measured"),
         }
     }
 
@@ -382,24 +353,13 @@ fn settings(axes: &Axes, groups: &[MixedGroup], trace: Option<&TracePlan>) -> BT
 /// ResNet152 that it has not seen yet.
 pub const SET_UP_TURN: Duration = Duration::from_secs(60);
 
-fn sampling(table: Option<&Fields>) -> SamplingRates {
-    SamplingRates {
-        recording: table.and_then(|t| t.text("recording")) != Some("off"),
-        rate_hz: table.and_then(|t| t.number("rate_hz")).unwrap_or(10.0),
-        slow_rate_hz: table.and_then(|t| t.number("slow_rate_hz")).unwrap_or(1.0),
-        pss_every: table.and_then(|t| t.duration("pss_every")).unwrap_or(Duration::from_secs(30)),
-        sm_source: table.and_then(|t| t.text("sm_source")).and_then(SourceChoice::named).unwrap_or_default(),
-    }
-}
-
 fn thresholds(table: Option<&Fields>) -> Thresholds {
-    let usual = Thresholds::default();
-    let number = |key: &str, usual: f64| table.and_then(|t| t.number(key)).unwrap_or(usual);
+    let table = table.cloned().unwrap_or_default().or_defaults(&keys::THRESHOLDS);
     Thresholds {
-        relevant_ratio: number("relevant", usual.relevant_ratio),
-        slowdown: number("slowdown", usual.slowdown),
-        overlap_ratio: number("overlap", usual.overlap_ratio),
-        start_skew_s: table.and_then(|t| t.duration("start_skew")).map_or(usual.start_skew_s, |d| d.as_secs_f64()),
-        baseline_drift_ratio: number("baseline_drift", usual.baseline_drift_ratio),
+        relevant_ratio: table.get("relevant"),
+        slowdown: table.get("slowdown"),
+        overlap_ratio: table.get("overlap"),
+        start_skew_s: table.get::<Duration>("start_skew").as_secs_f64(),
+        baseline_drift_ratio: table.get("baseline_drift"),
     }
 }

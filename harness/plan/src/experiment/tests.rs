@@ -1,9 +1,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use collo_store::Thresholds;
 use collo_text::Source;
 
 use super::*;
+use crate::cell::Settle;
 use crate::fixture::{experiment, mine, read, said, workloads};
 use crate::project::Project;
 use crate::workload::Workloads;
@@ -93,18 +95,9 @@ fn what_is_not_written_has_its_documented_default() {
     assert_eq!([e.timeout, e.set_up_timeout, e.stall_timeout, e.cooldown].map(|d| d.as_secs()), [1800, 300, 600, 1]);
     assert_eq!((e.axes.degree.as_slice(), e.axes.sharing.len(), e.thresholds), (&[1][..], 1, Thresholds::default()));
     for (key, written) in [("timeout", "\"30m\""), ("threads", "1"), ("repetitions", "3"), ("seed", "42"), ("epochs", "2")] {
-        let documented = keys::EXPERIMENT.keys.iter().find(|k| k.name == key).and_then(|k| k.default);
+        let documented = Experiment::KEYS.keys.iter().find(|k| k.name == key).and_then(|k| k.default);
         assert_eq!(documented, Some(written), "{key}");
     }
-}
-
-#[test]
-fn the_former_word_for_what_finished_members_do_is_refused_with_the_new_one() {
-    insta::assert_snapshot!(said("name = \"mine\"\ntail = \"hold\"\n[axes]\nworkload = \"small\"\n"), @r#"
-    error: unknown key `tail` at experiments/mine.toml:2:1
-     2 | tail = "hold"
-       | ^^^^ it is now `after_measured`: `keep-running` was `hold`, `exit` was `release`
-    "#);
 }
 
 #[test]
@@ -409,4 +402,21 @@ fn members_of_a_mixed_group_with_a_foreign_script_cannot_keep_running_so_a_time_
        |               ^^^^^
     hint: a foreign script ends after its epochs, and then the others compute less beside it: set `epochs`
     "#);
+}
+
+#[test]
+fn a_manager_has_its_documented_rules_and_settles_when_the_file_says() {
+    let workloads = Workloads::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads")).expect("readable");
+    let rules = |text: &str| {
+        let text = format!("name = \"mine\"\n[axes]\npolicy = \"exclusive\"\n[trace]\nname = \"tiny-12\"\n[manager]\n{text}");
+        let file = "experiments/mine.toml";
+        let read = Experiment::parse(Path::new(file), &Source::file(file, text), &workloads).expect("right");
+        read.trace.expect("there").manager
+    };
+    let usual = rules("");
+    assert_eq!((usual.window_ns, usual.settle, usual.attempts, usual.idle_first), (90_000_000_000, Settle::Ready, 4, true));
+    assert_eq!([&usual.queue, &usual.recovery, &usual.recovery_keeps], ["fifo", "exclusive", "card"]);
+    assert_eq!(rules("settle = \"ready\"\n"), usual);
+    let other = rules("settle = \"20s\"\nidle_first = \"no\"\n");
+    assert_eq!((other.settle, other.idle_first, other.decide_every_ns), (Settle::After(20_000_000_000), false, None));
 }

@@ -1,9 +1,10 @@
 //! The CPU cores that a member of a group is pinned to.
 
 /// Which cores the members run on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Cores {
     /// All of them; the system decides.
+    #[default]
     Shared,
     /// Each member has its own.
     Spread,

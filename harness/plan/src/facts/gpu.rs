@@ -209,11 +209,10 @@ impl Gpu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use collo_gpus::mig::Model;
 
     #[test]
     fn a_display_card_is_not_for_computing_and_a_planned_one_has_no_address() {
-        let card = Model { name: "a100-40gb".into(), memory_gb: Some(40), sms: Some(108), ..Model::default() }.into();
+        let card = GpuModel { name: "a100-40gb".into(), memory_gb: Some(40), sms: Some(108), ..GpuModel::default() };
         let gpu = Gpu::planned(&card);
         assert!(gpu.computes() && gpu.at.is_none());
         assert_eq!(gpu.label(), "a100-40gb");

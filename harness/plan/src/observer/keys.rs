@@ -1,87 +1,70 @@
-//! The list of all keys of an `observers/NAME.toml`: the reader, the JSON Schema and the hints are all derived from it.
-//!
-//! To add a key: its line here, its field in `Observer`, its reading in `read.rs`.
+//! An `observers/NAME.toml`, a row for each key; what is wrong with several of them is checked in `read.rs`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use collo_store::{MONITOR, PROFILER};
+use collo_text::fields::ValueKind::{Choice, List, Number, Size, Text};
 
-use collo_text::fields::{Key, Shape, ValueKind};
-
-const HELP: &str = "collo schema observer";
-
-/// Where an observer runs.
-pub const PLACES: &[&str] = &["beside", "around", "inside"];
-/// What it is to the members.
-pub const KINDS: &[&str] = &[MONITOR, PROFILER];
-/// Signals that ask it to end.
-pub const STOPS: &[&str] = &["interrupt", "terminate"];
-
-const fn key(name: &'static str, kind: ValueKind, default: Option<&'static str>, about: &'static str) -> Key {
-    Key { name, kind, default, about, former: None }
+collo_text::keys! { "collo schema observer";
+    /// One observer, as its file describes it.
+    #[derive(Debug, Clone)]
+    pub struct Observer {
+        about: Option<String>, "one sentence for lists and reports";
+        place ("runs"): Place = "beside",
+            "`beside` the members, `around` the command of each, or `inside` each, by variables that its script obeys";
+        kind: String [Choice(&[MONITOR, PROFILER])],
+            "`monitor` reads from outside; `profiler` instruments, stops or runs the members, and is expected to slow them. \
+             What runs beside is by default a monitor, all else a profiler";
+        command: Vec<String>,
+            "program and arguments; `{pids}` the members' processes, `{pid}` one of them (then it runs once for each), \
+             `{folder}` where it writes, `{member}`, `{rate_hz}`, `{interval_s}`, `{interval_ms}`, `{packages}`; around, \
+             `{command}` is the member's";
+        variables: BTreeMap<String, String>, "environment variables of the observer; around and inside, of the members, too";
+        needs [List(&Text)], "programs that must be on the PATH, and `gpu`; without them its cells are refused";
+        packages [Text],
+            "a requirements file with hashes beside this one: installed apart from the workloads' own, as `{packages}`";
+        rate_hz: f64 [Number(0.001..=10_000.0)] = 1, "readings per second, unless the experiment sets another rate";
+        stop: Stop = "interrupt", "the signal that asks it to end: SIGINT, or SIGTERM";
+        stop_timeout: Duration = "10s", "how long it may take to end before it is killed";
+        most_bytes ("most"): u64 [Size] = "4GB", "the most that it may write in a run";
+        writes: Option<String>, "what it writes";
+        daemons: Vec<String>, "services that work for it, by process name: their CPU time is reported as well";
+        disturbs: Option<String>, "whom else it disturbs, in a sentence";
+        hint: Option<String>, "how to get it, for those who lack it";
+        source: Option<String>, "where its options are documented";
+    } and {
+        pub name: String,
+        pub file: PathBuf,
+        /// Programs that it needs.
+        pub programs: Vec<String>,
+        pub needs_gpu: bool,
+        /// The first of the programs that is not on the PATH.
+        pub lacks: Option<String>,
+        /// Pins of its Python packages.
+        pub packages: Option<PathBuf>,
+    }
 }
 
-pub static OBSERVER: Shape = Shape {
-    help: HELP,
-    others: None,
-    keys: &[
-        key("about", ValueKind::Text, None, "one sentence for lists and reports"),
-        key(
-            "runs",
-            ValueKind::Choice(PLACES),
-            Some("\"beside\""),
-            "`beside` the members, `around` the command of each, or `inside` each, by variables that its script obeys",
-        ),
-        key(
-            "kind",
-            ValueKind::Choice(KINDS),
-            None,
-            "`monitor` reads from outside; `profiler` instruments, stops or runs the members, and is expected to slow them. What runs \
-             beside is a monitor unless it says otherwise, all else a profiler",
-        ),
-        key(
-            "command",
-            ValueKind::List(&ValueKind::Text),
-            None,
-            "program and arguments; `{pids}` the members' processes, `{pid}` one of them (then it runs once for each), `{folder}` where \
-             it writes, `{member}`, `{rate_hz}`, `{interval_s}`, `{interval_ms}`, `{packages}`; around, `{command}` is the member's",
-        ),
-        key(
-            "variables",
-            ValueKind::Table(&VARIABLES),
-            None,
-            "environment variables of the observer; around and inside, of the members, too",
-        ),
-        key(
-            "needs",
-            ValueKind::List(&ValueKind::Text),
-            None,
-            "programs that must be on the PATH, and `gpu`; without them its cells are refused",
-        ),
-        key(
-            "packages",
-            ValueKind::Text,
-            None,
-            "a requirements file with hashes beside this one: installed apart from the workloads' own, as `{packages}`",
-        ),
-        key(
-            "rate_hz",
-            ValueKind::Number { from: 0.001, to: 10_000.0 },
-            Some("1"),
-            "readings per second, unless the experiment says otherwise",
-        ),
-        key("stop", ValueKind::Choice(STOPS), Some("\"interrupt\""), "the signal that asks it to end: SIGINT, or SIGTERM"),
-        key("stop_timeout", ValueKind::Duration, Some("\"10s\""), "how long it may take to end before it is killed"),
-        key("most", ValueKind::Text, Some("\"4GB\""), "the most that it may write in a run"),
-        key("writes", ValueKind::Text, None, "what it writes"),
-        key(
-            "daemons",
-            ValueKind::List(&ValueKind::Text),
-            None,
-            "services that work for it, by process name: their CPU time is told as well",
-        ),
-        key("disturbs", ValueKind::Text, None, "whom else it disturbs, in a sentence"),
-        key("hint", ValueKind::Text, None, "how to get it, for those who lack it"),
-        key("source", ValueKind::Text, None, "where its options are documented"),
-    ],
-};
+collo_text::words! {
+    /// Where it runs.
+    pub enum Place {
+        /// Beside the members, as a process of its own.
+        #[default]
+        Beside = "beside",
+        /// Around the command of each member.
+        Around = "around",
+        /// Inside each member, whose script obeys its variables.
+        Inside = "inside",
+    }
+}
 
-pub static VARIABLES: Shape = Shape { help: HELP, others: Some(&ValueKind::Text), keys: &[] };
+collo_text::words! {
+    /// The signal that asks it to end.
+    pub enum Stop {
+        #[default]
+        Interrupt = "interrupt",
+        Terminate = "terminate",
+    }
+}

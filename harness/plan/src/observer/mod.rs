@@ -6,7 +6,7 @@
 //! To add an observer: a file in `observers/` (`docs/guide/observers.md`); what was published of it, in
 //! `reports/published/watching.json`. No code changes.
 
-pub mod keys;
+mod keys;
 mod read;
 mod tool;
 
@@ -23,8 +23,9 @@ use crate::facts::{DeviceFacts, DeviceKind};
 use crate::sharing::Refusal;
 use collo_text::nearest;
 
+pub use keys::{Observer, Place, Stop};
 pub use read::is_name;
-pub use tool::{Observer, ObserverRoom, Place, Stop};
+pub use tool::ObserverRoom;
 
 /// Who watches the members of a cell, as an experiment asks.
 #[derive(Debug, Clone)]

@@ -1,25 +1,20 @@
 //! Reading an `observers/NAME.toml`.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use collo_store::{COLLO_SAMPLES, MONITOR, NOBODY_WATCHES, PROFILER};
 use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics, Source};
 
-use super::keys;
-use super::tool::{COMMAND, Observer, PLACEHOLDERS, Place, Stop};
+use super::tool::{COMMAND, PLACEHOLDERS};
+use super::{Observer, Place};
 use collo_text::fields;
-use collo_text::fields::{Fields, Located};
+use collo_text::fields::Fields;
 use collo_text::on_path;
-use collo_text::units;
 
 /// The word of `needs` that is no program.
 const GPU: &str = "gpu";
-const MOST_BYTES: u64 = 4_000_000_000;
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 const NAME_RULE: &str =
     "a name is a letter, then letters, digits and `-`, at most 40; `none` and `collo` are taken, and `b32` is a batch size";
@@ -41,48 +36,25 @@ pub fn read(name: &str, path: &Path) -> Result<Observer, Diagnostics> {
 }
 
 pub(super) fn parse(name: &str, path: &Path, source: &Arc<Source>) -> Result<Observer, Diagnostics> {
-    let (fields, mut mistakes) = fields::read(source, &keys::OBSERVER);
+    let (fields, mut mistakes) = fields::read(source, Observer::KEYS);
     if !is_name(name) {
         mistakes.push(Diagnostic::new(format!("invalid observer name {}", quoted(name))).hint(NAME_RULE));
     }
-    let place = fields.text("runs").and_then(Place::named).unwrap_or(Place::Beside);
-    let needs = fields.texts("needs").unwrap_or_default();
-    let programs: Vec<String> = needs.iter().filter(|need| *need != GPU).cloned().collect();
-    let most = fields.found("most");
-    let most_bytes = most.and_then(Located::text).map_or(Some(MOST_BYTES), units::size_bytes);
-    if let (Some(found), None) = (most, most_bytes) {
-        let what = format!("invalid size {}", quoted(found.text().unwrap_or_default()));
-        mistakes.push(Diagnostic::new(what).at(source, found.span.clone()).note("as in `\"500MB\"`"));
-    }
-    let observer = Observer {
+    let needs: Vec<String> = fields.get("needs");
+    let mut observer = Observer {
         name: name.to_string(),
         file: path.to_path_buf(),
-        about: fields.text("about").map(str::to_string),
-        place,
-        kind: fields.text("kind").unwrap_or(if place == Place::Beside { MONITOR } else { PROFILER }).to_string(),
-        command: fields.texts("command").unwrap_or_default(),
-        variables: variables(&fields),
-        lacks: programs.iter().find(|program| on_path(program).is_none()).cloned(),
-        programs,
         needs_gpu: needs.iter().any(|need| need == GPU),
+        programs: needs.into_iter().filter(|need| need != GPU).collect(),
         packages: packages(path, source, &fields, &mut mistakes),
-        rate_hz: fields.number("rate_hz").unwrap_or(1.0),
-        stop: if fields.text("stop") == Some("terminate") { Stop::Terminate } else { Stop::Interrupt },
-        stop_timeout: fields.duration("stop_timeout").unwrap_or(STOP_TIMEOUT),
-        most_bytes: most_bytes.unwrap_or(MOST_BYTES),
-        writes: fields.text("writes").map(str::to_string),
-        daemons: fields.texts("daemons").unwrap_or_default(),
-        disturbs: fields.text("disturbs").map(str::to_string),
-        hint: fields.text("hint").map(str::to_string),
-        source: fields.text("source").map(str::to_string),
+        ..Observer::from_fields(&fields)
     };
+    observer.lacks = observer.programs.iter().find(|program| on_path(program).is_none()).cloned();
+    if observer.kind.is_empty() {
+        observer.kind = if observer.place == Place::Beside { MONITOR } else { PROFILER }.to_string();
+    }
     check(&observer, source, &fields, &mut mistakes);
     mistakes.into_result(observer)
-}
-
-fn variables(fields: &Fields) -> BTreeMap<String, String> {
-    let all = fields.table("variables").map(Fields::in_order).unwrap_or_default();
-    all.into_iter().filter_map(|(name, _, found)| Some((name.to_string(), found.text()?.to_string()))).collect()
 }
 
 fn packages(path: &Path, source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) -> Option<PathBuf> {

@@ -1,78 +1,12 @@
-//! One observer: a program that watches, what it needs, and the words to run it with.
+//! What an observer runs: its words, with their placeholders filled in.
 
-use crate::workload::{Workload, WorkloadForecast, WorkloadPython};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-/// One observer, as its file describes it.
-#[derive(Debug, Clone)]
-pub struct Observer {
-    pub name: String,
-    pub file: PathBuf,
-    pub about: Option<String>,
-    pub place: Place,
-    /// Words with placeholders; see [`Observer::command_in`].
-    pub command: Vec<String>,
-    /// With placeholders, too.
-    pub variables: BTreeMap<String, String>,
-    /// `monitor` or `profiler`, of [`super::keys::KINDS`].
-    pub kind: String,
-    /// Programs that it needs.
-    pub programs: Vec<String>,
-    pub needs_gpu: bool,
-    /// The first of the programs that is not on the PATH.
-    pub lacks: Option<String>,
-    /// Pins of its Python packages.
-    pub packages: Option<PathBuf>,
-    /// Readings per second by default.
-    pub rate_hz: f64,
-    pub stop: Stop,
-    /// Before it is killed.
-    pub stop_timeout: Duration,
-    /// The most that it may write in a run.
-    pub most_bytes: u64,
-    pub writes: Option<String>,
-    /// Process names.
-    pub daemons: Vec<String>,
-    pub disturbs: Option<String>,
-    pub hint: Option<String>,
-    pub source: Option<String>,
-}
-
-/// Where it runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// Beside the members, as a process of its own.
-    Beside,
-    /// Around the command of each member.
-    Around,
-    /// Inside each member, whose script obeys its variables.
-    Inside,
-}
-
-impl Place {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Place::Beside => "beside",
-            Place::Around => "around",
-            Place::Inside => "inside",
-        }
-    }
-
-    pub(super) fn named(word: &str) -> Option<Place> {
-        [Place::Beside, Place::Around, Place::Inside].into_iter().find(|place| place.as_str() == word)
-    }
-}
-
-/// The signal that asks it to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
-    Interrupt,
-    Terminate,
-}
+use super::{Observer, Place, Stop};
+use crate::workload::Workload;
 
 impl Stop {
     pub fn signal(self) -> Signal {
@@ -176,20 +110,8 @@ impl Observer {
         Some(Workload {
             name: format!("observer {}", self.name),
             folder: self.file.parent().unwrap_or(Path::new("")).to_path_buf(),
-            preset_of: None,
-            description: None,
-            command: Vec::new(),
-            environment: WorkloadPython::Torch,
             packages: Some(self.packages.clone()?),
-            requires: None,
-            prepare: None,
-            prepare_timeout: Default::default(),
-            outputs: Vec::new(),
-            settings: Default::default(),
-            recipes: Default::default(),
-            variables: Default::default(),
-            forecast: WorkloadForecast::default(),
-            epochs: None,
+            ..Workload::default()
         })
     }
 }

@@ -186,7 +186,7 @@ fn least(trace: &CellTrace, record: &CellRecord, basis: &Basis<'_>) -> Option<Le
 
 /// What a member alone takes by its workload's file, which tells of CPUs.
 fn shipped(member: &Member, device: DeviceKind) -> Option<AloneTime> {
-    let (set_up_s, epoch_s) = (member.workload().forecast.set_up_s?, epoch_s(member)?);
+    let (set_up_s, epoch_s) = (member.workload().forecast.cpu.set_up_s?, epoch_s(member)?);
     (device == DeviceKind::Cpu).then_some(AloneTime { set_up_s, epoch_s })
 }
 
@@ -335,7 +335,7 @@ const LENGTHS: [&str; 2] = ["images", "seconds"];
 
 /// An epoch alone, at the member's settings; absent if a setting says "all" with a zero, of unknown length.
 fn epoch_s(member: &Member) -> Option<f64> {
-    let mut epoch_s = forecast_of(member)?.epoch_s?;
+    let mut epoch_s = forecast_of(member)?.cpu.epoch_s?;
     // Who serves does so for as long as it is told.
     if let Some(window) = member.serving_window() {
         epoch_s = collo_text::units::duration(window)?.as_secs_f64();
@@ -362,7 +362,7 @@ fn limited(member: &Member, epoch_s: f64) -> Option<f64> {
         Some(Limit::Share(share)) => Some(epoch_s * share),
         Some(Limit::Batches(batches)) => {
             let items = batches as f64 * f64::from(member.batch_size().unwrap_or(1));
-            Some(epoch_s * (items / member.workload().forecast.items? as f64).min(1.0))
+            Some(epoch_s * (items / member.workload().forecast.cpu.items? as f64).min(1.0))
         }
     }
 }

@@ -194,7 +194,8 @@ fn places(seated: Seated<'_>, basis: &Basis<'_>) -> Vec<Place> {
         let measured = prior.past.alone(member).and_then(PastCell::footprint_bytes);
         let measured = measured.map(|bytes| Need::exactly(bytes, ForecastSource::Measured));
         let predicted = prior.memory_of(record, member).map(Need::predicted);
-        let told = || workloads.get(place).filter(|_| facts.kind == DeviceKind::Cpu).and_then(|m| forecast_of(m)?.memory_bytes);
+        let told =
+            || workloads.get(place).filter(|_| facts.kind == DeviceKind::Cpu).and_then(|m| forecast_of(m)?.cpu.memory_bytes);
         let need = match (measured, predicted) {
             (Some(measured), Some(predicted)) => {
                 // One that needed less was predicted wrongly, and that refuses nothing.
@@ -283,13 +284,13 @@ impl OutOfMemoryRisk {
 
 /// The memory of all members together on a CPU, copies counted.
 fn on_cpu(cell: &Cell) -> Option<u64> {
-    let term = |t: &Term| Some(forecast_of(&t.member)?.memory_bytes?.saturating_mul(u64::from(t.count)));
+    let term = |t: &Term| Some(forecast_of(&t.member)?.cpu.memory_bytes?.saturating_mul(u64::from(t.count)));
     cell.terms().iter().map(term).sum()
 }
 
 /// On a GPU, the host memory that the members need; absent if unknown.
 fn host_memory_bytes(cell: &Cell) -> Option<u64> {
-    let term = |t: &Term| Some(forecast_of(&t.member)?.host_memory_bytes?.saturating_mul(u64::from(t.count)));
+    let term = |t: &Term| Some(forecast_of(&t.member)?.gpu.host_memory_bytes?.saturating_mul(u64::from(t.count)));
     // Those that tell nothing need something too, so what the others need is a lower bound.
     cell.terms().iter().filter_map(term).reduce(u64::saturating_add)
 }

@@ -5,7 +5,7 @@ use collo_store::BlockEdge;
 use super::*;
 use crate::expand::expand;
 use crate::fixture::{self, experiment, read};
-use collo_gpus::mig::{GpuModel, Model};
+use collo_gpus::mig::GpuModel;
 
 fn planned_on(lines: &str, facts: &DeviceFacts) -> Plan {
     let e = experiment(lines);
@@ -312,8 +312,8 @@ fn a_member_without_a_list_of_cores_is_refused() {
 
 /// So many equal cards that are only planned for.
 fn cards(count: usize) -> DeviceFacts {
-    let model = Model { memory_gb: Some(40), ..(*GpuModel::bare("a100-40gb", 7)).clone() };
-    let gpu = crate::facts::Gpu::planned(&model.into());
+    let model = GpuModel { memory_gb: Some(40), ..GpuModel::bare("a100-40gb", 7) };
+    let gpu = crate::facts::Gpu::planned(&model);
     DeviceFacts { cores: (0..16).collect(), ..fixture::planned(vec![gpu; count]) }
 }
 

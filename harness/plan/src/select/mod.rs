@@ -149,7 +149,6 @@ impl Expression {
                 let mistake =
                     Diagnostic::new(format!("unknown axis {}", quoted(&test.axis))).at(&self.source, test.axis_span.clone());
                 return Err(match nearest(&test.axis, known.iter().copied()) {
-                    _ if test.axis == "tail" => mistake.note(format!("it is now `after_measured`: {}", AfterMeasured::FORMER)),
                     Some(near) => mistake.note(format!("did you mean `{near}`?")),
                     None => mistake.hint(format!("axes are {}", listed_all(&known))),
                 });

@@ -74,11 +74,6 @@ fn mistakes_are_shown_where_they_are() {
        | ^^^^^^
     hint: axes are `workload`, `sharing`, `degree`, `batch_size`, `baseline`, `after_measured`, `observe`, `cell`, `amp` and `rate`
     ");
-    insta::assert_snapshot!(said("tail == 'hold'"), @r"
-    error: unknown axis `tail` at column 1 of `--where`
-       | tail == 'hold'
-       | ^^^^ it is now `after_measured`: `keep-running` was `hold`, `exit` was `release`
-    ");
     insta::assert_snapshot!(said("after_measured == 'hold'"), @r"
     error: unknown after_measured `hold` at column 19 of `--where`
        | after_measured == 'hold'

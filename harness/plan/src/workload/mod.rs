@@ -5,14 +5,13 @@
 pub mod adapters;
 mod catalogue;
 mod command;
-pub mod keys;
+mod keys;
 mod limit;
 mod read;
 mod recipes;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use collo_store::MemberSpec;
 use collo_text::Diagnostic;
@@ -24,66 +23,21 @@ pub use catalogue::Workloads;
 use collo_text::fields;
 use collo_text::nearest;
 pub use command::plain;
+pub use keys::{Requirement, Workload, WorkloadForecast};
 pub use limit::{LIMIT_BATCHES, Limit, is_fraction};
 pub use read::{is_name, is_setting_name};
 pub use recipes::RECIPE;
 
-/// One workload: a training script with its settings.
-#[derive(Debug, Clone)]
-pub struct Workload {
-    pub name: String,
-    pub folder: PathBuf,
-    /// The workload that this is a preset of.
-    pub preset_of: Option<String>,
-    pub description: Option<String>,
-    /// Words with placeholders; see [`Workload::command_for`].
-    pub command: Vec<String>,
-    pub environment: WorkloadPython,
-    /// Pins of its packages beyond the provided environment.
-    pub packages: Option<PathBuf>,
-    pub requires: Option<Requirement>,
-    /// Words with placeholders; see [`Workload::prepare_for`].
-    pub prepare: Option<Vec<String>>,
-    pub prepare_timeout: Duration,
-    /// Files that its runs write in its folder.
-    pub outputs: Vec<String>,
-    /// Defaults by name, including `batch_size`.
-    pub settings: BTreeMap<String, Json>,
-    /// All settings under each recipe, including that of the defaults; empty if the workload has no recipes.
-    pub recipes: BTreeMap<String, BTreeMap<String, Json>>,
-    /// Environment variables, with placeholders; see [`Workload::variables_for`].
-    pub variables: BTreeMap<String, String>,
-    pub forecast: WorkloadForecast,
-    pub epochs: Option<EpochsAdapter>,
-}
-
 /// Which Python runs a workload.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WorkloadPython {
     /// The one that collo provides, with torch.
+    #[default]
     Torch,
     /// The system's `python3`.
     System,
     /// The workload's own: an interpreter, or the folder of an environment.
     Own(PathBuf),
-}
-
-/// A requirement of a workload for its device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Requirement {
-    Cuda,
-}
-
-/// Requirements of one member alone on one core, at the default settings; each is absent if not measured.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct WorkloadForecast {
-    pub set_up_s: Option<f64>,
-    pub epoch_s: Option<f64>,
-    /// Of that epoch.
-    pub items: Option<u64>,
-    pub memory_bytes: Option<u64>,
-    /// On a GPU: the host memory that it needs.
-    pub host_memory_bytes: Option<u64>,
 }
 
 /// How to read the epochs of a foreign script from its output.

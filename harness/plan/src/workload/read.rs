@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics, Source};
@@ -12,7 +11,8 @@ use fs_err as fs;
 use regex::Regex;
 use serde_json::Value as Json;
 
-use super::{EpochsAdapter, Requirement, Workload, WorkloadForecast, WorkloadPython, adapters, command, keys, recipes};
+use super::keys::WorkloadPreset;
+use super::{EpochsAdapter, Workload, WorkloadPython, adapters, command, recipes};
 use collo_text::fields;
 use collo_text::fields::{Fields, Located, Value};
 use collo_text::nearest;
@@ -31,7 +31,7 @@ pub fn read(folder: &Path) -> Result<Vec<Workload>, Diagnostics> {
 
 /// Parse a workload, then its presets.
 pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Workload>, Diagnostics> {
-    let (fields, mut mistakes) = fields::read(source, &keys::WORKLOAD);
+    let (fields, mut mistakes) = fields::read(source, Workload::KEYS);
     if !is_name(name) {
         mistakes.push(Diagnostic::new(format!("invalid workload name {}", quoted(name))).hint(NAME_RULE));
     }
@@ -41,32 +41,19 @@ pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Work
             mistakes.push(what.at(source, found.span.clone()).note("as in `[\"python\", \"train.py\"]`"));
         }
     }
-    let command = fields.texts("command").unwrap_or_default();
-    if command.is_empty() && mistakes.is_empty() {
+    let mut workload = Workload { name: name.to_string(), folder: folder.to_path_buf(), ..Workload::from_fields(&fields) };
+    if workload.command.is_empty() && mistakes.is_empty() {
         let missing = Diagnostic::new(format!("`command` is missing in {}", source.name()));
         mistakes.push(missing.hint("the only required line: `command = [\"python\", \"train.py\"]`"));
     }
-    let settings: BTreeMap<String, Json> = fields.table("settings").map(settings).unwrap_or_default();
-    check_placeholders(source, &fields, &settings, &mut mistakes);
+    check_placeholders(source, &fields, &workload.settings, &mut mistakes);
     check_settings(source, &fields, &mut mistakes);
-    let mut workload = Workload {
-        name: name.to_string(),
-        folder: folder.to_path_buf(),
-        preset_of: None,
-        description: fields.text("description").map(str::to_string),
-        command,
-        environment: environment(source, &fields, folder, &mut mistakes),
-        packages: packages(source, &fields, folder, &mut mistakes),
-        requires: requires(&fields),
-        prepare: fields.texts("prepare").filter(|words| !words.is_empty()),
-        prepare_timeout: fields.duration("prepare_timeout").unwrap_or(PREPARE_TIMEOUT),
-        outputs: outputs(source, &fields, &mut mistakes),
-        settings,
-        recipes: BTreeMap::new(),
-        variables: variables(source, &fields, &mut mistakes),
-        forecast: forecast(&fields),
-        epochs: fields.table("epochs").and_then(|table| adapter(source, table, &mut mistakes)),
-    };
+    workload.environment = environment(source, &fields, folder, &mut mistakes);
+    workload.packages = packages(source, &fields, folder, &mut mistakes);
+    workload.prepare = fields.texts("prepare").filter(|words| !words.is_empty());
+    workload.outputs = outputs(source, &fields, &mut mistakes);
+    check_variables(source, &fields, &mut mistakes);
+    workload.epochs = fields.table("epochs").and_then(|table| adapter(source, table, &mut mistakes));
     recipes::read(&mut workload, source, &fields, &mut mistakes);
     let presets = fields.table("presets").map(Fields::in_order).unwrap_or_default();
     let presets: Vec<Workload> = presets
@@ -78,8 +65,6 @@ pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Work
         .collect();
     mistakes.into_result([workload].into_iter().chain(presets).collect())
 }
-
-const PREPARE_TIMEOUT: Duration = Duration::from_secs(2 * 60 * 60);
 
 const NAME_RULE: &str = "a name is a letter, then letters, digits and `-`, at most 40, not ending in `x` and digits";
 
@@ -104,19 +89,19 @@ fn preset(
         let what = Diagnostic::new(format!("invalid workload name {}", quoted(name)));
         mistakes.push(what.at(source, span.clone()).note(NAME_RULE));
     }
+    let WorkloadPreset { description, requires, forecast } = WorkloadPreset::from_fields(table);
     let mut workload = Workload {
         name: name.to_string(),
         preset_of: Some(base.name.clone()),
-        forecast: forecast(table),
-        requires: requires(table).or(base.requires),
+        forecast,
+        requires: requires.or(base.requires),
         ..base.clone()
     };
     let own = given(base, table.table("settings"), source, mistakes);
     workload.cook(own);
     let differs = workload.settings.iter().filter(|(name, value)| base.settings.get(*name) != Some(*value));
     let words: Vec<String> = differs.map(|(name, value)| format!("{name}={}", command::plain(value))).collect();
-    workload.description =
-        table.text("description").map(str::to_string).or_else(|| Some(format!("{} with {}", base.name, words.join(" "))));
+    workload.description = description.or_else(|| Some(format!("{} with {}", base.name, words.join(" "))));
     workload
 }
 
@@ -142,22 +127,6 @@ pub fn given(
         }
     }
     given
-}
-
-fn forecast(fields: &Fields) -> WorkloadForecast {
-    let of = |device: &str| fields.table("forecast").and_then(|f| f.table(device));
-    let cpu = of("cpu");
-    WorkloadForecast {
-        set_up_s: cpu.and_then(|c| c.number("set_up_s")),
-        epoch_s: cpu.and_then(|c| c.number("epoch_s")),
-        items: cpu.and_then(|c| c.whole("items")),
-        memory_bytes: cpu.and_then(|c| c.whole("memory_bytes")),
-        host_memory_bytes: of("gpu").and_then(|g| g.whole("host_memory_bytes")),
-    }
-}
-
-fn requires(fields: &Fields) -> Option<Requirement> {
-    (fields.text("requires") == Some("cuda")).then_some(Requirement::Cuda)
 }
 
 fn environment(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &mut Diagnostics) -> WorkloadPython {
@@ -201,23 +170,14 @@ fn outputs(source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) ->
     outputs
 }
 
-fn settings(table: &Fields) -> BTreeMap<String, Json> {
-    let plain = |found: &Located| match &found.value {
-        Value::Setting(value) => Some(value.clone()),
-        _ => None,
-    };
-    table.in_order().into_iter().filter_map(|(name, _, found)| Some((name.to_string(), plain(found)?))).collect()
-}
-
 /// Variables by which the harness itself passes device and training parameters to a member.
 fn is_ours(variable: &str) -> bool {
     const OURS: [&str; 3] = ["CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PYTHONPATH"];
     OURS.contains(&variable) || ["COLLO_", "CUDA_MPS_"].iter().any(|p| variable.starts_with(p))
 }
 
-fn variables(source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) -> BTreeMap<String, String> {
-    let mut variables = BTreeMap::new();
-    for (name, span, found) in fields.table("variables").map(Fields::in_order).unwrap_or_default() {
+fn check_variables(source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) {
+    for (name, span, _) in fields.table("variables").map(Fields::in_order).unwrap_or_default() {
         if name.is_empty() || name.contains('=') {
             let what = Diagnostic::new(format!("invalid variable name {}", quoted(name))).at(source, span.clone());
             mistakes.push(what.note("as in `OMP_PROC_BIND = \"close\"`"));
@@ -226,9 +186,7 @@ fn variables(source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) 
             let what = Diagnostic::new(format!("the variable `{name}` is collo's own")).at(source, span.clone());
             mistakes.push(what.note("it selects a member's device"));
         }
-        variables.insert(name.to_string(), found.text().unwrap_or_default().to_string());
     }
-    variables
 }
 
 /// Every placeholder is a setting, and every setting has its placeholder: otherwise it would have no effect.

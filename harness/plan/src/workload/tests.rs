@@ -173,7 +173,7 @@ fn names_end_in_no_count() {
 fn the_forecast_is_absent_where_nobody_measured() {
     let all = workloads();
     assert_eq!(all.get("sleep").expect("there").forecast, WorkloadForecast::default());
-    assert_eq!(all.get("tiny").expect("there").forecast.memory_bytes, Some(800_000_000));
+    assert_eq!(all.get("tiny").expect("there").forecast.cpu.memory_bytes, Some(800_000_000));
 }
 
 const NET: &str = r#"
@@ -228,7 +228,7 @@ fn a_preset_is_the_workload_with_other_settings() {
     assert!(large.settings["learning_rate"].is_f64(), "a whole number where a fraction is the default is that fraction");
     assert_eq!(large.packages, Some(PathBuf::from("workloads/mynet/requirements.txt")));
     assert_eq!((large.requires, gpu.requires), (None, Some(Requirement::Cuda)));
-    assert_eq!(gpu.forecast.epoch_s, Some(3.0));
+    assert_eq!(gpu.forecast.cpu.epoch_s, Some(3.0));
     assert_eq!(gpu.description.as_deref(), Some("mynet with allocator=cudaMallocAsync"));
 }
 

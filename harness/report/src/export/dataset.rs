@@ -298,7 +298,7 @@ fn alone_metric(at: &At, key: Key) -> ExportValue {
 /// The SMs of its slice's profile ÷ those of the whole GPU.
 fn slice_sm_ratio(at: &At) -> Option<f64> {
     let model = collo_gpus::of_product(&at.r.record().device.name)?;
-    let sms = model.profile(at.record.slice.as_deref()?)?.sms?;
+    let sms = model.profile(at.record.slice.as_deref()?).ok()?.sms?;
     Some(f64::from(sms) / f64::from(model.sms?))
 }
 

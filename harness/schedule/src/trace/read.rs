@@ -4,68 +4,52 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use collo_text::fields::{self, Fields, Key, Located, Shape, Value, ValueKind};
+use collo_text::fields::ValueKind::{self, Duration, List, Map, Number, Setting, Table, Text, Whole};
+use collo_text::fields::{self, Fields, Located, Value};
 use collo_text::{Diagnostic, Diagnostics, Source};
 
 use super::arrivals::{Process, mean_gap_s};
 use super::{Drawn, MOST_TASKS, Trace, What, short};
 
-const HELP: &str = "collo schema trace";
+const MANY: ValueKind = Whole(1..=u64::MAX);
+const SOME: ValueKind = Whole(1..=u32::MAX as u64);
+const TIME: ValueKind = Number(0.0..=1e9);
+const SETTINGS: ValueKind = Map(&Setting);
 
-const fn key(name: &'static str, kind: ValueKind, default: Option<&'static str>, about: &'static str) -> Key {
-    Key { name, kind, default, about, former: None }
+collo_text::keys! { "collo schema trace";
+    /// The keys of a trace.
+    pub static TRACE {
+        description [Text], "what it is, in a sentence";
+        source [Text], "where its arrivals and its tasks come from, with the licence";
+        arrivals_s [List(&TIME)], "when tasks arrive, in seconds";
+        arrivals [Table(&PROCESS)], "the process by which they arrive";
+        tasks [List(&Table(&DRAWN))], "tasks that are drawn, a class each";
+        task [List(&Table(&LISTED))], "a task";
+    }
+
+    pub static PROCESS {
+        poisson [Text], "by chance, so many on average: `20/h`";
+        burst [Whole(1..=MOST_TASKS as u64)], "so many at once";
+        every [Duration], "one after each of these intervals";
+        count [MANY], "how many arrive";
+        seed [Whole(0..=u64::MAX)] = 1, "of the gaps that chance draws";
+    }
+
+    pub static DRAWN {
+        count [MANY], "how many are drawn";
+        one_of [List(&Text)], "from these, each as likely: `resnet50:b64 3e 2c`";
+        settings [SETTINGS], "further settings of all of them";
+    }
+
+    pub static LISTED {
+        at [Duration], "when it arrives";
+        workload [Text], "a workload of the project";
+        batch_size [SOME], "its batch size";
+        epochs [SOME] = 1, "how many epochs it trains";
+        cards [Whole(0..=u32::MAX as u64)] = 1, "on how many cards of one node";
+        settings [SETTINGS], "its further settings";
+    }
 }
-
-const SETTINGS: Shape = Shape { help: HELP, keys: &[], others: Some(&ValueKind::Setting) };
-
-const PROCESS: Shape = Shape {
-    help: HELP,
-    keys: &[
-        key("poisson", ValueKind::Text, None, "by chance, so many on average: `20/h`"),
-        key("burst", ValueKind::Whole { from: 1, to: MOST_TASKS as u64 }, None, "so many at once"),
-        key("every", ValueKind::Duration, None, "one after each of these intervals"),
-        key("count", ValueKind::Whole { from: 1, to: u64::MAX }, Some("as many as there are tasks"), "how many arrive"),
-        key("seed", ValueKind::Whole { from: 0, to: u64::MAX }, Some("1"), "of the gaps that chance draws"),
-    ],
-    others: None,
-};
-
-const DRAWN: Shape = Shape {
-    help: HELP,
-    keys: &[
-        key("count", ValueKind::Whole { from: 1, to: u64::MAX }, None, "how many are drawn"),
-        key("one_of", ValueKind::List(&ValueKind::Text), None, "from these, each as likely: `resnet50:b64 3e 2c`"),
-        key("settings", ValueKind::Table(&SETTINGS), None, "further settings of all of them"),
-    ],
-    others: None,
-};
-
-const LISTED: Shape = Shape {
-    help: HELP,
-    keys: &[
-        key("at", ValueKind::Duration, Some("the next of the arrivals"), "when it arrives"),
-        key("workload", ValueKind::Text, None, "a workload of the project"),
-        key("batch_size", ValueKind::Whole { from: 1, to: u32::MAX as u64 }, Some("the workload's own"), "its batch size"),
-        key("epochs", ValueKind::Whole { from: 1, to: u32::MAX as u64 }, Some("1"), "how many epochs it trains"),
-        key("cards", ValueKind::Whole { from: 0, to: u32::MAX as u64 }, Some("1"), "on how many cards of one node"),
-        key("settings", ValueKind::Table(&SETTINGS), None, "its further settings"),
-    ],
-    others: None,
-};
-
-/// The keys of a trace.
-pub const TRACE: Shape = Shape {
-    help: HELP,
-    keys: &[
-        key("description", ValueKind::Text, None, "what it is, in a sentence"),
-        key("source", ValueKind::Text, None, "where its arrivals and its tasks come from, with the licence"),
-        key("arrivals_s", ValueKind::List(&ValueKind::Number { from: 0.0, to: 1e9 }), None, "when tasks arrive, in seconds"),
-        key("arrivals", ValueKind::Table(&PROCESS), None, "the process by which they arrive"),
-        key("tasks", ValueKind::Tables(&DRAWN), None, "tasks that are drawn, a class each"),
-        key("task", ValueKind::Tables(&LISTED), None, "a task"),
-    ],
-    others: None,
-};
 
 struct Reader<'a> {
     source: &'a Arc<Source>,
@@ -184,7 +168,7 @@ impl Reader<'_> {
     }
 
     fn drawn(&mut self, table: &Fields) -> Option<Drawn> {
-        let settings = settings(table);
+        let settings: BTreeMap<String, serde_json::Value> = table.get("settings");
         let mut one_of = Vec::new();
         for found in table.list("one_of").unwrap_or_default() {
             let text = found.text().unwrap_or_default();
@@ -220,19 +204,10 @@ impl Reader<'_> {
             let span = table.found("cards").map(|found| found.span.clone()).unwrap_or_default();
             self.wrong("a task of 0 cards".into(), span, "write 1 or more");
         }
-        let mut settings = settings(table);
+        let mut settings: BTreeMap<String, serde_json::Value> = table.get("settings");
         settings.extend(table.whole_u32("batch_size").map(|size| ("batch_size".to_string(), size.into())));
         let at_ns = table.duration("at").map(|at| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX));
         let epochs = table.whole_u32("epochs").unwrap_or(1);
         Some((What { workload: workload.into(), settings, epochs, cards }, at_ns))
     }
-}
-
-fn settings(table: &Fields) -> BTreeMap<String, serde_json::Value> {
-    let of = |(name, found): (&str, &Located)| match &found.value {
-        Value::Setting(value) => Some((name.to_string(), value.clone())),
-        _ => None,
-    };
-    let all = table.table("settings").map(Fields::in_order).unwrap_or_default();
-    all.into_iter().filter_map(|(name, _, found)| of((name, found))).collect()
 }

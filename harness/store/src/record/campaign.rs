@@ -40,7 +40,6 @@ pub struct Campaign {
     /// What the numbers depend on, each with its digest: workloads, protocol library, pins, experiment.
     pub ingredients: BTreeMap<String, Ingredient>,
     /// Why every number of this campaign is indicative at best: `ingredients changed, --force` …
-    #[serde(alias = "informative")]
     pub indicative: Vec<String>,
     /// The part of the experiment that it is; absent for the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,8 +162,6 @@ pub struct CellRecord {
     /// Labels of the solo cells that this one is compared with, one per distinct member; empty for a baseline itself.
     pub against: Vec<String>,
     pub repetitions: u32,
-    /// Called `tail` by schema 1.
-    #[serde(alias = "tail")]
     pub after_measured: AfterMeasured,
     /// What the members get of the device: `whole GPU, shared`, `3×2g.10gb`; absent where it was not planned for one.
     #[serde(default)]
@@ -228,40 +225,26 @@ impl CellRecord {
     }
 }
 
-/// What a member does after its measured epochs, while others still measure. Schema 1 called the two `hold` and `release`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AfterMeasured {
-    /// It trains on, unmeasured, so that the load in every measured epoch does not change.
-    #[default]
-    #[serde(alias = "hold")]
-    KeepRunning,
-    /// It exits, and the makespan is the result.
-    #[serde(alias = "release")]
-    Exit,
+collo_text::words! {
+    /// What a member does after its measured epochs, while others still measure.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum AfterMeasured {
+        /// It trains on, unmeasured, so that the load in every measured epoch does not change.
+        #[default]
+        KeepRunning = "keep-running",
+        /// It exits, and the makespan is the result.
+        Exit = "exit",
+    }
 }
 
 impl AfterMeasured {
-    /// As experiments write them, in the order of the variants.
-    pub const WORDS: &'static [&'static str] = &["keep-running", "exit"];
-
-    /// What schema 1 called them, for those who still write so.
-    pub const FORMER: &'static str = "`keep-running` was `hold`, `exit` was `release`";
-
-    pub fn as_str(self) -> &'static str {
-        Self::WORDS[self as usize]
-    }
-
-    /// The word of schema 1. It stays in digests by which stored things are found again: folders of cells, cells of kept nights.
+    /// Its word in digests by which stored things are found again: folders of cells, cells of kept nights.
     pub fn digest_word(self) -> &'static str {
         match self {
             AfterMeasured::KeepRunning => "hold",
             AfterMeasured::Exit => "release",
         }
-    }
-
-    pub fn parse(word: &str) -> Option<AfterMeasured> {
-        [AfterMeasured::KeepRunning, AfterMeasured::Exit].into_iter().find(|after| after.as_str() == word)
     }
 }
 
@@ -384,14 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_of_schema_1_says_in_its_words_what_finished_members_do() {
-        for (word, after) in [("hold", AfterMeasured::KeepRunning), ("release", AfterMeasured::Exit)] {
-            let mut old = serde_json::to_value(cell("a", 1)).unwrap();
-            let fields = old.as_object_mut().unwrap();
-            assert_eq!(fields.remove("after_measured"), Some("keep-running".into()));
-            fields.insert("tail".into(), word.into());
-            assert_eq!(serde_json::from_value::<CellRecord>(old).unwrap().after_measured, after);
-        }
+    fn what_finished_members_do_is_stored_in_the_words_of_experiments() {
         for after in [AfterMeasured::KeepRunning, AfterMeasured::Exit] {
             assert_eq!(serde_json::to_value(after).unwrap(), after.as_str());
             assert_eq!(AfterMeasured::parse(after.as_str()), Some(after));

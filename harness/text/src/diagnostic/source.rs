@@ -7,7 +7,7 @@ use super::Line;
 use crate::quoting;
 
 /// A text that diagnostics point into: a file, or an argument of the command line; or several of them in one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Source {
     pub(super) name: String,
     text: String,

@@ -81,28 +81,23 @@ impl Fields {
     }
 
     pub fn whole(&self, key: &str) -> Option<u64> {
-        match self.found(key)?.value {
-            Value::Whole(n) => Some(n),
-            _ => None,
-        }
+        self.get(key)
     }
 
     pub fn whole_u32(&self, key: &str) -> Option<u32> {
-        self.whole(key).and_then(|n| u32::try_from(n).ok())
+        self.get(key)
     }
 
     pub fn number(&self, key: &str) -> Option<f64> {
-        match self.found(key)?.value {
-            Value::Number(n) => Some(n),
-            _ => None,
-        }
+        self.get(key)
     }
 
     pub fn duration(&self, key: &str) -> Option<Duration> {
-        match self.found(key)?.value {
-            Value::Duration(d) => Some(d),
-            _ => None,
-        }
+        self.get(key)
+    }
+
+    pub fn texts(&self, key: &str) -> Option<Vec<String>> {
+        self.get(key)
     }
 
     pub fn list(&self, key: &str) -> Option<&[Located]> {
@@ -110,10 +105,6 @@ impl Fields {
             Value::List(all) => Some(all),
             _ => None,
         }
-    }
-
-    pub fn texts(&self, key: &str) -> Option<Vec<String>> {
-        Some(self.list(key)?.iter().filter_map(|f| f.text().map(str::to_string)).collect())
     }
 
     pub fn table(&self, key: &str) -> Option<&Fields> {

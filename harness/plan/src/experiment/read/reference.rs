@@ -3,13 +3,13 @@
 use collo_store::{Reference, WantedWidth};
 use collo_text::Diagnostic;
 
-use super::ExperimentReader;
+use super::{Experiment, ExperimentReader, keys};
 use collo_text::fields::Fields;
 
 impl ExperimentReader<'_> {
     /// `until`, which can be reached: with a width, and not capped below the planned repetitions.
     pub(super) fn until(&mut self, fields: &Fields) -> Option<WantedWidth> {
-        let table = fields.table("until")?;
+        let table = &fields.table("until")?.or_defaults(&keys::UNTIL);
         let span = fields.key_span("until").unwrap_or(table.span.clone());
         if table.found("width").is_none() && table.key_span("width").is_none() && self.mistakes.is_empty() {
             self.wrong(&span, Diagnostic::new("`until` has no `width`").note("as in `until = { width = \"5%\" }`"));
@@ -21,13 +21,12 @@ impl ExperimentReader<'_> {
             let why = "a search measures to find what fits, not how fast it is";
             self.wrong(&span, Diagnostic::new("`until` and `search` exclude each other").note(why));
         }
-        let (planned, at_most) = (fields.whole_u32("repetitions").unwrap_or(3), table.whole_u32("at_most").unwrap_or(10));
+        let (planned, at_most) = (Experiment::from_fields(fields).repetitions, table.get("at_most"));
         if at_most < planned {
             let what = format!("`until` allows {at_most} repetitions of a cell, and {planned} are planned");
             self.wrong(&span, Diagnostic::new(what).note("raise `at_most`, or lower `repetitions`"));
         }
-        let quantity = table.text("quantity").unwrap_or("throughput_gain").to_string();
-        Some(WantedWidth { quantity, width_ratio: table.number("width")?, at_most })
+        Some(WantedWidth { quantity: table.get("quantity"), width_ratio: table.number("width")?, at_most })
     }
 
     /// One `[[reference]]`; without one of its parts it is a mistake.

@@ -1,16 +1,17 @@
 //! `[trace]`, `[manager]`, and the axes that only a trace has.
 
 use std::path::Path;
+use std::time::Duration;
 
 use collo_schedule::trace::{Scale, Trace};
 use collo_schedule::{Discipline, Recovery, policy};
 use collo_text::Diagnostic;
 use collo_text::quoted;
 
-use super::{Axes, ExperimentReader, TracePlan};
+use super::{Axes, ExperimentReader, TracePlan, keys};
 use crate::cell::{ManagerRules, Settle};
 use crate::traces::{self, MemberCache};
-use collo_text::fields::{Fields, Located, Value};
+use collo_text::fields::{Fields, Located};
 use collo_text::units;
 
 impl ExperimentReader<'_> {
@@ -58,15 +59,11 @@ impl ExperimentReader<'_> {
             self.wrong(&header, what);
             return None;
         };
-        let scale = self.scale(table)?;
+        let table = table.or_defaults(&keys::TRACE);
+        let scale = self.scale(table.found("scale")?)?;
         let manager = self.manager(fields.table("manager"), scale)?;
         let trace = self.named_trace(path, name)?;
-        let seeds: Vec<u64> = match table.list("orders") {
-            Some(all) => {
-                all.iter().filter_map(|found| if let Value::Whole(seed) = found.value { Some(seed) } else { None }).collect()
-            }
-            None => vec![1],
-        };
+        let seeds: Vec<u64> = table.get("orders");
         let mut orders = Vec::new();
         let mut members = MemberCache::new();
         for seed in seeds {
@@ -93,8 +90,7 @@ impl ExperimentReader<'_> {
         }
     }
 
-    fn scale(&mut self, table: &Fields) -> Option<u32> {
-        let Some(found) = table.found("scale") else { return Some(Scale::ONE.by()) };
+    fn scale(&mut self, found: &Located) -> Option<u32> {
         match Scale::parse(found.text().unwrap_or_default()) {
             Ok(scale) => Some(scale.by()),
             Err(wrong) => {
@@ -105,29 +101,24 @@ impl ExperimentReader<'_> {
     }
 
     fn manager(&mut self, table: Option<&Fields>, scale: u32) -> Option<ManagerRules> {
-        let nothing = Fields::default();
-        let table = table.unwrap_or(&nothing);
-        let scaled = |ns: u128| (ns / u128::from(scale)) as u64;
-        let text = |key: &str, default: &str| table.text(key).unwrap_or(default).to_string();
-        let (queue, recovery) = (text("queue", "fifo"), text("recovery", "exclusive"));
+        let table = table.cloned().unwrap_or_default().or_defaults(&keys::MANAGER);
+        let scaled = |duration: Duration| (duration.as_nanos() / u128::from(scale)) as u64;
+        let (queue, recovery): (String, String) = (table.get("queue"), table.get("recovery"));
         for (key, wrong) in [("queue", Discipline::parse(&queue).err()), ("recovery", Recovery::parse(&recovery).err())] {
             if let (Some(found), Some(wrong)) = (table.found(key), wrong) {
                 self.wrong(&found.span, wrong);
             }
         }
-        let settle = match table.found("settle") {
-            None => Settle::Ready,
-            Some(found) => self.settle(found, scale)?,
-        };
+        let settle = self.settle(table.found("settle")?, scale)?;
         Some(ManagerRules {
-            window_ns: table.duration("window").map_or(scaled(90_000_000_000), |d| scaled(d.as_nanos())).max(1),
+            window_ns: scaled(table.get("window")).max(1),
             settle,
             queue,
             recovery,
-            recovery_keeps: text("recovery_keeps", "card"),
-            attempts: table.whole_u32("attempts").unwrap_or(4),
-            idle_first: table.text("idle_first") != Some("no"),
-            decide_every_ns: table.duration("decide").map(|d| scaled(d.as_nanos())),
+            recovery_keeps: table.get("recovery_keeps"),
+            attempts: table.get("attempts"),
+            idle_first: table.get("idle_first"),
+            decide_every_ns: table.duration("decide").map(scaled),
         })
     }
 
