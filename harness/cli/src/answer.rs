@@ -44,6 +44,9 @@ pub struct Answer {
     pub code: u8,
 }
 
+/// The result of a verb.
+pub type Answered = Result<Answer, Diagnostics>;
+
 impl From<u8> for Answer {
     fn from(code: u8) -> Answer {
         Answer { code, ..Answer::default() }

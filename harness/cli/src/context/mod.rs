@@ -13,15 +13,11 @@ use collo_plan::project::Project;
 use collo_store::{CampaignFolder, Runs};
 use collo_text::{Diagnostic, Diagnostics};
 
-use crate::answer::Answer;
 use crate::args::Arguments;
 use crate::{bundled, output};
 
 /// The result of a verb that has printed what it did: its exit code.
 pub type Ended = Result<u8, Diagnostics>;
-
-/// The result of a verb.
-pub type Answered = Result<Answer, Diagnostics>;
 
 /// What every verb may need.
 pub struct Context<'a> {

@@ -4,9 +4,8 @@
 use clap_complete::env::Shells;
 use collo_text::Diagnostic;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::args;
-use crate::context::Answered;
 
 /// The variable by which the shell asks. Not clap's own, `COMPLETE`, which may mean something else to somebody.
 pub const ASKS: &str = "COLLO_COMPLETE";

@@ -5,9 +5,9 @@ use collo_text::Diagnostic;
 use collo_text::shown;
 use fs_err as fs;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::args::{self, Arguments};
-use crate::context::{Answered, Context};
+use crate::context::Context;
 
 pub fn run(context: &Context<'_>, a: &args::Man) -> Answered {
     let folder = context.folder()?.join(&a.place);

@@ -7,8 +7,8 @@ use serde_json::{Value as Json, json};
 
 use collo_text::Diagnostics;
 
-use crate::answer::Answer;
-use crate::context::{Answered, Context};
+use crate::answer::{Answer, Answered};
+use crate::context::Context;
 
 /// One row per GPU model; with a name, that model and its profiles.
 pub fn gpus(context: &Context<'_>, name: Option<&str>) -> Answered {

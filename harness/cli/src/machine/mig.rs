@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use collo_text::{Diagnostic, Diagnostics};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::args::{self, Format, MigVerb};
+use crate::context::Context;
 use crate::context::gpus::driver;
-use crate::context::{Answered, Context};
 use crate::exit;
 use crate::output;
 use crate::progress;

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use collo_text::{Diagnostic, Remark};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::args;
 use crate::context::gpus::driver;
-use crate::context::{Answered, Context, end_left_behind};
+use crate::context::{Context, end_left_behind};
 use crate::exit;
 use crate::output;
 

@@ -13,9 +13,9 @@ use collo_store::{CampaignFolder, Runs, Thresholds};
 use collo_text::{Diagnostic, Diagnostics, Remark};
 
 use super::{ending, steps, until};
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::args;
-use crate::context::{Answered, Context, end_left_behind};
+use crate::context::{Context, end_left_behind};
 use crate::exit;
 use crate::output;
 use crate::stored::prune::age_s;

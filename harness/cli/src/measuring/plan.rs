@@ -9,9 +9,9 @@ use collo_plan::workload::Workloads;
 use serde_json::json;
 
 use super::{ending, steps};
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::context::experiments::{as_named, each, experiments};
-use crate::context::{Answered, Context, Ended};
+use crate::context::{Context, Ended};
 use crate::shell::quoted;
 use crate::{args, commands_text, exit, forecast_text, output, plan_text};
 

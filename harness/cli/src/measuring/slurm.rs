@@ -18,9 +18,9 @@ use fs_err as fs;
 use serde_json::json;
 
 use super::ending;
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::args;
-use crate::context::{Answered, Context};
+use crate::context::Context;
 use crate::shell::quoted;
 
 /// A controller under load may take long to accept a job.

@@ -7,10 +7,10 @@ use fs_err as fs;
 
 use collo_text::Diagnostic;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::args;
 use crate::carried::CARRIED;
-use crate::context::{Answered, Context};
+use crate::context::Context;
 use collo_text::shown;
 
 /// Write missing files. An existing file is never overwritten: it may be a user's work.

@@ -14,9 +14,9 @@ use collo_text::units;
 use collo_text::{Diagnostic, Diagnostics, ExitClass, Remark};
 use serde_json::{Value as Json, json};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::args::{self, WorkloadVerb};
-use crate::context::{Answered, Context};
+use crate::context::Context;
 use crate::exit;
 use crate::output;
 use collo_measure::trial::Trial;

@@ -16,10 +16,10 @@ use fs_err as fs;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::archive::{self, Packed};
 use crate::bundled::{is_bundle, its_campaign};
-use crate::context::{Answered, Context};
+use crate::context::Context;
 use crate::{args, output};
 
 const SCHEMA: u32 = 1;

@@ -9,9 +9,9 @@ use collo_figures::document::Present;
 use collo_store::{CampaignFolder, Runs};
 use collo_text::{Diagnostic, Diagnostics, Remark};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::args::compare::{By, Compare};
-use crate::context::{Answered, Context};
+use crate::context::Context;
 use crate::exit;
 use collo_text::shown;
 

@@ -11,9 +11,9 @@ use collo_text::{Diagnostic, Diagnostics};
 use fs_err as fs;
 use serde_json::json;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::args::{self, ImportFrom};
-use crate::context::{Answered, Context};
+use crate::context::Context;
 use crate::output;
 
 pub fn run(context: &Context<'_>, a: &args::Import) -> Answered {

@@ -13,9 +13,9 @@ use collo_text::{Diagnostic, Diagnostics, Remark};
 use serde_json::json;
 
 use super::prune;
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::args::{self, What};
-use crate::context::{Answered, Context};
+use crate::context::Context;
 use crate::machine::cards;
 use crate::project::{trace, workload};
 

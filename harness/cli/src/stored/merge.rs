@@ -7,8 +7,8 @@ use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::json;
 
-use crate::answer::Answer;
-use crate::context::{Answered, Context};
+use crate::answer::{Answer, Answered};
+use crate::context::Context;
 use crate::{args, output};
 
 pub fn run(context: &Context<'_>, a: &args::Merge) -> Answered {

@@ -13,9 +13,9 @@ use collo_text::Diagnostics;
 use fs_err as fs;
 use serde_json::json;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::args;
-use crate::context::{Answered, Context};
+use crate::context::Context;
 
 /// Minimum age if neither an age nor a count was given.
 const OLD: Duration = Duration::from_secs(30 * 86_400);

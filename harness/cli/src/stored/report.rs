@@ -15,9 +15,9 @@ use fs_err as fs;
 use tempfile::TempDir;
 
 use super::merge;
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::args::MemberEnergy;
-use crate::context::{Answered, Context};
+use crate::context::Context;
 use crate::{args, output};
 use collo_text::shown;
 

@@ -4,8 +4,8 @@ use collo_store::{CampaignFolder, Comment, Error, Outcome};
 use collo_text::{Diagnostic, Diagnostics, Remark, read_small};
 use serde_json::json;
 
-use crate::answer::Answer;
-use crate::context::{Answered, Context};
+use crate::answer::{Answer, Answered};
+use crate::context::Context;
 use crate::{args, bundled};
 use collo_text::shown;
 

@@ -9,8 +9,8 @@ use collo_store::{CampaignFolder, JournalEntry, PlannedRun};
 use collo_text::{Diagnostics, Remark};
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
-use crate::context::{Answered, Context};
+use crate::answer::{Answer, Answered};
+use crate::context::Context;
 use crate::machine::restore::clock;
 use crate::progress::words;
 use crate::{args, exit, output};

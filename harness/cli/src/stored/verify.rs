@@ -9,8 +9,8 @@ use collo_schedule::{Act, Happened, Rules, replay};
 use collo_store::{CampaignFolder, Error, Finding, HAPPENED, Level, TraceRecord, read_attempts};
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
-use crate::context::{Answered, Context};
+use crate::answer::{Answer, Answered};
+use crate::context::Context;
 use crate::{args, exit};
 
 /// The way out where a merged campaign is not complete: it is not continued itself.

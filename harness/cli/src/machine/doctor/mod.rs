@@ -9,10 +9,10 @@ use collo_doctor::matrix;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::json;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::args::{self, Need};
+use crate::context::Context;
 use crate::context::gpus::driver;
-use crate::context::{Answered, Context};
 use crate::exit;
 use crate::output;
 use crate::trial;

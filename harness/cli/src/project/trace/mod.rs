@@ -10,9 +10,9 @@ use collo_text::shown;
 use collo_text::units::clock;
 use serde_json::json;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::args::{self, TraceVerb};
-use crate::context::{Answered, Context};
+use crate::context::Context;
 
 pub fn run(context: &Context<'_>, a: &args::Trace) -> Answered {
     match &a.what {

@@ -18,8 +18,8 @@ use collo_text::Diagnostic;
 use collo_text::units::{clock, duration_text};
 use serde_json::{Value as Json, json};
 
-use crate::answer::Answer;
-use crate::context::{Answered, Context};
+use crate::answer::{Answer, Answered};
+use crate::context::Context;
 use crate::output;
 
 /// The widths of a column of the drawing, in milliseconds; the last one many times where even that is too short.

@@ -22,9 +22,9 @@ use collo_text::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;
 use serde_json::json;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::args::TraceVerb;
-use crate::context::{Answered, Context};
+use crate::context::Context;
 use crate::output;
 
 /// The largest log that is read, in bytes: the published ones have some hundred megabytes.
