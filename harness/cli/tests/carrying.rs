@@ -1,6 +1,10 @@
 //! A campaign carried to another folder as a bundle, its comments and its provenance.
 
+use std::process::Command;
+
+use crate::sim::Machine;
 use crate::support::Bench;
+use crate::support::skip::skip;
 
 fn measured() -> Bench {
     let bench = Bench::of("repetitions = 2\nepochs = 2\n[axes]\nworkload = \"sleep\"\ndegree = 2\nseconds = 0.1\n");
@@ -127,6 +131,53 @@ fn how_a_campaign_was_started_is_stored_and_its_secrets_are_not() {
     assert_eq!(report["surroundings"]["variables"]["HF_TOKEN"], "(set)");
     let stored = fs_err::read_to_string(bench.campaign().path().join("campaign.json")).expect("there");
     assert!(!stored.contains("hf_very_secret"));
+}
+
+#[test]
+fn the_commit_is_stored_and_whether_anything_is_not_committed() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\nseconds = 0.05\n").file(".gitignore", "/runs\n__pycache__\n");
+    let git = |arguments: &[&str]| {
+        let author = ["-c", "user.name=x", "-c", "user.email=x@localhost"];
+        let output = Command::new("git").args(author).args(arguments).current_dir(bench.at("")).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
+    };
+    if git(&["init", "--quiet"]).is_none() {
+        return skip("git", "there is no git");
+    }
+    git(&["add", "."]).expect("added");
+    git(&["commit", "--quiet", "--message", "x"]).expect("committed");
+    let commit = git(&["rev-parse", "--short", "HEAD"]).expect("there");
+    bench.run(&[]).exits(0);
+    bench.collo(&["show", "--provenance"]).exits(0).answers(&format!("  git               {commit}\n"));
+    bench.write("notes", "not committed");
+    bench.run(&["--new"]).exits(0);
+    bench.collo(&["show", "--provenance"]).exits(0).answers(&format!("  git               {commit}-dirty\n"));
+}
+
+#[test]
+fn the_gpu_is_stored_with_its_driver_clocks_and_settings() {
+    let machine = Machine::new("a100-40gb,driver=580.1", "[axes]\nworkload = \"small\"\n");
+    machine.run(&[]).exits(0);
+    let shown = machine.collo(&["show", "--provenance"]).exits(0);
+    let uuid = machine.uuid(0);
+    for (name, value) in [
+        ("GPU", "simulated NVIDIA A100-SXM4-40GB"),
+        ("UUID", uuid.as_str()),
+        ("driver", "580.1"),
+        ("CUDA", "13."),
+        ("VBIOS", "92."),
+        ("clocks", "at most 1410 MHz"),
+        ("power cap", "400 W"),
+        ("ECC", "on"),
+        ("persistence", "on"),
+        ("compute mode", "Default"),
+        ("MIG as found", "MIG off"),
+        ("kernel", "Linux "),
+        ("memory", ""),
+        ("os", ""),
+    ] {
+        assert!(shown.stdout.contains(&format!("\n  {name:<17} {value}")), "{name} is not {value} in\n{}", shown.stdout);
+    }
 }
 
 #[test]

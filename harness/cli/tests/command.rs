@@ -28,6 +28,7 @@ mod planning;
 mod predicting;
 mod prune;
 mod published;
+mod readings;
 mod references;
 mod report_format;
 mod resume;

@@ -1,5 +1,5 @@
-//! What an experiment is made of besides its own file: `--set`, included files, the machine's `collo.toml`, and axes that step
-//! together.
+//! The cells of an experiment and their order, and what it is made of besides its own file: `--set`, included files, and the
+//! machine's `collo.toml`.
 
 use crate::support::Bench;
 
@@ -52,10 +52,47 @@ fn the_machines_file_is_below_the_experiment_and_its_cores_are_part_of_the_campa
     bench.collo(&["schema", "host"]).exits(0).answers("price_per_hour");
 }
 
+/// The labels of the cells of `x`, in the order of the plan.
+fn cells(bench: &Bench) -> Vec<String> {
+    let planned = bench.collo(&["plan", "x", "--json"]).exits(0).json();
+    planned["cells"].as_array().expect("cells").iter().filter_map(|c| c["cell"].as_str().map(str::to_string)).collect()
+}
+
 #[test]
 fn zipped_axes_are_planned_step_by_step() {
     let bench = Bench::of("[[zip]]\nworkload = [\"tiny\", \"small\"]\nbatch_size = [32, \"2 * 64\"]\n");
-    let planned = bench.collo(&["plan", "x", "--json"]).exits(0).json();
-    let labels: Vec<&str> = planned["cells"].as_array().expect("cells").iter().filter_map(|c| c["cell"].as_str()).collect();
-    assert_eq!(labels, ["tiny solo b32", "small solo b128"]);
+    assert_eq!(cells(&bench), ["tiny solo b32", "small solo b128"]);
+}
+
+#[test]
+fn every_combination_is_a_cell_but_for_those_excluded_and_brings_its_baseline() {
+    let excluded = "[[exclude]]\nwhere = \"degree == 3 && workload == 'small'\"\n";
+    let axes = "[axes]\nworkload = [\"tiny\", \"small\"]\nbatch_size = 32\ndegree = [2, 3]\n";
+    let mut planned = vec!["tiny solo b32", "tiny×2 naive b32", "tiny×3 naive b32", "small solo b32", "small×2 naive b32"];
+    assert_eq!(cells(&Bench::of(&format!("{axes}{excluded}"))), planned);
+    planned.push("small×3 naive b32");
+    assert_eq!(cells(&Bench::of(axes)), planned);
+}
+
+#[test]
+fn a_group_beside_the_matrix_is_a_cell_and_in_another_order_the_same_cell() {
+    let group = |workloads: [&str; 2]| {
+        let members = workloads.map(|name| format!("{{ workload = \"{name}\", batch_size = 32 }}"));
+        format!("[[group]]\nmembers = [{}]\n", members.join(", "))
+    };
+    let axes = "[axes]\nworkload = \"tiny\"\nbatch_size = 32\n";
+    let bench = Bench::of(&format!("{axes}{}{}", group(["small", "tiny"]), group(["tiny", "small"])));
+    assert_eq!(cells(&bench), ["tiny solo b32", "small solo b32", "small+tiny naive b32"]);
+}
+
+#[test]
+fn the_order_is_shuffled_by_the_seed_that_is_stored() {
+    let bench = Bench::of("repetitions = 2\n[axes]\nworkload = \"sleep\"\nseconds = [0.05, 0.06, 0.07]\ndegree = [1, 2]\n");
+    let order = |seed: &str| bench.collo(&["plan", "x", "--set", seed, "--json"]).exits(0).json()["order"].clone();
+    assert_eq!(order("seed=1"), order("seed=1"));
+    assert_ne!(order("seed=1"), order("seed=2"));
+    bench.run(&["--set", "seed=1", "--for", "1ms"]).exits(4);
+    let plan = bench.campaign().manifest().plan.clone();
+    let stored = plan.order.iter().map(|run| serde_json::json!([run.block, plan.cells[run.cell].cell, run.repetition]));
+    assert_eq!((plan.seed, stored.collect::<serde_json::Value>()), (1, order("seed=1")));
 }

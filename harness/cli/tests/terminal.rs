@@ -62,3 +62,17 @@ fn on_a_dumb_terminal_every_line_stands_alone() {
     assert!(!answer.stdout.contains('\x1b'), "{:?}", answer.stdout);
     assert!(!answer.stdout.replace("\r\n", "").contains('\r'), "{:?}", answer.stdout);
 }
+
+#[test]
+fn runs_that_are_stored_are_counted_and_are_not_in_the_time_that_is_left() {
+    let bench = bench();
+    bench.run(&["--for", "1ms"]).exits(4);
+    let Some(answer) = in_terminal(&bench, &[]) else { return };
+    let answer = answer.exits(0).answers("1/3 runs");
+    assert!(!answer.stdout.contains("0/3 runs"), "what is stored is not to do");
+    let left = |runs: &str| {
+        let shown = answer.stdout.split(runs).skip(1).filter_map(|rest| rest.split_once("about 0:")?.1.split_once(" left"));
+        shown.filter_map(|(seconds, _)| seconds.parse::<u32>().ok()).max()
+    };
+    assert!(left("1/3 runs").is_some() && left("3/3 runs") < left("1/3 runs"), "{:?}", answer.stdout);
+}

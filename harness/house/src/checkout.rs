@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::features::TestFiles;
 use crate::production::{Production, production, test_files};
 
 /// Packages that no user runs; their lines are counted apart.
@@ -16,6 +17,8 @@ pub struct Texts {
     pub root: PathBuf,
     /// The files of each package's `src` by their paths from it, by the package's folder in `harness/`.
     pub packages: BTreeMap<String, BTreeMap<String, String>>,
+    /// The files of each package's `tests`, likewise.
+    pub tests: TestFiles,
     /// README, CHANGELOG and all of `docs`, by path from the root.
     pub documents: BTreeMap<String, String>,
     /// The files of `mig-profiles/` by the name of their model.
@@ -30,11 +33,14 @@ impl Texts {
 
     pub fn at(root: &Path) -> io::Result<Texts> {
         let root = root.canonicalize()?;
-        let mut packages = BTreeMap::new();
+        let (mut packages, mut tests) = (BTreeMap::new(), TestFiles::new());
         for folder in sorted(&root.join("harness"))? {
             let source = folder.join("src");
             if folder.join("Cargo.toml").is_file() && source.is_dir() {
                 packages.insert(name_of(&folder), texts(&source, "rs")?);
+            }
+            if folder.join("tests").is_dir() {
+                tests.insert(name_of(&folder), texts(&folder.join("tests"), "rs")?);
             }
         }
         let mut documents = BTreeMap::new();
@@ -46,7 +52,7 @@ impl Texts {
         }
         let models = texts(&root.join("mig-profiles"), "toml")?;
         let models = models.into_iter().map(|(path, text)| (path.trim_end_matches(".toml").to_string(), text)).collect();
-        Ok(Texts { root, packages, documents, models })
+        Ok(Texts { root, packages, tests, documents, models })
     }
 }
 

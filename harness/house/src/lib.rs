@@ -11,6 +11,7 @@
 //! | second lists of quantities and GPU models | [`lists`] |
 //! | words that are not to be used | [`words`] |
 //! | files that `docs/architecture.md` names | [`named`] |
+//! | features and the tests that prove them | [`features`] |
 //!
 //! [`rules`] is the table of all that have ceilings; the ceilings are in `ceilings.toml`, which [`ceilings`] reads and writes and
 //! [`ratchet`] compares and lowers. To add a rule, add its row there, its section to the file, its test to `tests/house.rs`.
@@ -18,6 +19,7 @@
 pub mod ceilings;
 pub mod checkout;
 pub mod circles;
+pub mod features;
 pub mod lines;
 pub mod lists;
 pub mod named;

@@ -1,6 +1,7 @@
 //! Prints what the test of the house counts; lowers its ceilings.
 //!
-//! In: a word, or none. Out: tables on standard output; with `lower`, `ceilings.toml`; with `words NAME`, a line for each place.
+//! In: a word, or none. Out: tables on standard output; with `lower`, `ceilings.toml`; with `words NAME`, a line for each place;
+//! with `features`, each feature with its tests, and the commands that run them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,16 +11,17 @@ use std::process::ExitCode;
 use collo_house::ceilings::Ceilings;
 use collo_house::checkout::{Checkout, Package, Texts};
 use collo_house::ratchet::Counts;
-use collo_house::{circles, rules, words};
+use collo_house::{circles, features, rules, words};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let answer = match words.as_slice() {
         [] => tables(),
+        ["features"] => features(),
         ["lower"] => lower(),
         ["words", name] => places(name),
-        _ => Err("usage: cargo run -p collo-house [-- lower | -- words NAME]".to_string()),
+        _ => Err("usage: cargo run -p collo-house [-- features | -- lower | -- words NAME]".to_string()),
     };
     match answer {
         Ok(text) => {
@@ -104,6 +106,10 @@ fn lower() -> Result<String, String> {
     }
     std::fs::write(file(), text).map_err(refuse)?;
     Ok(format!("lowered {}\n", file().display()))
+}
+
+fn features() -> Result<String, String> {
+    Ok(features::table(&features::read(include_str!("../features.toml"))?, &texts()?.tests))
 }
 
 fn places(name: &str) -> Result<String, String> {

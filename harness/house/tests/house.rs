@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use collo_house::ceilings::Ceilings;
 use collo_house::checkout::{Checkout, Texts};
-use collo_house::{named, rules, words};
+use collo_house::{features, named, rules, words};
 
 static TEXTS: LazyLock<Texts> = LazyLock::new(|| Texts::here().expect("the checkout can be read"));
 static CHECKOUT: LazyLock<Checkout> = LazyLock::new(|| Checkout::of(&TEXTS));
@@ -61,6 +61,12 @@ fn words_that_the_style_forbids_become_fewer() {
 fn files_that_the_architecture_names_exist() {
     let paths = named::paths(&TEXTS.root).expect("the checkout can be read");
     none(&named::missing(&TEXTS.documents["docs/architecture.md"], "docs", &paths));
+}
+
+#[test]
+fn every_feature_has_a_test_that_runs() {
+    let features = features::read(include_str!("../features.toml")).expect("is valid");
+    none(&features::problems(&features, &TEXTS.tests));
 }
 
 #[test]
