@@ -5,9 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use collo_quantity::Key;
 use collo_quantity::stats::orders::{self, Values};
 use collo_quantity::stats::{self, Pool, Quantity, RatioTest};
 use collo_store::{NOBODY_WATCHES, ObserverOutcome, ObserverRecord, PROFILER};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
 use crate::cell::Cell;
 use crate::reading::repetition::Repetition;
@@ -24,57 +27,91 @@ pub struct Watching {
     pub groups: Vec<WatchedGroup>,
 }
 
-/// The same members under the same mode, under the eyes of several.
-#[derive(Debug)]
+/// The same members under the same mode, under the eyes of several. Their runs are no groups, and a report's `cells` has none of them.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct WatchedGroup {
     /// The label of its cells without the observer: `tiny×2 naive b32`.
+    #[serde(rename = "group")]
     pub name: String,
     /// In the order of the plan, nobody first.
+    #[serde(rename = "observers")]
     pub rows: Vec<WatchedCost>,
-    /// How the intervals were made; absent for one block.
+    /// How the intervals were made; null for one block.
     pub method: Option<&'static str>,
 }
 
-/// What one observer of a group costs.
-#[derive(Debug)]
+/// What one observer of a group costs; null where it was not or cannot be read.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct WatchedCost {
     /// `none`, `collo:100Hz`, `top`.
     pub observer: String,
-    /// `beside`, `around`, `inside`; absent for nobody and collo.
+    /// `beside`, `around`, `inside`; null for `none` and `collo`.
     pub place: Option<String>,
-    /// It instruments, stops or runs the members; absent where that is not recorded, as of nobody.
+    /// True for one that instruments, stops or runs the members; null for `none`, and in runs before it was recorded.
     pub profiles: Option<bool>,
     /// Whom else it disturbs, in the words of its file.
     pub disturbs: Option<String>,
-    /// Index into [`Watching::cells`].
+    /// The label of its cell.
+    #[serde(rename = "cell")]
+    pub label: String,
+    /// The same as an index into [`Watching::cells`].
+    #[serde(skip)]
     pub cell: usize,
     /// Runs that its numbers come from.
+    #[serde(rename = "repetitions")]
     pub runs: usize,
-    /// Epoch time ÷ that of nobody within blocks; absent for nobody.
+    pub epoch_time_s: Option<Quantity>,
+    /// Epoch time ÷ that under `none` within the same block.
+    #[serde(rename = "epoch_time_of_none")]
     pub ratio: Option<Quantity>,
     /// Compared with 1, corrected for all observers of all groups.
+    #[serde(flatten, serialize_with = "judged")]
+    #[schemars(with = "Judged")]
     pub test: Option<RatioTest>,
-    /// CPU time of the members over the whole run ÷ the same under nobody within blocks: the only place where the CPU time of somebody
-    /// around or inside the members shows.
+    /// CPU time of the members over the whole run ÷ that under `none` within the same block: the only place where the CPU time of an
+    /// observer around or inside the members shows.
+    #[serde(rename = "members_cpu_of_none")]
     pub members_cpu_ratio: Option<Quantity>,
     /// Cores that it keeps busy itself; of collo its sampling threads.
+    #[serde(rename = "cpu_ratio")]
     pub cpu_cores: Option<f64>,
-    /// Cores that the services which work for it keep busy, all together.
+    /// Cores that services keep busy that work for it, all together.
+    #[serde(rename = "services_cpu_ratio")]
     pub daemons_cpu_cores: Option<f64>,
     /// Names of these.
+    #[serde(rename = "services")]
     pub daemons: Vec<String>,
     /// Cores that collo's own process keeps busy meanwhile.
+    #[serde(rename = "collo_cpu_ratio")]
     pub collo_cpu_cores: Option<f64>,
     pub memory_bytes: Option<f64>,
     /// Written in a run, of those in which it ended by itself.
+    #[serde(rename = "written_bytes")]
     pub bytes: Option<f64>,
-    /// The same by the time in which it recorded.
+    /// By the time in which it recorded: beside the members while it watched, inside them in measured epochs, else the whole run.
+    #[serde(rename = "written_bytes_per_hour")]
     pub bytes_per_hour: Option<f64>,
-    /// Runs in which it was killed, as it did not end in time: it may have had more to write.
-    pub killed: usize,
     /// Runs that were not watched to their end, and the first reason.
     pub lost: usize,
     pub why_lost: Option<String>,
+    /// Runs in which it did not end in time and was killed; what it wrote there is in no number.
+    pub killed: usize,
+}
+
+/// A test as `report.json` has it beside what was tested.
+#[derive(Serialize, JsonSchema)]
+struct Judged {
+    /// That the two are alike, corrected for all observers.
+    p_adjusted: Option<f64>,
+    /// `better`: slower than under `none`.
+    verdict: Option<&'static str>,
+}
+
+fn judged<S: Serializer>(test: &Option<RatioTest>, to: S) -> Result<S::Ok, S::Error> {
+    let test = test.as_ref();
+    Judged { p_adjusted: test.map(|t| t.p_adjusted), verdict: test.map(|t| t.verdict.as_str()) }.serialize(to)
 }
 
 impl WatchedCost {
@@ -193,8 +230,10 @@ fn cost(place: usize, cell: &Cell, observer: &str) -> WatchedCost {
         place: records().find_map(|(_, o)| o.place.clone()),
         profiles: records().find_map(|(_, o)| Some(o.kind.as_deref()? == PROFILER)),
         disturbs: records().find_map(|(_, o)| o.disturbs.clone()),
+        label: cell.name().to_string(),
         cell: place,
         runs: cell.counted.len(),
+        epoch_time_s: cell.get(Key::EpochTime).cloned(),
         ratio: None,
         test: None,
         members_cpu_ratio: None,

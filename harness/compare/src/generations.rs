@@ -3,10 +3,12 @@
 
 use collo_figures::document::{Badge, Block, Document, Fact, FactLine, Present, Row, Section, Table, TableCell, TableLayout};
 use collo_guidelines::report_json::CellJson;
+use collo_guidelines::rule::Guideline;
 use collo_guidelines::verdict::Holds;
 use collo_quantity::key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::side::lines::more;
@@ -39,25 +41,35 @@ pub struct ModelColumn {
 }
 
 /// One guideline on every GPU model.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct GuidelineRow {
     pub id: String,
-    /// By card: verdict, statement and finding; none where the report has not got it.
-    pub on: Vec<Option<(Holds, String, String)>>,
     pub changed: bool,
+    /// By GPU model; `None` where the report has not got it.
+    pub on: Vec<Option<GuidelineAnswer>>,
+}
+
+/// What a guideline says on one GPU model.
+#[derive(Debug, Serialize)]
+pub struct GuidelineAnswer {
+    pub holds: Holds,
+    pub statement: String,
+    pub finding: String,
 }
 
 /// One group on every GPU model.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct CellRow {
     /// The label on the first GPU model that has it.
+    #[serde(rename = "cell")]
     pub label: String,
     pub on: Vec<Option<Share>>,
 }
 
 /// A group's slice on a GPU model.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Share {
+    #[serde(rename = "cell")]
     pub label: String,
     pub value: Option<Quantity>,
     pub outcome: String,
@@ -136,17 +148,16 @@ fn share(cell: &CellJson, name: &str, card: Option<&cards::GpuModel>) -> Share {
 /// Guidelines of all sides: those whose answer differs first, then in the order of the first report.
 fn guidelines(sides: &[ComparedReport]) -> Vec<GuidelineRow> {
     let mut ids: Vec<&str> = Vec::new();
-    for advice in sides.iter().flat_map(|s| &s.advice) {
+    for advice in sides.iter().flat_map(|s| &s.guidelines) {
         if !ids.contains(&advice.id.as_str()) {
             ids.push(&advice.id);
         }
     }
     let of = |id: &str| {
-        let on: Vec<_> = sides
-            .iter()
-            .map(|s| s.advice.iter().find(|a| a.id == id).and_then(|a| Some((a.holds?, a.statement.clone(), a.finding.clone()))))
-            .collect();
-        let mut answers: Vec<Holds> = on.iter().flatten().map(|(holds, ..)| *holds).collect();
+        let answer =
+            |g: &Guideline| GuidelineAnswer { holds: g.holds, statement: g.statement.clone(), finding: g.finding.clone() };
+        let on: Vec<_> = sides.iter().map(|s| s.guidelines.iter().find(|g| g.id == id).map(answer)).collect();
+        let mut answers: Vec<Holds> = on.iter().flatten().map(|answer| answer.holds).collect();
         answers.dedup();
         GuidelineRow { id: id.into(), changed: answers.len() > 1, on }
     };
@@ -195,25 +206,14 @@ impl Present for Generations {
     const NAME: &'static str = "generations";
 
     fn json(&self) -> Value {
-        let share = |s: &Option<Share>| match s {
-            None => Value::Null,
-            Some(s) => json!({ "cell": s.label, "value": s.value, "outcome": s.outcome,
-                               "validity": s.validity, "sms": s.sms }),
-        };
-        let guideline = |on: &Option<(Holds, String, String)>| match on {
-            None => Value::Null,
-            Some((holds, statement, finding)) => json!({ "holds": holds, "statement": statement, "finding": finding }),
-        };
         json!({
             "schema": 1,
             "quantity": self.quantity,
             "cards": self.cards.iter().map(|c| json!({ "device": c.head.device, "simulated": c.head.simulated,
                 "experiment": c.head.experiment, "campaign": c.head.campaign, "sms": c.sms })).collect::<Vec<_>>(),
             "warnings": self.warnings,
-            "guidelines": self.guidelines.iter().map(|g| json!({ "id": g.id, "changed": g.changed,
-                "on": g.on.iter().map(guideline).collect::<Vec<_>>() })).collect::<Vec<_>>(),
-            "cells": self.cells.iter().map(|c| json!({ "cell": c.label,
-                "on": c.on.iter().map(share).collect::<Vec<_>>() })).collect::<Vec<_>>(),
+            "guidelines": self.guidelines,
+            "cells": self.cells,
         })
     }
 
@@ -224,13 +224,13 @@ impl Present for Generations {
             lines.push(format!("{}{sms}: {} {}", card.name(), card.head.experiment, card.head.campaign));
         }
         lines.extend(self.warnings.iter().map(|w| format!("warning: {w}")));
-        let open = |row: &&GuidelineRow| !row.changed && row.on.iter().flatten().all(|(v, ..)| *v == Holds::Open);
+        let open = |row: &&GuidelineRow| !row.changed && row.on.iter().flatten().all(|answer| answer.holds == Holds::Open);
         let missing = || "not in this report".to_string();
         for row in self.guidelines.iter().filter(|row| !open(row)) {
             lines.push(format!("{}: {}", row.id, if row.changed { "changed" } else { "the same" }));
             for (card, on) in self.cards.iter().zip(&row.on) {
-                let said = on.as_ref().map_or_else(missing, |(v, statement, finding)| {
-                    format!("{}: {statement} {finding}", Badge::from(*v).to_text()).replace('`', "")
+                let said = on.as_ref().map_or_else(missing, |GuidelineAnswer { holds, statement, finding }| {
+                    format!("{}: {statement} {finding}", Badge::from(*holds).to_text()).replace('`', "")
                 });
                 lines.push(format!("  {}: {said}", card.name()));
             }
@@ -288,7 +288,7 @@ impl Generations {
             let mut cells = vec![TableCell::with_note(&row.id, if row.changed { "changed" } else { "" })];
             cells.extend(row.on.iter().map(|on| match on {
                 None => TableCell::default(),
-                Some((holds, statement, finding)) => TableCell {
+                Some(GuidelineAnswer { holds, statement, finding }) => TableCell {
                     chip: Some(Badge::from(*holds)),
                     ..TableCell::with_note(statement.replace('`', ""), finding.replace('`', ""))
                 },

@@ -29,6 +29,13 @@ impl serde::Serialize for Key {
     }
 }
 
+impl<'de> serde::Deserialize<'de> for Key {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Key, D::Error> {
+        let name = <std::borrow::Cow<'de, str>>::deserialize(from)?;
+        Key::find(&name).ok_or_else(|| serde::de::Error::custom(format!("no quantity is called `{name}`")))
+    }
+}
+
 /// By name, which is how `report.json` lists reasons.
 impl Ord for Key {
     fn cmp(&self, other: &Self) -> Ordering {

@@ -398,13 +398,17 @@ fn who_only_serves_is_asked_nothing_about_epochs() {
     let usual = Serves::usual();
     let f = Fixture::named("serving").solo("tiny", 32, 8.0).serves("serve", &usual);
     let whole = analysed(&f.beside(&[("serve", usual)], &[("tiny", 10.0)], "mps"));
-    let mut ids: Vec<&str> = whole.guidelines.iter().map(|g| g.id).collect();
+    let mut ids: Vec<&str> = whole.guidelines.iter().map(|g| g.id.as_str()).collect();
     ids.sort_unstable();
     assert_eq!(ids, ["memory-adds-up", "serving"]);
     // Beside groups that train, those questions are asked of these alone.
     let both = analysed(&campaign().group("tiny", 32, 2, "mps", 9.0));
     for g in &both.guidelines {
-        assert!(matches!(g.id, "serving" | "memory-adds-up") || g.evidence.iter().all(|e| !e.cell.contains("serve")), "{}", g.id);
+        assert!(
+            matches!(g.id.as_str(), "serving" | "memory-adds-up") || g.evidence.iter().all(|e| !e.cell.contains("serve")),
+            "{}",
+            g.id
+        );
     }
 }
 

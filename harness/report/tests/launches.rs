@@ -87,9 +87,9 @@ fn utilisation_is_full_from_one_thread_on_and_the_sms_are_not() {
     assert_eq!(key.to_text(), "0.16 %");
     let evidence = |quantity: Key| guideline.evidence.iter().filter(|e| e.quantity == quantity).count();
     assert_eq!([Key::GpuUtilization, Key::GraphicsActive, Key::SmActive, Key::SmOccupancy].map(evidence), [2, 2, 2, 1]);
-    let published = guideline.published.unwrap();
+    let published = guideline.published.as_ref().unwrap();
     assert!(published.short.contains("SMACT 19 %") && published.source.contains("3.3.2"));
-    let others: Vec<&str> = report.guidelines.iter().map(|g| g.id).filter(|id| *id != "saturation").collect();
+    let others: Vec<&str> = report.guidelines.iter().map(|g| g.id.as_str()).filter(|id| *id != "saturation").collect();
     assert!(others.is_empty(), "questions about groups are none of a sweep: {others:?}");
 }
 

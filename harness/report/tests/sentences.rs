@@ -171,7 +171,7 @@ fn a_failed_group_asks_for_its_reason_and_not_for_repetitions() {
     assert_eq!(g.command.as_deref(), Some("collo show quickstart \"tiny×3 naive b32\""));
     let scope = g.scope.as_ref().unwrap();
     assert_eq!((scope.judged, scope.missing()), (1, 1));
-    assert!(scope.text().unwrap().ends_with("not judged: 1 crashed."), "{:?}", scope.text());
+    assert!(scope.text.as_ref().unwrap().ends_with("not judged: 1 crashed."), "{:?}", scope.text);
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn advice_from_one_workload_names_it() {
     let report = analysed(&Fixture::quickstart());
     let g = named(&report, "naive-in-turn");
     assert!(g.statement.starts_with("For `tiny b32`: naive sharing costs no throughput"), "{}", g.statement);
-    let scope = g.scope.as_ref().unwrap().text().unwrap();
+    let scope = g.scope.as_ref().unwrap().text.clone().unwrap();
     assert_eq!(scope, "Based on 2 groups: 1 workload, ×2 and ×3, 1 machine, 3 repetitions.");
 }
 

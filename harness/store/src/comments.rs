@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use fs_err as fs;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{CampaignFolder, Result, clock, place};
@@ -12,7 +13,8 @@ const NAME: &str = "comments.jsonl";
 const LIMIT_BYTES: u64 = 16 << 20;
 
 /// A comment on a campaign.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Comment {
     pub at_utc: String,
     pub text: String,

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The command and the environment of a campaign when it began.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Surroundings {
     /// The command line of collo, a word each.
     pub command: Vec<String>,
@@ -15,6 +17,7 @@ pub struct Surroundings {
     pub variables: BTreeMap<String, String>,
     /// How the kernel shares the CPU among the members; absent in campaigns of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     pub scheduling: Option<Scheduling>,
     /// By interpreter, and what is laid over it: the packages that members can import, name → version.
     #[serde(default)]

@@ -7,21 +7,29 @@ use collo_quantity::stats::Quantity;
 use collo_quantity::stats::devices::{self, DeviceRatio, DeviceValue};
 use collo_quantity::{Key, Trait};
 use collo_store::Campaign;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::cell::Cell;
 use crate::cell::quantities::Values;
 use crate::reading::repetition::Repetition;
 
 /// A quantity of which one device has more or less than the others.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct DeviceDifference {
-    /// Index of the device, as runs have it.
-    pub device: usize,
+    /// One of the report's `devices`.
+    pub device: String,
+    /// Its index, as runs have it.
+    #[serde(skip)]
+    pub index: usize,
+    /// A quantity of cells, or a metric.
+    #[schemars(with = "String")]
     pub quantity: Key,
-    /// How many times it is that of the others.
+    /// How many times it is that of the others, in the cells that they have in common; `repetitions` are blocks of the device.
     pub ratio: Quantity,
     /// That all devices are alike, corrected for all quantities and devices.
-    pub p: f64,
+    pub p_adjusted: f64,
 }
 
 /// A smaller part of a relevant difference is not told, however certain it is.
@@ -65,6 +73,7 @@ pub(super) fn compare(cells: &[Cell], of_cells: &[Vec<Values>], campaign: &Campa
     let ratios: Vec<Vec<DeviceRatio>> = of_speed.chain(told(&others)).collect();
     let can_be_told = speed.iter().chain(&others).any(|(_, ratios)| !ratios.is_empty());
     let mut differing = Differing { can_be_told, ..Differing::default() };
+    let labels = campaign.devices();
     let least = TOLD_PART * campaign.thresholds.relevant_ratio;
     for ((name, _), ratios) in speed.into_iter().chain(others).zip(ratios) {
         let large = |r: &DeviceRatio| r.ratio.estimate.max(1.0 / r.ratio.estimate) > 1.0 + least;
@@ -73,7 +82,10 @@ pub(super) fn compare(cells: &[Cell], of_cells: &[Vec<Values>], campaign: &Campa
             continue;
         }
         let key = name.key();
-        let told = |r: DeviceRatio| DeviceDifference { device: r.device, quantity: key, ratio: r.ratio, p: r.p };
+        let told = |r: DeviceRatio| {
+            let device = labels.all()[r.device].label.clone();
+            DeviceDifference { device, index: r.device, quantity: key, ratio: r.ratio, p_adjusted: r.p }
+        };
         differing.differences.extend(ratios.into_iter().map(told));
         match name {
             Quantities::Key(key) => _ = differing.keys.insert(key),
@@ -106,7 +118,7 @@ impl super::Analysis {
     /// The devices that differ from the others, each with how; of two devices only the one that is slower, or has more of what differs.
     pub fn device_differences(&self) -> BTreeMap<usize, Vec<&DeviceDifference>> {
         let mut found: BTreeMap<usize, Vec<&DeviceDifference>> = BTreeMap::new();
-        self.differences.iter().for_each(|d| found.entry(d.device).or_default().push(d));
+        self.differences.iter().for_each(|d| found.entry(d.index).or_default().push(d));
         if self.devices.all().len() == 2 && found.len() == 2 {
             let is_slow = |all: &Vec<&DeviceDifference>| {
                 let time = all.iter().find(|d| d.quantity == Key::EpochTime).or(all.first());

@@ -142,7 +142,7 @@ fn data(analysis: &Analysis) -> String {
         [] => members(&all).any(|m| m.synthetic == Some(false)).then(|| "real".into()).into_iter().collect(),
         names => vec![format!("synthetic {}", names.join(", "))],
     };
-    parts.extend(analysis.shortened.iter().map(|(workload, batches)| format!("{batches} batches of {workload}")));
+    parts.extend(analysis.shortened.iter().map(|s| format!("{} batches of {}", s.limit_batches, s.workload)));
     parts.join(", ")
 }
 

@@ -19,6 +19,7 @@ use collo_store::{Campaign, Comment, Devices};
 use crate::campaign::devices::DeviceDifference;
 use crate::cell::Cell;
 use crate::reading::check::Drift;
+use crate::reading::data::Shortened;
 use crate::reading::repetition::Repetition;
 use crate::timeline::Timeline;
 use crate::trace::Traces;
@@ -59,8 +60,8 @@ pub struct Analysis {
     pub measured_for_s: Option<f64>,
     /// Names of the data sets that were stand-ins.
     pub synthetic: Vec<String>,
-    /// Workloads whose epochs were cut short, with the remaining batches.
-    pub shortened: Vec<(String, u64)>,
+    /// Workloads whose epochs were cut short.
+    pub shortened: Vec<Shortened>,
     /// Idle board power of the GPU, by its state: `whole`, `cut` into instances.
     pub idle_w: BTreeMap<&'static str, f64>,
     /// Unreadable entries of the campaign's folder.

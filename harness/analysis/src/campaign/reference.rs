@@ -4,18 +4,29 @@ use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_store::Reference;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::Analysis;
 
-/// A reference compared with what was measured.
-#[derive(Debug, Clone)]
+/// A value that the experiment expects of a cell, compared with what was measured.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct ReferenceCheck {
-    pub reference: Reference,
+    pub cell: String,
+    pub quantity: String,
+    /// In the unit of the quantity's name.
+    pub value: f64,
+    /// The largest relative distance from it, to either side.
+    pub tolerance_ratio: f64,
     pub measured: Option<Quantity>,
+    /// `unmeasured` if the cell has no usable value, or the campaign no such cell.
     pub verdict: ReferenceVerdict,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum ReferenceVerdict {
     Within,
     Outside,
@@ -24,8 +35,6 @@ pub enum ReferenceVerdict {
 }
 
 impl ReferenceVerdict {
-    pub const ALL: [ReferenceVerdict; 3] = [ReferenceVerdict::Within, ReferenceVerdict::Outside, ReferenceVerdict::Unmeasured];
-
     pub fn as_str(self) -> &'static str {
         match self {
             ReferenceVerdict::Within => "within",
@@ -46,24 +55,25 @@ impl ReferenceCheck {
             Some(_) => ReferenceVerdict::Outside,
             None => ReferenceVerdict::Unmeasured,
         };
-        ReferenceCheck { reference: reference.clone(), measured: measured.cloned(), verdict }
+        let Reference { cell, quantity, value, tolerance_ratio, .. } = reference.clone();
+        ReferenceCheck { cell, quantity, value, tolerance_ratio, measured: measured.cloned(), verdict }
     }
 
     /// `` `tiny×2 naive b32`: throughput gain 1.97 ±0.02, outside 2.40 ±5 % ``.
     pub fn text(&self) -> String {
-        let key = Key::find(&self.reference.quantity);
+        let key = Key::find(&self.quantity);
         let unit = key.map(|key| key.unit);
         let factor = unit.map_or(1.0, |u| u.factor);
         let symbol = unit.map(|u| u.symbol).filter(|s| !s.is_empty()).map_or_else(String::new, |s| format!(" {s}"));
-        let what = key.map_or(self.reference.quantity.as_str(), |key| key.label);
-        let tolerance = number::percent_as_written(self.reference.tolerance_ratio);
-        let reference = format!("{}{symbol} ±{tolerance}", number::three(self.reference.value * factor));
+        let what = key.map_or(self.quantity.as_str(), |key| key.label);
+        let tolerance = number::percent_as_written(self.tolerance_ratio);
+        let reference = format!("{}{symbol} ±{tolerance}", number::three(self.value * factor));
         match &self.measured {
             Some(q) => {
                 let measured = number::scaled(q, factor);
-                format!("`{}`: {what} {measured}{symbol}, {} {reference}", self.reference.cell, self.verdict.as_str())
+                format!("`{}`: {what} {measured}{symbol}, {} {reference}", self.cell, self.verdict.as_str())
             }
-            None => format!("`{}`: {what} was not measured, the reference is {reference}", self.reference.cell),
+            None => format!("`{}`: {what} was not measured, the reference is {reference}", self.cell),
         }
     }
 }

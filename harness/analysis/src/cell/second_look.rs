@@ -2,11 +2,13 @@
 //! are far, and for each cell that they touch its main quantities without them. The runs stay in all other numbers: nothing shows that
 //! they are wrong. Their scatter stays in their own cells, and widens no interval of the others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::{Quantity, outliers};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
 use super::Cell;
 use super::quantities::Values;
@@ -20,22 +22,32 @@ const LEAST: f64 = 0.01;
 pub const TWICE: [Key; 4] = [Key::ThroughputGain, Key::Slowdown, Key::EpochTime, Key::Makespan];
 
 /// A run far from the others of its cell.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct FarRun {
     pub cell: String,
     pub repetition: u32,
+    #[serde(skip)]
     pub device: usize,
-    /// Logarithm of its time over the mean of the others'.
-    pub log: f64,
+    /// Its time ÷ the mean of the others, less 1.
+    pub deviation_ratio: f64,
 }
 
 /// A cell's main quantities without the far runs.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct SecondLook {
     /// Runs that were left out: of the cell, or of a baseline that it is compared with.
     pub left_out: Vec<FarRun>,
-    /// Each with those runs, and without them.
+    /// Those that differ, each with those runs, and without them; by name and without them in `report.json`, which has the same names
+    /// beside `second_look` with all runs.
+    #[serde(serialize_with = "without")]
+    #[schemars(with = "BTreeMap<String, Option<Quantity>>")]
     pub quantities: Vec<(Key, Quantity, Quantity)>,
+}
+
+fn without<S: Serializer>(quantities: &[(Key, Quantity, Quantity)], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(quantities.iter().map(|(key, _, without)| (key, without)))
 }
 
 /// The time by which repetitions of a cell are compared. Members that exit when finished train their last epochs in less company:
@@ -65,7 +77,12 @@ pub fn far_runs(cells: &[Cell]) -> Vec<FarRun> {
     let far = outliers(&logs).into_iter().filter(|o| o.distance.exp_m1().abs() > LEAST);
     far.map(|o| {
         let (cell, run) = runs[o.group][o.index];
-        FarRun { cell: cell.name().into(), repetition: run.record().repetition, device: run.device, log: o.distance }
+        FarRun {
+            cell: cell.name().into(),
+            repetition: run.record().repetition,
+            device: run.device,
+            deviation_ratio: o.distance.exp_m1(),
+        }
     })
     .collect()
 }
@@ -97,7 +114,7 @@ impl SecondLook {
     pub fn to_text(&self, cell: &str) -> String {
         let run = |far: &FarRun| {
             let of = if far.cell == cell { String::new() } else { format!(" of `{}`", far.cell) };
-            format!("repetition {}{of} deviates {:+.1} % from the others", far.repetition, far.log.exp_m1() * 100.0)
+            format!("repetition {}{of} deviates {:+.1} % from the others", far.repetition, far.deviation_ratio * 100.0)
         };
         let runs: Vec<String> = self.left_out.iter().map(run).collect();
         let it = if runs.len() == 1 { "it" } else { "them" };

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use collo_store::{MemberRecord, Verdict};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::repetition::Repetition;
 
@@ -26,11 +28,19 @@ pub fn synthetic(repetitions: &[Repetition]) -> Vec<String> {
     names
 }
 
-/// Workloads whose epochs were cut short, with the remaining batches.
-pub fn shortened(repetitions: &[Repetition]) -> Vec<(String, u64)> {
-    let all: BTreeSet<(String, u64)> =
-        members(repetitions).filter_map(|m| Some((m.spec.workload.clone(), m.limit_batches?))).collect();
-    all.into_iter().collect()
+/// A workload whose epochs were cut short, with the remaining batches.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct Shortened {
+    pub workload: String,
+    #[schemars(range(min = 1))]
+    pub limit_batches: u64,
+}
+
+/// Workloads whose epochs were cut short.
+pub fn shortened(repetitions: &[Repetition]) -> Vec<Shortened> {
+    let of = |m: &MemberRecord| Some(Shortened { workload: m.spec.workload.clone(), limit_batches: m.limit_batches? });
+    members(repetitions).filter_map(of).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Data sets that were real in some runs and synthetic in others.

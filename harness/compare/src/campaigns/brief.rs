@@ -47,7 +47,7 @@ pub fn blocks(c: &Comparison) -> Vec<Block> {
         lines.push(format!("{}: {}{mean}", group.name, words::counted(&group.counts)));
     }
     if !c.rows.is_empty() {
-        lines.push(format!("{}; {}", words::counted(&c.counts()), words::rests_on(c)));
+        lines.push(format!("{}; {}", words::counted(&c.counts), words::rests_on(c)));
         lines.extend(words::includes(c));
     }
     lines.extend(trace_page::counted(c));
@@ -79,7 +79,7 @@ fn table(rows: &[ComparedCell]) -> Table {
     for r in rows {
         let side = |q: &Option<collo_quantity::stats::Quantity>| q.as_ref().map_or_else(absent, |q| number::scaled(q, factor));
         let mut texts = vec![
-            r.left_label.as_ref().map_or_else(|| r.label.clone(), |left| format!("{left} ↔ {}", r.label)),
+            r.other_label().map_or_else(|| r.label.clone(), |left| format!("{left} ↔ {}", r.label)),
             side(&r.left),
             side(&r.right),
             r.ratio.as_ref().map_or_else(absent, number::with_interval),

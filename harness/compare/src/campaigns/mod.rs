@@ -45,28 +45,38 @@ pub struct Options {
     pub variation: Option<CampaignVariation>,
 }
 
-/// The comparison of two sides.
-#[derive(Debug)]
+/// The comparison of two sides, in the order of its JSON.
+#[derive(Debug, Serialize)]
 pub struct Comparison {
+    schema: u32,
     pub left: Head,
     pub right: Head,
+    #[serde(skip)]
     pub asked: QuantityChoice,
+    pub different_devices: bool,
     /// Relative differences below this are not worth acting on: the smaller of both sides' thresholds.
     pub threshold: f64,
+    #[serde(skip)]
     pub thresholds_differ: bool,
-    pub different_devices: bool,
-    pub warnings: Vec<String>,
-    /// Better first, then worse, undecided, the same, and what is not judged.
-    pub rows: Vec<ComparedCell>,
+    method: &'static str,
     /// Ratios that were judged together.
+    #[serde(rename = "judged")]
     pub family: usize,
     /// What the campaigns differ by although nothing changed, and what all cells have in common.
     pub between: Between,
+    pub warnings: Vec<String>,
+    /// Better first, then worse, undecided, the same, and what is not judged.
+    #[serde(rename = "cells")]
+    pub rows: Vec<ComparedCell>,
+    /// Policies of traces that both measured, within orders.
+    pub policies: Vec<ComparedPolicy>,
     pub only_left: Vec<Only>,
     pub only_right: Vec<Only>,
-    /// Policies of traces that both measured.
-    pub policies: Vec<ComparedPolicy>,
     pub environment: Environment,
+    /// Rows by verdict, in print order; verdicts without a row are left out.
+    #[serde(serialize_with = "json::by_word")]
+    pub counts: Vec<(&'static str, usize)>,
+    #[serde(skip)]
     pub by: Option<By>,
     pub groups: Vec<VerdictGroup>,
     /// Commands that would decide the undecided.
@@ -74,12 +84,13 @@ pub struct Comparison {
 }
 
 /// One matched cell.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct ComparedCell {
     /// The cell's label; for different GPU models the right one's.
+    #[serde(rename = "cell")]
     pub label: String,
-    /// The left one's label, if it differs.
-    pub left_label: Option<String>,
+    #[serde(rename = "left_cell")]
+    pub left_label: String,
     pub sharing: String,
     pub degree: u64,
     pub workload: String,
@@ -94,6 +105,7 @@ pub struct ComparedCell {
     pub p: Option<f64>,
     /// Holm's correction over all ratios judged together.
     pub p_adjusted: Option<f64>,
+    #[serde(flatten, serialize_with = "json::of_cell")]
     pub finding: Finding,
     /// Further remarks on this row.
     pub notes: Vec<String>,
@@ -121,6 +133,11 @@ pub struct VerdictGroup {
 }
 
 impl ComparedCell {
+    /// The left one's label, if it differs.
+    pub fn other_label(&self) -> Option<&str> {
+        Some(self.left_label.as_str()).filter(|left| *left != self.label)
+    }
+
     /// The ratio that is judged: beside what all cells have in common, if that is taken out.
     pub fn judged_ratio(&self) -> Option<&Quantity> {
         self.own_ratio.as_ref().or(self.ratio.as_ref())
@@ -128,11 +145,6 @@ impl ComparedCell {
 }
 
 impl Comparison {
-    /// Rows by verdict, in print order; verdicts without a row are left out.
-    pub fn counts(&self) -> Vec<(&'static str, usize)> {
-        counts(self.rows.iter().map(|row| &row.finding))
-    }
-
     /// Rows with this verdict.
     pub fn count(&self, word: &str) -> usize {
         self.rows.iter().filter(|r| r.finding.as_str() == word).count()
@@ -158,7 +170,7 @@ impl Comparison {
     }
 
     /// What a difference may explain, if its direction is known and some row changed that way.
-    pub fn may_explain(&self, difference: &EnvironmentDifference) -> Option<&'static str> {
+    fn may_explain(&self, difference: &EnvironmentDifference) -> Option<&'static str> {
         let times = self.rows.iter().any(|r| key::has(&r.quantity, Trait::Speed));
         let common = |verdict| self.between.common.as_ref().is_some_and(|c| c.verdict == verdict);
         match difference.slower? {
@@ -193,7 +205,7 @@ pub fn compare(left: &ComparedReport, right: &ComparedReport, options: &Options)
     let mut matched = matching::of(left, right, other);
     cautions.warnings.append(&mut matched.warnings);
     let ends = Quantiles::at(0.975);
-    let threshold = left.relevant_ratio.min(right.relevant_ratio);
+    let threshold = left.relevant_ratio().min(right.relevant_ratio());
     let of_traces = options.quantity.as_deref().and_then(quantity::of_traces);
     let traces = match options.quantity.is_none() || of_traces.is_some() {
         true => trace::compare((left, right), of_traces, other, cautions.withheld.as_deref(), threshold),
@@ -230,11 +242,14 @@ pub fn compare(left: &ComparedReport, right: &ComparedReport, options: &Options)
     // Within a verdict the largest change comes first; the sort keeps the plan's order where ratios are alike.
     let size = |row: &ComparedCell| row.judged_ratio().map_or(0.0, |r| r.estimate.ln().abs());
     rows.sort_by(|a, b| rank(&a.finding).cmp(&rank(&b.finding)).then(size(b).total_cmp(&size(a))));
-    Ok(Comparison {
+    let mut found = Comparison {
+        schema: json::SCHEMA,
         left: Head::of(left),
         right: Head::of(right),
         threshold,
-        thresholds_differ: left.relevant_ratio != right.relevant_ratio,
+        method: json::METHOD,
+        counts: counts(rows.iter().map(|row| &row.finding)),
+        thresholds_differ: left.relevant_ratio() != right.relevant_ratio(),
         different_devices: other,
         warnings: cautions.warnings,
         groups: options.by.map(|by| groups(&rows, by)).unwrap_or_default(),
@@ -248,7 +263,13 @@ pub fn compare(left: &ComparedReport, right: &ComparedReport, options: &Options)
         decide,
         rows,
         asked,
-    })
+    };
+    found.between.text = words::together(&found).into_iter().chain(words::includes(&found)).collect();
+    let explained: Vec<_> = found.environment.different.iter().map(|d| found.may_explain(d)).collect();
+    for (difference, word) in found.environment.different.iter_mut().zip(explained) {
+        difference.may_explain = word;
+    }
+    Ok(found)
 }
 
 /// What the two campaigns differ by, and each ratio to judge beside that.
@@ -299,7 +320,7 @@ fn row(
     let judged = finding.is_none();
     let row = ComparedCell {
         label: right.label.clone(),
-        left_label: (left.label != right.label).then(|| left.label.clone()),
+        left_label: left.label.clone(),
         sharing: right.sharing.clone(),
         degree: right.degree,
         workload: right.workload(),

@@ -8,7 +8,7 @@ use collo_figures::modes::mode_order;
 use collo_quantity::number;
 use collo_store::last_part;
 
-use super::{By, ComparedCell, Comparison, Only, brief, json, trace_page, words};
+use super::{By, ComparedCell, Comparison, Only, brief, trace_page, words};
 use crate::ratio::Finding;
 use crate::side::Head;
 
@@ -39,7 +39,7 @@ impl Present for Comparison {
     const NAME: &'static str = "compare";
 
     fn json(&self) -> serde_json::Value {
-        json::json(self)
+        serde_json::json!(self)
     }
 
     fn brief(&self) -> Vec<Block> {
@@ -108,11 +108,11 @@ fn environment(c: &Comparison) -> Section {
 /// `1 better, 1 worse …` at the beginning of a sentence.
 fn finding(c: &Comparison) -> String {
     let matched = number::count(c.rows.len(), "matched cell");
-    let counts = c.counts();
+    let counts = &c.counts;
     if counts.is_empty() {
         format!("{matched}: none has a number to compare.")
     } else {
-        format!("{matched}: {}.", words::counted(&counts))
+        format!("{matched}: {}.", words::counted(counts))
     }
 }
 
@@ -211,7 +211,8 @@ fn cells(row: &ComparedCell, own: bool, axis: &Ratios, factor: f64) -> Vec<Table
         faint: matches!(row.finding, Finding::NotJudged(_)),
     });
     let text = format!("{}: ratio {}, {}", row.label, if ratio.is_empty() { "absent" } else { &ratio }, row.finding.text());
-    let notes: Vec<String> = row.left_label.iter().map(|left| format!("left: {left}")).chain(row.notes.iter().cloned()).collect();
+    let notes: Vec<String> =
+        row.other_label().iter().map(|left| format!("left: {left}")).chain(row.notes.iter().cloned()).collect();
     let mut cells = vec![
         TableCell { mode: row.sharing.clone(), ..TableCell::with_note(&row.label, notes.join("; ")) },
         TableCell::text(side(&row.left)),

@@ -26,7 +26,7 @@ pub fn commands(rows: &[ComparedCell], left: &ComparedReport, right: &ComparedRe
         Finding::CannotTell(More::OneRun) => one(&row.left),
         _ => None,
     };
-    let label = |row: &ComparedCell| row.left_label.as_ref().unwrap_or(&row.label).clone();
+    let label = |row: &ComparedCell| row.left_label.clone();
     let commands = [command(rows, right, &for_right, &|row| row.label.clone()), command(rows, left, &for_left, &label)];
     commands.into_iter().flatten().collect()
 }

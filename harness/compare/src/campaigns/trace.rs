@@ -9,8 +9,9 @@ use collo_guidelines::report_json::{PolicyJson, TraceJson};
 use collo_quantity::stats::orders::{self, Values};
 use collo_quantity::stats::{self, Pool, Quantity, RatioVerdict};
 use collo_quantity::{Better, Key, Trait};
+use serde::Serialize;
 
-use super::Only;
+use super::{Only, json};
 use crate::ratio::{Finding, More};
 use crate::side::ComparedReport;
 
@@ -18,7 +19,7 @@ use crate::side::ComparedReport;
 const KEYS: [Key; 6] = [Key::Total, Key::WaitMean, Key::ExecutionMean, Key::CompletionMean, Key::StretchMean, Key::SiteEnergy];
 
 /// A quantity of a policy on both sides.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct ComparedPolicy {
     /// `philly-90, 4 cards, scale 1:20`.
     pub trace: String,
@@ -28,13 +29,14 @@ pub struct ComparedPolicy {
     /// Means over the orders of each side.
     pub left: Option<Quantity>,
     pub right: Option<Quantity>,
-    /// Orders that both have.
+    /// Orders that both have; `repetitions` of the ratio.
     pub orders: usize,
     /// Right ÷ left within these orders.
     pub ratio: Option<Quantity>,
     pub p: Option<f64>,
     /// Corrected for all lines of traces that have a p-value.
     pub p_adjusted: Option<f64>,
+    #[serde(flatten, serialize_with = "json::of_policy")]
     pub finding: Finding,
 }
 

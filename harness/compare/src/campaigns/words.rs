@@ -133,8 +133,7 @@ pub fn across(comparison: &Comparison) -> Option<String> {
 pub fn environment(comparison: &Comparison, shown: impl Fn(&str) -> String) -> Table {
     let mut table = Table::with(&["environment", "left", "right", ""]);
     let text = |t: &Option<String>| t.as_deref().map_or_else(|| ABSENT.into(), &shown);
-    let explains =
-        |d: &EnvironmentDifference| comparison.may_explain(d).map_or_else(String::new, |word| format!("may explain `{word}`"));
+    let explains = |d: &EnvironmentDifference| d.may_explain.map_or_else(String::new, |word| format!("may explain `{word}`"));
     for d in &comparison.environment.different {
         table.texts([d.name.clone(), text(&d.left), text(&d.right), explains(d)]);
     }

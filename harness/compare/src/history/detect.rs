@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use collo_quantity::stats::moves::{self, CELLS_FOR_A_CENTRE, CellMove, Centre};
 use collo_quantity::stats::{robust, t_p, t_quantile};
+use serde::Serialize;
 
 use super::change;
 use super::night::{CellNight, Mean, NightlyRun};
@@ -50,7 +51,7 @@ impl Common {
 }
 
 /// A part of the cells moved otherwise than the others.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Mixture {
     pub cells: usize,
     pub of: usize,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::detect::JudgedNight;
+use super::detect::{JudgedNight, Mixture};
 use super::night::NightlyRun;
 use super::summary::{CellHistory, Class, History};
 use super::track::Step;
@@ -37,19 +37,11 @@ struct NightJson<'a> {
     /// Cells that moved so, and all that have a move.
     common_cells: Option<[usize; 2]>,
     /// A part of the cells that moved otherwise.
-    mixture: Option<MixtureJson>,
+    mixture: Option<Mixture>,
     scatter: Option<f64>,
     judged: usize,
     learning: usize,
     suspicious: Vec<&'a str>,
-}
-
-#[derive(Serialize)]
-struct MixtureJson {
-    cells: usize,
-    of: usize,
-    /// Their times ÷ those of the others, relative to the nights before.
-    ratio: f64,
 }
 
 #[derive(Serialize)]
@@ -117,7 +109,7 @@ fn night<'a>(n: &'a NightlyRun, j: &'a JudgedNight) -> NightJson<'a> {
         common_change: j.common.as_ref().map(|c| c.ratio),
         machine_moved: j.common.as_ref().is_some_and(|c| c.moved),
         common_cells: j.common.as_ref().map(|c| [c.agree, c.cells]),
-        mixture: j.mixture.map(|m| MixtureJson { cells: m.cells, of: m.of, ratio: m.ratio }),
+        mixture: j.mixture,
         scatter: j.disturbed,
         judged: j.judged,
         learning: j.learning,

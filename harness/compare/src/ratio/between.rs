@@ -9,6 +9,8 @@
 use collo_quantity::Better;
 use collo_quantity::stats::moves::{CellMove, MovedGroup, centre};
 use collo_quantity::stats::{Quantity, robust, t_p, t_quantile};
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use crate::history::CampaignVariation;
 use crate::ratio::{Quantiles, Ratio};
@@ -38,17 +40,38 @@ pub enum Source {
 }
 
 /// What campaigns differ by.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Between {
+    #[serde(flatten)]
     pub source: Source,
     /// Standard deviation of one cell's ratio beside the others, without that of the repetitions; the median over the cells.
+    #[serde(rename = "sd_ratio", serialize_with = "as_ratio")]
     pub sd: f64,
     pub common: Option<CommonMove>,
     pub mixture: Option<MixedMove>,
+    /// The same in words.
+    pub text: Vec<String>,
+}
+
+/// A standard deviation of logarithms as that of ratios.
+fn as_ratio<S: Serializer>(sd: &f64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(sd.exp_m1())
+}
+
+/// `nights`, `scatter`, or `unknown`: then it is in no interval.
+impl Serialize for Source {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let (source, nights) = match self {
+            Source::Nights(n) => ("nights", Some(n)),
+            Source::Scatter => ("scatter", None),
+            Source::Unknown => ("unknown", None),
+        };
+        to.collect_map([("source", json!(source)), ("nights", json!(nights))])
+    }
 }
 
 /// What all cells have in common: it is taken out of each.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CommonMove {
     /// Right ÷ left, with the interval that the variation between campaigns makes it.
     pub ratio: Quantity,
@@ -57,14 +80,17 @@ pub struct CommonMove {
     pub agree: usize,
     pub cells: usize,
     /// Beyond the threshold, and more than the cells' own scatter makes of nothing.
+    #[serde(skip)]
     pub is_reported: bool,
     pub verdict: CommonVerdict,
     /// No history: what machines move by is assumed.
+    #[serde(rename = "assumed")]
     pub is_assumed: bool,
 }
 
 /// The verdict on the common move.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CommonVerdict {
     Better,
     Worse,
@@ -73,7 +99,7 @@ pub enum CommonVerdict {
 }
 
 /// A part of the cells moved otherwise than the others.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MixedMove {
     pub cells: usize,
     pub of: usize,
@@ -89,7 +115,7 @@ pub fn apply(
     (threshold, is_speed, better): (f64, bool, Better),
     ends: &Quantiles,
 ) -> (Between, Vec<Ratio>) {
-    let none = || Between { source: Source::Unknown, sd: 0.0, common: None, mixture: None };
+    let none = || Between { source: Source::Unknown, sd: 0.0, common: None, mixture: None, text: Vec::new() };
     let relevant = threshold.ln_1p();
     let with: Vec<usize> = (0..all.len()).filter(|&i| all[i].ratio.log_se().is_some()).collect();
     let logs: Vec<f64> = with.iter().map(|&i| all[i].ratio.value.estimate.ln()).collect();

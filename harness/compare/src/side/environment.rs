@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
+
 use crate::side::ComparedReport;
 
 /// The environment of both sides.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct Environment {
     pub different: Vec<EnvironmentDifference>,
     /// Names that are the same on both sides.
@@ -14,13 +16,16 @@ pub struct Environment {
 }
 
 /// One name of the environment that differs.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct EnvironmentDifference {
     pub name: String,
     pub left: Option<String>,
     pub right: Option<String>,
     /// Whether this difference is known to make times slower.
+    #[serde(skip)]
     pub slower: Option<bool>,
+    /// The verdict that some row has and that it may explain.
+    pub may_explain: Option<&'static str>,
 }
 
 /// Never explains a time, and differs between any two campaigns.
@@ -43,7 +48,13 @@ impl Environment {
             } else {
                 let slower = slower(name, l, r);
                 let own = |text: Option<&str>| text.map(str::to_string);
-                found.different.push(EnvironmentDifference { name: name.into(), left: own(l), right: own(r), slower });
+                found.different.push(EnvironmentDifference {
+                    name: name.into(),
+                    left: own(l),
+                    right: own(r),
+                    slower,
+                    may_explain: None,
+                });
             }
         }
         found

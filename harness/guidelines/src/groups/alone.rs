@@ -11,11 +11,8 @@ use crate::rule::evidence::Evidence;
 use crate::rule::{Claim, Guideline, STUDY, all_one, compared, decide, nothing, on_a_card};
 use crate::verdict::{self, Groups};
 
-const PUBLISHED: Published = Published {
-    statement: "MPS and MIG have negligible overhead when one model has the whole GPU.",
-    short: "negligible",
-    source: STUDY,
-};
+const PUBLISHED: Published =
+    Published::new("MPS and MIG have negligible overhead when one model has the whole GPU.", "negligible", STUDY);
 
 /// Compute slices of the whole instance that its only member has; `None` if it has a part of one, or no instance.
 fn slices(cell: &Cell) -> Option<u32> {

@@ -10,12 +10,12 @@ use crate::rule::pairs::Pairs;
 use crate::rule::{Claim, Guideline, STUDY, decide, nothing, on_a_card};
 use crate::verdict::{self, Holds};
 
-const PUBLISHED: Published = Published {
-    statement: "MPS performs best across the board; MIG is sub-optimal compared with it. Seven small models gain 5.35× under MPS, 2.9× under MIG, \
+const PUBLISHED: Published = Published::new(
+    "MPS performs best across the board; MIG is sub-optimal compared with it. Seven small models gain 5.35× under MPS, 2.9× under MIG, \
                 1.98× naively.",
-    short: "MPS best; small ×7: 5.35 / 2.9 / 1.98×",
-    source: STUDY,
-};
+    "MPS best; small ×7: 5.35 / 2.9 / 1.98×",
+    STUDY,
+);
 
 /// MPS against one other mode.
 struct Rival<'a> {

@@ -13,12 +13,12 @@ use crate::rule::evidence::Evidence;
 use crate::rule::{Claim, Guideline, NO_GROUP, STUDY, decide, nothing};
 use crate::verdict::{self, Groups, Ranking};
 
-const PUBLISHED: Published = Published {
-    statement: "Collocate when the aggregate compute and memory needs fit the device; the gain diminishes when one run alone \
+const PUBLISHED: Published = Published::new(
+    "Collocate when the aggregate compute and memory needs fit the device; the gain diminishes when one run alone \
                 already fills it. Two small or medium models take about the time of one.",
-    short: "two small ones in about the time of one",
-    source: STUDY,
-};
+    "two small ones in about the time of one",
+    STUDY,
+);
 
 /// Where more members stop adding throughput, for one workload and mode.
 pub struct Knee<'a> {

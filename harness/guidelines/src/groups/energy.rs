@@ -15,12 +15,12 @@ use crate::rule::pairs::{Pairs, matched, members};
 use crate::rule::{Claim, Guideline, NO_GROUP, STUDY, compared, decide, nothing, on_a_card};
 use crate::verdict::{self, Agreement, Groups, Ranking, rank};
 
-const PUBLISHED: Published = Published {
-    statement: "MPS draws more power and uses less energy than naive sharing; MIG uses the least energy, at lower power, when the instances \
+const PUBLISHED: Published = Published::new(
+    "MPS draws more power and uses less energy than naive sharing; MIG uses the least energy, at lower power, when the instances \
                 fit the workload.",
-    short: "MIG least, then MPS, then naive",
-    source: STUDY,
-};
+    "MIG least, then MPS, then naive",
+    STUDY,
+);
 
 /// Groups of the same members, ranked by their energy for the same work.
 pub fn rank_by_energy<'a>(cells: &[&'a Cell], threshold: f64) -> Option<Ranking<'a>> {

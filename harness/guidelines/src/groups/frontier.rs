@@ -10,11 +10,11 @@ use crate::rule::evidence::Evidence;
 use crate::rule::{Claim, Guideline, STUDY};
 use crate::verdict::{self, Holds, Next};
 
-const PUBLISHED: Published = Published {
-    statement: "Aggregate memory must not exceed the device's: seven large models run out of 40 GB.",
-    short: "the sum must fit the GPU",
-    source: STUDY,
-};
+const PUBLISHED: Published = Published::new(
+    "Aggregate memory must not exceed the device's: seven large models run out of 40 GB.",
+    "the sum must fit the GPU",
+    STUDY,
+);
 
 /// One group that shares the whole memory: the sum of its members' solo footprints, and whether it ran.
 struct FootprintSum<'a> {

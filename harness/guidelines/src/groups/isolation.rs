@@ -10,11 +10,11 @@ use crate::rule::evidence::Evidence;
 use crate::rule::{Claim, Guideline, STUDY, all_one, compared, decide, nothing, on_a_card};
 use crate::verdict::{self, Groups};
 
-const PUBLISHED: Published = Published {
-    statement: "Use MIG when strict separation is required; its throughput is sub-optimal compared with MPS.",
-    short: "MIG isolates",
-    source: STUDY,
-};
+const PUBLISHED: Published = Published::new(
+    "Use MIG when strict separation is required; its throughput is sub-optimal compared with MPS.",
+    "MIG isolates",
+    STUDY,
+);
 
 pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let on_slices = || crate::rule::training(analysis).filter(|c| c.is_separated());

@@ -11,11 +11,11 @@ use crate::rule::evidence::Evidence;
 use crate::rule::{Claim, Guideline, STUDY, decide_by_interval, nothing};
 use crate::verdict::{self, Groups};
 
-const PUBLISHED: Published = Published {
-    statement: "The aggregate memory is about the sum of the individual footprints and must not exceed the device's; on MIG it is slightly lower, because the allocator adapts to the memory it sees.",
-    short: "= sum of footprints",
-    source: STUDY,
-};
+const PUBLISHED: Published = Published::new(
+    "The aggregate memory is about the sum of the individual footprints and must not exceed the device's; on MIG it is slightly lower, because the allocator adapts to the memory it sees.",
+    "= sum of footprints",
+    STUDY,
+);
 
 pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let threshold = analysis.campaign.thresholds.relevant_ratio;

@@ -11,12 +11,12 @@ use crate::rule::evidence::Evidence;
 use crate::rule::{Claim, Guideline, decide, nothing};
 use crate::verdict::{self, Groups, Holds};
 
-const PUBLISHED: Published = Published {
-    statement: "A recommender (DLRM) and a vision model (ResNet152) together need less time than in turn: 5 % less naively, 13 % \
+const PUBLISHED: Published = Published::new(
+    "A recommender (DLRM) and a vision model (ResNet152) together need less time than in turn: 5 % less naively, 13 % \
                 less under MPS, and 13 % less on two compute instances.",
-    short: "DLRM + ResNet152: 5 to 13 % less time",
-    source: "collocation study on an A100-40GB, thesis, table 4.2",
-};
+    "DLRM + ResNet152: 5 to 13 % less time",
+    "collocation study on an A100-40GB, thesis, table 4.2",
+);
 
 pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let mixed = || crate::rule::training(analysis).filter(|c| !c.record.is_uniform());

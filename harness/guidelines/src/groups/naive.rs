@@ -11,11 +11,11 @@ use crate::rule::evidence::Evidence;
 use crate::rule::{Claim, Guideline, STUDY, decide, nothing};
 use crate::verdict::{self, Groups};
 
-const PUBLISHED: Published = Published {
-    statement: "Naive sharing of a large model is about as fast as running in turn; seven small ones gain up to 1.98×.",
-    short: "large: about 1.0×; small: up to 1.98×",
-    source: STUDY,
-};
+const PUBLISHED: Published = Published::new(
+    "Naive sharing of a large model is about as fast as running in turn; seven small ones gain up to 1.98×.",
+    "large: about 1.0×; small: up to 1.98×",
+    STUDY,
+);
 
 pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let threshold = analysis.campaign.thresholds.relevant_ratio;

@@ -13,11 +13,11 @@ use crate::verdict::{self, Agreement, Holds};
 
 const METRIC: Key = Key::PcieRx;
 
-const PUBLISHED: Published = Published {
-    statement: "MPS needs more interconnect bandwidth: naive traffic grows linearly with the degree and sub-linearly at seven, MPS traffic super-linearly.",
-    short: "MPS needs more",
-    source: STUDY,
-};
+const PUBLISHED: Published = Published::new(
+    "MPS needs more interconnect bandwidth: naive traffic grows linearly with the degree and sub-linearly at seven, MPS traffic super-linearly.",
+    "MPS needs more",
+    STUDY,
+);
 
 pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let read = analysis.cells.iter().any(|c| c.metric(METRIC).is_some());

@@ -159,7 +159,7 @@ fn said(warnings: MemoryWarnings) -> String {
 
 fn evidence(key: Key, point: &PredictedPoint) -> Evidence {
     let value = Quantity { estimate: point.ratio(), low: None, high: None, n: point.repetitions, df: None };
-    Evidence { cell: point.cell.name().into(), against: Some(PREDICTED.into()), quantity: key, value }
+    Evidence::new(point.cell.name(), Some(PREDICTED.into()), key, value)
 }
 
 #[cfg(test)]

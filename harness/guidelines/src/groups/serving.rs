@@ -20,11 +20,11 @@ pub const IN_TIME_RATIO: f64 = 0.99;
 /// Without a limit: the accepted ratio of the p99 to the solo p99.
 pub const LATER: f64 = 2.0;
 
-const PUBLISHED: Published = Published {
-    statement: "A scheduler that delays training kernels by their resource demands (Orion) gives a serving job a better tail latency than earlier methods, and saves up to 1.49 times the cost of training on a GPU of its own.",
-    short: "kernel scheduler: up to 1.49× cheaper training",
-    source: "Strati et al., EuroSys 2024, doi 10.1145/3627703.3629578",
-};
+const PUBLISHED: Published = Published::new(
+    "A scheduler that delays training kernels by their resource demands (Orion) gives a serving job a better tail latency than earlier methods, and saves up to 1.49 times the cost of training on a GPU of its own.",
+    "kernel scheduler: up to 1.49× cheaper training",
+    "Strati et al., EuroSys 2024, doi 10.1145/3627703.3629578",
+);
 
 /// Whether the requirement on requests is met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ fn progress(cell: &Cell) -> Option<f64> {
 
 fn evidence(server: &Server, name: Key) -> Option<Evidence> {
     let value = server.get(name)?.clone();
-    Some(Evidence { cell: server.cell.name().to_string(), against: None, quantity: name, value })
+    Some(Evidence::new(server.cell.name(), None, name, value))
 }
 
 /// The server of a cell that is furthest from meeting the requirement.

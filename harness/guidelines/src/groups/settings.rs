@@ -13,12 +13,12 @@ use crate::rule::pairs::{Match, Pairs};
 use crate::rule::{Claim, Guideline, STUDY, decide};
 use crate::verdict;
 
-const PUBLISHED: Published = Published {
-    statement: "Seven small models take 2 to 2.5 times the epoch time of one at batch size 128 (a gain of 2.8 to 3.5×); at batch size 32 the \
+const PUBLISHED: Published = Published::new(
+    "Seven small models take 2 to 2.5 times the epoch time of one at batch size 128 (a gain of 2.8 to 3.5×); at batch size 32 the \
                 gain is 5.35×. Both under MPS.",
-    short: "small ×7 MPS: 5.35× at b32, 2.8 to 3.5× at b128",
-    source: STUDY,
-};
+    "small ×7 MPS: 5.35× at b32, 2.8 to 3.5× at b128",
+    STUDY,
+);
 
 pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let (matches, varied) = differing(analysis);

@@ -25,11 +25,8 @@ use crate::verdict::{self, Agreement, Groups, Holds};
 /// The study's threshold.
 pub const PUBLISHED_RATIO: f64 = 0.80;
 
-const PUBLISHED: Published = Published {
-    statement: "Collocate while the aggregate SM activity stays at 80 % or below.",
-    short: "80 % of summed SMACT",
-    source: STUDY,
-};
+const PUBLISHED: Published =
+    Published::new("Collocate while the aggregate SM activity stays at 80 % or below.", "80 % of summed SMACT", STUDY);
 
 /// Minimum number of groups for a fit.
 const GROUPS: usize = 6;
@@ -221,12 +218,10 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             finding,
             holds,
             agrees: verdict::where_possible(analysis, agrees),
-            key: fitted.as_ref().map(|f| Evidence {
-                // It is of no single cell.
-                cell: format!("fit of {}", number::count(f.groups.len(), "group")),
-                against: None,
-                quantity: Key::SoloSmActiveSum,
-                value: f.threshold.clone(),
+            // It is of no single cell.
+            key: fitted.as_ref().map(|f| {
+                let fit = format!("fit of {}", number::count(f.groups.len(), "group"));
+                Evidence::new(fit, None, Key::SoloSmActiveSum, f.threshold.clone())
             }),
             tested: format!(
                 "the sum of solo SMACT at which a hinge through the slowdowns of all groups reaches {limit}; {GROUPS} groups or more, two on \

@@ -11,12 +11,12 @@ use crate::rule::evidence::Evidence;
 use crate::rule::{Claim, Guideline, is_undecided};
 use crate::verdict::{self, Holds, Next};
 
-const PUBLISHED: Published = Published {
-    statement: "Monitoring with top, nvidia-smi or dcgm changes the epoch time by at most 1 %; nsys by 3 to 6 %, the PyTorch profiler by 42 % \
+const PUBLISHED: Published = Published::new(
+    "Monitoring with top, nvidia-smi or dcgm changes the epoch time by at most 1 %; nsys by 3 to 6 %, the PyTorch profiler by 42 % \
                 (no tool 9.61 s, top 9.66, nvidia-smi 9.61, dcgm 9.68, nsys 9.88, PyTorch profiler 13.65 s).",
-    short: "monitors ≤ 1 %, nsys 3–6 %, PyTorch profiler 42 %",
-    source: "RAD-RM, PhD thesis, chapter 3",
-};
+    "monitors ≤ 1 %, nsys 3–6 %, PyTorch profiler 42 %",
+    "RAD-RM, PhD thesis, chapter 3",
+);
 
 pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let groups = &analysis.watching.groups;

@@ -49,12 +49,7 @@ fn answer(matrix: &TraceMatrix) -> (Holds, String, Vec<Evidence>) {
     let pairs: Vec<_> = rivals.filter_map(|i| Some((i, matrix.pair_of(best, i)?))).collect();
     let evidence: Vec<Evidence> = pairs
         .iter()
-        .map(|(i, (ratio, ..))| Evidence {
-            cell: matrix.arms[best].name(),
-            against: Some(matrix.arms[*i].name()),
-            quantity: Key::Total,
-            value: ratio.clone(),
-        })
+        .map(|(i, (ratio, ..))| Evidence::new(matrix.arms[best].name(), Some(matrix.arms[*i].name()), Key::Total, ratio.clone()))
         .collect();
     let of = |said: fn(&RatioVerdict) -> bool| -> Vec<usize> {
         let all = pairs.iter().filter(|(_, (_, verdict, _))| verdict.as_ref().is_some_and(said));

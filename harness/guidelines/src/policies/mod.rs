@@ -101,7 +101,7 @@ fn judge<'a>(pairs: Vec<(&'a TraceMatrix, usize, usize)>, key: Key) -> Vec<Judge
 
 impl Judged<'_> {
     fn evidence(&self, key: Key) -> Evidence {
-        Evidence { cell: self.left.name(), against: Some(self.right.name()), quantity: key, value: self.ratio.clone() }
+        Evidence::new(self.left.name(), Some(self.right.name()), key, self.ratio.clone())
     }
 
     /// `` `magm MPS` 0.75 ±0.02× ``.
@@ -159,8 +159,7 @@ impl<'a> Counted<'a> {
     }
 
     fn evidence(&self) -> Vec<Evidence> {
-        let of =
-            |arm: &Arm| Some(Evidence { cell: arm.name(), against: None, quantity: self.key, value: arm.get(self.key)?.clone() });
+        let of = |arm: &Arm| Some(Evidence::new(arm.name(), None, self.key, arm.get(self.key)?.clone()));
         of(self.left).into_iter().chain(of(self.right)).collect()
     }
 

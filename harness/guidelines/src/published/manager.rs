@@ -86,7 +86,7 @@ impl Manager {
     /// What was published about the claim of a guideline.
     pub fn claim(&'static self, guideline: &str) -> Option<Published> {
         let claim = self.claims.get(guideline)?;
-        Some(Published { statement: &claim.statement, short: &claim.short, source: &claim.source })
+        Some(Published::new(&claim.statement, &claim.short, &claim.source))
     }
 }
 

@@ -4,6 +4,11 @@
 //!
 //! To add a published figure: an entry of such a file, with its conditions, the regime that it was measured in, and its source.
 
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 pub mod conditions;
 pub mod manager;
 pub mod position;
@@ -12,10 +17,18 @@ pub mod study;
 pub mod watching;
 
 /// Results from the literature, never ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Published {
-    pub statement: &'static str,
+    pub statement: Cow<'static, str>,
     /// A few words for the column beside our number.
+    #[serde(skip)]
     pub short: &'static str,
-    pub source: &'static str,
+    pub source: Cow<'static, str>,
+}
+
+impl Published {
+    pub const fn new(statement: &'static str, short: &'static str, source: &'static str) -> Published {
+        Published { statement: Cow::Borrowed(statement), short, source: Cow::Borrowed(source) }
+    }
 }

@@ -61,7 +61,7 @@ impl Square {
     /// What was published about the claim of a guideline.
     pub fn claim(&'static self, guideline: &str) -> Option<Published> {
         let claim = self.claims.iter().find(|c| c.guideline == guideline)?;
-        Some(Published { statement: &claim.statement, short: &claim.short, source: &claim.source })
+        Some(Published::new(&claim.statement, &claim.short, &claim.source))
     }
 }
 

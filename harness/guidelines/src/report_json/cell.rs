@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use collo_analysis::cell::Regime;
+use collo_analysis::cell::second_look::SecondLook;
 use collo_analysis::cell::verdict::CellVerdict;
-use collo_quantity::stats::Quantity;
+use collo_quantity::stats::{Quantity, RatioTest};
 use collo_quantity::{Key, Trait};
 use collo_store::{AfterMeasured, Features, PredictedCell, Serving};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -53,7 +54,8 @@ pub struct CellJson {
     /// Unusual but not left out.
     pub suspicious: Vec<String>,
     /// Its main quantities without the runs far from the others; null if no run is far.
-    pub second_look: Option<SecondLookJson>,
+    #[serde(skip_deserializing)]
+    pub second_look: Option<SecondLook>,
     #[serde(flatten, deserialize_with = "quantities")]
     #[schemars(schema_with = "of_cells")]
     pub quantities: Quantities,
@@ -72,28 +74,6 @@ pub struct CellJson {
     pub predicted: Option<PredictedCell>,
 }
 
-/// Main quantities without the runs far from the others.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(inline, deny_unknown_fields)]
-pub struct SecondLookJson {
-    pub left_out: Vec<FarRunJson>,
-    /// Those that differ, by name; the same names beside `second_look` have them with all runs.
-    #[serde(deserialize_with = "quantities")]
-    pub quantities: Quantities,
-}
-
-/// A run far from the others of its cell.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(inline, deny_unknown_fields)]
-pub struct FarRunJson {
-    pub cell: String,
-    pub repetition: u32,
-    /// Its time ÷ the mean of the others, less 1.
-    pub deviation_ratio: f64,
-}
-
 /// The throughput gain compared with 1, corrected for the number of groups.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -103,6 +83,18 @@ pub struct GainVerdict {
     pub p_adjusted: Option<f64>,
     pub verdict: String,
     pub text: String,
+}
+
+impl From<&RatioTest> for GainVerdict {
+    fn from(g: &RatioTest) -> Self {
+        let finite = |p: f64| Some(p).filter(|p| p.is_finite());
+        GainVerdict {
+            p: finite(g.p),
+            p_adjusted: finite(g.p_adjusted),
+            verdict: g.verdict.as_str().into(),
+            text: g.verdict.text(),
+        }
+    }
 }
 
 /// One member of a cell.

@@ -1,39 +1,21 @@
 //! From a report to the contents of its file. A number that is not finite is absent.
 
-use collo_store::Predicted;
+use collo_store::{Predicted, Surroundings};
 use serde_json::Value;
 
-use super::{
-    AdviceJson, CellJson, CommentJson, Device, DeviceDifferenceJson, EvidenceJson, LenderJson, MemberJson, PredictedBy,
-    PredictedJson, PublishedJson, ReferenceJson, Refusal, ReportJson, SCHEMA, ScopeJson, Shortened, SurroundingsJson, Thresholds,
-    TraceJson, WatchedJson,
-};
+use super::{CellJson, Device, MemberJson, PredictedBy, PredictedJson, ReportJson, SCHEMA, TraceJson};
 
-use collo_analysis::campaign::devices::DeviceDifference;
-use collo_analysis::campaign::reference::ReferenceCheck;
 use collo_analysis::campaign::{Analysis, environment};
 use collo_analysis::cell::Cell;
-use collo_analysis::cell::lent::Lender;
 use collo_analysis::cell::quantities::GainBy;
-use collo_analysis::cell::second_look::{FarRun, SecondLook};
-use collo_quantity::stats::RatioTest;
 use collo_quantity::{Key, Trait};
 
-use crate::report_json::cell::{FarRunJson, GainVerdict, SecondLookJson};
 use crate::rule::Guideline;
-use crate::rule::evidence::Evidence;
-use crate::verdict::Scope;
-
-fn finite(x: f64) -> Option<f64> {
-    Some(x).filter(|x| x.is_finite())
-}
 
 impl ReportJson {
     /// Of what was analysed, and what follows from it.
     pub fn new(analysis: &Analysis, guidelines: &[Guideline]) -> Self {
         let c = &analysis.campaign;
-        let shortened = analysis.shortened.iter().cloned();
-        let refusals = c.plan.refusals.iter().cloned();
         ReportJson {
             schema: SCHEMA,
             experiment: c.experiment.clone(),
@@ -51,31 +33,27 @@ impl ReportJson {
                 true => analysis.devices.all().iter().map(|device| device.label.clone()).collect(),
                 false => Vec::new(),
             },
-            device_differences: analysis.differences.iter().map(|d| difference(d, analysis)).collect(),
+            device_differences: analysis.differences.clone(),
             shard: c.shard.map(|s| s.to_string()),
             merged_from: c.origins.iter().map(|o| o.campaign.clone()).collect(),
-            baselines_from: analysis.lenders().into_iter().map(LenderJson::from).collect(),
-            comments: analysis.comments.iter().map(|c| CommentJson { at_utc: c.at_utc.clone(), text: c.text.clone() }).collect(),
-            surroundings: c.surroundings.as_ref().map(|s| SurroundingsJson {
-                command: s.command.clone(),
-                variables: s.variables.clone(),
-                packages: s.packages.clone(),
-            }),
+            baselines_from: analysis.lenders().into_iter().cloned().collect(),
+            comments: analysis.comments.clone(),
+            surroundings: c.surroundings.clone().map(|s| Surroundings { scheduling: None, ..s }),
             synthetic: analysis.synthetic.clone(),
-            shortened: shortened.map(|(workload, limit_batches)| Shortened { workload, limit_batches }).collect(),
+            shortened: analysis.shortened.clone(),
             indicative: c.indicative.clone(),
             environment: environment::of(analysis).into_iter().collect(),
-            thresholds: (&c.thresholds).into(),
+            thresholds: c.thresholds.clone(),
             method: analysis.method.map(String::from),
             planned: analysis.planned,
             accounted: analysis.accounted.iter().copied().collect(),
-            refusals: refusals.map(|r| Refusal { cell: r.cell, sharing: r.sharing, reason: r.reason, hint: r.hint }).collect(),
+            refusals: c.plan.refusals.clone(),
             predicted: c.predicted.as_ref().map(PredictedBy::from),
             cells: analysis.cells.iter().map(|cell| of_cell(cell, c.predicted.as_ref())).collect(),
             traces: analysis.traces.matrices.iter().map(|matrix| TraceJson::of(matrix, analysis)).collect(),
-            watching: WatchedJson::all(analysis),
-            guidelines: guidelines.iter().map(AdviceJson::from).collect(),
-            references: analysis.references().iter().map(ReferenceJson::from).collect(),
+            watching: analysis.watching.groups.clone(),
+            guidelines: guidelines.to_vec(),
+            references: analysis.references(),
             problems: analysis.problems.clone(),
         }
     }
@@ -104,34 +82,6 @@ pub fn cell(analysis: &Analysis, label: &str) -> Option<Value> {
     Some(answer)
 }
 
-fn difference(d: &DeviceDifference, analysis: &Analysis) -> DeviceDifferenceJson {
-    DeviceDifferenceJson {
-        device: analysis.devices.all()[d.device].label.clone(),
-        quantity: d.quantity.name.into(),
-        ratio: d.ratio.clone(),
-        p_adjusted: d.p,
-    }
-}
-
-impl From<&Lender> for LenderJson {
-    fn from(lender: &Lender) -> Self {
-        let Lender { campaign, experiment, created_utc } = lender.clone();
-        LenderJson { campaign, experiment, created_utc }
-    }
-}
-
-impl From<&collo_store::Thresholds> for Thresholds {
-    fn from(t: &collo_store::Thresholds) -> Self {
-        Thresholds {
-            relevant_ratio: t.relevant_ratio,
-            slowdown: t.slowdown,
-            overlap_ratio: t.overlap_ratio,
-            start_skew_s: t.start_skew_s,
-            baseline_drift_ratio: t.baseline_drift_ratio,
-        }
-    }
-}
-
 fn of_cell(c: &Cell, claims: Option<&Predicted>) -> CellJson {
     let absent = c.absent.iter().map(|(name, why)| (name.to_string(), why.clone()));
     CellJson {
@@ -149,32 +99,14 @@ fn of_cell(c: &Cell, claims: Option<&Predicted>) -> CellJson {
         validity: c.verdict().as_str().into(),
         reasons: c.validity.reasons.clone(),
         suspicious: c.suspicious.clone(),
-        second_look: c.second_look.as_ref().map(SecondLookJson::from),
+        second_look: c.second_look.clone(),
         quantities: Key::with(Trait::Cell).map(|key| (key.name, c.get(key).cloned())).collect(),
         throughput_gain_by: Some(GainBy::of(&c.record).as_str().into()),
-        throughput_gain_verdict: c.gain_verdict.as_ref().map(GainVerdict::from),
+        throughput_gain_verdict: c.gain_verdict.as_ref().map(Into::into),
         memory_kind: c.memory_kind.map(|kind| kind.as_str().into()),
         metrics: c.metrics.iter().map(|(name, q)| (name.as_str(), Some(q.clone()))).collect(),
         absent: absent.collect(),
         predicted: claims.and_then(|claims| claims.of_cell(c.name())).cloned(),
-    }
-}
-
-impl From<&SecondLook> for SecondLookJson {
-    fn from(look: &SecondLook) -> Self {
-        let run =
-            |far: &FarRun| FarRunJson { cell: far.cell.clone(), repetition: far.repetition, deviation_ratio: far.log.exp_m1() };
-        SecondLookJson {
-            left_out: look.left_out.iter().map(run).collect(),
-            quantities: look.quantities.iter().map(|(key, _, without)| (key.name, Some(without.clone()))).collect(),
-        }
-    }
-}
-
-impl From<&RatioTest> for GainVerdict {
-    fn from(g: &RatioTest) -> Self {
-        let (p, p_adjusted) = (finite(g.p), finite(g.p_adjusted));
-        GainVerdict { p, p_adjusted, verdict: g.verdict.as_str().into(), text: g.verdict.text() }
     }
 }
 
@@ -189,67 +121,8 @@ fn member(cell: &Cell, index: usize, claims: Option<&Predicted>) -> MemberJson {
         serving: m.serving.clone(),
         quantities: Key::with(Trait::Member).map(|key| (key.name, m.get(key).cloned())).collect(),
         absent: m.absent.iter().map(|(name, why)| (name.to_string(), why.clone())).collect(),
-        loss: m.loss.and_then(finite),
+        loss: m.loss.filter(|loss| loss.is_finite()),
         features: m.features.clone(),
         predicted: claims.and_then(|claims| claims.of(&m.spec.solo, &cell.record.mode)).map(PredictedJson::from),
-    }
-}
-
-impl From<&Guideline> for AdviceJson {
-    fn from(g: &Guideline) -> Self {
-        AdviceJson {
-            id: g.id.into(),
-            statement: g.statement.clone(),
-            finding: g.finding.clone(),
-            holds: Some(g.holds),
-            agrees: g.agrees,
-            tested: g.tested.clone(),
-            evidence: g.evidence.iter().map(EvidenceJson::from).collect(),
-            published: g.published.map(|p| PublishedJson { statement: p.statement.into(), source: p.source.into() }),
-            scope: g.scope.as_ref().map(ScopeJson::from),
-            command: g.command.clone(),
-            summary: g.summary,
-        }
-    }
-}
-
-impl From<&Scope> for ScopeJson {
-    fn from(s: &Scope) -> Self {
-        ScopeJson {
-            judged: s.judged,
-            unjudged: s.unjudged.iter().cloned().collect(),
-            out_of_memory: s.out_of_memory,
-            workloads: s.workloads.clone(),
-            degrees: s.degrees.clone(),
-            devices: s.devices,
-            repetitions_min: s.repetitions.map(|r| r.0),
-            repetitions_max: s.repetitions.map(|r| r.1),
-            text: s.text(),
-        }
-    }
-}
-
-impl From<&ReferenceCheck> for ReferenceJson {
-    fn from(check: &ReferenceCheck) -> Self {
-        ReferenceJson {
-            cell: check.reference.cell.clone(),
-            quantity: check.reference.quantity.clone(),
-            value: check.reference.value,
-            tolerance_ratio: check.reference.tolerance_ratio,
-            measured: check.measured.clone(),
-            verdict: check.verdict.as_str().into(),
-        }
-    }
-}
-
-impl From<&Evidence> for EvidenceJson {
-    fn from(e: &Evidence) -> Self {
-        EvidenceJson {
-            cell: e.cell.clone(),
-            against: e.against.clone(),
-            quantity: e.quantity.name.into(),
-            value: Some(e.value.clone()),
-            repetitions: e.value.n,
-        }
     }
 }

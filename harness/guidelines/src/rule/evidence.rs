@@ -5,27 +5,45 @@ use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_quantity::unit::{BYTE, COUNT, RATIO, SECOND, SHARE, Unit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
-/// A number behind a guideline.
-#[derive(Debug, Clone)]
+/// A number behind a guideline: a quantity of a cell, or its ratio to that of another one, or to what was `predicted`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Evidence {
     pub cell: String,
     /// If the value is a ratio: the cell in its denominator, or `PREDICTED`.
     pub against: Option<String>,
+    #[schemars(with = "String")]
     pub quantity: Key,
+    #[schemars(with = "Option<Quantity>")]
     pub value: Quantity,
+    #[schemars(range(min = 1))]
+    repetitions: usize,
+}
+
+/// Without what another collo says of quantities that this one does not know.
+pub(super) fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Evidence>, D::Error> {
+    let listed = Vec::<Value>::deserialize(deserializer)?;
+    Ok(listed.into_iter().filter_map(|one| serde_json::from_value(one).ok()).collect())
 }
 
 impl Evidence {
+    pub fn new(cell: impl Into<String>, against: Option<String>, quantity: Key, value: Quantity) -> Evidence {
+        Evidence { cell: cell.into(), against, quantity, repetitions: value.n, value }
+    }
+
     /// A cell's quantity as evidence.
     pub fn of(cell: &Cell, quantity: Key) -> Option<Evidence> {
         let value = cell.get(quantity).or_else(|| cell.metric(quantity))?.clone();
-        Some(Evidence { cell: cell.name().to_string(), against: None, quantity, value })
+        Some(Evidence::new(cell.name(), None, quantity, value))
     }
 
     /// A ratio of two cells as evidence.
     pub fn between(cell: &Cell, against: &Cell, quantity: Key, value: Quantity) -> Evidence {
-        Evidence { cell: cell.name().to_string(), against: Some(against.name().to_string()), quantity, value }
+        Evidence::new(cell.name(), Some(against.name().to_string()), quantity, value)
     }
 
     /// The same number as one that was picked from `n` for its value.

@@ -10,6 +10,9 @@ use collo_analysis::cell::Cell;
 use collo_quantity::Key;
 use collo_quantity::stats::{self, RatioTest, RatioVerdict};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::published::Published;
 use crate::rule::evidence::Evidence;
 use crate::verdict::{Agreement, Groups, Holds, Next, Scope, next};
@@ -41,7 +44,7 @@ impl Claim {
         let open = self.holds == Holds::Open;
         let before = self.next.before.filter(|_| open).map_or_else(String::new, |before| format!(" {before}"));
         Guideline {
-            id: self.id,
+            id: self.id.into(),
             statement,
             finding: format!("{finding}{before}"),
             key: self.key,
@@ -73,22 +76,29 @@ pub const PREDICTED: &str = "predicted";
 pub const STUDY: &str = "collocation study on an A100-40GB, EuroMLSys 2024";
 
 /// One piece of advice.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Guideline {
-    pub id: &'static str,
+    pub id: String,
     /// Advice if it holds here, else the question.
     pub statement: String,
     /// One sentence with the finding.
     pub finding: String,
     /// The key number, and its cell.
+    #[serde(skip)]
     pub key: Option<Evidence>,
+    /// Called `verdict` by earlier reports, with other words.
+    #[serde(alias = "verdict")]
+    pub holds: Holds,
+    /// Whether the published statement agrees.
+    pub agrees: Agreement,
     /// What was tested, with the threshold.
     pub tested: String,
-    pub holds: Holds,
-    pub agrees: Agreement,
+    #[serde(deserialize_with = "evidence::known")]
     pub evidence: Vec<Evidence>,
     pub published: Option<Published>,
-    /// What it is based on; absent for rules that are not about groups.
+    /// What it is based on; null for rules that are not about groups.
     pub scope: Option<Scope>,
     /// The command that would produce the missing evidence.
     pub command: Option<String>,

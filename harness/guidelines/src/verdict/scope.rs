@@ -1,12 +1,14 @@
 //! What a sentence is based on: how many workloads, degrees, devices and repetitions, and what could not be judged. In: groups. Out:
 //! their counts, and a sentence.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_quantity::number;
 use collo_store::without_mode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::Cause;
 
@@ -14,20 +16,25 @@ use super::Cause;
 const NAMED: usize = 3;
 
 /// The basis of a sentence.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Scope {
     /// Groups that were judged.
     pub judged: usize,
     /// Groups that could not be judged, by cause.
-    pub unjudged: Vec<(String, usize)>,
+    pub unjudged: BTreeMap<String, usize>,
     pub out_of_memory: usize,
     /// Different members, by the labels of their solo runs without the mode.
     pub workloads: Vec<String>,
     pub degrees: Vec<u32>,
+    /// GPUs or machines.
     pub devices: usize,
     /// Fewest and most repetitions of a judged group.
-    pub repetitions: Option<(usize, usize)>,
-    pub device_noun: &'static str,
+    pub repetitions_min: Option<usize>,
+    pub repetitions_max: Option<usize>,
+    /// The same as a sentence; null without any group.
+    pub text: Option<String>,
 }
 
 impl Scope {
@@ -42,33 +49,37 @@ impl Scope {
         let degrees: BTreeSet<u32> = judged.iter().map(|c| c.record.degree).collect();
         let devices: BTreeSet<usize> = judged.iter().flat_map(|c| c.counted()).map(|r| r.device).collect();
         let counted = || judged.iter().map(|c| c.counted.len());
-        Scope {
+        let unjudged = count(causes);
+        let scope = Scope {
             judged: judged.len(),
-            unjudged: count(causes),
+            unjudged: unjudged.iter().cloned().collect(),
             out_of_memory,
             workloads,
             degrees: degrees.into_iter().collect(),
             devices: devices.len(),
-            repetitions: counted().min().zip(counted().max()),
-            device_noun: if analysis.campaign.device.kind == "gpu" { "GPU" } else { "machine" },
-        }
+            repetitions_min: counted().min(),
+            repetitions_max: counted().max(),
+            text: None,
+        };
+        let noun = if analysis.campaign.device.kind == "gpu" { "GPU" } else { "machine" };
+        Scope { text: scope.sentence(&unjudged, noun), ..scope }
     }
 
     /// The number of groups that could not be judged.
     pub fn missing(&self) -> usize {
-        self.unjudged.iter().map(|(_, n)| n).sum()
+        self.unjudged.values().sum()
     }
 
     /// `Based on 3 of 5 groups: 1 workload, ×7, 1 GPU, 3 repetitions; not judged: 2 not run.` `None` without any group.
-    pub fn text(&self) -> Option<String> {
+    fn sentence(&self, unjudged: &[(String, usize)], device_noun: &str) -> Option<String> {
         let missing = self.missing();
         let all = self.judged + missing;
         if all + self.out_of_memory == 0 {
             return None;
         }
-        let not_judged = if missing > 0 { format!("not judged: {}", counted(&self.unjudged)) } else { String::new() };
+        let not_judged = if missing > 0 { format!("not judged: {}", counted(unjudged)) } else { String::new() };
         let memory = if self.out_of_memory > 0 { format!("{} out of memory", self.out_of_memory) } else { String::new() };
-        let basis = self.repetitions.map(|(least, most)| {
+        let basis = self.repetitions_min.zip(self.repetitions_max).map(|(least, most)| {
             let repetitions =
                 if least == most { number::count(most, "repetition") } else { format!("{least} to {most} repetitions") };
             let groups = if missing > 0 {
@@ -80,7 +91,7 @@ impl Scope {
                 "based on {groups}: {}, {}, {}, {repetitions}",
                 number::count(self.workloads.len(), "workload"),
                 degrees(&self.degrees),
-                number::count(self.devices, self.device_noun)
+                number::count(self.devices, device_noun)
             )
         });
         let parts: Vec<String> = basis.into_iter().chain([not_judged, memory]).filter(|part| !part.is_empty()).collect();
@@ -182,18 +193,21 @@ mod tests {
             workloads: workloads.iter().map(|w| (*w).to_string()).collect(),
             degrees: vec![2, 7],
             devices: 1,
-            repetitions: Some((3, 3)),
-            device_noun: "GPU",
+            repetitions_min: Some(3),
+            repetitions_max: Some(3),
             ..Scope::default()
         }
     }
 
     #[test]
     fn a_scope_counts_what_was_judged_and_what_was_not() {
-        let text = |s: Scope| s.text().unwrap();
-        insta::assert_snapshot!(text(scope(&["small b32"], &[])), @"Based on 3 groups: 1 workload, ×2 and ×7, 1 GPU, 3 repetitions.");
-        insta::assert_snapshot!(text(scope(&["a", "b", "c"], &[("not run", 2), ("crashed", 1)])), @"Based on 3 of 6 groups: 3 workloads, ×2 and ×7, 1 GPU, 3 repetitions; not judged: 2 not run, 1 crashed.");
-        assert_eq!(Scope::default().text(), None);
+        let text = |workloads: &[&str], unjudged: &[(&str, usize)]| {
+            let most_first: Vec<_> = unjudged.iter().map(|(text, n)| ((*text).to_string(), *n)).collect();
+            scope(workloads, unjudged).sentence(&most_first, "GPU").unwrap()
+        };
+        insta::assert_snapshot!(text(&["small b32"], &[]), @"Based on 3 groups: 1 workload, ×2 and ×7, 1 GPU, 3 repetitions.");
+        insta::assert_snapshot!(text(&["a", "b", "c"], &[("not run", 2), ("crashed", 1)]), @"Based on 3 of 6 groups: 3 workloads, ×2 and ×7, 1 GPU, 3 repetitions; not judged: 2 not run, 1 crashed.");
+        assert_eq!(Scope::default().sentence(&[], "GPU"), None);
     }
 
     #[test]

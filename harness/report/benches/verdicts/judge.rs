@@ -59,7 +59,7 @@ impl Tally {
 }
 
 fn has_undecided_key(guideline: &Guideline) -> bool {
-    let key = guideline.key.as_ref().filter(|_| ADVISE_THEIR_KEY.contains(&guideline.id));
+    let key = guideline.key.as_ref().filter(|_| ADVISE_THEIR_KEY.contains(&guideline.id.as_str()));
     key.is_some_and(|key| match (key.value.low, key.value.high) {
         (Some(low), Some(high)) => low <= 1.0 && 1.0 <= high,
         _ => true,

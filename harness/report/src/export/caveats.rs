@@ -25,5 +25,5 @@ pub fn name(analysis: &Analysis) -> String {
 
 /// `tiny: 4 batches` for each workload whose epochs were cut short.
 pub fn shortened(analysis: &Analysis) -> Vec<String> {
-    analysis.shortened.iter().map(|(workload, batches)| format!("{workload}: {batches} batches")).collect()
+    analysis.shortened.iter().map(|s| format!("{}: {} batches", s.workload, s.limit_batches)).collect()
 }

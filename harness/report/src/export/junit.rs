@@ -49,7 +49,7 @@ pub fn suite(analysis: &Analysis) -> Result<String> {
             ReferenceVerdict::Outside => Standing::Failed { kind: "outside-tolerance", why: r.text(), each: vec![r.text()] },
             ReferenceVerdict::Unmeasured => Standing::Skipped { why: r.text() },
         };
-        case(analysis, &format!("{}: {}", r.reference.cell, r.reference.quantity), "reference", standing)
+        case(analysis, &format!("{}: {}", r.cell, r.quantity), "reference", standing)
     });
     suite.add_test_cases(cells.chain(refusals).chain(references));
     suite.add_properties(properties(analysis).into_iter().map(|(name, value)| Property::new(name, line(&value))));

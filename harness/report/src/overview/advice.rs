@@ -4,7 +4,6 @@ use collo_analysis::campaign::Analysis;
 use collo_figures::document::{Advice, Block, Table, TableCell};
 use collo_guidelines::rule::Guideline;
 use collo_guidelines::rule::evidence::Evidence;
-use collo_guidelines::verdict::Scope;
 use collo_quantity::number;
 
 use crate::parts::anchor::cell_id;
@@ -35,18 +34,20 @@ fn advice(analysis: &Analysis, g: &Guideline) -> Advice {
     }
     evidence.push(Block::Remark(format!("Tested: {}.", g.tested)));
     evidence.extend(
-        g.published.map(|p| Block::Remark(format!("Published: “{}” ({}). Not measured by collo.", p.statement, p.source))),
+        g.published
+            .as_ref()
+            .map(|p| Block::Remark(format!("Published: “{}” ({}). Not measured by collo.", p.statement, p.source))),
     );
     evidence.extend(g.command.clone().map(|c| Block::Command("To decide", c)));
     Advice {
-        id: g.id.into(),
+        id: g.id.clone(),
         holds: g.holds.answer(),
         agrees: g.agrees.into(),
         statement: g.statement.clone(),
         finding: g.finding.clone(),
         key: g.key.as_ref().map(|k| [k.to_text(), k.bounds(), k.name()]),
-        published: g.published.map_or("", |p| p.short).into(),
-        scope: g.scope.as_ref().and_then(Scope::text).unwrap_or_default(),
+        published: g.published.as_ref().map_or("", |p| p.short).into(),
+        scope: g.scope.as_ref().and_then(|scope| scope.text.clone()).unwrap_or_default(),
         command: g.command.clone(),
         evidence,
     }

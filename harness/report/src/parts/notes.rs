@@ -8,6 +8,7 @@ use collo_analysis::campaign::devices::DeviceDifference;
 use collo_analysis::cell::Cell;
 use collo_analysis::cell::lent::Lender;
 use collo_analysis::cell::verdict::CellVerdict;
+use collo_analysis::reading::data::Shortened;
 use collo_analysis::words;
 use collo_guidelines::verdict;
 use collo_quantity::Key;
@@ -361,14 +362,14 @@ const SHORTENED: usize = 8;
 
 /// `epochs cut short by limit_batches: 4 batches of small`.
 pub fn shortened(analysis: &Analysis) -> Option<String> {
-    let counts = || analysis.shortened.iter().map(|(_, batches)| *batches);
+    let counts = || analysis.shortened.iter().map(|s| s.limit_batches);
     if let (true, Some(least), Some(most)) = (counts().count() > SHORTENED, counts().min(), counts().max()) {
-        let workloads: BTreeSet<&str> = analysis.shortened.iter().map(|(workload, _)| workload.as_str()).collect();
+        let workloads: BTreeSet<&str> = analysis.shortened.iter().map(|s| s.workload.as_str()).collect();
         let workloads = number::count(workloads.len(), "workload");
         return Some(format!("epochs cut short by `limit_batches`: {least} to {most} batches, of {workloads}"));
     }
-    let of = |(workload, batches): &(String, u64)| {
-        format!("{batches} {} of `{workload}`", if *batches == 1 { "batch" } else { "batches" })
+    let of = |s: &Shortened| {
+        format!("{} {} of `{}`", s.limit_batches, if s.limit_batches == 1 { "batch" } else { "batches" }, s.workload)
     };
     let all: Vec<String> = analysis.shortened.iter().map(of).collect();
     (!all.is_empty()).then(|| format!("epochs cut short by `limit_batches`: {}", all.join(", ")))

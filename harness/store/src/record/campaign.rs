@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -103,8 +104,10 @@ pub struct Ingredient {
     pub version: Option<String>,
 }
 
-/// Thresholds of relevance; an experiment may change each.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Thresholds of relevance; an experiment may change each, and absent ones have their defaults.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Thresholds {
     /// A relative difference worth acting on.
     pub relevant_ratio: f64,
@@ -312,7 +315,8 @@ pub enum BlockEdge {
 }
 
 /// A cell that cannot run here, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct RefusalRecord {
     pub cell: String,
     pub sharing: String,

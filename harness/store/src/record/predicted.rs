@@ -8,6 +8,7 @@
 mod alone;
 mod cell;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use alone::{PredictedAlone, PredictedValue};
@@ -48,7 +49,8 @@ pub struct MarkedCell {
 }
 
 /// The predictor, as it was then.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct PredictorRecord {
     pub name: String,
     /// Of its file.
@@ -82,7 +84,8 @@ pub struct PredictedMember {
 }
 
 /// The memory of a member on the device, in bytes: its largest footprint at any time, warm-up included.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct PredictedMemory {
     pub estimate_bytes: u64,
     /// While it trains, once the cache of the warm-up was given back: what readings are compared with. Its bounds are in the same
