@@ -1,5 +1,5 @@
-//! The guidelines that apply to an analysis. To add a guideline: a file in `groups` or `policies` that fills a `Claim`, its answer by
-//! `verdict::of_all` or `of_some`; its line in [`GUIDELINES`]; a row in `docs/guide/metrics.md`.
+//! The guidelines that apply to an analysis. To add a guideline: a file in `groups` or `policies` that fills a `Claim`, its
+//! answer by `verdict::of_all` or `of_some`; its line in [`GUIDELINES`]; a row in `docs/guide/metrics.md`.
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;

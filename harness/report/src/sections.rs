@@ -1,9 +1,9 @@
 //! The sections of a report. In: a report. Out: a document: headings, findings, figures and tables, still without markup. A
 //! section without data gives the reason in one sentence and keeps its place.
 //!
-//! To add a section: a file in the room of what it shows (`overview`, `time`, `resources`, `trace`), and its line in [`SECTIONS`]. To add a
-//! figure: a `Block::Figure` of its section, drawn by a chart of `figures/src/chart`; where cells stand in it is in `parts/places.rs`, its
-//! caption and legend in `parts/figure.rs`; one of bars is a `BarFigure`.
+//! To add a section: a file in the room of what it shows (`overview`, `time`, `resources`, `trace`), and its line in
+//! [`SECTIONS`]. To add a figure: a `Block::Figure` of its section, drawn by a chart of `figures/src/chart`; where cells stand
+//! in it is in `parts/places.rs`, its caption and legend in `parts/figure.rs`; one of bars is a `BarFigure`.
 
 use collo_analysis::campaign::reference::ReferenceVerdict;
 use collo_figures::document::{Block, Document, Fact, FactLine, Section};

@@ -107,9 +107,9 @@ pub struct EvaluateOptions {
 #[derive(Debug, Args)]
 #[group(skip)] // the verb's own group has this name
 pub struct Evaluate {
-    /// Stored campaigns, as `collo report` names them; tables FILE.csv or FILE.parquet, of `collo report --format csv --table dataset` or
-    /// with the columns workload or model, batch_size, memory_bytes, measured_by (of utilisation sm_active_ratio …; of company a table of pairs and one of profiles);
-    /// or `published:estimators`
+    /// Stored campaigns, as `collo report` names them; tables FILE.csv or FILE.parquet, of `collo report --format csv --table
+    /// dataset` or with the columns workload or model, batch_size, memory_bytes, measured_by (of utilisation sm_active_ratio
+    /// …; of company a table of pairs and one of profiles); or `published:estimators`
     #[arg(value_name = "CAMPAIGN|FILE", required = true)]
     pub rows: Vec<String>,
     /// What is predicted: by default memory, or of a table what its columns tell

@@ -1,5 +1,5 @@
-//! Grouped bars from zero with whiskers, whole or of one segment per member; a failed cell keeps its place. What all of them are compared
-//! with is a line across.
+//! Grouped bars from zero with whiskers, whole or of one segment per member; a failed cell keeps its place. What all of them
+//! are compared with is a line across.
 
 use crate::draw::axis::Axis;
 use crate::draw::chart::{Chart, DrawResult, Frame, charts};

@@ -1,5 +1,5 @@
-//! Rows of marks on one horizontal axis, a mark per member or sharing mode: dots of ratios or latencies, or bars of durations. In: rows of
-//! values in one unit. Out: a drawing.
+//! Rows of marks on one horizontal axis, a mark per member or sharing mode: dots of ratios or latencies, or bars of durations.
+//! In: rows of values in one unit. Out: a drawing.
 
 use crate::draw::Drawing;
 use crate::draw::axis::Axis;

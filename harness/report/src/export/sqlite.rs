@@ -1,5 +1,5 @@
-//! The report as an SQLite database. In: a report. Out: the bytes of a file with every table but the data set. Absent is NULL, and every
-//! table has `simulated`.
+//! The report as an SQLite database. In: a report. Out: the bytes of a file with every table but the data set. Absent is NULL,
+//! and every table has `simulated`.
 
 use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
 use rusqlite::types::Value;

@@ -156,8 +156,8 @@ impl<'a> BarFigure<'a> {
         }
     }
 
-    /// Panels of bars: per workload one of groups by degree with a bar for each mode and solo as a line, and one of its members alone
-    /// on slices; and the sentence about what is left out.
+    /// Panels of bars: per workload one of groups by degree with a bar for each mode and solo as a line, and one of its
+    /// members alone on slices; and the sentence about what is left out.
     fn panels(&self, analysis: &Analysis) -> (Vec<Panel>, String) {
         let (workloads, left_out) = drawn(analysis, &|c| reading(c, self.key).is_some());
         let mut of: Vec<BarPanel> = Vec::new();

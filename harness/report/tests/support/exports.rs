@@ -1,4 +1,5 @@
-//! Exports by name. In: a report, and the word of a format or the name of a table: `cells` is CSV, `cells.parquet` Parquet. Out: bytes.
+//! Exports by name. In: a report, and the word of a format or the name of a table: `cells` is CSV, `cells.parquet` Parquet.
+//! Out: bytes.
 
 use collo_report::Report;
 use collo_report::export::{FORMATS, TABLES, Writer};
