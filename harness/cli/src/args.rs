@@ -34,7 +34,7 @@ pub use import::{Import, ImportFrom};
 pub use init::{Completions, Init, Kind, Man, Schema};
 pub use merge::Merge;
 pub use nightly::{Nightly, Prune};
-pub use predict::{Classify, Evaluate, Like, MemnetSplitBy, Predict, PredictFormat, PredictedQuantity, Predictor, PredictorVerb};
+pub use predict::{Classify, Evaluate, EvaluateOptions, MemnetSplitBy, Predict, PredictFormat, PredictVerb, PredictedQuantity};
 pub use report::{MemberEnergy, Report, ReportFormat};
 pub use run::{Foreign, Measure, Only, Run};
 pub use slurm::{Ci, CiSystem, Slurm};
@@ -46,7 +46,7 @@ pub use workload::{Data, DataVerb, Workload, WorkloadVerb};
 /// Verbs by what they are for, in the order of the help page; a test compares them with the verbs that there are.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["plan", "run", "status", "restore", "slurm", "merge"]),
-    ("Predict", &["predict", "predictor", "whatif"]),
+    ("Predict", &["predict", "whatif"]),
     ("Conclude", &["report", "compare", "nightly", "ci"]),
     ("Stored", &["list", "show", "comment", "verify", "bundle", "import", "prune"]),
     ("This machine", &["doctor", "mig", "data", "workload", "trace", "init", "schema", "completions", "man"]),
@@ -128,10 +128,8 @@ pub enum Verb {
     Restore(Restore),
     /// Write the scripts of a Slurm job that measures an experiment, divided among GPUs; --submit submits them
     Slurm(Slurm),
-    /// Predict the memory of a workload, or of an experiment's cells, before it is run, without a GPU
+    /// Predict the memory of a workload, or of an experiment's cells, before it is run, without a GPU; list, show, evaluate or fit predictors
     Predict(Predict),
-    /// List, show, evaluate or fit predictors
-    Predictor(Predictor),
     /// Project on paper what schedulers would do with a queue of jobs; no process runs
     Whatif(Whatif),
     /// Combine the shards of an experiment, from several GPUs or machines, into one campaign

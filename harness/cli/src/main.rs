@@ -70,7 +70,6 @@ fn main() -> ExitCode {
         Verb::Restore(a) => machine::restore::run(&context, a),
         Verb::Slurm(a) => measuring::slurm::run(&context, a),
         Verb::Predict(a) => models::predict::run(&context, a),
-        Verb::Predictor(a) => models::predictor::run(&context, a),
         Verb::Whatif(a) => models::whatif::run(&context, a),
         Verb::Merge(a) => stored::merge::run(&context, a),
         Verb::Report(a) => stored::report::run(&context, a),

@@ -43,7 +43,6 @@ fn measured(report: &ReportJson, cell: &CellJson) -> Option<MeasuredCell> {
         members: cell.members.iter().map(member).collect(),
         throughput_gain: estimate(&cell.quantities, Key::ThroughputGain.name),
         sm_active_ratio: metric(Key::SmActive.name),
-        sm_occupancy_ratio: metric(Key::SmOccupancy.name),
         gpu_utilization_ratio: metric(Key::GpuUtilization.name),
         dram_active_ratio: metric(Key::DramActive.name),
         power_w: metric(Key::Power.name),

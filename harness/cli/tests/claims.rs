@@ -18,7 +18,7 @@ fn fitted() -> Machine {
     let cache = machine.bench.at("cache").display().to_string();
     let machine = machine.env("COLLO_CACHE", &cache).env("COLLO_SIM_EPOCH_S", "0.8");
     machine.run(&[]).exits(0);
-    machine.collo(&["predictor", "fit", "x", "--to", "predictors/simulated.json"]).exits(0);
+    machine.collo(&["predict", "fit", "x", "--to", "predictors/simulated.json"]).exits(0);
     machine
 }
 
@@ -115,7 +115,7 @@ fn an_experiment_is_predicted_cell_by_cell_and_a_device_without_a_predictor_says
     machine.collo(&["predict", "y", "--batch", "8"]).exits(2).says("`--batch` is for a workload");
     // What was fitted on simulated runs serves no real GPU, and what was published no simulated one.
     fs_err::remove_file(machine.bench.at("predictors/simulated.json")).expect("there");
-    machine.collo(&["predict", "y"]).exits(3).says("no predictor serves this device").says("collo predictor fit");
+    machine.collo(&["predict", "y"]).exits(3).says("no predictor serves this device").says("collo predict fit");
     machine.collo(&["plan", "y"]).exits(0);
 }
 

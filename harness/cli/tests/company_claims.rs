@@ -27,7 +27,7 @@ fn groups_are_predicted_from_members_alone_then_measured_and_scored() {
     let cache = machine.bench.at("cache").display().to_string();
     let machine = machine.env("COLLO_CACHE", &cache);
     machine.run(&[]).exits(0);
-    machine.collo(&["predictor", "fit", "--quantity", "company", "x", "--to", "predictors/groups.json"]).exits(0);
+    machine.collo(&["predict", "fit", "--quantity", "company", "x", "--to", "predictors/groups.json"]).exits(0);
 
     // Nobody has been alone with this batch size: the step time of another would do, its activity would not.
     machine.bench.write("experiments/y.toml", &short(OTHERS));

@@ -150,10 +150,10 @@ fn arguments_that_do_not_fit_have_a_way_out() {
     refused(&["predict", "net", "--batch", "8", "--set", "batch_size=8"]).says("given twice");
     refused(&["predict", "net", "--gpu", "a100-40g"]).says("a100-40gb");
     refused(&["predict", "net", "--predictor", "published-a10"]).says("did you mean `published-a100`?");
-    refused(&["predictor", "evaluate", "published:all"]).says("published:estimators");
-    refused(&["predictor", "evaluate", "none.csv"]).says("cannot be read");
+    refused(&["predict", "evaluate", "published:all"]).says("published:estimators");
+    refused(&["predict", "evaluate", "none.csv"]).says("cannot be read");
     bench.write("mine.csv", "workload,memory,measured_by\nnet,1,x\n");
-    refused(&["predictor", "evaluate", "mine.csv"]).says("has no column `memory_bytes`");
+    refused(&["predict", "evaluate", "mine.csv"]).says("has no column `memory_bytes`");
     assert_eq!(asked(&bench), 0, "nothing was described for it");
 }
 
@@ -161,32 +161,32 @@ fn arguments_that_do_not_fit_have_a_way_out() {
 fn measurements_are_fitted_and_the_fit_predicts() {
     let bench = on(Bench::new()).file("mine.csv", &table());
     bench
-        .collo(&["predictor", "fit", "mine.csv", "--to", "predictors/mine.json"])
+        .collo(&["predict", "fit", "mine.csv", "--to", "predictors/mine.json"])
         .exits(0)
         .answers("600 MiB")
         .says("1 rows are not");
-    let mine = bench.collo(&["predictor", "show", "mine", "--json"]).exits(0).json();
-    let coefficient = |name: &str| mine["coefficients"][name].as_f64().expect("a number");
+    let mine = bench.collo(&["predict", "show", "mine", "--json"]).exits(0).json();
+    let coefficient = |name: &str| mine["law"]["coefficients"][name].as_f64().expect("a number");
     assert!((coefficient("context_bytes") / 1_048_576.0 - 600.0).abs() < 0.5, "{mine}");
     assert!((coefficient("per_reserved_byte") - 1.1).abs() < 1e-3 && coefficient("per_workspace_byte") < 1e-3, "{mine}");
-    assert_eq!((&mine["mark"], &mine["left_out"]["families"]), (&"own".into(), &4.into()));
-    bench.collo(&["predictor", "list"]).exits(0).answers("mine").answers("published-a100");
+    assert_eq!((&mine["mark"], &mine["law"]["left_out"]["families"]), (&"own".into(), &4.into()));
+    bench.collo(&["predict", "list"]).exits(0).answers("mine").answers("published-a100");
     let said = bench.collo(&["predict", "net", "--predictor", "mine", "--gpu", "a100-40gb", "--json"]).exits(0).json();
     let mib = said["memory_bytes"].as_f64().expect("a number") / 1_048_576.0;
     assert!((mib - (600.0 + 1.1 * 8.0 * 104.0)).abs() < 1.0, "{mib}");
     assert_eq!(said["predictor"], "mine");
-    let scores = bench.collo(&["predictor", "evaluate", "mine.csv", "--json"]).exits(0).json();
+    let scores = bench.collo(&["predict", "evaluate", "mine.csv", "--json"]).exits(0).json();
     let estimators = scores["measured"][0]["estimators"].as_array().expect("a list");
     assert_eq!(estimators[0]["estimator"], "collo, architecture left out");
     assert!(estimators[0]["median_relative_error"].as_f64() < Some(0.001), "{scores}");
     assert_eq!((estimators[0]["rows"].as_u64(), scores["left_out"][0]["rows"].as_u64()), (Some(12), Some(1)));
-    bench.collo(&["predictor", "evaluate", "mine.csv"]).exits(0).answers("12 trainings, measured by nvidia-smi").answers("Horus");
+    bench.collo(&["predict", "evaluate", "mine.csv"]).exits(0).answers("12 trainings, measured by nvidia-smi").answers("Horus");
 }
 
 #[test]
 fn estimators_are_judged_by_bins_where_asked_beside_the_commonest() {
     let bench = on(Bench::new()).file("mine.csv", &table());
-    let evaluate = |more: &[&str]| bench.collo(&[&["predictor", "evaluate", "mine.csv"], more].concat());
+    let evaluate = |more: &[&str]| bench.collo(&[&["predict", "evaluate", "mine.csv"], more].concat());
     let said = evaluate(&["--bins", "1000", "--bins", "8000", "--json"]).exits(0).json();
     let bins = said["measured"][0]["bins"].as_array().expect("a list").clone();
     assert_eq!(bins.iter().map(|b| b["bin_mib"].as_u64()).collect::<Vec<_>>(), [Some(1000), Some(8000)]);
@@ -210,7 +210,7 @@ fn many_are_described_by_one_process_and_one_that_cannot_be_leaves_the_others() 
         "a = p.parse_args()\nopen(os.environ['ASKED'] + '.parents', 'a').write(f'{os.getppid()}\\n')",
     );
     let bench = on(Bench::new()).file("mine.csv", &table()).file("workloads/net/train.py", &counts);
-    let said = bench.collo(&["predictor", "evaluate", "mine.csv", "--json"]).exits(0);
+    let said = bench.collo(&["predict", "evaluate", "mine.csv", "--json"]).exits(0);
     let said = said.says("`net` cannot be described").says("too wide").says("the rows of `net` are left out").json();
     assert_eq!(said["measured"][0]["estimators"][0]["rows"], 9);
     let parents = fs_err::read_to_string(bench.at("asked.parents")).expect("written");
@@ -218,7 +218,7 @@ fn many_are_described_by_one_process_and_one_that_cannot_be_leaves_the_others() 
     assert_eq!(parents.len(), 4);
     parents.dedup();
     assert_eq!(parents.len(), 1, "one process has asked them all");
-    bench.collo(&["predictor", "evaluate", "mine.csv"]).exits(0);
+    bench.collo(&["predict", "evaluate", "mine.csv"]).exits(0);
     assert_eq!(asked(&bench), 5, "three are kept, one is asked again");
     assert_eq!(bench.left(), []);
 }
@@ -226,7 +226,7 @@ fn many_are_described_by_one_process_and_one_that_cannot_be_leaves_the_others() 
 #[test]
 fn a_predictor_file_that_was_edited_wrongly_is_refused_and_the_others_are_listed() {
     let bench = on(Bench::new());
-    let shipped = bench.collo(&["predictor", "show", "published-a100", "--json"]).exits(0).stdout;
+    let shipped = bench.collo(&["predict", "show", "published-a100", "--json"]).exits(0).stdout;
     let edited = |name: &str, from: &str, to: &str| {
         assert!(shipped.contains(from), "{shipped}");
         bench.write(&format!("predictors/{name}.json"), &shipped.replacen(from, to, 1));
@@ -235,7 +235,19 @@ fn a_predictor_file_that_was_edited_wrongly_is_refused_and_the_others_are_listed
     edited("newer", "\"schema\": 1", "\"schema\": 7").says("schema 7");
     edited("other", "\"memory\"", "\"power\"").says("predicts `power`");
     edited("simulated", "\"mark\": \"published\"", "\"mark\": \"simulated\"").says("was fitted on simulated runs");
-    bench.collo(&["predictor", "list"]).exits(0).answers("published-a100").says("schema 7").says("`power`");
+    bench.collo(&["predict", "list"]).exits(0).answers("published-a100").says("schema 7").says("`power`");
+}
+
+#[test]
+fn a_workload_that_is_called_like_a_verb_is_predicted_by_a_path() {
+    let bench = on(Bench::new()).file("workloads/list/workload.toml", NET).file("workloads/list/train.py", DESCRIBES);
+    let said = bench.collo(&["predict", "list"]).exits(0).answers("published-a100");
+    said.says("this is the verb `list`").says("`collo predict ./list`");
+    bench.collo(&["predict", "./list", "--gpu", "a100-40gb"]).exits(0).answers("list at batch size 32: predicted, not measured");
+    // After an option no verb is expected.
+    bench.collo(&["predict", "--gpu", "a100-40gb", "list"]).exits(0).answers("list at batch size 32: predicted, not measured");
+    bench.collo(&["predict", "--gpu", "a100-40gb", "show"]).exits(2).says("the verb stands before every option");
+    bench.collo(&["predict"]).exits(2).says("WORKLOAD|EXPERIMENT");
 }
 
 #[test]
@@ -271,23 +283,26 @@ const WIDTHS: &str = "epochs = 2\n[axes]\nworkload = \"net\"\nbatch_size = 16\nw
 fn own_campaigns_on_a_cpu_give_its_own_constant() {
     let bench = on(Bench::of(WIDTHS)).file("workloads/net/train.py", &trains());
     bench.run(&[]).exits(0);
-    let said = bench.collo(&["predictor", "fit", "x", "--to", "predictors/here.json"]).exits(0);
+    let said = bench.collo(&["predict", "fit", "x", "--to", "predictors/here.json"]).exits(0);
     let said = said.answers("fitted on own measurements").answers("a byte for each byte: not fitted");
     said.says("rows are not fitted: they are cpu, PSS in company");
-    let here = bench.collo(&["predictor", "show", "here", "--json"]).exits(0).json();
-    assert_eq!((&here["conditions"]["device"], &here["mark"], &here["factors"]), (&"cpu".into(), &"own".into(), &"one".into()));
+    let here = bench.collo(&["predict", "show", "here", "--json"]).exits(0).json();
+    assert_eq!(
+        (&here["conditions"]["device"], &here["mark"], &here["law"]["factors"]),
+        (&"cpu".into(), &"own".into(), &"one".into())
+    );
     // Of Python itself, which holds nothing else.
-    let mib = here["coefficients"]["context_bytes"].as_f64().expect("a number") / 1_048_576.0;
+    let mib = here["law"]["coefficients"]["context_bytes"].as_f64().expect("a number") / 1_048_576.0;
     assert!((1.0..60.0).contains(&mib), "{here}");
     // Of the three members alone, some of which ran before and after the groups.
-    assert!(here["left_out"]["rows"].as_u64() >= Some(3), "{here}");
-    assert_eq!(here["left_out"]["families"], 1);
+    assert!(here["law"]["left_out"]["rows"].as_u64() >= Some(3), "{here}");
+    assert_eq!(here["law"]["left_out"]["families"], 1);
     let source = here["source"].as_str().expect("a text");
     assert!(
         source.starts_with("campaign x/") && source.contains("(sha256 ") && source.contains(" rows, measured by cpu, PSS"),
         "{source}"
     );
-    let scores = bench.collo(&["predictor", "evaluate", "x", "--json"]).exits(0).json();
+    let scores = bench.collo(&["predict", "evaluate", "x", "--json"]).exits(0).json();
     let alone = scores["measured"].as_array().expect("a list").iter().find(|part| part["measured_by"] == "cpu, PSS");
     let estimator = &alone.expect("there")["estimators"][0];
     assert_eq!(estimator["estimator"], "collo, context alone fitted, architecture left out");
@@ -298,7 +313,7 @@ fn own_campaigns_on_a_cpu_give_its_own_constant() {
     bench.collo(&["report", "x", "--format", "dataset", "--to", "rows.csv"]).exits(0);
     bench.collo(&["report", "x", "--format", "dataset", "--to", "rows.parquet"]).exits(0);
     for file in ["rows.csv", "rows.parquet"] {
-        let again = bench.collo(&["predictor", "evaluate", file, "--json"]).exits(0).json();
+        let again = bench.collo(&["predict", "evaluate", file, "--json"]).exits(0).json();
         assert_eq!(again["measured"], scores["measured"], "{file}");
     }
 }
@@ -307,11 +322,11 @@ fn own_campaigns_on_a_cpu_give_its_own_constant() {
 fn a_campaign_that_measured_nothing_has_a_way_out() {
     let bench = on(Bench::of("[axes]\nworkload = \"net\"\n"));
     bench.run(&[]);
-    let refused = bench.collo(&["predictor", "fit", "x", "--to", "mine.json"]).exits(2);
+    let refused = bench.collo(&["predict", "fit", "x", "--to", "mine.json"]).exits(2);
     refused.says("has no completed run, so nothing was measured").says("`collo run x`");
     assert!(!bench.at("mine.json").exists());
-    bench.collo(&["predictor", "evaluate", "nobody"]).exits(2).says("nobody");
-    bench.collo(&["predictor", "evaluate", "x", "published:estimators"]).exits(2).says("mixed with nothing");
+    bench.collo(&["predict", "evaluate", "nobody"]).exits(2).says("nobody");
+    bench.collo(&["predict", "evaluate", "x", "published:estimators"]).exits(2).says("mixed with nothing");
 }
 
 /// A data set as a campaign on a device exports it: the formula with 600 MiB and a factor of 1.1.
@@ -334,12 +349,12 @@ fn a_predictor_of_a_simulated_card_serves_simulated_cards_alone() {
     let a100 = "NVIDIA A100-SXM4-40GB";
     let bench = on(Bench::new()).file("sim.csv", &exported(a100, true, &[8, 16]));
     let fit =
-        |bench: &Bench, files: &[&str]| bench.collo(&[&["predictor", "fit"], files, &["--to", "predictors/mine.json"]].concat());
+        |bench: &Bench, files: &[&str]| bench.collo(&[&["predict", "fit"], files, &["--to", "predictors/mine.json"]].concat());
     let said = fit(&bench, &["sim.csv"]).exits(0);
     said.answers("fitted on simulated measurements")
         .says("only the context is fitted")
         .says("1 rows are not compared: each ran out");
-    bench.collo(&["predictor", "list"]).exits(0).answers("simulated measurements").answers(a100);
+    bench.collo(&["predict", "list"]).exits(0).answers("simulated measurements").answers(a100);
     let refused = bench.collo(&["predict", "net", "--gpu", "a100-40gb", "--predictor", "mine"]).exits(2);
     refused.says("was fitted on simulated runs");
     let file = fs_err::read_to_string(bench.at("predictors/mine.json")).expect("written");
@@ -353,8 +368,8 @@ fn a_predictor_of_a_simulated_card_serves_simulated_cards_alone() {
     }
     // With few architectures the factors are the published ones; the context is the card's own.
     fit(&bench, &["real.csv"]).exits(0).answers("as published").says("only the context is fitted: 1 architectures are too few");
-    let mine = bench.collo(&["predictor", "show", "mine", "--json"]).exits(0).json();
-    assert_eq!((&mine["factors"], &mine["conditions"]["gpu"]), (&"published".into(), &a100.into()));
+    let mine = bench.collo(&["predict", "show", "mine", "--json"]).exits(0).json();
+    assert_eq!((&mine["law"]["factors"], &mine["conditions"]["gpu"]), (&"published".into(), &a100.into()));
     assert_eq!((&mine["conditions"]["torch"], &mine["conditions"]["architecture"]), (&"2.14.1".into(), &"ampere".into()));
 }
 
@@ -364,11 +379,11 @@ fn a_simulated_campaign_makes_the_predictor_of_simulated_cards() {
     // Long enough for a reading of each member.
     let machine = Machine::new("a100-40gb", toml).env("COLLO_SIM_EPOCH_S", "0.8");
     machine.run(&[]).exits(0);
-    let said = machine.collo(&["predictor", "fit", "x", "--to", "predictors/mine.json"]).exits(0);
+    let said = machine.collo(&["predict", "fit", "x", "--to", "predictors/mine.json"]).exits(0);
     said.answers("fitted on simulated measurements").says("of MPS clients, who need less than alone");
-    let mine = machine.collo(&["predictor", "show", "mine", "--json"]).exits(0).json();
+    let mine = machine.collo(&["predict", "show", "mine", "--json"]).exits(0).json();
     assert_eq!((&mine["mark"], &mine["conditions"]["architecture"]), (&"simulated".into(), &"Ampere".into()));
-    assert!(mine["left_out"]["worst_relative_error"].as_f64() < Some(0.2), "{mine}");
+    assert!(mine["law"]["left_out"]["worst_relative_error"].as_f64() < Some(0.2), "{mine}");
     // It is the nearest to the card and the torch that it was fitted on.
     let plain = machine.collo(&["predict", "small"]).exits(0).says("predicted by mine");
     assert!(!plain.stderr.contains("times as wide"), "{}", plain.stderr);
@@ -377,7 +392,7 @@ fn a_simulated_campaign_makes_the_predictor_of_simulated_cards() {
         let number = |key: &str| said[key].as_f64().expect("a number");
         ((number("high_bytes") / number("memory_bytes")).ln(), number("widened"))
     };
-    let own = mine["width"]["two_sided_log"].as_f64().expect("a number");
+    let own = mine["law"]["width"]["two_sided_log"].as_f64().expect("a number");
     let (log, widened) = width(&machine);
     assert!((log - own).abs() < 1e-9 && widened == 1.0, "{log} is {own}");
     let at = machine.bench.at("predictors/mine.json");
@@ -419,7 +434,7 @@ fn a_large_table_with_hidden_spikes_and_ends_at_the_cards_size_is_compared_and_d
         }
     }
     let bench = on(Bench::new()).file("mine.csv", &text);
-    let said = bench.collo(&["predictor", "evaluate", "mine.csv", "--json"]).exits(0).says("far below what their trainings need");
+    let said = bench.collo(&["predict", "evaluate", "mine.csv", "--json"]).exits(0).says("far below what their trainings need");
     let scores = said.json();
     let own = &scores["measured"][0]["estimators"][0];
     assert_eq!((own["rows"].as_u64(), own["estimator"].as_str()), (Some(300), Some("collo, architecture left out")));

@@ -324,11 +324,8 @@ fn the_pages_name_only_verbs_options_and_recipes_that_there_are() {
             continue;
         }
         // Some verbs have verbs of their own, each with its options.
-        let own = rest
-            .iter()
-            .skip_while(|w| *w != verb)
-            .nth(1)
-            .filter(|_| ["data", "predictor", "trace", "workload"].contains(&&**verb));
+        let own =
+            rest.iter().skip_while(|w| *w != verb).nth(1).filter(|_| ["data", "predict", "trace", "workload"].contains(&&**verb));
         let own = own.filter(|w| w.chars().all(|c| c.is_ascii_lowercase())).map(String::as_str);
         let verbs: Vec<&str> = [verb.as_str()].into_iter().chain(own).collect();
         let verb = verbs.join(" ");

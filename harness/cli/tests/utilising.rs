@@ -66,15 +66,15 @@ fn table() -> String {
 #[test]
 fn profiles_are_fitted_judged_without_their_family_and_predict_a_workload() {
     let bench = bench().file("profiles.csv", &table());
-    let judged = bench.collo(&["predictor", "evaluate", "profiles.csv", "--json"]).exits(0).json();
+    let judged = bench.collo(&["predict", "evaluate", "profiles.csv", "--json"]).exits(0).json();
     let ours = &judged["measured"][0]["estimators"][0];
     assert_eq!(ours["estimator"], "collo, architecture left out");
     assert!(ours["rmsle"]["sm_active"].as_f64().expect("judged") < 0.01, "{ours}");
     let trainings = judged["measured"][0]["trainings"].as_array().expect("each");
     assert_eq!((trainings.len(), &trainings[0]["activities"]["dram_active"]["measured_percent"]), (18, &Value::Null));
-    let fit = bench.collo(&["predictor", "fit", "profiles.csv", "--to", "predictors/mine.json"]).exits(0);
+    let fit = bench.collo(&["predict", "fit", "profiles.csv", "--to", "predictors/mine.json"]).exits(0);
     fit.answers("SM active").answers("2.00 × the roofline + 60.0 µs an operation");
-    bench.collo(&["predictor", "list"]).exits(0).answers("RMSLE 0.0").answers("published-a100-utilisation");
+    bench.collo(&["predict", "list"]).exits(0).answers("RMSLE 0.0").answers("published-a100-utilisation");
     let said = bench.collo(&["predict", "net", "--gpu", "a100-40gb", "--json"]).exits(0).json();
     let alone = &said["alone"];
     assert_eq!((&alone["predictor"], &alone["mark"]), (&"mine".into(), &"own".into()));
@@ -113,20 +113,19 @@ fn data_set() -> String {
 #[test]
 fn a_data_set_of_campaigns_is_read_by_its_own_columns_and_groups_are_left_out() {
     let bench = bench().file("data.csv", &data_set());
-    let fit =
-        bench.collo(&["predictor", "fit", "--quantity", "utilisation", "data.csv", "--to", "predictors/mine.json"]).exits(0);
+    let fit = bench.collo(&["predict", "fit", "--quantity", "utilisation", "data.csv", "--to", "predictors/mine.json"]).exits(0);
     fit.says("18 rows are not compared: each is of a group");
-    let mine = bench.collo(&["predictor", "show", "mine", "--json"]).exits(0).json();
+    let mine = bench.collo(&["predict", "show", "mine", "--json"]).exits(0).json();
     for target in ["sm_active", "gpu_utilisation"] {
-        assert_eq!(mine["targets"][target]["left_out"]["rows"], 18, "{mine}");
+        assert_eq!(mine["law"]["targets"][target]["left_out"]["rows"], 18, "{mine}");
     }
-    assert_eq!((&mine["mark"], mine["time"].is_object()), (&"own".into(), true));
+    assert_eq!((&mine["mark"], mine["law"]["time"].is_object()), (&"own".into(), true));
 }
 
 #[test]
 fn the_papers_protocol_stands_beside_architectures_left_out() {
     let bench = bench().file("profiles.csv", &table());
-    let said = bench.collo(&["predictor", "evaluate", "profiles.csv", "--like", "hotcloud20", "--seeds", "1"]).exits(0);
+    let said = bench.collo(&["predict", "evaluate", "profiles.csv", "--like", "hotcloud20", "--seeds", "1"]).exits(0);
     said.answers("random forest").answers("second-order boosting").answers("in the paper, shuffled");
 }
 
@@ -186,7 +185,7 @@ fn a_table_of_profiles_that_cannot_be_read_says_what_it_lacks() {
         .file("keys.csv", "# another's\nkey,solo_s,sm_active_ratio\nen64,162.5,0.6\n")
         .file("much.csv", "workload,batch_size,sm_active_ratio,device\n# a slip\nnet,32,60.3,NVIDIA A100-SXM4-40GB\n")
         .file("card.csv", "workload,batch_size,sm_active_ratio,device\nnet,32,0.6,Voodoo 2\n");
-    let refused = |table: &str| bench.collo(&["predictor", "evaluate", table]).exits(2);
+    let refused = |table: &str| bench.collo(&["predict", "evaluate", table]).exits(2);
     refused("keys.csv").says("no column `workload` (or `model`)").says("a `key` of another's table");
     refused("much.csv").says("`sm_active_ratio` is `60.3`, not a number from 0 to 1");
     refused("card.csv").says("the published peaks of `Voodoo 2` are not known");

@@ -91,21 +91,6 @@ impl Measurer {
     pub fn is_cpu(&self) -> bool {
         self.conditions.device == TargetDevice::Cpu
     }
-
-    /// The same one: conditions in which two rows differ are none.
-    fn join(&mut self, other: Measurer) {
-        let (mine, its) = (&mut self.conditions, other.conditions);
-        let agree = |mine: &mut Option<String>, its: Option<String>| {
-            if *mine != its {
-                *mine = None;
-            }
-        };
-        agree(&mut mine.gpu, its.gpu);
-        agree(&mut mine.architecture, its.architecture);
-        agree(&mut mine.driver, its.driver);
-        agree(&mut mine.torch, its.torch);
-        agree(&mut mine.sharing, its.sharing);
-    }
 }
 
 impl<R> Default for Measurements<R> {
@@ -188,7 +173,7 @@ impl<R> Measurements<R> {
     pub fn by(&mut self, who: Measurer) -> usize {
         match self.measured_by.iter().position(|known| known.name == who.name) {
             Some(place) => {
-                self.measured_by[place].join(who);
+                self.measured_by[place].conditions.join(&who.conditions);
                 place
             }
             None => {

@@ -6,7 +6,7 @@ use collo_predict::Quantity;
 use collo_text::Diagnostic;
 
 use crate::caller::Caller;
-use crate::sources;
+use crate::{lines, sources};
 
 /// Columns that only tables of one quantity have.
 const TELLING: [(&str, Quantity); 3] =
@@ -25,7 +25,6 @@ pub fn of(caller: &dyn Caller, tables: &[String]) -> Result<Quantity, Diagnostic
 /// The names in the first line that is no comment; none of what cannot be read, which is said when it is read wholly.
 fn first_line(path: &std::path::Path) -> Vec<String> {
     let Ok(file) = fs_err::File::open(path) else { return Vec::new() };
-    let lines = std::io::BufReader::new(file).lines().map_while(Result::ok);
-    let head = lines.map(|line| line.trim_start_matches('\u{feff}').to_string()).find(|line| !line.starts_with('#'));
-    head.iter().flat_map(|line| line.split(',')).map(|name| name.trim().trim_matches('"').to_string()).collect()
+    let mut all = std::io::BufReader::new(file).lines().map_while(Result::ok);
+    all.find(|line| !line.trim_start_matches('\u{feff}').starts_with('#')).map_or(Vec::new(), |line| lines::columns(&line))
 }

@@ -29,7 +29,7 @@ pub fn read(caller: &dyn Caller, asked: &[String]) -> Result<Measurements, Diagn
         return match asked {
             [_] => Ok(Measurements::published()),
             _ => Err(Diagnostic::new(format!("`{PUBLISHED}` is measured by others, and mixed with nothing"))
-                .hint(format!("alone: `collo predictor evaluate {PUBLISHED}`"))
+                .hint(format!("alone: `collo predict evaluate {PUBLISHED}`"))
                 .into()),
         };
     }
@@ -132,5 +132,5 @@ fn nothing<R>(asked: &[String], all: &Measurements<R>) -> Diagnostic {
     let what = Diagnostic::new(format!("{} has no row that can be compared", asked.join(", ")));
     let why: Vec<String> = all.left_out.iter().map(|(reason, rows)| format!("{rows} {reason}")).collect();
     let what = if why.is_empty() { what } else { what.note(why.join("; ")) };
-    what.hint("a row is a training that was measured: `collo predictor evaluate --help`")
+    what.hint("a row is a training that was measured: `collo predict evaluate --help`")
 }

@@ -28,7 +28,6 @@ pub struct MeasuredCell {
     /// Work per second relative to running in turn.
     pub throughput_gain: Option<f64>,
     pub sm_active_ratio: Option<f64>,
-    pub sm_occupancy_ratio: Option<f64>,
     pub gpu_utilization_ratio: Option<f64>,
     pub dram_active_ratio: Option<f64>,
     pub power_w: Option<f64>,
@@ -148,7 +147,6 @@ mod tests {
             members,
             throughput_gain: Some(1.2),
             sm_active_ratio: None,
-            sm_occupancy_ratio: None,
             gpu_utilization_ratio: None,
             dram_active_ratio: None,
             power_w: None,

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use collo_predict::AnyPredictor;
-use collo_predict::{CompanyPredictor, Predictor, Target, UtilisationPredictor};
-use collo_predict::{Quantity, TargetDevice};
+use collo_predict::{AnyLaw, AnyPredictor, CompanyPredictor, MemoryPredictor, PredictorFile, PredictorLaw, UtilisationPredictor};
+use collo_predict::{Target, TargetDevice};
 use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics, Source};
 
@@ -20,23 +20,19 @@ use collo_text::shown;
 const LARGEST: u64 = 1 << 20;
 /// The predictor that every collo brings, fitted on published figures.
 pub const SHIPPED: &str = "published-a100";
-const SHIPPED_TEXT: &str = include_str!("../../../predictors/published-a100.json");
 /// That of utilisation, fitted on published profiles.
 pub const SHIPPED_UTILISATION: &str = "published-a100-utilisation";
-const SHIPPED_UTILISATION_TEXT: &str = include_str!("../../../predictors/published-a100-utilisation.json");
 /// Those that every collo brings, by name and text.
 const BROUGHT: [(&str, &str); 3] = [
-    (SHIPPED, SHIPPED_TEXT),
-    (SHIPPED_UTILISATION, SHIPPED_UTILISATION_TEXT),
+    (SHIPPED, include_str!("../../../predictors/published-a100.json")),
+    (SHIPPED_UTILISATION, include_str!("../../../predictors/published-a100-utilisation.json")),
     ("published-a100-company", include_str!("../../../predictors/published-a100-company.json")),
 ];
 
-/// Every predictor by its name, or what is wrong with its file. One of the project takes the place of a shipped one.
-pub fn all(project: &Project) -> Result<BTreeMap<String, Result<AnyPredictor, Diagnostic>>, Diagnostics> {
-    let brought = |(name, text): (&str, &str)| {
-        (name.to_string(), AnyPredictor::read(&Source::file(format!("predictors/{name}.json"), text)))
-    };
-    let mut found: BTreeMap<String, Result<AnyPredictor, Diagnostic>> = BROUGHT.into_iter().map(brought).collect();
+/// The text of every predictor by its name, or why it cannot be read. One of the project takes the place of a shipped one.
+fn sources(project: &Project) -> Result<BTreeMap<String, Result<Arc<Source>, Diagnostic>>, Diagnostics> {
+    let brought = |(name, text): (&str, &str)| (name.to_string(), Ok(Source::file(format!("predictors/{name}.json"), text)));
+    let mut found: BTreeMap<String, Result<Arc<Source>, Diagnostic>> = BROUGHT.into_iter().map(brought).collect();
     let folder = project.predictors();
     if !folder.is_dir() {
         return Ok(found);
@@ -46,16 +42,22 @@ pub fn all(project: &Project) -> Result<BTreeMap<String, Result<AnyPredictor, Di
         if path.extension().is_some_and(|e| e == "json")
             && let Some(name) = path.file_stem().and_then(|stem| stem.to_str())
         {
-            found.insert(name.to_string(), read(&path));
+            found.insert(name.to_string(), source(&path));
         }
     }
     Ok(found)
 }
 
+/// Every predictor by its name, or what is wrong with its file.
+pub fn all(project: &Project) -> Result<BTreeMap<String, Result<AnyPredictor, Diagnostic>>, Diagnostics> {
+    let read = |source: Result<Arc<Source>, Diagnostic>| AnyPredictor::read_any(&source?);
+    Ok(sources(project)?.into_iter().map(|(name, source)| (name, read(source))).collect())
+}
+
 /// Those that can be read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Predictors {
-    pub memory: Vec<Predictor>,
+    pub memory: Vec<MemoryPredictor>,
     pub utilisation: Vec<UtilisationPredictor>,
     pub company: Vec<CompanyPredictor>,
 }
@@ -64,10 +66,12 @@ pub struct Predictors {
 pub fn readable(project: &Project) -> Result<(Predictors, Vec<Diagnostic>), Diagnostics> {
     let (mut right, mut wrong) = (Predictors::default(), Vec::new());
     for (name, predictor) in all(project)? {
-        match predictor.map(|predictor| predictor.named(name)) {
-            Ok(AnyPredictor::Memory(predictor)) => right.memory.push(predictor),
-            Ok(AnyPredictor::Utilisation(predictor)) => right.utilisation.push(predictor),
-            Ok(AnyPredictor::Company(predictor)) => right.company.push(*predictor),
+        match predictor.map(|predictor| AnyPredictor { name, ..predictor }) {
+            Ok(predictor) => match &predictor.law {
+                AnyLaw::Memory(law) => right.memory.push(predictor.with(law.clone())),
+                AnyLaw::Utilisation(law) => right.utilisation.push(predictor.with(law.clone())),
+                AnyLaw::Company(modes) => right.company.push(predictor.with((**modes).clone())),
+            },
             Err(why) => wrong.push(why),
         }
     }
@@ -91,49 +95,35 @@ pub fn target(facts: &DeviceFacts, torch: Option<String>) -> Target {
 
 /// The predictor of a name, or of a path.
 pub fn find(project: &Project, folder: &Path, asked: &str) -> Result<AnyPredictor, Diagnostics> {
+    Ok(AnyPredictor::read_any(&find_source(project, folder, asked)?)?)
+}
+
+/// The predictor of a name, or of a path, whose law is wanted.
+pub fn find_of<L: PredictorLaw>(project: &Project, folder: &Path, asked: &str) -> Result<PredictorFile<L>, Diagnostics> {
+    Ok(PredictorFile::read(&find_source(project, folder, asked)?)?)
+}
+
+fn find_source(project: &Project, folder: &Path, asked: &str) -> Result<Arc<Source>, Diagnostics> {
     if asked.contains('/') || asked.ends_with(".json") {
-        return Ok(read(&folder.join(asked))?);
+        return Ok(source(&folder.join(asked))?);
     }
-    let mut all = all(project)?;
+    let mut all = sources(project)?;
     if let Some(found) = all.remove(asked) {
         return Ok(found?);
     }
     let wrong = Diagnostic::new(format!("no predictor is called {}", quoted(asked)));
     Err(match nearest(asked, all.keys().map(String::as_str)) {
         Some(near) => wrong.note(format!("did you mean `{near}`?")),
-        None => wrong.hint("`collo predictor list`; a file is named by its path"),
+        None => wrong.hint("`collo predict list`; a file is named by its path"),
     }
     .into())
 }
 
-/// That of memory of a name, or of a path.
-pub fn find_of_memory(project: &Project, folder: &Path, asked: &str) -> Result<Predictor, Diagnostics> {
-    match find(project, folder, asked)? {
-        AnyPredictor::Memory(predictor) => Ok(predictor),
-        other => Err(not_of(Quantity::Memory, &other).into()),
-    }
-}
-
-/// That of company of a name, or of a path.
-pub fn find_of_company(project: &Project, folder: &Path, asked: &str) -> Result<CompanyPredictor, Diagnostics> {
-    match find(project, folder, asked)? {
-        AnyPredictor::Company(predictor) => Ok(*predictor),
-        other => Err(not_of(Quantity::Company, &other).into()),
-    }
-}
-
-/// It predicts something else than is wanted.
-fn not_of(wanted: Quantity, found: &AnyPredictor) -> Diagnostic {
-    let (name, quantity) = (found.fitted().name(), found.fitted().quantity());
-    Diagnostic::new(format!("{} predicts {quantity}, but {wanted} is wanted", quoted(name)))
-        .hint("`collo predictor list` shows what each predicts")
-}
-
-fn read(path: &Path) -> Result<AnyPredictor, Diagnostic> {
+fn source(path: &Path) -> Result<Arc<Source>, Diagnostic> {
     let name = shown(path);
     let text = collo_text::read_small_text(path, LARGEST)
         .map_err(|e| Diagnostic::new(format!("{} cannot be read", quoted(&name))).caused_by(e))?;
-    AnyPredictor::read(&Source::file(name, text))
+    Ok(Source::file(name, text))
 }
 
 #[cfg(test)]
@@ -145,17 +135,16 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let all = all(&Project::at(folder.path())).expect("one");
         let shipped = all[SHIPPED].as_ref().expect("right");
-        assert_eq!((shipped.fitted().name(), shipped.fitted().mark()), (SHIPPED, collo_predict::Mark::Published));
+        assert_eq!((shipped.name.as_str(), shipped.mark), (SHIPPED, collo_predict::Mark::Published));
     }
 
     #[test]
     fn a_predictor_is_found_by_name_or_path_and_a_wrong_name_has_a_way_out() {
         let folder = tempfile::tempdir().expect("a folder");
         fs_err::create_dir(folder.path().join("predictors")).expect("made");
-        fs_err::write(folder.path().join("predictors/mine.json"), SHIPPED_TEXT).expect("written");
+        fs_err::write(folder.path().join("predictors/mine.json"), BROUGHT[0].1).expect("written");
         let project = Project::at(folder.path());
-        let found =
-            |asked: &str| find(&project, folder.path(), asked).map(|p| p.fitted().name().to_string()).map_err(|e| e.titles());
+        let found = |asked: &str| find(&project, folder.path(), asked).map(|p| p.name).map_err(|e| e.titles());
         assert_eq!(found("mine").as_deref(), Ok(SHIPPED));
         assert_eq!(found("predictors/mine.json").as_deref(), Ok(SHIPPED));
         assert!(found("published-a10").expect_err("none").contains("no predictor is called"));

@@ -5,9 +5,8 @@ use std::cmp::Reverse;
 use std::fmt;
 
 use crate::conformal::Width;
-use crate::header::Fitted;
-use crate::header::{Mark, TargetDevice};
-use crate::predictor::Predictor;
+use crate::file::{Mark, PredictorFile, PredictorLaw, TargetDevice};
+use crate::memory_law::MemoryPredictor;
 
 /// What is predicted for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,7 +21,7 @@ pub struct Target {
     pub simulated: bool,
 }
 
-/// How near to the target a predictor was fitted, the nearest first.
+/// How near to the target a predictor was fitted, the nearest first: each is a step farther.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Because {
     /// Of CPUs any is the same: a process takes as much on each.
@@ -36,7 +35,7 @@ pub enum Because {
 
 /// The predictor for a target.
 #[derive(Debug, PartialEq)]
-pub struct Chosen<'a, P = Predictor> {
+pub struct Chosen<'a, P = MemoryPredictor> {
     pub predictor: &'a P,
     /// How many times as wide it is, as logarithms.
     pub widened: f64,
@@ -44,13 +43,16 @@ pub struct Chosen<'a, P = Predictor> {
 }
 
 /// The nearest; at one distance the user's own before a published one, then the one of the most families, of the most rows.
-pub fn choose<'a, P: Fitted>(all: impl Iterator<Item = &'a P>, target: &Target) -> Option<Chosen<'a, P>> {
+pub fn choose<'a, L: PredictorLaw>(
+    all: impl Iterator<Item = &'a PredictorFile<L>>,
+    target: &Target,
+) -> Option<Chosen<'a, PredictorFile<L>>> {
     let served = all.filter_map(|predictor| Some((Because::of(predictor, target)?, predictor)));
-    let order = |(because, p): &(Because, &'a P)| {
-        (*because, p.mark() == Mark::Published, Reverse(p.families()), Reverse(p.rows()), p.name())
+    let order = |(because, p): &(Because, &'a PredictorFile<L>)| {
+        (*because, p.mark == Mark::Published, Reverse(p.law.families()), Reverse(p.law.rows()), p.name.as_str())
     };
     let (because, predictor) = served.min_by(|a, b| order(a).cmp(&order(b)))?;
-    let widened = predictor.widening().powi(because.steps());
+    let widened = predictor.widening.powi(because as i32);
     Some(Chosen { predictor, widened, because })
 }
 
@@ -65,17 +67,15 @@ impl<P> Copy for Chosen<'_, P> {}
 impl Chosen<'_> {
     /// The predictor's, widened.
     pub fn width(&self) -> Width {
-        self.predictor.width.times(self.widened)
+        self.predictor.law.width.times(self.widened)
     }
 }
 
 impl Because {
     /// None: it may not serve the target at all.
-    fn of(predictor: &impl Fitted, target: &Target) -> Option<Because> {
-        let conditions = predictor.conditions();
-        if conditions.device != target.device || (predictor.mark() == Mark::Simulated) != target.simulated {
-            return None;
-        }
+    fn of<L>(predictor: &PredictorFile<L>, target: &Target) -> Option<Because> {
+        predictor.may_serve(target.device, target.simulated).ok()?;
+        let conditions = &predictor.conditions;
         let same = |a: &Option<String>, b: &Option<String>| {
             a.as_ref().zip(b.as_ref()).is_some_and(|(a, b)| a.trim().eq_ignore_ascii_case(b.trim()))
         };
@@ -84,20 +84,9 @@ impl Because {
             true if same(&conditions.torch, &target.torch) => Because::SameDeviceAndTorch,
             true => Because::SameDevice,
             false if same(&conditions.architecture, &target.architecture) => Because::SameArchitecture,
-            false if predictor.mark() == Mark::Published => Because::Published,
+            false if predictor.mark == Mark::Published => Because::Published,
             false => Because::Any,
         })
-    }
-
-    /// Back from the nearest.
-    fn steps(self) -> i32 {
-        match self {
-            Because::SameDeviceAndTorch => 0,
-            Because::SameDevice => 1,
-            Because::SameArchitecture => 2,
-            Because::Published => 3,
-            Because::Any => 4,
-        }
     }
 }
 

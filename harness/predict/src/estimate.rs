@@ -3,7 +3,7 @@
 //! In: a training by its folder, settings and batch size. Out: bytes of the card that the published figure of exactly this training names;
 //! none where nobody published one, or only that it is unknown. The figures are those of `reports/published/estimators.json`.
 //!
-//! To add a published job: a line of `jobs` there, then `collo predictor fit`; one that no predictor is fitted to, a line of
+//! To add a published job: a line of `jobs` there, then `collo predict fit`; one that no predictor is fitted to, a line of
 //! `tasks`.
 
 use std::collections::BTreeMap;

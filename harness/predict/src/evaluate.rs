@@ -3,12 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use crate::conformal::{Bounds, Residual, Width};
 use crate::covariance::Covariance;
+use crate::file::TargetDevice;
 use crate::fit::{Unfit, fit_absolute};
 use crate::folds::Folds;
 use crate::memory::Coefficients;
-use crate::predictor::LeftOut;
+use crate::memory_law::{Factors, LeftOut, MemoryLaw};
 use crate::quantile::quantile;
 
 /// A training whose memory was measured, with the inputs of the formula.
@@ -37,7 +40,7 @@ pub struct Scored {
 }
 
 /// An estimator's agreement with measurements. Relative errors are shares of the measured value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Score {
     pub rows: usize,
     /// Rows for which it has no estimate; they are in no other number.
@@ -55,7 +58,7 @@ pub struct Score {
     pub bounded: Option<BoundScore>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BoundScore {
     pub rows: usize,
     /// Measured between the two-sided bounds.
@@ -68,19 +71,37 @@ pub struct BoundScore {
     pub median_over_reservation: f64,
 }
 
-/// Coefficients and how well they do on families that they have not seen.
+/// A law, and how well it does on families that it has not seen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryFit {
     /// From all rows.
-    pub coefficients: Coefficients,
-    pub covariance: Option<Covariance>,
-    pub width: Width,
+    pub law: MemoryLaw,
     /// Each row by a fit without its family, in the order of the rows.
     pub left_out: Vec<Scored>,
 }
 
 /// Without one of them there are still as many as coefficients.
 pub const FEWEST_TO_FIT: usize = 4;
+
+/// A byte for each byte that is held: a CPU has no allocator that caches and no cuDNN, and neither has the simulation.
+const ONE: Coefficients = Coefficients { context_bytes: 0.0, per_reserved_byte: 1.0, per_workspace_byte: 0.0 };
+
+/// All coefficients, or the context alone: on a CPU, and where there are too few architectures, for which a GPU's others are the published.
+pub fn fit_memory_of(
+    rows: &[MeasuredRow],
+    device: TargetDevice,
+    simulated: bool,
+    published: Coefficients,
+) -> Result<MemoryFit, Unfit> {
+    if device == TargetDevice::Cpu {
+        return fit_context(rows, ONE, Factors::One);
+    }
+    match fit_memory(rows) {
+        Err(Unfit::TooFewFamilies { .. }) if simulated => fit_context(rows, ONE, Factors::One),
+        Err(Unfit::TooFewFamilies { .. }) => fit_context(rows, published, Factors::Published),
+        fitted => fitted,
+    }
+}
 
 /// Coefficients, and bounds from what they miss on families left out.
 pub fn fit_memory(rows: &[MeasuredRow]) -> Result<MemoryFit, Unfit> {
@@ -90,25 +111,28 @@ pub fn fit_memory(rows: &[MeasuredRow]) -> Result<MemoryFit, Unfit> {
         return Err(Unfit::TooFewFamilies { families: families.len(), needed: FEWEST_TO_FIT });
     }
     let covariance = Covariance::by_resampling(&families, |rows| coefficients(rows).ok());
-    Ok(MemoryFit { covariance, ..left_out(rows, &folds?, coefficients)? })
+    let mut fit = left_out(rows, &folds?, Factors::Fitted, coefficients)?;
+    fit.law.covariance = covariance;
+    Ok(fit)
 }
 
 /// The context of these rows with the other coefficients as known: of another machine, or where there are few architectures. With one
 /// family alone its rows are left out one by one.
-pub fn fit_context(rows: &[MeasuredRow], known: Coefficients) -> Result<MemoryFit, Unfit> {
+pub fn fit_context(rows: &[MeasuredRow], known: Coefficients, factors: Factors) -> Result<MemoryFit, Unfit> {
     check(rows)?;
     let folds = match folds(rows) {
         Err(Unfit::OneFamily) => Folds::one_by_one(rows.len()),
         folds => folds?,
     };
     // Of one row alone nothing is left to learn from.
-    left_out(rows, &folds, |others| if others.is_empty() { Ok(known) } else { context(others, known) })
+    left_out(rows, &folds, factors, |others| if others.is_empty() { Ok(known) } else { context(others, known) })
 }
 
 /// A fit of all rows, and of each row one without its fold.
 fn left_out(
     rows: &[MeasuredRow],
     folds: &Folds,
+    factors: Factors,
     fit: impl Fn(&[MeasuredRow]) -> Result<Coefficients, Unfit>,
 ) -> Result<MemoryFit, Unfit> {
     let estimates = estimates(folds, rows, &fit)?;
@@ -119,12 +143,11 @@ fn left_out(
     let residuals: Vec<Residual> = rows.iter().zip(&estimates).map(residual).collect();
     let widths: Vec<Width> = (0..folds.count).map(|fold| Width::of(&folds.others(&residuals, fold))).collect();
     let scored = |(place, row): (usize, &MeasuredRow)| row.scored(estimates[place], widths[folds.of_row[place]]);
-    Ok(MemoryFit {
-        coefficients: fit(rows)?,
-        covariance: None,
-        width: Width::of(&residuals),
-        left_out: rows.iter().enumerate().map(scored).collect(),
-    })
+    let width = Width::of(&residuals);
+    let judged: Vec<Scored> = rows.iter().enumerate().map(scored).collect();
+    let score = LeftOut::of(&judged, width.families).ok_or(Unfit::Unsettled)?;
+    let law = MemoryLaw { coefficients: fit(rows)?, factors, covariance: None, width, left_out: score };
+    Ok(MemoryFit { law, left_out: judged })
 }
 
 /// Each row by known coefficients of which only the context was fitted again, without the row's family, in a width that is given.
@@ -198,13 +221,13 @@ impl MeasuredRow {
     }
 }
 
-impl MemoryFit {
-    /// As a predictor's file says it.
-    pub fn score(&self) -> Option<LeftOut> {
-        let found = score(&self.left_out)?;
+impl LeftOut {
+    /// None: no row has an estimate.
+    fn of(rows: &[Scored], families: usize) -> Option<LeftOut> {
+        let found = score(rows)?;
         Some(LeftOut {
             rows: found.rows,
-            families: self.width.families,
+            families,
             median_error_bytes: found.median_error_bytes,
             median_relative_error: found.median_relative_error,
             worst_relative_error: found.worst_relative_error,

@@ -37,20 +37,12 @@ pub enum Unfit {
 
 /// The coefficients, in the order of the inputs.
 pub fn fit_absolute(inputs: &[Vec<f64>], targets: &[f64]) -> Result<Vec<f64>, Unfit> {
-    let (rows, columns) = (inputs.len().min(targets.len()), inputs.first().map_or(0, Vec::len));
+    let (rows, columns) = (inputs.len(), checked(inputs, targets)?);
     if columns > COLUMNS {
         return Err(Unfit::TooManyColumns { columns });
     }
-    if rows < columns || columns == 0 {
-        return Err(Unfit::TooFewRows { rows, columns: columns.max(1) });
-    }
-    for (row, (input, target)) in inputs.iter().zip(targets).enumerate() {
-        if input.len() != columns {
-            return Err(Unfit::Uneven { row: row + 1, found: input.len(), columns });
-        }
-        if !target.is_finite() || input.iter().any(|x| !x.is_finite()) {
-            return Err(Unfit::NotFinite { row: row + 1 });
-        }
+    if rows < columns {
+        return Err(Unfit::TooFewRows { rows, columns });
     }
     let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |most: f64, x| most.max(x.abs()));
     let target_scale = largest(&mut targets.iter().copied());
@@ -61,7 +53,7 @@ pub fn fit_absolute(inputs: &[Vec<f64>], targets: &[f64]) -> Result<Vec<f64>, Un
     let scaled = |x: f64, scale: f64| if scale > 0.0 { x / scale } else { 0.0 };
     let corner = Corner {
         inputs: inputs.iter().map(|input| input.iter().zip(&scales).map(|(&x, &scale)| scaled(x, scale)).collect()).collect(),
-        targets: targets[..rows].iter().enumerate().map(|(row, y)| y / target_scale + APART * spread(row)).collect(),
+        targets: targets.iter().enumerate().map(|(row, y)| y / target_scale + APART * spread(row)).collect(),
         active: (0..columns).map(Plane::Bound).collect(),
     };
     let (plain, basis) = corner.descend()?;
@@ -75,6 +67,23 @@ pub fn fit_absolute(inputs: &[Vec<f64>], targets: &[f64]) -> Result<Vec<f64>, Un
         .collect();
     let solution = plain.iter().map(|line| line.iter().zip(&right).map(|(a, b)| a * b).sum::<f64>().max(0.0));
     Ok(solution.zip(&scales).map(|(x, &scale)| if scale > 0.0 { x * target_scale / scale } else { 0.0 }).collect())
+}
+
+/// How many columns there are; each row has as many, and a target, and all are finite.
+pub fn checked(inputs: &[Vec<f64>], targets: &[f64]) -> Result<usize, Unfit> {
+    let columns = inputs.first().map_or(0, Vec::len);
+    if inputs.is_empty() || columns == 0 || inputs.len() != targets.len() {
+        return Err(Unfit::TooFewRows { rows: inputs.len().min(targets.len()), columns: columns.max(1) });
+    }
+    for (row, (input, target)) in inputs.iter().zip(targets).enumerate() {
+        if input.len() != columns {
+            return Err(Unfit::Uneven { row: row + 1, found: input.len(), columns });
+        }
+        if !target.is_finite() || input.iter().any(|x| !x.is_finite()) {
+            return Err(Unfit::NotFinite { row: row + 1 });
+        }
+    }
+    Ok(columns)
 }
 
 /// From −1 to 1, the same for a row every time, and in no line with other rows.

@@ -22,45 +22,46 @@ mod conformal;
 mod covariance;
 mod description;
 mod estimate;
+mod estimators;
 mod evaluate;
+mod file;
 mod fit;
 mod folds;
-mod header;
 mod json;
 mod linear;
 mod memory;
+mod memory_law;
 mod peers;
-mod predictor;
 pub mod published;
 mod quantile;
 mod seeded;
 pub mod utilisation;
 
-pub use any::AnyPredictor;
+pub use any::{AnyLaw, AnyPredictor};
 pub use bins::{BinScore, CommonestBin};
 pub use choice::{Because, Chosen, Target, choose};
 pub use company::{
     Alone, Assumed, CompanyFit, CompanyLeftOut, CompanyMode, CompanyModes, CompanyPeer, CompanyPrediction, CompanyPredictor,
-    CompanyScore, Extrapolated, GroupEstimate, GroupLaw, GroupQuantities, Impossible, Law, LeftOutBy, MeasuredGroup,
-    MeasuredMember, ModeFit, NotPredicted, PairTimes, Slice, SliceLaw, Together, Unseen, Widths, fit_company, fit_slices,
-    score_company,
+    CompanyScore, Extrapolated, GroupEstimate, GroupQuantities, Impossible, Law, LeftOutBy, MeasuredGroup, MeasuredMember,
+    ModeFit, NamedScore, NotPredicted, PairTimes, Slice, SliceLaw, Together, Unseen, Widths, fit_company, fit_slices,
+    score_company, score_left_out,
 };
 pub use conformal::{Bounds, FEWEST_FAMILIES, Interval, Residual, Width, WidthFrom, probability_above};
 pub use covariance::Covariance;
 pub use description::{Allocation, Description, FakeTensorLine, Generated, Layer, ModelFeatures, OperationCost, Workspace};
 pub use estimate::EstimateSource;
+pub use estimators::{MemoryCase, MemoryCases, NamedEstimates};
 pub use evaluate::{
-    BoundScore, FEWEST_TO_FIT, MeasuredRow, MemoryFit, Score, Scored, fit_context, fit_memory, refit_context, score,
+    BoundScore, FEWEST_TO_FIT, MeasuredRow, MemoryFit, Score, Scored, fit_memory, fit_memory_of, refit_context, score,
 };
+pub use file::{Conditions, Mark, PredictorFile, PredictorLaw, Quantity, TargetDevice};
 pub use fit::Unfit;
-pub use header::{Conditions, Fitted, Mark, Quantity, TargetDevice};
 pub use memory::{Basis, Coefficients, DoesNotFit, Footprint, NotReplayed, Part, Peaks, Replay, replay, replay_within};
+pub use memory_law::{Factors, LeftOut, MemoryLaw, MemoryPredictor, Prediction};
 pub use peers::{DeepSpeed, Peer};
-pub use predictor::{Factors, LeftOut, Prediction, Predictor};
-pub use utilisation::UtilisationPredictor;
+pub use utilisation::{UtilisationLaw, UtilisationPredictor};
 
-/// The schema of predictor files that this build writes, and the newest that it reads. The first had no `covariance`, `widening` and
-/// `device`.
-pub const PREDICTOR_SCHEMA: u32 = 2;
+/// The schema of predictor files that this build writes, and the newest that it reads.
+pub const PREDICTOR_SCHEMA: u32 = 1;
 /// The newest schema of descriptions that this build reads.
 pub const DESCRIPTION_SCHEMA: u32 = 1;

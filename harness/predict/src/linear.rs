@@ -1,7 +1,7 @@
 //! Linear regression by least squares with a penalty, and with coefficients that are not negative. In: rows of inputs, a target each.
 //! Out: coefficients. For few of them; absolute deviations are in `fit.rs`.
 
-use crate::fit::{Matrix, Unfit, dot, invert};
+use crate::fit::{Matrix, Unfit, checked, dot, invert};
 
 /// `intercept + Σ coefficient · input`.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,23 +78,6 @@ fn least_squares(inputs: &[Vec<f64>], targets: &[f64], chosen: &[usize], columns
         found[j] = dot(&inverse[a], &right) / scales[a];
     }
     Some(found)
-}
-
-/// How many columns there are.
-fn checked(inputs: &[Vec<f64>], targets: &[f64]) -> Result<usize, Unfit> {
-    let columns = inputs.first().map_or(0, Vec::len);
-    if inputs.is_empty() || columns == 0 || inputs.len() != targets.len() {
-        return Err(Unfit::TooFewRows { rows: inputs.len().min(targets.len()), columns: columns.max(1) });
-    }
-    for (row, (input, target)) in inputs.iter().zip(targets).enumerate() {
-        if input.len() != columns {
-            return Err(Unfit::Uneven { row: row + 1, found: input.len(), columns });
-        }
-        if !target.is_finite() || input.iter().any(|x| !x.is_finite()) {
-            return Err(Unfit::NotFinite { row: row + 1 });
-        }
-    }
-    Ok(columns)
 }
 
 #[cfg(test)]

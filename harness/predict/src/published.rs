@@ -97,7 +97,7 @@ mod tests {
     use collo_text::Source;
 
     use super::*;
-    use crate::{MeasuredRow, Predictor, fit_memory};
+    use crate::{MeasuredRow, MemoryPredictor, fit_memory};
 
     #[test]
     fn every_published_job_has_both_measurements_its_conditions_and_a_source() {
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(score("horus", "thesis").1, 10);
     }
 
-    /// The jobs with what the formula takes of each: `collo predictor evaluate published:estimators --json` prints it.
+    /// The jobs with what the formula takes of each: `collo predict evaluate published:estimators --json` prints it.
     fn replayed(truth: &str) -> Vec<MeasuredRow> {
         let text = include_str!("../tests/published-replayed.csv");
         let row = |(line, job): (&str, &PublishedJob)| {
@@ -173,8 +173,8 @@ mod tests {
     #[test]
     fn the_shipped_predictor_is_the_fit_of_the_published_jobs() {
         let text = include_str!("../../../predictors/published-a100.json");
-        let shipped = Predictor::read(&Source::file("published-a100.json", text)).expect("right");
-        let fitted = fit_memory(&replayed("carma")).expect("enough");
+        let shipped = MemoryPredictor::read(&Source::file("published-a100.json", text)).expect("right").law;
+        let fitted = fit_memory(&replayed("carma")).expect("enough").law;
         let near = |a: f64, b: f64| assert!((a - b).abs() <= 1e-6 * b.abs(), "{a}, not {b}");
         near(shipped.coefficients.context_bytes, fitted.coefficients.context_bytes);
         near(shipped.coefficients.per_reserved_byte, fitted.coefficients.per_reserved_byte);
@@ -182,7 +182,7 @@ mod tests {
         let (is, found) = (shipped.covariance.expect("fitted"), fitted.covariance.expect("fitted"));
         is.0.iter().flatten().zip(found.0.iter().flatten()).for_each(|(a, b)| near(*a, *b));
         assert_eq!(shipped.width, fitted.width);
-        let score = fitted.score().expect("rows");
+        let score = fitted.left_out;
         near(shipped.left_out.median_error_bytes, score.median_error_bytes);
         assert_eq!((shipped.left_out.rows, shipped.left_out.exceeded), (30, score.exceeded));
     }
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn architectures_never_seen_are_predicted_within_a_few_percent_by_both_measurements() {
         for truth in ["carma", "thesis"] {
-            let score = fit_memory(&replayed(truth)).expect("enough").score().expect("rows");
+            let score = fit_memory(&replayed(truth)).expect("enough").law.left_out;
             assert!(score.median_relative_error < 0.025, "{truth}: {score:?}");
             assert!(score.worst_relative_error < 0.15, "{truth}: {score:?}");
             assert!(score.exceeded <= 3, "{truth}: {score:?}");

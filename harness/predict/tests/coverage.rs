@@ -102,7 +102,7 @@ fn a_few_readings_of_a_search_change_neither_coefficients_nor_the_typical_error(
     for seed in 0..2 {
         let (clean, spiked) = (table(seed, 60, 0.0), table(seed, 60, 0.03));
         let (clean, spiked) = (fit_memory(&clean).expect("a fit"), fit_memory(&spiked).expect("a fit"));
-        let (a, b) = (clean.coefficients, spiked.coefficients);
+        let (a, b) = (clean.law.coefficients, spiked.law.coefficients);
         assert!((a.per_reserved_byte - b.per_reserved_byte).abs() < 0.01, "{a:?} {b:?}");
         assert!((a.context_bytes - b.context_bytes).abs() < 30.0 * MIB, "{a:?} {b:?}");
         let found = score(&spiked.left_out).expect("rows");

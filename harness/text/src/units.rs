@@ -123,6 +123,11 @@ pub fn energy(joules: f64) -> String {
     if wh < 999.5 { format!("{} Wh", two(wh)) } else { format!("{} kWh", two(wh / 1000.0)) }
 }
 
+/// An error as a share of what was measured, in percent: a decimal below 10.
+pub fn percent(ratio: f64) -> String {
+    if ratio < 0.0995 { format!("{:.1} %", ratio * 100.0) } else { format!("{:.0} %", ratio * 100.0) }
+}
+
 /// Memory: GiB with two decimals below 2, else one; no decimals on a whole machine.
 pub fn gib(bytes: u64) -> String {
     let gib = bytes as f64 / (1u64 << 30) as f64;

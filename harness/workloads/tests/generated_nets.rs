@@ -1,4 +1,4 @@
-//! Networks drawn at random, described and classified by the real PyTorch: a table of them goes through `collo predictor evaluate`.
+//! Networks drawn at random, described and classified by the real PyTorch: a table of them goes through `collo predict evaluate`.
 
 #[expect(dead_code, reason = "each test program uses its part of it")]
 #[path = "../../cli/tests/support/mod.rs"]
@@ -26,7 +26,7 @@ fn nets() -> String {
 #[test]
 fn generated_nets_are_left_out_by_their_shape_and_gpumemnet_is_trained_beside_them() {
     let bench = Bench::new().file("nets.csv", &nets());
-    let arguments = ["predictor", "evaluate", "nets.csv", "--bins", "1000", "--memnet", "--split", "shape", "--json"];
+    let arguments = ["predict", "evaluate", "nets.csv", "--bins", "1000", "--memnet", "--split", "shape", "--json"];
     let said = bench.collo(&arguments).exits(0).json();
     let measured = &said["measured"][0];
     let families: std::collections::BTreeSet<&str> =

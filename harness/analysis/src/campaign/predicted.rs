@@ -247,7 +247,7 @@ impl<'a> PredictedQuantity<'a> {
     }
 }
 
-/// How well claims agree with measurements. Errors are shares of what was measured, as `collo predictor evaluate` has them.
+/// How well claims agree with measurements. Errors are shares of what was measured, as `collo predict evaluate` has them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PredictionScore {
     pub points: usize,

@@ -1,4 +1,4 @@
-//! The arguments of `collo predict` and `collo predictor`.
+//! The arguments of `collo predict`.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,13 @@ use clap::{Args, Subcommand, ValueEnum};
 use crate::complete;
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, subcommand_value_name = "VERB")]
 pub struct Predict {
-    /// A workload of `collo workload list`, or an experiment of experiments/
-    #[arg(value_name = "WORKLOAD|EXPERIMENT", add = complete::workloads())]
-    pub name: String,
+    #[command(subcommand)]
+    pub verb: Option<PredictVerb>,
+    /// A workload of `collo workload list`, or an experiment of experiments/; one that is called like a verb below is `./list`
+    #[arg(value_name = "WORKLOAD|EXPERIMENT", required = true, add = complete::workloads())]
+    target: Option<String>,
     /// A workload's setting, as in --set model=resnet18; or a key of an experiment, as in --set epochs=3
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
@@ -23,7 +26,7 @@ pub struct Predict {
     /// Compare with the estimators of the literature
     #[arg(long)]
     pub peers: bool,
-    /// A predictor of `collo predictor list`, or a file; by default the one that was fitted nearest to the GPU
+    /// A predictor of `collo predict list`, or a file; by default the one that was fitted nearest to the GPU
     #[arg(long, value_name = "PREDICTOR")]
     pub predictor: Option<String>,
     /// Of an experiment: csv, a row for each cell
@@ -45,35 +48,27 @@ pub enum PredictFormat {
     Csv,
 }
 
-#[derive(Debug, Args)]
-pub struct Predictor {
-    #[command(subcommand)]
-    pub what: PredictorVerb,
+impl Predict {
+    /// The name of a workload or an experiment, or a path. `./` before a name sets it apart from the verbs, and is no part of it.
+    pub fn target(&self) -> &str {
+        let given = self.target.as_deref().unwrap_or_default();
+        given.strip_prefix("./").filter(|name| !name.contains('/') && !name.ends_with(".toml")).unwrap_or(given)
+    }
 }
 
 /// What to do with predictors.
 #[derive(Debug, Subcommand)]
-pub enum PredictorVerb {
+pub enum PredictVerb {
     /// List the predictors, what each was fitted on, and how wrong it was on architectures that it had not seen
     List,
     /// Show a predictor: its formula, coefficients, intervals, conditions and sources
     Show {
-        /// A predictor of `collo predictor list`, or a file
+        /// A predictor of `collo predict list`, or a file
         #[arg(value_name = "PREDICTOR")]
         name: String,
     },
     /// Compare predictions with measurements, each architecture predicted without having been seen
-    Evaluate {
-        #[command(flatten)]
-        rows: Evaluate,
-        #[command(flatten)]
-        classify: Classify,
-        /// Of company: score this predictor as it is, instead of fits that have not seen the families of a group
-        #[arg(long, value_name = "PREDICTOR")]
-        predictor: Option<String>,
-        #[command(flatten)]
-        like: Like,
-    },
+    Evaluate(EvaluateOptions),
     /// Fit a predictor on measurements, and write it to a file
     Fit {
         #[command(flatten)]
@@ -82,6 +77,33 @@ pub enum PredictorVerb {
         #[arg(long, value_name = "FILE")]
         to: PathBuf,
     },
+}
+
+impl PredictVerb {
+    pub const ALL: [&str; 4] = ["list", "show", "evaluate", "fit"];
+
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            PredictVerb::List => "list",
+            PredictVerb::Show { .. } => "show",
+            PredictVerb::Evaluate(_) => "evaluate",
+            PredictVerb::Fit { .. } => "fit",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[group(skip)] // it flattens groups
+pub struct EvaluateOptions {
+    #[command(flatten)]
+    pub rows: Evaluate,
+    #[command(flatten)]
+    pub classify: Classify,
+    /// Groups only: score this predictor unchanged, instead of fits that have not seen the families of a group
+    #[arg(long, value_name = "PREDICTOR")]
+    pub predictor: Option<String>,
+    #[command(flatten)]
+    pub like: Like,
 }
 
 #[derive(Debug, Args)]

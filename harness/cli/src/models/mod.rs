@@ -3,5 +3,4 @@
 //! In: a workload or an experiment, a GPU, measurements to compare with. Out: predictions with their intervals, scores, predictor files.
 
 pub mod predict;
-pub mod predictor;
 pub mod whatif;

@@ -10,10 +10,10 @@ use collo_store::Sharing;
 use collo_text::{Diagnostics, Source};
 
 use super::groups::{Groups, Measured};
-use super::lines;
-use crate::table::{Row, family_of};
+use crate::lines::{self, Row};
+use crate::table::family_of;
 
-const COLUMNS: [&str; 28] = [
+const COLUMNS: [&str; 29] = [
     "experiment",
     "campaign",
     "device",
@@ -42,8 +42,8 @@ const COLUMNS: [&str; 28] = [
     "solo_sm_active_ratio",
     "solo_dram_active_ratio",
     "solo_gpu_utilization_ratio",
+    SLOWDOWN,
 ];
-/// Read, but not named above for their place.
 const SLOWDOWN: &str = "slowdown";
 
 /// Whether a table is a data set as collo exports it.
@@ -74,29 +74,33 @@ const NOT_BUSY: &str =
 const OTHER_MODE: &str = "shares in a way that has no coefficients: limits, clients of MPS inside an instance";
 
 pub fn read(source: &Arc<Source>, place: usize, groups: &mut Groups) -> Result<(), Diagnostics> {
-    let known: Vec<&'static str> = COLUMNS.iter().copied().chain([SLOWDOWN]).collect();
     let mut cells: BTreeMap<String, Result<Cell, &'static str>> = BTreeMap::new();
+    let needed = ["cell", "sharing", "degree", "member", SLOWDOWN];
     // It has a hundred columns for others.
-    let mut unread = Vec::new();
-    lines::read(source, &known, &["cell", "sharing", "degree", "member", SLOWDOWN], &mut unread, |row| {
-        let degree = row.number("degree")?.unwrap_or(1) as usize;
-        let counts = row.get("outcome") == "completed" && !matches!(row.get("validity"), "discarded");
-        if degree < 2 || !counts || !row.get("serving_rate_per_s").is_empty() {
-            return Ok(());
-        }
-        let key = ["experiment", "campaign", "cell"].map(|column| row.get(column)).join(" ");
-        let cell = cells.entry(key).or_insert_with(|| cell(row, degree));
-        let member = cell.is_ok().then(|| member(row));
-        match (&mut *cell, member) {
-            (Ok(found), Some(Ok((index, member)))) => {
-                let known = found.members.entry(index).or_insert(Member { log_slowdowns: Vec::new(), ..member });
-                known.log_slowdowns.extend(member.log_slowdowns);
+    let ignored = |_| {};
+    lines::read(
+        source,
+        |head| lines::places_with(source, head, &COLUMNS, &needed, ignored),
+        |row| {
+            let degree = row.number("degree")?.unwrap_or(1) as usize;
+            let counts = row.get("outcome") == "completed" && !matches!(row.get("validity"), "discarded");
+            if degree < 2 || !counts || !row.get("serving_rate_per_s").is_empty() {
+                return Ok(());
             }
-            (Ok(_), Some(Err(why))) => *cell = Err(why),
-            _ => {}
-        }
-        Ok(())
-    })?;
+            let key = ["experiment", "campaign", "cell"].map(|column| row.get(column)).join(" ");
+            let cell = cells.entry(key).or_insert_with(|| cell(row, degree));
+            let member = cell.is_ok().then(|| member(row));
+            match (&mut *cell, member) {
+                (Ok(found), Some(Ok((index, member)))) => {
+                    let known = found.members.entry(index).or_insert(Member { log_slowdowns: Vec::new(), ..member });
+                    known.log_slowdowns.extend(member.log_slowdowns);
+                }
+                (Ok(_), Some(Err(why))) => *cell = Err(why),
+                _ => {}
+            }
+            Ok(())
+        },
+    )?;
     for cell in cells.into_values() {
         match cell.and_then(Cell::group) {
             Ok(mut measured) => {

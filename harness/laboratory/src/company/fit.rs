@@ -2,49 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use collo_predict::{CompanyMode, CompanyModes, CompanyPredictor, MeasuredGroup, fit_company, fit_slices};
-use collo_predict::{Conditions, Mark, Quantity};
+use collo_predict::{CompanyModes, CompanyPredictor, Mark, MeasuredGroup};
 use collo_text::{Diagnostic, Remark};
 
 use super::groups::{Groups, Measured};
-use crate::caller::Caller;
+use crate::caller::{Caller, Request};
 
 /// The predictor of this name.
-pub fn fit(
-    caller: &dyn Caller,
-    groups: &Groups,
-    measured_by: Option<&str>,
-    name: String,
-) -> Result<CompanyPredictor, Diagnostic> {
-    let of_device = one_of(groups, measured_by)?;
-    let mut modes = CompanyModes::default();
-    for mode in CompanyMode::ALL {
-        let of_mode: Vec<MeasuredGroup> = of_device.iter().filter(|one| one.mode == mode).map(|one| one.group.clone()).collect();
-        if of_mode.is_empty() {
-            continue;
-        }
-        let fitted = match mode {
-            CompanyMode::Mig => fit_slices(&of_mode).map(|fit| modes.mig = Some(fit.mode)),
-            _ => fit_company(&of_mode).map(|fit| modes.put(mode, fit.mode)),
-        };
-        if let Err(why) = fitted {
-            caller.remark(Remark::Warning(format!("{mode} has no coefficients: {why}")));
-        }
+pub fn fit(caller: &dyn Caller, asked: &Request<'_>, groups: &Groups, name: String) -> Result<CompanyPredictor, Diagnostic> {
+    let of_device = one_of(groups, asked.measured_by)?;
+    let measured: Vec<(_, MeasuredGroup)> = of_device.iter().map(|one| (one.mode, one.group.clone())).collect();
+    let (modes, unfit) = CompanyModes::fit(&measured);
+    for (mode, why) in unfit {
+        caller.remark(Remark::Warning(format!("{mode} has no coefficients: {why}")));
     }
     if modes == CompanyModes::default() {
         return Err(Diagnostic::new("no predictor can be fitted on these groups").hint("it takes four groups of a mode"));
     }
-    Ok(CompanyPredictor {
-        schema: collo_predict::PREDICTOR_SCHEMA,
-        name,
-        quantity: Quantity::Company.as_str().into(),
-        formula: CompanyPredictor::FORMULA.into(),
-        modes,
-        widening: CompanyPredictor::WIDENING,
-        conditions: conditions(&of_device),
-        source: source(groups, &of_device),
-        mark: if of_device.iter().all(|one| one.simulated) { Mark::Simulated } else { Mark::Own },
-    })
+    let mut conditions = of_device.first().map(|one| one.conditions.clone()).unwrap_or_default();
+    of_device.iter().for_each(|one| conditions.join(&one.conditions));
+    let mark = if of_device.iter().all(|one| one.simulated) { Mark::Simulated } else { Mark::Own };
+    Ok(CompanyPredictor::new(modes, name, conditions, source(groups, &of_device), mark))
 }
 
 /// One device for one fit.
@@ -55,30 +33,12 @@ fn one_of<'g>(groups: &'g Groups, wanted: Option<&str>) -> Result<Vec<&'g Measur
     }
     match devices.len() {
         1 => Ok(devices.remove(0).1),
-        0 => Err(Diagnostic::new("no group was measured there").hint("`collo predictor evaluate` prints the devices")),
+        0 => Err(Diagnostic::new("no group was measured there").hint("`collo predict evaluate` prints the devices")),
         _ => {
             let list = devices.iter().map(|(device, _)| format!("`{device}`")).collect::<Vec<_>>().join(", ");
             let wrong = Diagnostic::new(format!("the groups were measured on {list}: a fit mixes no devices"));
             Err(wrong.hint(format!("one predictor for each: `--measured-by \"{}\"` chooses one", devices[0].0)))
         }
-    }
-}
-
-/// What all its groups have in common.
-fn conditions(groups: &[&Measured]) -> Conditions {
-    let first = groups.first().map(|one| one.conditions.clone()).unwrap_or_default();
-    let same = |of: fn(&Conditions) -> &Option<String>| {
-        let value = of(&first).clone();
-        value.filter(|value| groups.iter().all(|one| of(&one.conditions).as_ref() == Some(value)))
-    };
-    Conditions {
-        device: first.device,
-        gpu: same(|c| &c.gpu),
-        architecture: same(|c| &c.architecture),
-        driver: same(|c| &c.driver),
-        torch: same(|c| &c.torch),
-        sharing: same(|c| &c.sharing),
-        ..Conditions::default()
     }
 }
 

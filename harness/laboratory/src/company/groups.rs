@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use collo_predict::Conditions;
 use collo_predict::{Alone, CompanyMode, MeasuredGroup};
-use collo_text::{Diagnostic, Diagnostics, Source};
+use collo_text::units::percent;
+use collo_text::{Diagnostic, Diagnostics, Remark, Source};
 
-use super::{campaigns, lines, pairs};
+use super::{campaigns, pairs};
 use crate::caller::Caller;
+use crate::lines;
 use crate::sources;
 
 /// A group with where it was measured.
@@ -36,6 +38,14 @@ pub struct Groups {
     pub changes: Vec<f64>,
     /// How the seconds of a step are known, with how many profiles.
     pub steps: BTreeMap<&'static str, usize>,
+}
+
+/// What the time alone, once taken out, changed of slowdowns, as shares of them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Change {
+    pub changed: usize,
+    pub median: f64,
+    pub largest: f64,
 }
 
 /// A member alone, of a table of profiles.
@@ -72,7 +82,7 @@ pub fn read(caller: &dyn Caller, asked: &[String]) -> Result<Groups, Diagnostics
     for (text, place) in &pair_tables {
         if profiles.is_empty() {
             let what = Diagnostic::new(format!("{} has pairs, but no table says what each member does alone", text.name()));
-            return Err(what.hint("give the table of profiles too: `collo predictor fit pairs.csv profiles.csv --to …`").into());
+            return Err(what.hint("give the table of profiles too: `collo predict fit pairs.csv profiles.csv --to …`").into());
         }
         pairs::read_pairs(text, *place, &profiles, &mut groups)?;
     }
@@ -82,15 +92,38 @@ pub fn read(caller: &dyn Caller, asked: &[String]) -> Result<Groups, Diagnostics
         let what = if why.is_empty() { what } else { what.note(why.join("; ")) };
         return Err(what.hint("a group has two members or more whose times alone are known too").into());
     }
+    groups.report(caller);
     Ok(groups)
 }
 
 impl Groups {
-    /// The median and the largest, if there are pairs.
-    pub fn change(&self) -> Option<(f64, f64)> {
+    /// By how much slowdowns changed, if there are pairs.
+    pub fn change(&self) -> Option<Change> {
         let mut sorted = self.changes.clone();
         sorted.sort_unstable_by(f64::total_cmp);
-        Some((*sorted.get(sorted.len() / 2)?, *sorted.last()?))
+        let changed = sorted.iter().filter(|change| **change > 0.005).count();
+        Some(Change { changed, median: *sorted.get(sorted.len() / 2)?, largest: *sorted.last()? })
+    }
+
+    /// Warnings, what was left out, and what the times alone changed.
+    fn report(&self, caller: &dyn Caller) {
+        let note = |text: String| caller.remark(Remark::Note(text));
+        self.warnings.iter().for_each(|text| caller.remark(Remark::Warning(text.clone())));
+        for (reason, count) in &self.left_out {
+            note(format!("{count} groups are not compared: each {reason}"));
+        }
+        if let Some(Change { changed, median, largest }) = self.change() {
+            note(format!(
+                "the time in which one trained alone is taken out: {changed} of {} slowdowns changed, half of them by more than {}, at \
+                 most by {}",
+                self.changes.len(),
+                percent(median),
+                percent(largest)
+            ));
+        }
+        for (how, count) in self.steps.iter().filter(|(how, _)| **how != STEP_S) {
+            note(format!("length of a step: of {count} profiles {how}"));
+        }
     }
 
     /// Each device with its groups, real and simulated apart.
@@ -104,7 +137,7 @@ impl Groups {
 }
 
 /// Where seconds of a step were given.
-pub const STEP_S: &str = "its seconds";
+pub(super) const STEP_S: &str = "its seconds";
 
 impl Measured {
     pub fn device(&self) -> String {

@@ -12,8 +12,8 @@ use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics, Source};
 
 use super::groups::{AloneProfile, Groups, Measured, STEP_S};
-use super::lines;
-use crate::table::{Row, family_of};
+use crate::lines::{self, Row};
+use crate::table::family_of;
 
 const PAIRS: [&str; 8] = ["a", "b", "solo_a_s", "solo_b_s", "pair_a_s", "pair_b_s", "mode", "device"];
 const PROFILES: [&str; 12] = [
@@ -45,18 +45,23 @@ pub fn read_profiles(
 ) -> Result<(), Diagnostics> {
     let mut warnings = Vec::new();
     let mut steps: BTreeMap<&str, usize> = BTreeMap::new();
-    lines::read(source, &PROFILES, &["key"], &mut warnings, |row| {
-        let key = row.get("key");
-        if key.is_empty() {
-            return Err(row.wrong("key", "the profile has no `key`"));
-        }
-        let (profile, how) = profile(row)?;
-        *steps.entry(how).or_default() += 1;
-        match profiles.insert(key.to_string(), profile) {
-            Some(_) => Err(row.wrong("key", format!("{} has two profiles", quoted(key)))),
-            None => Ok(()),
-        }
-    })?;
+    let unknown = |text| warnings.push(text);
+    lines::read(
+        source,
+        |head| lines::places_with(source, head, &PROFILES, &["key"], unknown),
+        |row| {
+            let key = row.get("key");
+            if key.is_empty() {
+                return Err(row.wrong("key", "the profile has no `key`"));
+            }
+            let (profile, how) = profile(row)?;
+            *steps.entry(how).or_default() += 1;
+            match profiles.insert(key.to_string(), profile) {
+                Some(_) => Err(row.wrong("key", format!("{} has two profiles", quoted(key)))),
+                None => Ok(()),
+            }
+        },
+    )?;
     groups.warnings.append(&mut warnings);
     for (how, count) in steps {
         *groups.steps.entry(how).or_default() += count;
@@ -79,13 +84,7 @@ fn profile(row: &Row<'_>) -> Result<(AloneProfile, &'static str), Diagnostic> {
         (None, _, _) if memory_bytes.is_some() => (None, "from the memory of their processes: no `step_s`, no `steps`"),
         (None, _, _) => (None, "taken as equal: no `step_s`, no `steps`, no `memory_mib`"),
     };
-    let alone = Alone {
-        step_s,
-        compute,
-        busy,
-        dram: share(row, "dram_active_ratio", 1.0)?,
-        memory_bytes,
-    };
+    let alone = Alone { step_s, compute, busy, dram: share(row, "dram_active_ratio", 1.0)?, memory_bytes };
     let (family, _) = family_of(row, row.get("key"));
     Ok((AloneProfile { alone, family, device: given(row, "device") }, how))
 }
@@ -98,39 +97,44 @@ pub fn read_pairs(
 ) -> Result<(), Diagnostics> {
     let mut warnings = Vec::new();
     let mut impossible = Vec::new();
-    lines::read(source, &PAIRS, &PAIRS[..6], &mut warnings, |row| {
-        let members = [found(row, "a", profiles)?, found(row, "b", profiles)?];
-        let times = PairTimes {
-            solo_s: [seconds(row, "solo_a_s")?, seconds(row, "solo_b_s")?],
-            pair_s: [seconds(row, "pair_a_s")?, seconds(row, "pair_b_s")?],
-        };
-        let mode = mode(row)?;
-        let together = match times.together() {
-            Ok(together) => together,
-            Err(why) => {
-                impossible.push(format!("{}:{}: {why}", source.name(), row.line()));
-                return Ok(());
-            }
-        };
-        groups.changes.push(together.change());
-        let member = |place: usize| MeasuredMember {
-            alone: members[place].alone,
-            family: members[place].family.clone(),
-            slowdown: together.slowdown[place],
-            sm_share: None,
-        };
-        let mut names = [row.get("a"), row.get("b")];
-        names.sort_unstable();
-        let device = given(row, "device").or_else(|| members[0].device.clone());
-        groups.all.push(Measured {
-            group: MeasuredGroup { label: names.join(" + "), members: vec![member(0), member(1)] },
-            mode,
-            simulated: device.as_ref().is_some_and(|name| name.to_lowercase().starts_with("simulated")),
-            conditions: Conditions { gpu: device, sharing: Some(mode.to_string()), ..Conditions::default() },
-            source: place,
-        });
-        Ok(())
-    })?;
+    let unknown = |text| warnings.push(text);
+    lines::read(
+        source,
+        |head| lines::places_with(source, head, &PAIRS, &PAIRS[..6], unknown),
+        |row| {
+            let members = [found(row, "a", profiles)?, found(row, "b", profiles)?];
+            let times = PairTimes {
+                solo_s: [seconds(row, "solo_a_s")?, seconds(row, "solo_b_s")?],
+                pair_s: [seconds(row, "pair_a_s")?, seconds(row, "pair_b_s")?],
+            };
+            let mode = mode(row)?;
+            let together = match times.together() {
+                Ok(together) => together,
+                Err(why) => {
+                    impossible.push(format!("{}: {why}", row.place()));
+                    return Ok(());
+                }
+            };
+            groups.changes.push(together.change());
+            let member = |place: usize| MeasuredMember {
+                alone: members[place].alone,
+                family: members[place].family.clone(),
+                slowdown: together.slowdown[place],
+                sm_share: None,
+            };
+            let mut names = [row.get("a"), row.get("b")];
+            names.sort_unstable();
+            let device = given(row, "device").or_else(|| members[0].device.clone());
+            groups.all.push(Measured {
+                group: MeasuredGroup { label: names.join(" + "), members: vec![member(0), member(1)] },
+                mode,
+                simulated: device.as_ref().is_some_and(|name| name.to_lowercase().starts_with("simulated")),
+                conditions: Conditions { gpu: device, sharing: Some(mode.to_string()), ..Conditions::default() },
+                source: place,
+            });
+            Ok(())
+        },
+    )?;
     groups.warnings.append(&mut warnings);
     if !impossible.is_empty() {
         *groups.left_out.entry("has times that cannot be").or_default() += impossible.len();
@@ -155,7 +159,7 @@ fn mode(row: &Row<'_>) -> Result<CompanyMode, Diagnostic> {
         "" | "unrecorded" | "unknown" => Ok(CompanyMode::Unrecorded),
         label => CompanyMode::of(&Sharing::of_label(label)).filter(|mode| *mode != CompanyMode::Mig).ok_or_else(|| {
             row.wrong("mode", format!("`mode` is {}, not `naive`, `mps` or `unrecorded`", quoted(label)))
-                .hint("slices of MIG are measured by campaigns: `collo predictor fit --quantity company CAMPAIGN`")
+                .hint("slices of MIG are measured by campaigns: `collo predict fit --quantity company CAMPAIGN`")
         }),
     }
 }

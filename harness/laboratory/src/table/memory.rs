@@ -4,7 +4,8 @@ use collo_store::Sharing;
 use collo_text::Diagnostic;
 use collo_text::quoted;
 
-use super::{Reading, Row};
+use super::Reading;
+use crate::lines::Row;
 
 /// No training needs as little: a number below is one of MiB, or of GB.
 const LEAST_BYTES: f64 = 1e6;

@@ -8,14 +8,12 @@ use std::sync::Arc;
 
 use collo_plan::workload::Workloads;
 use collo_predict::{Conditions, TargetDevice};
-use collo_text::nearest;
 use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics, Source};
 
+use crate::lines::{self, Places, Row};
 use crate::measurements::{Measurement, Measurements, Measurer, Subject};
 
-/// With so many mistakes the rest is not read.
-const MOST_MISTAKES: usize = 1000;
 /// The columns that tell what was trained, but for the batch size.
 const NAMING: [&str; 8] = ["workload", "settings", "model", "input", "classes", "optimizer", "precision", "family"];
 /// Under which conditions; and of a data set how it was read, under which sharing, and which rows are of one run.
@@ -64,115 +62,48 @@ pub trait Reading: Copy {
 
 /// Adds the rows of a table, as those of the source that was named last.
 pub fn read<R: Reading>(source: &Arc<Source>, workloads: &Workloads, all: &mut Measurements<R>) -> Result<(), Diagnostics> {
-    let text = source.text();
-    let begin = text.len() - text.trim_start_matches('\u{feff}').len();
-    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(&text.as_bytes()[begin..]);
-    let broken = |e: csv::Error| {
-        let hint = "each row has as many fields as the first line; a field with a comma is in double quotes";
-        Diagnostic::new(format!("{} is not a CSV table", source.name())).caused_by(e).hint(hint)
-    };
-    let header = reader.headers().map_err(broken)?.clone();
-    let is_dataset = OF_DATASET.iter().all(|name| header.iter().any(|column| column == *name));
-    let places = columns(source, &header, is_dataset, all)?;
+    let is_dataset = is_dataset(&lines::columns(source.text()));
     let mut rows = Rows { workloads, is_dataset, known: HashMap::new(), of_run: BTreeMap::new() };
-    let mut mistakes = Diagnostics::default();
-    let (mut record, mut counted) = (csv::StringRecord::new(), 0);
-    while reader.read_record(&mut record).map_err(broken)? {
-        let start = begin + record.position().map_or(0, |p| p.byte() as usize);
-        let row = Row { source, start, places: &places, record: &record };
-        if let Err(mistake) = rows.row(&row, all) {
-            mistakes.push(mistake);
-            counted += 1;
-            if counted == MOST_MISTAKES {
-                break;
-            }
-        }
-    }
-    mistakes.into_result(())
+    let mut unread = Vec::new();
+    let places = |head: &csv::StringRecord| places::<R>(source, head, is_dataset, &mut unread);
+    let read = lines::read(source, places, |row| rows.row(row, all));
+    all.warnings.append(&mut unread);
+    read
 }
 
-/// The place of each known column; what is missing, twice or unknown is said.
-fn columns<R: Reading>(
+fn is_dataset(columns: &[String]) -> bool {
+    OF_DATASET.iter().all(|name| columns.iter().any(|column| column == name))
+}
+
+/// The place of each known column; what is missing, twice or unknown is reported.
+fn places<R: Reading>(
     source: &Arc<Source>,
-    header: &csv::StringRecord,
+    head: &csv::StringRecord,
     is_dataset: bool,
-    all: &mut Measurements<R>,
-) -> Result<BTreeMap<&'static str, usize>, Diagnostics> {
-    let mut places = BTreeMap::new();
-    let mut mistakes = Diagnostics::default();
-    let known = || NAMING.iter().chain(&CONDITIONS).chain(R::COLUMNS).copied();
-    for (index, name) in header.iter().enumerate() {
-        let Some(known) = known().find(|known| *known == name) else {
-            // A data set has a hundred columns for others.
-            if is_dataset {
-                continue;
-            }
-            let meant = nearest(name, known()).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            all.warnings.push(format!("the column {} is not read{meant}", quoted(name)));
-            continue;
-        };
-        if places.insert(known, index).is_some() {
-            mistakes.push(Diagnostic::new(format!("{} has the column `{known}` twice", source.name())));
+    unread: &mut Vec<String>,
+) -> Result<Places, Diagnostics> {
+    let known: Vec<&'static str> = NAMING.iter().chain(&CONDITIONS).chain(R::COLUMNS).copied().collect();
+    let places = lines::places(source, head, &known, |unknown| {
+        // A data set has a hundred columns for others.
+        if !is_dataset {
+            unread.push(unknown);
         }
-    }
+    })?;
     let mut lacking = R::lacking(|name| places.contains_key(name), is_dataset);
     if !places.contains_key("workload") && !places.contains_key("model") {
         lacking.insert(0, "`workload` (or `model`)".into());
     }
-    if !lacking.is_empty() {
-        let what = Diagnostic::new(format!("{} has no column {}", source.name(), lacking.join(", ")));
-        let what = match all.warnings.iter().find(|w| w.contains("did you mean")) {
-            Some(near) => what.note(near.clone()),
-            None => what,
-        };
-        let what = match header.iter().any(|name| name == "key") && !places.contains_key("model") {
-            true => what.note("a `key` of another's table does not tell what was trained"),
-            false => what,
-        };
-        mistakes.push(what.hint(format!("the first line of a table names its columns: `{}`", R::EXAMPLE)));
+    if lacking.is_empty() {
+        return Ok(places);
     }
-    mistakes.into_result(places)
-}
-
-/// A row as written.
-pub struct Row<'a> {
-    pub source: &'a Arc<Source>,
-    /// The place of its first byte.
-    pub start: usize,
-    pub places: &'a BTreeMap<&'static str, usize>,
-    pub record: &'a csv::StringRecord,
-}
-
-impl Row<'_> {
-    /// A field; empty if it is absent.
-    pub fn get(&self, column: &str) -> &str {
-        self.places.get(column).and_then(|place| self.record.get(*place)).unwrap_or_default()
+    let mut what = Diagnostic::new(format!("{} has no column {}", source.name(), lacking.join(", ")));
+    if let Some(near) = unread.iter().find(|unread| unread.contains("did you mean")) {
+        what = what.note(near.clone());
     }
-
-    /// Its line, from 1.
-    pub fn line(&self) -> usize {
-        1 + self.source.text()[..self.start].matches('\n').count()
+    if head.iter().any(|name| name == "key") && !places.contains_key("model") {
+        what = what.note("a `key` of another's table does not tell what was trained");
     }
-
-    /// A mistake in a column, underlined.
-    pub fn wrong(&self, column: &str, what: impl Into<String>) -> Diagnostic {
-        let rest = &self.source.text()[self.start..];
-        let is_before = |line: &&str| line.trim().is_empty() || line.starts_with('#');
-        let skipped: usize = rest.split_inclusive('\n').take_while(is_before).map(str::len).sum();
-        let line = rest[skipped..].lines().next().unwrap_or_default();
-        let before: usize =
-            self.places.get(column).map_or(0, |n| line.match_indices(',').nth(n.wrapping_sub(1)).map_or(0, |(i, _)| i + 1));
-        let value = self.get(column);
-        let at = line[before..].find(value).map_or(0, |i| before + i);
-        let start = self.start + skipped + at;
-        Diagnostic::new(what).at(self.source, start..start + value.len().max(1))
-    }
-
-    pub fn number(&self, column: &str) -> Result<Option<u32>, Diagnostic> {
-        let text = self.get(column);
-        let wrong = || self.wrong(column, format!("`{column}` is {}, not a whole number above 0", quoted(text)));
-        if text.is_empty() { Ok(None) } else { text.parse().ok().filter(|n| *n > 0).map(Some).ok_or_else(wrong) }
-    }
+    Err(what.hint(format!("the first line of a table names its columns: `{}`", R::EXAMPLE)).into())
 }
 
 /// The rows of one table, one after the other.

@@ -5,7 +5,8 @@ use collo_predict::utilisation::{Measured, peaks_of};
 use collo_text::Diagnostic;
 use collo_text::quoted;
 
-use super::{Reading, Row};
+use super::Reading;
+use crate::lines::Row;
 
 /// What was read of a training alone.
 #[derive(Debug, Clone, Copy, PartialEq)]

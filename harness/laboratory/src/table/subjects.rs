@@ -11,8 +11,8 @@ use collo_text::nearest;
 use collo_text::quoted;
 use serde_json::Value as Json;
 
+use crate::lines::Row;
 use crate::measurements::{Subject, Trained};
-use crate::table::Row;
 
 /// The subject of a row, and the batch size that it has by default.
 pub fn find(row: &Row<'_>, workloads: &Workloads) -> Result<(Subject, Option<u32>), Diagnostic> {

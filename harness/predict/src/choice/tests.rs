@@ -1,6 +1,6 @@
 use super::*;
-use crate::header::Conditions;
-use crate::predictor::tests::published;
+use crate::file::Conditions;
+use crate::memory_law::tests::published;
 
 const A100: &str = "NVIDIA A100-SXM4-40GB";
 const A30: &str = "NVIDIA A30";
@@ -9,16 +9,16 @@ fn text(text: &str) -> Option<String> {
     Some(text.to_string()).filter(|text| !text.is_empty())
 }
 
-fn fitted(name: &str, mark: Mark, gpu: &str, architecture: &str, torch: &str) -> Predictor {
+fn fitted(name: &str, mark: Mark, gpu: &str, architecture: &str, torch: &str) -> MemoryPredictor {
     let conditions = Conditions { gpu: text(gpu), architecture: text(architecture), torch: text(torch), ..Conditions::default() };
-    Predictor { name: name.into(), mark, conditions, ..published() }
+    MemoryPredictor { name: name.into(), mark, conditions, ..published() }
 }
 
-fn own(name: &str, gpu: &str, architecture: &str, torch: &str) -> Predictor {
+fn own(name: &str, gpu: &str, architecture: &str, torch: &str) -> MemoryPredictor {
     fitted(name, Mark::Own, gpu, architecture, torch)
 }
 
-fn on_cpu(name: &str, torch: &str) -> Predictor {
+fn on_cpu(name: &str, torch: &str) -> MemoryPredictor {
     let mut predictor = own(name, "", "", torch);
     predictor.conditions.device = TargetDevice::Cpu;
     predictor
@@ -29,7 +29,7 @@ fn gpu(gpu: &str, architecture: &str, torch: &str) -> Target {
 }
 
 /// Its name, and why.
-fn chosen<'a>(all: &'a [Predictor], target: &Target) -> Option<(&'a str, Because)> {
+fn chosen<'a>(all: &'a [MemoryPredictor], target: &Target) -> Option<(&'a str, Because)> {
     choose(all.iter(), target).map(|chosen| (chosen.predictor.name.as_str(), chosen.because))
 }
 
@@ -52,8 +52,8 @@ fn the_nearest_serves_and_each_step_back_widens_the_interval() {
         let found = choose(all.iter(), &target).expect("one");
         assert_eq!((found.predictor.name.as_str(), found.because), (name, because));
         assert!((found.widened - 1.5f64.powi(steps)).abs() < 1e-12);
-        assert!((found.width().upper_log - found.widened * found.predictor.width.upper_log).abs() < 1e-12);
-        assert!((found.width().two_sided_log - found.widened * found.predictor.width.two_sided_log).abs() < 1e-12);
+        assert!((found.width().upper_log - found.widened * found.predictor.law.width.upper_log).abs() < 1e-12);
+        assert!((found.width().two_sided_log - found.widened * found.predictor.law.width.two_sided_log).abs() < 1e-12);
         all.pop();
     }
     assert_eq!(choose(all.iter(), &target), None);
@@ -61,7 +61,7 @@ fn the_nearest_serves_and_each_step_back_widens_the_interval() {
 
 #[test]
 fn the_factor_is_the_files_own_and_no_interval_becomes_absurd() {
-    let far = Predictor { widening: 10.0, ..own("far", A30, "ampere", "") };
+    let far = MemoryPredictor { widening: 10.0, ..own("far", A30, "ampere", "") };
     let found = choose([&far].into_iter(), &gpu("NVIDIA H100 PCIe", "hopper", "")).expect("one");
     assert_eq!((found.because, found.widened), (Because::Any, 10_000.0));
     assert_eq!(found.width().upper_log, 3.0);
@@ -92,7 +92,7 @@ fn what_was_fitted_on_a_gpu_never_serves_a_cpu_and_the_reverse() {
 fn at_one_distance_own_measurements_come_first_then_the_more_architectures_and_rows() {
     let sized = |name: &str, families: usize, rows: usize| {
         let mut predictor = own(name, A100, "ampere", "");
-        (predictor.width.families, predictor.left_out.rows) = (families, rows);
+        (predictor.law.width.families, predictor.law.left_out.rows) = (families, rows);
         predictor
     };
     let all = [published(), sized("b", 5, 90), sized("a", 5, 90), sized("rows", 5, 120), sized("families", 25, 30)];

@@ -4,10 +4,15 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
+use super::fit::{GroupLaw, fit_company, fit_slices};
 use super::left_out::family_set;
+use super::modes::{CompanyPredictor, ModeFit};
 use super::prediction::{GroupQuantities, Widths};
-use super::{Alone, MeasuredGroup};
+use super::{Alone, CompanyMode, Law, MeasuredGroup, SliceLaw};
 use crate::conformal::Interval;
+use crate::fit::Unfit;
 use crate::quantile::quantile;
 
 /// A measured group beside an estimate of it.
@@ -24,7 +29,7 @@ pub struct GroupEstimate {
 }
 
 /// Errors are shares of what was measured.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CompanyScore {
     pub groups: usize,
     pub members: usize,
@@ -36,8 +41,12 @@ pub struct CompanyScore {
     /// The median of estimated ÷ measured gain, less 1.
     pub gain_bias: f64,
     /// How many measured slowdowns, gains, ANTTs and fairnesses were between their bounds, and of how many. Absent without intervals.
+    #[serde(skip)]
     pub covered: Option<[(usize, usize); 4]>,
 }
+
+/// What an estimator is called, with its score.
+pub type NamedScore = (String, CompanyScore);
 
 /// Rules of the literature, which need no fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +73,8 @@ impl CompanyPeer {
     }
 
     pub fn estimates(self, groups: &[MeasuredGroup]) -> Vec<GroupEstimate> {
-        let estimate = |group: &MeasuredGroup| {
-            GroupEstimate::of(group, vec![self.slowdown(&group.alone()); group.members.len()], None)
-        };
+        let estimate =
+            |group: &MeasuredGroup| GroupEstimate::of(group, vec![self.slowdown(&group.alone()); group.members.len()], None);
         groups.iter().map(estimate).collect()
     }
 }
@@ -131,6 +139,45 @@ pub fn score_company(all: &[GroupEstimate]) -> Option<CompanyScore> {
         gain_bias: quantile(all.iter().map(|e| e.gain().1 / e.gain().0 - 1.0).collect(), 0.5)?,
         covered,
     })
+}
+
+/// Groups of a mode by fits that have not seen them, and by rules of thumb; and why there is no fit.
+pub fn score_left_out(mode: CompanyMode, groups: &[MeasuredGroup]) -> (Vec<NamedScore>, Option<Unfit>) {
+    let left_out = match mode {
+        // Of slices the law alone.
+        CompanyMode::Mig => fit_slices(groups).map(|fit| (SliceLaw::NAME, 1, fit.left_out)),
+        _ => fit_company(groups).map(|fit| (Law::NAME, 2, fit.left_out)),
+    };
+    let (mut scores, mut unfit) = (Vec::new(), None);
+    match left_out {
+        Ok((law, count, left_out)) => scores.extend(left_out.iter().flat_map(|by| by.scores(law).take(count))),
+        Err(why) => unfit = Some(why),
+    }
+    scores.extend(score_peers(mode, groups));
+    (scores, unfit)
+}
+
+/// Rules of thumb, which are of members on the whole device.
+fn score_peers(mode: CompanyMode, groups: &[MeasuredGroup]) -> impl Iterator<Item = NamedScore> {
+    let peers = CompanyPeer::ALL.into_iter().filter(move |_| mode != CompanyMode::Mig);
+    peers.filter_map(|peer| Some((peer.to_string(), score_company(&peer.estimates(groups))?)))
+}
+
+impl CompanyPredictor {
+    /// Groups of a mode by this file as it is, and by rules of thumb; `None` if it has no coefficients for the mode.
+    pub fn score(&self, mode: CompanyMode, groups: &[MeasuredGroup]) -> Option<Vec<NamedScore>> {
+        let of_groups = |(by, fit): (CompanyMode, &ModeFit)| {
+            let widened = if by == mode { 1.0 } else { self.widening };
+            (fit.estimates(groups, widened), fit.constant(groups))
+        };
+        let (law, constant) = match mode {
+            CompanyMode::Mig => self.law.mig.as_ref().map(|fit| (fit.estimates(groups, 1.0), Vec::new())),
+            _ => self.law.serving(mode).map(of_groups),
+        }?;
+        let named = [(format!("collo, {}", self.name), law), ("constant".to_string(), constant)];
+        let scored = named.into_iter().filter_map(|(name, estimates)| Some((name, score_company(&estimates)?)));
+        Some(scored.chain(score_peers(mode, groups)).collect())
+    }
 }
 
 impl fmt::Display for CompanyPeer {

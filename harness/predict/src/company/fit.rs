@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::evaluate::{CompanyScore, GroupEstimate, score_company};
 use super::left_out::{FEWEST_TO_FIT, Fold, Unseen};
+use super::modes::{CompanyLeftOut, ModeFit};
 use super::prediction::Widths;
-use super::predictor::{CompanyLeftOut, ModeFit};
 use super::{Law, MeasuredGroup, SliceLaw};
 use crate::fit::Unfit;
 use crate::quantile::quantile;

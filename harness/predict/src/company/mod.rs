@@ -13,21 +13,21 @@ mod evaluate;
 mod fit;
 mod law;
 mod left_out;
+mod modes;
 mod pair;
 mod prediction;
-mod predictor;
 
 use std::fmt;
 
 use collo_store::Sharing;
 
-pub use evaluate::{CompanyPeer, CompanyScore, GroupEstimate, score_company};
-pub use fit::{CompanyFit, GroupLaw, LeftOutBy, fit_company, fit_slices};
+pub use evaluate::{CompanyPeer, CompanyScore, GroupEstimate, NamedScore, score_company, score_left_out};
+pub use fit::{CompanyFit, LeftOutBy, fit_company, fit_slices};
 pub use law::{Law, SliceLaw};
 pub use left_out::Unseen;
+pub use modes::{CompanyLeftOut, CompanyModes, CompanyPredictor, ModeFit};
 pub use pair::{Impossible, PairTimes, Together};
 pub use prediction::{Assumed, CompanyPrediction, Extrapolated, GroupQuantities, NotPredicted, Widths};
-pub use predictor::{CompanyLeftOut, CompanyModes, CompanyPredictor, ModeFit};
 
 /// A member as it is alone on the device.
 #[derive(Debug, Clone, Copy, PartialEq)]

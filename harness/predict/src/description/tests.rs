@@ -1,7 +1,7 @@
 use super::*;
 use crate::memory::Basis;
+use crate::memory_law;
 use crate::peers::Peer;
-use crate::predictor;
 use proptest::prelude::*;
 
 /// A network of one layer with 4 MiB of weights, whose second step frees the gradients of the first.
@@ -200,7 +200,7 @@ proptest! {
         batch in prop_oneof![0u64..5000, Just(1 << 24), any::<u64>()],
     ) {
         let Ok(description) = read(&edited(SMALL, &edits)) else { return Ok(()) };
-        let predictor = predictor::tests::published();
+        let predictor = memory_law::tests::published();
         for basis in [Basis::Reserved, Basis::CacheEmptied, Basis::Allocated] {
             let Ok(found) = predictor.predict(&description, batch, basis) else { continue };
             let parts = found.footprint.parts.iter().map(|part| part.bytes);

@@ -32,14 +32,14 @@ fn scored(measured: f64, estimate: Option<f64>) -> Scored {
 #[test]
 fn rows_that_follow_the_formula_give_its_coefficients() {
     let fitted = fit_memory(&rows(8)).unwrap();
-    let Coefficients { context_bytes, per_reserved_byte, per_workspace_byte } = fitted.coefficients;
+    let Coefficients { context_bytes, per_reserved_byte, per_workspace_byte } = fitted.law.coefficients;
     assert!((context_bytes / GIB - 0.5).abs() < 1e-6);
     assert!((per_reserved_byte - 1.02).abs() < 1e-9);
     assert!((per_workspace_byte - 1.6).abs() < 1e-6);
-    let found = fitted.score().unwrap();
+    let found = fitted.law.left_out;
     assert_eq!((found.rows, found.families, found.exceeded), (24, 8, 0));
     assert!(found.worst_relative_error < 1e-6);
-    assert_eq!(fitted.width.from, WidthFrom::Published);
+    assert_eq!(fitted.law.width.from, WidthFrom::Published);
 }
 
 #[test]
@@ -66,8 +66,8 @@ fn with_twenty_families_and_more_the_width_is_their_own() {
         row.measured_bytes *= 1.0 + 0.001 * (i % 7) as f64;
     }
     let fitted = fit_memory(&all).unwrap();
-    assert_eq!((fitted.width.from, fitted.width.families, fitted.width.rows), (WidthFrom::Families, 30, 90));
-    assert!(fitted.width.upper_log < 0.01);
+    assert_eq!((fitted.law.width.from, fitted.law.width.families, fitted.law.width.rows), (WidthFrom::Families, 30, 90));
+    assert!(fitted.law.width.upper_log < 0.01);
     let bounded = score(&fitted.left_out).unwrap().bounded.unwrap();
     assert!(bounded.covered * 100 >= 90 * bounded.rows, "{bounded:?}");
 }
@@ -136,17 +136,17 @@ fn rows_that_cannot_be_judged_are_refused() {
 fn with_few_architectures_only_the_context_is_fitted() {
     let known = Coefficients { context_bytes: 9.0 * GIB, per_reserved_byte: 1.02, per_workspace_byte: 1.6 };
     for families in [1, 3] {
-        let fitted = fit_context(&rows(families), known).unwrap();
-        assert!((fitted.coefficients.context_bytes / GIB - 0.5).abs() < 1e-6);
-        assert_eq!(Coefficients { context_bytes: known.context_bytes, ..fitted.coefficients }, known);
-        assert_eq!((fitted.covariance, fitted.width.from), (None, WidthFrom::Published));
-        let found = fitted.score().unwrap();
+        let fitted = fit_context(&rows(families), known, Factors::Published).unwrap();
+        assert!((fitted.law.coefficients.context_bytes / GIB - 0.5).abs() < 1e-6);
+        assert_eq!(Coefficients { context_bytes: known.context_bytes, ..fitted.law.coefficients }, known);
+        assert_eq!((fitted.law.covariance, fitted.law.width.from), (None, WidthFrom::Published));
+        let found = fitted.law.left_out;
         assert_eq!((found.rows, found.families), (3 * families, families));
         assert!(found.worst_relative_error < 1e-9);
     }
     // One measurement has taught itself nothing: it is judged by what was known before.
-    let alone = fit_context(&rows(1)[..1], known).unwrap();
-    assert!((alone.coefficients.context_bytes / GIB - 0.5).abs() < 1e-6);
+    let alone = fit_context(&rows(1)[..1], known, Factors::Published).unwrap();
+    assert!((alone.law.coefficients.context_bytes / GIB - 0.5).abs() < 1e-6);
     assert!(alone.left_out[0].estimate_bytes.unwrap() > 8.0 * GIB);
-    assert_eq!(fit_context(&[], known).unwrap_err(), Unfit::TooFewRows { rows: 0, columns: 1 });
+    assert_eq!(fit_context(&[], known, Factors::Published).unwrap_err(), Unfit::TooFewRows { rows: 0, columns: 1 });
 }

@@ -4,10 +4,11 @@
 //! What it does not know: a job that waits for its data. It is predicted as if data were there.
 
 mod activity;
+mod evaluate;
 mod hotcloud;
+mod law;
 mod peaks;
 mod power;
-mod predictor;
 mod time;
 mod work;
 
@@ -21,10 +22,11 @@ use crate::json::amount;
 use crate::quantile::quantile;
 
 pub use activity::{Activity, ActivityFit, ActivityLaw, Feature, LogScore, fit_activity, rmsle};
+pub use evaluate::{Covered, Judged, ProtocolScore, judged, protocols};
 pub use hotcloud::{Regressor, Scores, SevenFeatures, law as law_scores, regressor_left_out, regressors};
+pub use law::{UtilisationFit, UtilisationLaw, UtilisationPrediction, UtilisationPredictor, fit_utilisation};
 pub use peaks::{peak, peaks_of, unknown_peaks};
 pub use power::{PowerFit, PowerLaw, fit_power};
-pub use predictor::{UtilisationFit, UtilisationPrediction, UtilisationPredictor, fit_utilisation};
 pub use time::{Rung, StepTime, StoredStep, TimeFit, TimeLaw, Unmeasured, fit_time, step_time};
 pub use work::{Arithmetic, OperationKind, Work, WorkOfKind};
 

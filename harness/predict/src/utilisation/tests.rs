@@ -5,9 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::conformal::{Interval, Width, WidthFrom};
+use crate::file::{Conditions, Mark, PredictorLaw};
 use crate::fit::Unfit;
-use crate::header::Fitted;
-use crate::header::{Conditions, Mark};
 
 fn a100() -> &'static Peaks {
     peaks_of("NVIDIA A100-SXM4-40GB").expect("known")
@@ -56,7 +55,8 @@ fn rows(families: usize) -> Vec<Row> {
 
 fn predictor(rows: &[Row], mark: Mark) -> UtilisationPredictor {
     let conditions = Conditions { gpu: Some("NVIDIA A100-SXM4-40GB".into()), ..Conditions::default() };
-    UtilisationPredictor::of(&fit_utilisation(rows).expect("a fit"), "mine".into(), conditions, "a test".into(), mark)
+    let law = fit_utilisation(rows).expect("a fit").law();
+    UtilisationPredictor::new(law, "mine".into(), conditions, "a test".into(), mark)
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn read(text: &str) -> Result<UtilisationPredictor, String> {
 fn a_predictor_is_read_as_it_was_written() {
     let mine = predictor(&rows(6), Mark::Simulated);
     assert_eq!(read(&mine.to_text()).as_ref(), Ok(&mine));
-    assert_eq!((mine.families(), mine.rows(), mine.mark()), (6, 24, Mark::Simulated));
+    assert_eq!((mine.law.families(), mine.law.rows(), mine.mark), (6, 24, Mark::Simulated));
 }
 
 #[test]
@@ -212,10 +212,11 @@ fn a_file_that_cannot_serve_says_why() {
     assert!(without("\"log-linear-1\"", "\"log-linear-9\"").contains("does not have"));
     assert!(without("\"ln_filled\"", "\"ln_busy\"").contains("not those of"));
     assert!(without("\"widening\": 1.5", "\"widening\": 99").contains("`widening` is 99"));
-    assert!(without("\"schema\": 2", "\"schema\": 2, \"more\": 1").contains("unknown field"));
+    assert!(without("\"schema\": 1", "\"schema\": 1, \"more\": 1").contains("unknown field"));
     assert!(without("\"utilisation\"", "\"memory\"").contains("predicts `memory`"));
     assert!(without("\"two_sided_log\": ", "\"two_sided_log\": 9").contains("two_sided_log"));
-    let empty = UtilisationPredictor { targets: BTreeMap::new(), ..predictor(&rows(6), Mark::Own) };
+    let mut empty = predictor(&rows(6), Mark::Own);
+    empty.law.targets = BTreeMap::new();
     assert!(read(&empty.to_text()).expect_err("it predicts nothing").contains("`targets` is empty"));
 }
 
@@ -235,18 +236,18 @@ proptest! {
     }
 }
 
-/// Fitted on 26 published profiles; `collo predictor evaluate` of their table printed the scores.
+/// Fitted on 26 published profiles; `collo predict evaluate` of their table printed the scores.
 #[test]
 fn the_shipped_predictor_is_published_and_met_its_aim_on_architectures_left_out() {
     let text = include_str!("../../../../predictors/published-a100-utilisation.json");
     let shipped = read(text).expect("right");
     assert_eq!((shipped.mark, shipped.name.as_str()), (Mark::Published, "published-a100-utilisation"));
     assert!(shipped.source.contains("AEGIS"));
-    let rmsle = |activity: Activity| shipped.targets[&activity].left_out.rmsle;
+    let rmsle = |activity: Activity| shipped.law.targets[&activity].left_out.rmsle;
     assert!(rmsle(Activity::SmActive) <= 0.154 && rmsle(Activity::GpuUtilisation) <= 0.16 && rmsle(Activity::DramActive) <= 0.2);
-    assert_eq!(shipped.targets[&Activity::SmActive].width.from, WidthFrom::Spread);
-    assert!(shipped.power.is_none(), "nobody published it");
-    let time = shipped.time.expect("from published epochs");
+    assert_eq!(shipped.law.targets[&Activity::SmActive].width.from, WidthFrom::Spread);
+    assert!(shipped.law.power.is_none(), "nobody published it");
+    let time = shipped.law.time.expect("from published epochs");
     assert!(!time.is_scaled(a100()) && time.is_scaled(peaks_of("NVIDIA L4").expect("known")));
 }
 

@@ -8,13 +8,13 @@ use crate::fixture::{a100, experiment, read};
 use collo_plan::expand::expand;
 use collo_plan::measured::{MeasuredCell, MeasuredMember};
 use collo_plan::plan::{ForecastSource, GainForecast, plan};
-use collo_plan::predictors::find_of_company;
+use collo_plan::predictors::find_of;
 use collo_plan::prior::Prior;
 use collo_plan::project::Project;
 
 fn shipped() -> CompanyPredictor {
     let folder = Path::new("/nonexistent");
-    find_of_company(&Project::at(folder), folder, "published-a100-company").expect("shipped")
+    find_of(&Project::at(folder), folder, "published-a100-company").expect("shipped")
 }
 
 /// A member alone, in seconds of an epoch of 1024 items, cores, and SM activity.
@@ -37,7 +37,6 @@ fn solo(spec: &MemberSpec, epoch_s: f64, cpu_ratio: f64, sm_active: Option<f64>)
         members: vec![member],
         throughput_gain: Some(1.0),
         sm_active_ratio: sm_active,
-        sm_occupancy_ratio: None,
         gpu_utilization_ratio: sm_active,
         dram_active_ratio: None,
         power_w: None,

@@ -10,8 +10,8 @@ mod contexts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_predict::{Basis, Chosen, CompanyPredictor, Description, Predictor, Target, UtilisationPredictor, choose};
-use collo_predict::{Fitted, TargetDevice};
+use collo_predict::{Basis, Chosen, CompanyPredictor, Description, MemoryPredictor, Target, UtilisationPredictor, choose};
+use collo_predict::{PredictorFile, PredictorLaw, TargetDevice};
 use collo_store::{GraphNumbers, Predicted, PredictedMember, PredictedMemory, PredictorRecord, Runs, sha256_text, utc_now};
 use collo_text::Diagnostic;
 
@@ -35,7 +35,7 @@ struct Subject<'a> {
 
 /// The predictor that was chosen, for one way of having a context.
 struct Adapted {
-    predictor: Predictor,
+    predictor: MemoryPredictor,
     /// How many stored runs its context is from; 0: it is the predictor's.
     context_runs: usize,
 }
@@ -43,7 +43,7 @@ struct Adapted {
 /// Who predicts what, of those that serve the device.
 #[derive(Clone, Copy, Default)]
 pub struct ChosenPredictors<'a> {
-    pub memory: Option<Chosen<'a, Predictor>>,
+    pub memory: Option<Chosen<'a, MemoryPredictor>>,
     pub utilisation: Option<Chosen<'a, UtilisationPredictor>>,
     pub company: Option<Chosen<'a, CompanyPredictor>>,
 }
@@ -192,7 +192,7 @@ impl Adapted {
             high_bytes: prediction.high_bytes as u64,
             upper_bytes: prediction.upper_bytes as u64,
             least_bytes: prediction.least_bytes as u64,
-            context_bytes: self.predictor.coefficients.context_bytes as u64,
+            context_bytes: self.predictor.law.coefficients.context_bytes as u64,
             context_runs: self.context_runs,
             approximate: footprint.approximate,
         };
@@ -220,16 +220,16 @@ fn in_a_line(why: &Diagnostic) -> String {
     cause.map_or_else(|| why.title(), |cause| format!("{}: {cause}", why.title()))
 }
 
-fn record(predictor: &impl Fitted, widened: f64) -> PredictorRecord {
+fn record<L: PredictorLaw>(predictor: &PredictorFile<L>, widened: f64) -> PredictorRecord {
     PredictorRecord {
-        name: predictor.name().into(),
+        name: predictor.name.clone(),
         sha256: sha256_text(&predictor.to_text()),
-        fitted_on: predictor.mark().as_str().into(),
-        device: match predictor.conditions().device {
+        fitted_on: predictor.mark.as_str().into(),
+        device: match predictor.conditions.device {
             TargetDevice::Cpu => Some("cpu".into()),
-            TargetDevice::Gpu => predictor.conditions().gpu.clone(),
+            TargetDevice::Gpu => predictor.conditions.gpu.clone(),
         },
         widened,
-        families: predictor.families(),
+        families: predictor.law.families(),
     }
 }

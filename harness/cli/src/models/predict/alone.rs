@@ -5,7 +5,7 @@ use collo_figures::document::{Align, Table};
 use collo_plan::predictors;
 use collo_plan::project::Project;
 use collo_predict::utilisation::{Activity, Rung, UtilisationPrediction, UtilisationPredictor, Work, unknown_peaks};
-use collo_predict::{Because, Description, Interval, Mark, Target, choose};
+use collo_predict::{Because, Description, Interval, Mark, PredictorLaw, Target, choose};
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::{Value as Json, json};
 
@@ -35,18 +35,18 @@ impl Alone {
         };
         let Some(chosen) = choose(all.utilisation.iter(), target) else {
             let why = Diagnostic::new("no predictor of utilisation serves this GPU");
-            return Ok(Err(why.hint("`collo predictor fit CAMPAIGN --quantity utilisation --to predictors/NAME.json`")));
+            return Ok(Err(why.hint("`collo predict fit CAMPAIGN --quantity utilisation --to predictors/NAME.json`")));
         };
         let cards = project.cards();
         let Some(peaks) = cards.peaks_of(gpu) else { return Ok(Err(unknown_peaks(gpu))) };
         let predictor: &UtilisationPredictor = chosen.predictor;
-        let is_scaled = predictor.time.as_ref().is_some_and(|law| law.is_scaled(peaks));
+        let is_scaled = predictor.law.time.as_ref().is_some_and(|law| law.is_scaled(peaks));
         Ok(Ok(Alone {
             prediction: predictor.predict(&Work::of(description, batch), peaks, chosen.widened),
             rung: if is_scaled { Rung::ScaledRoofline } else { Rung::Roofline },
             because: chosen.because,
             mark: predictor.mark,
-            rows: predictor.targets.values().map(|law| law.left_out.rows).max().unwrap_or(0),
+            rows: predictor.law.rows(),
             gpu: predictor.conditions.gpu.clone(),
         }))
     }

@@ -22,11 +22,11 @@ use crate::{exit, forecast_text, output, plan_text};
 pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workloads: &Workloads) -> Ended {
     for (is_given, option) in [(a.batch.is_some(), "--batch"), (a.peers, "--peers"), (a.predictor.is_some(), "--predictor")] {
         if is_given {
-            let what = format!("`{option}` is for a workload, and `{}` is an experiment", a.name);
+            let what = format!("`{option}` is for a workload, and `{}` is an experiment", a.target());
             return Err(Diagnostic::new(what).hint("`collo predict WORKLOAD`").into());
         }
     }
-    let experiment = Experiment::resolve_with(project, &a.name, workloads, &Overrides::of(project, &a.settings)?)?;
+    let experiment = Experiment::resolve_with(project, a.target(), workloads, &Overrides::of(project, &a.settings)?)?;
     experiment.warnings.iter().for_each(output::warning);
     let device = DeviceRequest { gpu: steps::gpu(&experiment, a.gpu.as_deref()), planning: true, as_found: false };
     let python = a.python.clone().or_else(|| experiment.layers.host().python.clone());
@@ -61,7 +61,7 @@ fn unpredicted(session: &Session, why_not: &NotPredicted) -> Diagnostic {
     match why_not {
         NotPredicted::NoPredictor => Diagnostic::new(format!("no predictor serves this device, {device}"))
             .note("one that was fitted on real GPUs serves no simulated one and no CPU, and the reverse")
-            .hint("`collo predictor fit CAMPAIGN --to predictors/NAME.json` makes one of your own runs; `--gpu a100-40gb` predicts for a GPU")
+            .hint("`collo predict fit CAMPAIGN --to predictors/NAME.json` makes one of your own runs; `--gpu a100-40gb` predicts for a GPU")
             .of_machine(),
         NotPredicted::NoPython | NotPredicted::NotAsked => Diagnostic::new("nothing could be predicted").of_machine(),
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use collo_plan::predictors;
 use collo_plan::project::Project;
-use collo_predict::{Because, Predictor, Target, choose};
+use collo_predict::{Because, MemoryPredictor, Target, choose};
 use collo_text::Diagnostics;
 
 use crate::output;
@@ -18,14 +18,14 @@ pub struct Candidates<'a> {
     /// That a path begins at.
     folder: PathBuf,
     named: Option<&'a str>,
-    all: Vec<Predictor>,
+    all: Vec<MemoryPredictor>,
     /// Absent without a GPU, and where one is named: it answers as it is.
     target: Option<Target>,
 }
 
 /// The one that answers.
 pub struct Serving {
-    pub predictor: Predictor,
+    pub predictor: MemoryPredictor,
     /// Its intervals are so many times as wide as in its file, as logarithms.
     pub widened: f64,
     /// Absent where it answers as it is: by its name, or without a GPU.
@@ -58,7 +58,7 @@ impl<'a> Candidates<'a> {
             return Ok(Serving { predictor, widened: chosen.widened, because: Some(chosen.because) });
         }
         let name = self.named.unwrap_or(predictors::SHIPPED);
-        let predictor = predictors::find_of_memory(self.project, &self.folder, name)?;
+        let predictor = predictors::find_of(self.project, &self.folder, name)?;
         Ok(Serving { predictor, widened: 1.0, because: None })
     }
 }

@@ -13,15 +13,15 @@ use collo_plan::facts::Gpu;
 use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
 use collo_predict::utilisation::SevenFeatures;
-use collo_predict::{Basis, Description, Peer, Prediction, Target, Width, WidthFrom};
+use collo_predict::{Basis, Description, Peer, Prediction, Target, TargetDevice, Width, WidthFrom};
 use collo_prepare::describe::{Describer, basis_of};
 use collo_quantity::number;
 use collo_text::units::gib;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::{Value as Json, json};
 
-use super::super::predictor::mib;
 use super::alone::Alone;
+use super::mib;
 use super::serving::{Candidates, Serving};
 use crate::args::{self, PredictFormat};
 use crate::context::{Context, Ended};
@@ -54,7 +54,7 @@ struct Answer<'a> {
 }
 
 pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workloads: &Workloads) -> Ended {
-    let workload = workloads.find(&a.name)?;
+    let workload = workloads.find(a.target())?;
     if a.format == Some(PredictFormat::Csv) {
         return Err(Diagnostic::new("`--format csv` has a row for each cell of an experiment").hint("`--json`").into());
     }
@@ -77,7 +77,7 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
     let candidates = Candidates::of(project, &context.folder()?, a.predictor.as_deref(), target)?;
     // Before anything is traced.
     let any = candidates.with_torch(None)?;
-    any.predictor.may_serve(room.as_ref().is_some_and(|room| room.simulated)).map_err(|wrong| {
+    any.predictor.may_serve(TargetDevice::Gpu, room.as_ref().is_some_and(|room| room.simulated)).map_err(|wrong| {
         let hint = "for a GPU that this machine does not have: `--gpu a100-40gb`";
         if a.gpu.is_none() { wrong.only_hint(hint) } else { wrong }
     })?;
@@ -91,7 +91,7 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
     let description = describer.member(&member)?;
     let basis = basis_of(&member);
     let batch = u64::from(member.batch_size().ok_or_else(|| {
-        Diagnostic::new(format!("workload `{}` has no batch size", a.name))
+        Diagnostic::new(format!("workload `{}` has no batch size", a.target()))
             .hint("`--batch N` is a setting `batch_size` of a workload")
     })?);
     let by = candidates.with_torch(describer.version_of("torch"))?;
@@ -170,7 +170,7 @@ impl Answer<'_> {
         if self.prediction.footprint.bytes <= room.bytes as f64 {
             return None;
         }
-        let coefficients = self.by.predictor.coefficients;
+        let coefficients = self.by.predictor.law.coefficients;
         Some(match coefficients.footprint_within(self.description, self.batch, self.basis, room.bytes) {
             Ok(_) => "fits by the estimate only where cached memory is given back again and again, which costs time".into(),
             Err(why) => Diagnostic::from(why).what().to_string(),
@@ -211,7 +211,7 @@ impl Answer<'_> {
         lines.extend(rendered.lines().map(|line| line.trim_end().to_string()));
         let mut add = |what: &str, text: String| lines.push(format!("  {what:<13} {text}"));
         add("estimate", mib(p.footprint.bytes));
-        add("upper bound", format!("{}: {}", mib(p.upper_bytes), promise(&self.by.predictor.width)));
+        add("upper bound", format!("{}: {}", mib(p.upper_bytes), promise(&self.by.predictor.law.width)));
         if p.footprint.training_bytes < 0.99 * p.footprint.bytes {
             add("", format!("{} once the cache of the warm-up was given back", mib(p.footprint.training_bytes)));
         }
@@ -258,7 +258,7 @@ impl Answer<'_> {
         let p = &self.by.predictor;
         let on = p.conditions.gpu.as_ref().map(|gpu| format!(" on {gpu}")).unwrap_or_default();
         let mut notes =
-            vec![format!("predicted by {}, fitted on {} {} measurements{on}", p.name, p.left_out.rows, p.mark.as_str())];
+            vec![format!("predicted by {}, fitted on {} {} measurements{on}", p.name, p.law.left_out.rows, p.mark.as_str())];
         if let Some(because) = self.by.because.filter(|_| self.by.widened > 1.0) {
             let times = number::factor(self.by.widened);
             notes.push(format!("its intervals are {times} times as wide, as logarithms: it was {because}"));

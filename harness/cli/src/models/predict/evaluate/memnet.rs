@@ -3,13 +3,14 @@
 
 use std::path::Path;
 
-use collo_figures::document::{Align, Table};
+use collo_figures::document::Table;
 use collo_measure::events::Event;
 use collo_prepare::memnet;
 use collo_prepare::memnet::{MemnetAnswer, MemnetOptions, MemnetResult, MemnetRow};
 use collo_text::Diagnostics;
+use collo_text::units::percent;
 
-use super::percent;
+use super::{Scores, table};
 use crate::args::{Classify, MemnetSplitBy};
 use crate::context::Context;
 use crate::{output, progress};
@@ -36,9 +37,13 @@ pub fn trained(
     Ok(answer?)
 }
 
-pub fn print(answer: &MemnetAnswer) {
+/// Nothing where the answer is in JSON.
+pub fn print(scores: &Scores, answer: &MemnetAnswer) {
+    if scores.json {
+        return;
+    }
     if !answer.results.is_empty() {
-        output::result(format!("{}\n", table(&answer.results).render(output::width()).trim_end()));
+        scores.table(&of_results(&answer.results));
     }
     for result in &answer.results {
         let bins = result.bins.iter().map(|bin| format!("{} {} of {}", bin.from_mib, percent(bin.recall), bin.rows));
@@ -64,20 +69,10 @@ fn name(result: &MemnetResult) -> String {
     format!("{} nets, {} ensemble, {folds}", result.kind, result.ensemble)
 }
 
-fn table(results: &[MemnetResult]) -> Table {
-    let columns = [
-        ("GPUMemNet", Align::Left),
-        ("bins, MiB", Align::Right),
-        ("rows", Align::Right),
-        ("right", Align::Right),
-        ("commonest bin", Align::Right),
-        ("too low", Align::Right),
-        ("each split", Align::Left),
-    ];
-    let mut table = Table::new(&columns, 4);
-    for result in results {
+fn of_results(results: &[MemnetResult]) -> Table {
+    let lines = results.iter().map(|result| {
         let splits = result.splits.iter().map(|split| percent(split.accuracy)).collect::<Vec<_>>().join(", ");
-        table.values([
+        vec![
             Some(name(result)),
             Some(result.bin_mib.to_string()),
             Some(result.rows.to_string()),
@@ -85,7 +80,7 @@ fn table(results: &[MemnetResult]) -> Table {
             Some(percent(result.majority)),
             Some(percent(result.below)),
             Some(splits),
-        ]);
-    }
-    table
+        ]
+    });
+    table("GPUMemNet", &["bins, MiB", "rows", "right", "commonest bin", "too low"], Some("each split"), 4, lines)
 }

@@ -1,22 +1,16 @@
 use super::*;
 use crate::conformal::WidthFrom;
 use crate::description::tests::{edited, edits, fuzzed, small};
+use crate::file::{Conditions, Mark, TargetDevice};
+use collo_text::Source;
 use proptest::prelude::*;
 
-pub fn published() -> Predictor {
-    Predictor {
-        schema: 2,
-        name: "published-a100".into(),
-        quantity: "memory".into(),
-        formula: "replay-1".into(),
+pub fn published() -> MemoryPredictor {
+    let law = MemoryLaw {
         coefficients: Coefficients { context_bytes: 567_279_616.0, per_reserved_byte: 1.02, per_workspace_byte: 1.6 },
         factors: Factors::Fitted,
         covariance: Some(Covariance([[4e14, -1e5, 0.0], [-1e5, 1e-4, 0.0], [0.0, 0.0, 0.04]])),
-        widening: 1.5,
         width: Width { upper_log: 0.1, two_sided_log: 0.12, from: WidthFrom::Published, families: 7, rows: 30 },
-        conditions: Conditions { gpu: Some("NVIDIA A100-SXM4-40GB".into()), ..Conditions::default() },
-        source: "published".into(),
-        mark: Mark::Published,
         left_out: LeftOut {
             rows: 30,
             families: 7,
@@ -26,11 +20,13 @@ pub fn published() -> Predictor {
             under: 14,
             exceeded: 1,
         },
-    }
+    };
+    let conditions = Conditions { gpu: Some("NVIDIA A100-SXM4-40GB".into()), ..Conditions::default() };
+    MemoryPredictor::new(law, "published-a100".into(), conditions, "published".into(), Mark::Published)
 }
 
-fn read(text: &str) -> Result<Predictor, Diagnostic> {
-    Predictor::read(&Source::file("predictors/mine.json", text))
+fn read(text: &str) -> Result<MemoryPredictor, Diagnostic> {
+    MemoryPredictor::read(&Source::file("predictors/mine.json", text))
 }
 
 /// The sample with one passage replaced.
@@ -49,28 +45,28 @@ fn a_predictor_is_read_as_it_was_written() {
 
 #[test]
 fn a_file_that_cannot_serve_is_refused_with_a_way_out() {
-    insta::assert_snapshot!(with("\"schema\": 2", "\"schema\": 3"), @"
-    error: predictors/mine.json is a predictor of schema 3, but this collo reads up to 2
+    insta::assert_snapshot!(with("\"schema\": 1", "\"schema\": 2"), @"
+    error: predictors/mine.json is a predictor of schema 2, but this collo reads up to 1
     hint: it was written by a newer collo: use that one, or fit it again, or restore the file
     ");
     insta::assert_snapshot!(with("\"memory\"", "\"utilisation\""), @"
     error: predictors/mine.json predicts `utilisation`, but `memory` is wanted
-    hint: `collo predictor list` shows what each predicts
+    hint: `collo predict list` shows what each predicts
     ");
     insta::assert_snapshot!(with("\"replay-1\"", "\"replay-2\""), @"
     error: predictors/mine.json is for the formula `replay-2`, which this collo does not have
     hint: fit it again; this one has `replay-1`
     ");
     insta::assert_snapshot!(with("1.02", "NaN"), @r#"
-    error: not a predictor: expected value at predictors/mine.json:8:26
-     8 |     "per_reserved_byte": NaN,
-       |                          ^
+    error: not a predictor: expected value at predictors/mine.json:16:28
+    16 |       "per_reserved_byte": NaN,
+       |                            ^
     hint: fit it again, or restore the file
     "#);
     insta::assert_snapshot!(with("1.02", "null"), @r#"
-    error: not a predictor: invalid type: null, expected f64, at predictors/mine.json:8:29
-     8 |     "per_reserved_byte": null,
-       |                             ^
+    error: not a predictor: invalid type: null, expected f64, at predictors/mine.json:16:31
+    16 |       "per_reserved_byte": null,
+       |                               ^
     hint: fit it again, or restore the file
     "#);
     insta::assert_snapshot!(with("1.02", "0"), @"
@@ -86,14 +82,14 @@ fn a_file_that_cannot_serve_is_refused_with_a_way_out() {
     hint: fit it again, or restore the file
     ");
     insta::assert_snapshot!(with("\"mark\": \"published\"", "\"mark\": \"publishd\""), @r#"
-    error: not a predictor: unknown variant `publishd`, expected one of `simulated`, `published`, `own`, at predictors/mine.json:40:20
-    40 |   "mark": "publishd",
+    error: not a predictor: unknown variant `publishd`, expected one of `simulated`, `published`, `own`, at predictors/mine.json:12:20
+    12 |   "mark": "publishd",
        |                    ^
     hint: fit it again, or restore the file
     "#);
     insta::assert_snapshot!(with("\"mark\"", "\"marks\""), @r#"
-    error: not a predictor: unknown field `marks`, expected one of `schema`, `name`, `quantity`, `formula`, `coefficients`, `factors`, `covariance`, `width`, `widening`, `conditions`, `source`, `mark`, `left_out`, at predictors/mine.json:40:9
-    40 |   "marks": "published",
+    error: not a predictor: unknown field `marks`, expected one of `schema`, `name`, `quantity`, `formula`, `widening`, `conditions`, `source`, `mark`, `law`, at predictors/mine.json:12:9
+    12 |   "marks": "published",
        |         ^
     hint: fit it again, or restore the file
     "#);
@@ -118,20 +114,20 @@ fn a_mark_is_said_as_it_stands_in_the_file() {
 
 #[test]
 fn simulated_and_real_are_never_mixed() {
-    let simulated = Predictor { mark: Mark::Simulated, name: "mine".into(), ..published() };
-    assert!(simulated.may_serve(true).is_ok());
-    insta::assert_snapshot!(simulated.may_serve(false).unwrap_err().to_string(), @"
+    let simulated = MemoryPredictor { mark: Mark::Simulated, name: "mine".into(), ..published() };
+    assert!(simulated.may_serve(TargetDevice::Gpu, true).is_ok());
+    insta::assert_snapshot!(simulated.may_serve(TargetDevice::Gpu, false).unwrap_err().to_string(), @"
     error: predictor `mine` was fitted on simulated runs, but this GPU is real
-    hint: choose one fitted on real runs; `collo predictor list` marks them
+    hint: choose one fitted on real runs; `collo predict list` marks them
     ");
     for mark in [Mark::Published, Mark::Own] {
-        let real = Predictor { mark, ..published() };
-        assert!(real.may_serve(false).is_ok());
-        assert!(real.may_serve(true).is_err());
+        let real = MemoryPredictor { mark, ..published() };
+        assert!(real.may_serve(TargetDevice::Gpu, false).is_ok());
+        assert!(real.may_serve(TargetDevice::Gpu, true).is_err());
     }
-    insta::assert_snapshot!(published().may_serve(true).unwrap_err().to_string(), @"
+    insta::assert_snapshot!(published().may_serve(TargetDevice::Gpu, true).unwrap_err().to_string(), @"
     error: predictor `published-a100` was fitted on real runs, but this GPU is simulated
-    hint: choose one fitted on simulated runs; `collo predictor list` marks them
+    hint: choose one fitted on simulated runs; `collo predict list` marks them
     ");
 }
 
@@ -169,15 +165,6 @@ proptest! {
 }
 
 #[test]
-fn a_file_of_the_first_schema_is_read_with_what_it_did_not_say() {
-    let known = published();
-    let first = Predictor { schema: 1, covariance: None, ..known };
-    let text = first.to_text().replacen("  \"widening\": 1.5,\n", "", 1);
-    assert!(!text.contains("widening") && !text.contains("covariance") && !text.contains("device"));
-    assert_eq!(read(&text).unwrap(), first);
-}
-
-#[test]
 fn a_width_that_narrows_and_a_covariance_that_is_none_are_refused() {
     insta::assert_snapshot!(with("\"widening\": 1.5", "\"widening\": 0.5"), @"
     error: predictors/mine.json is not a usable predictor: `widening` is 0.5, not from 1 to 10
@@ -193,12 +180,12 @@ fn a_width_that_narrows_and_a_covariance_that_is_none_are_refused() {
 fn with_another_width_and_context_the_rest_stays() {
     let (predictor, small) = (published(), small());
     let plain = predictor.predict(&small, 32, Basis::Reserved).unwrap();
-    let context = predictor.coefficients.context_bytes + 1e9;
-    let adapted = predictor.adapted(predictor.width.times(2.0), Some(context));
+    let context = predictor.law.coefficients.context_bytes + 1e9;
+    let adapted = predictor.adapted(predictor.law.width.times(2.0), Some(context));
     let wide = adapted.predict(&small, 32, Basis::Reserved).unwrap();
     assert!((wide.footprint.bytes - plain.footprint.bytes - 1e9).abs() < 1.0);
-    assert!(((wide.upper_bytes / wide.footprint.bytes).ln() - 2.0 * predictor.width.upper_log).abs() < 1e-9);
-    assert_eq!(predictor.adapted(predictor.width, None), predictor);
+    assert!(((wide.upper_bytes / wide.footprint.bytes).ln() - 2.0 * predictor.law.width.upper_log).abs() < 1e-9);
+    assert_eq!(predictor.adapted(predictor.law.width, None), predictor);
 }
 
 #[test]
@@ -208,7 +195,7 @@ fn the_least_is_without_caches_and_workspaces() {
     let found = predictor.predict(&small, 32, Basis::Reserved).unwrap();
     let replayed = crate::replay(&small, 32).unwrap();
     let asked: f64 = replayed.at_peak.iter().map(|part| part.bytes).sum();
-    let wanted = (predictor.coefficients.context_bytes + asked) * (-predictor.width.two_sided_log).exp();
+    let wanted = (predictor.law.coefficients.context_bytes + asked) * (-predictor.law.width.two_sided_log).exp();
     assert!((found.least_bytes - wanted).abs() < 1.0);
     assert!(asked <= replayed.warm_up.allocated_bytes as f64 && found.least_bytes < found.low_bytes);
     // A compiled step may keep less than was traced, so that only what it is made of is certain.
@@ -231,11 +218,11 @@ fn on_a_cpu_what_is_allocated_is_what_is_needed() {
 #[test]
 fn what_was_fitted_on_a_cpu_is_refused_for_a_gpu() {
     let conditions = Conditions { device: TargetDevice::Cpu, ..Conditions::default() };
-    let on_cpu = Predictor { name: "mine".into(), mark: Mark::Own, conditions, ..published() };
+    let on_cpu = MemoryPredictor { name: "mine".into(), mark: Mark::Own, conditions, ..published() };
     assert!(on_cpu.to_text().contains("\"device\": \"cpu\""));
     assert_eq!(read(&on_cpu.to_text()).unwrap(), on_cpu);
-    insta::assert_snapshot!(on_cpu.may_serve(false).unwrap_err().to_string(), @"
+    insta::assert_snapshot!(on_cpu.may_serve(TargetDevice::Gpu, false).unwrap_err().to_string(), @"
     error: predictor `mine` is of the memory of processes on a CPU, but this is a GPU
-    hint: choose one fitted on GPUs; `collo predictor show NAME` says which is
+    hint: choose one fitted on GPUs; `collo predict show NAME` says which is
     ");
 }

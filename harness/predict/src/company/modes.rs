@@ -1,54 +1,32 @@
-//! A predictor of company, a file of a few lines. In: `predictors/NAME.json`. Out: what members cost one another, with the name of who
-//! says so; or the reason why the file cannot serve.
+//! The law of company: of each sharing mode its coefficients. In: members alone. Out: what they cost one another, with the name of the
+//! predictor.
 
-use std::sync::Arc;
-
-use collo_text::{Diagnostic, Source};
 use serde::{Deserialize, Serialize};
 
 use super::evaluate::{CompanyScore, GroupEstimate};
+use super::fit::{GroupLaw, fit_company, fit_slices};
 use super::law::StepLength;
-use super::prediction::{Assumed, CompanyPrediction, Extrapolated, NotPredicted, Widths};
-use super::fit::GroupLaw;
+use super::prediction::{Assumed, CompanyPrediction, Extrapolated, GroupQuantities, NotPredicted, Widths};
 use super::{Alone, CompanyMode, Law, MeasuredGroup, Slice, SliceLaw, Unseen};
-use crate::PREDICTOR_SCHEMA;
 use crate::conformal::Interval;
-use crate::header::{Conditions, Mark, WAY_OUT};
-use crate::header::{Fitted, Quantity};
-use crate::json::{self, Kind};
+use crate::file::{PredictorFile, PredictorLaw, Quantity};
+use crate::fit::Unfit;
+use crate::json;
 
-/// As in the file; what is absent was not measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CompanyPredictor {
-    pub schema: u32,
-    pub name: String,
-    pub quantity: String,
-    /// The law and its version: what the coefficients mean.
-    pub formula: String,
-    pub modes: CompanyModes,
-    /// How many times as wide the intervals become, as logarithms, with each step from what it was fitted on: a device, a torch, a sharing mode
-    /// that the figures do not say, more members than were measured together. Chosen, not measured.
-    #[serde(deserialize_with = "json::amount")]
-    pub widening: f64,
-    pub conditions: Conditions,
-    /// What it was fitted on: campaigns, tables, or a publication.
-    pub source: String,
-    pub mark: Mark,
-}
+pub type CompanyPredictor = PredictorFile<CompanyModes>;
 
 /// What each sharing mode has shown.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CompanyModes {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub naive: Option<ModeFit>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mps: Option<ModeFit>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded: Option<ModeFit>,
     /// Of members on instances.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mig: Option<ModeFit<SliceLaw>>,
 }
 
@@ -85,56 +63,40 @@ pub struct CompanyLeftOut {
     pub gain_covered: usize,
 }
 
-const KIND: Kind = Kind { name: "a predictor", way_out: WAY_OUT, newest_schema: PREDICTOR_SCHEMA };
 /// e to the 50 is no slowdown.
 const LARGEST_COEFFICIENT: f64 = 50.0;
 /// A million times as slow.
 const LARGEST_LOG: f64 = 14.0;
 
-impl CompanyPredictor {
+impl PredictorLaw for CompanyModes {
+    const QUANTITY: Quantity = Quantity::Company;
     /// `Σ β₁ s ln(1 + t_j ÷ t_i) + β₂ max(0, Σs − 0.95) + β₃ max(0, Σu − 1)`.
-    pub const FORMULA: &str = "interference-1";
-    pub const WIDENING: f64 = 1.5;
-
-    /// Reads and checks it.
-    pub fn read(source: &Arc<Source>) -> Result<CompanyPredictor, Diagnostic> {
-        let name = source.name();
-        #[derive(Deserialize)]
-        struct Purpose {
-            formula: String,
-        }
-        let Purpose { formula } = json::read(source, &KIND)?;
-        if formula != CompanyPredictor::FORMULA {
-            let what = format!("{name} is for the formula `{formula}`, which this collo does not have");
-            return Err(Diagnostic::new(what).hint(format!("fit it again; this one has `{}`", CompanyPredictor::FORMULA)));
-        }
-        let read: CompanyPredictor = json::read(source, &KIND)?;
-        let wrong = |reason: String| Diagnostic::new(format!("{name} is not a usable predictor: {reason}")).hint(KIND.way_out);
-        read.check().map_err(wrong)?;
-        Ok(read)
-    }
+    const FORMULA: &'static str = "interference-1";
 
     fn check(&self) -> Result<(), String> {
-        if self.name.is_empty() {
-            return Err("`name` is empty".into());
-        }
-        if self.quantity != Quantity::Company.as_str() {
-            return Err(format!("it predicts `{}`", self.quantity));
-        }
-        crate::header::check_widening(self.widening)?;
-        for (mode, fit) in self.modes.shared() {
+        for (mode, fit) in self.shared() {
             let names = ["per_longer_step", "per_full_compute", "per_full_time"];
             fit.check(names, fit.law.coefficients()).map_err(|reason| format!("{mode}: {reason}"))?;
         }
-        if let Some(mig) = &self.modes.mig {
+        if let Some(mig) = &self.mig {
             mig.check(["per_smaller_slice"], [mig.law.per_smaller_slice]).map_err(|reason| format!("mig: {reason}"))?;
         }
-        if self.modes == CompanyModes::default() {
-            return Err("`modes` has none".into());
+        match *self == CompanyModes::default() {
+            true => Err("`law` has no sharing mode".into()),
+            false => Ok(()),
         }
-        Ok(())
     }
 
+    fn families(&self) -> usize {
+        self.shared().map(|(_, fit)| fit.families).sum()
+    }
+
+    fn rows(&self) -> usize {
+        self.left_out().iter().map(|(_, left_out)| left_out.groups).sum()
+    }
+}
+
+impl CompanyPredictor {
     /// Of members on the whole device. `widened`: how many times as wide the intervals are to be, as a choice says.
     pub fn predict(&self, mode: CompanyMode, members: &[Alone], widened: f64) -> Result<CompanyPrediction, NotPredicted> {
         if mode == CompanyMode::Mig {
@@ -146,7 +108,7 @@ impl CompanyPredictor {
         if !members.iter().all(Alone::is_right) {
             return Err(NotPredicted::NotNumbers);
         }
-        let (by_mode, fit) = self.modes.serving(mode).ok_or(NotPredicted::NoCoefficients(mode))?;
+        let (by_mode, fit) = self.law.serving(mode).ok_or(NotPredicted::NoCoefficients(mode))?;
         let mut assumed = Vec::new();
         match StepLength::of(members.iter()) {
             StepLength::Known => {}
@@ -159,8 +121,7 @@ impl CompanyPredictor {
             widened *= self.widening;
         }
         let slowdowns: Vec<f64> = (0..members.len()).map(|index| slowdown(fit.law.log_slowdown(members, index))).collect();
-        let said = Said { by_mode, most_members: fit.most_members, assumed };
-        Ok(self.prediction(said, &slowdowns, fit.widths, widened))
+        Ok(self.prediction((by_mode, fit.most_members), &slowdowns, fit.widths, widened, assumed))
     }
 
     /// Of members on instances of MIG, one on each: how long each takes on its slice alone, where that was measured; else by its share of the
@@ -169,7 +130,7 @@ impl CompanyPredictor {
         if slices.len() < 2 {
             return Err(NotPredicted::Alone);
         }
-        let fit = self.modes.mig.as_ref().ok_or(NotPredicted::NoCoefficients(CompanyMode::Mig))?;
+        let fit = self.law.mig.as_ref().ok_or(NotPredicted::NoCoefficients(CompanyMode::Mig))?;
         let is_right = |slice: &Slice| {
             slice.sm_share > 0.0 && slice.sm_share <= 1.0 && slice.slowdown.is_none_or(|times| times > 0.0 && times.is_finite())
         };
@@ -178,53 +139,34 @@ impl CompanyPredictor {
         }
         let of_slice = |slice: &Slice| slice.slowdown.unwrap_or_else(|| slowdown(fit.law.log_slowdown(slice.sm_share)));
         let slowdowns: Vec<f64> = slices.iter().map(of_slice).collect();
-        let said = Said { by_mode: CompanyMode::Mig, most_members: fit.most_members, assumed: Vec::new() };
-        Ok(self.prediction(said, &slowdowns, fit.widths, widened))
+        Ok(self.prediction((CompanyMode::Mig, fit.most_members), &slowdowns, fit.widths, widened, Vec::new()))
     }
 
-    fn prediction(&self, said: Said, slowdowns: &[f64], widths: Widths, widened: f64) -> CompanyPrediction {
-        let Said { by_mode, most_members, assumed } = said;
+    /// Of slowdowns, by the coefficients of a mode that groups of so many members were measured in.
+    fn prediction(
+        &self,
+        (by_mode, most_members): (CompanyMode, usize),
+        slowdowns: &[f64],
+        widths: Widths,
+        widened: f64,
+        assumed: Vec<Assumed>,
+    ) -> CompanyPrediction {
         let asked = slowdowns.len();
         let extrapolated = (asked > most_members).then_some(Extrapolated { measured: most_members, asked });
         let widened = if extrapolated.is_some() { widened * self.widening } else { widened };
-        let Intervals { slowdown, gain, antt, fairness } = Intervals::of(slowdowns, &widths.times(widened));
+        let logs = widths.times(widened).each().map(|width| width.two_sided_log);
+        let found = GroupQuantities::of(slowdowns);
+        let fairness = Interval::around(found.fairness, logs[3]);
         CompanyPrediction {
             predictor: self.name.clone(),
             by_mode,
-            slowdown,
-            gain,
-            antt,
-            fairness,
-            extrapolated,
-            assumed,
-        }
-    }
-}
-
-/// How a prediction was made.
-struct Said {
-    by_mode: CompanyMode,
-    most_members: usize,
-    assumed: Vec<Assumed>,
-}
-
-struct Intervals {
-    slowdown: Vec<Interval>,
-    gain: Interval,
-    antt: Interval,
-    fairness: Interval,
-}
-
-impl Intervals {
-    fn of(slowdowns: &[f64], widths: &Widths) -> Intervals {
-        let found = super::GroupQuantities::of(slowdowns);
-        let fairness = Interval::around(found.fairness, widths.fairness.two_sided_log);
-        Intervals {
-            slowdown: slowdowns.iter().map(|times| Interval::around(*times, widths.slowdown.two_sided_log)).collect(),
-            gain: Interval::around(found.gain, widths.gain.two_sided_log),
-            antt: Interval::around(found.antt, widths.antt.two_sided_log),
+            slowdown: slowdowns.iter().map(|times| Interval::around(*times, logs[0])).collect(),
+            gain: Interval::around(found.gain, logs[1]),
+            antt: Interval::around(found.antt, logs[2]),
             // The fairest is 1.
             fairness: Interval { high: fairness.high.min(1.0), ..fairness },
+            extrapolated,
+            assumed,
         }
     }
 }
@@ -245,13 +187,25 @@ impl CompanyModes {
         [mode, CompanyMode::Unrecorded].into_iter().find_map(|mode| Some((mode, self.of(mode)?)))
     }
 
-    pub fn put(&mut self, mode: CompanyMode, fit: ModeFit) {
-        match mode {
-            CompanyMode::Naive => self.naive = Some(fit),
-            CompanyMode::Mps => self.mps = Some(fit),
-            CompanyMode::Unrecorded => self.unrecorded = Some(fit),
-            CompanyMode::Mig => {}
+    /// Of each mode in which groups were measured; and why one has no coefficients.
+    pub fn fit(groups: &[(CompanyMode, MeasuredGroup)]) -> (CompanyModes, Vec<(CompanyMode, Unfit)>) {
+        let (mut modes, mut unfit) = (CompanyModes::default(), Vec::new());
+        for mode in CompanyMode::ALL {
+            let of_mode: Vec<MeasuredGroup> =
+                groups.iter().filter(|(of, _)| *of == mode).map(|(_, group)| group.clone()).collect();
+            if of_mode.is_empty() {
+                continue;
+            }
+            let shared = |place: &mut Option<ModeFit>| fit_company(&of_mode).map(|fit| *place = Some(fit.mode));
+            let fitted = match mode {
+                CompanyMode::Naive => shared(&mut modes.naive),
+                CompanyMode::Mps => shared(&mut modes.mps),
+                CompanyMode::Unrecorded => shared(&mut modes.unrecorded),
+                CompanyMode::Mig => fit_slices(&of_mode).map(|fit| modes.mig = Some(fit.mode)),
+            };
+            unfit.extend(fitted.err().map(|why| (mode, why)));
         }
+        (modes, unfit)
     }
 
     /// Those on the whole device.
@@ -276,6 +230,11 @@ impl<L: GroupLaw> ModeFit<L> {
             Some(GroupEstimate::of(group, slowdowns, Some(self.widths.times(widened))))
         };
         groups.iter().filter_map(estimate).collect()
+    }
+
+    /// All alike: the median slowdown of the groups that it was fitted on.
+    pub fn constant(&self, groups: &[MeasuredGroup]) -> Vec<GroupEstimate> {
+        groups.iter().map(|group| GroupEstimate::of(group, vec![self.median_slowdown; group.members.len()], None)).collect()
     }
 
     fn check<const N: usize>(&self, names: [&str; N], coefficients: [f64; N]) -> Result<(), String> {
@@ -307,40 +266,6 @@ impl CompanyLeftOut {
             gain_worst_error: score.gain_worst_error,
             gain_covered: score.covered.map_or(0, |covered| covered[1].0),
         }
-    }
-}
-
-impl Fitted for CompanyPredictor {
-    fn quantity(&self) -> Quantity {
-        Quantity::Company
-    }
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn conditions(&self) -> &Conditions {
-        &self.conditions
-    }
-
-    fn mark(&self) -> Mark {
-        self.mark
-    }
-
-    fn families(&self) -> usize {
-        self.modes.shared().map(|(_, fit)| fit.families).sum()
-    }
-
-    fn rows(&self) -> usize {
-        self.modes.left_out().iter().map(|(_, left_out)| left_out.groups).sum()
-    }
-
-    fn widening(&self) -> f64 {
-        self.widening
-    }
-
-    fn to_text(&self) -> String {
-        json::to_text(self)
     }
 }
 

@@ -2,8 +2,10 @@ use proptest::prelude::*;
 
 use super::super::law::tests::alone;
 use super::*;
-use crate::any::AnyPredictor;
+use crate::any::{AnyLaw, AnyPredictor};
 use crate::description::tests::{edited, edits, fuzzed};
+use crate::file::{Conditions, Mark};
+use collo_text::Source;
 
 const LEFT_OUT: CompanyLeftOut = CompanyLeftOut {
     unseen: Unseen::EveryFamily,
@@ -35,17 +37,8 @@ fn predictor() -> CompanyPredictor {
         widths: Widths::PUBLISHED,
         left_out: CompanyLeftOut { unseen: Unseen::Group, ..LEFT_OUT },
     };
-    CompanyPredictor {
-        schema: PREDICTOR_SCHEMA,
-        name: "mine".into(),
-        quantity: "company".into(),
-        formula: CompanyPredictor::FORMULA.into(),
-        modes: CompanyModes { mps: Some(fit(0.1, 3)), unrecorded: Some(fit(0.2, 2)), naive: None, mig: Some(mig) },
-        widening: 1.5,
-        conditions: Conditions::default(),
-        source: "tests".into(),
-        mark: Mark::Own,
-    }
+    let modes = CompanyModes { mps: Some(fit(0.1, 3)), unrecorded: Some(fit(0.2, 2)), naive: None, mig: Some(mig) };
+    CompanyPredictor::new(modes, "mine".into(), Conditions::default(), "tests".into(), Mark::Own)
 }
 
 fn pair() -> [Alone; 2] {
@@ -53,10 +46,10 @@ fn pair() -> [Alone; 2] {
 }
 
 fn read(text: &str) -> Result<CompanyPredictor, String> {
-    match AnyPredictor::read(&Source::file("predictors/x.json", text)) {
-        Ok(AnyPredictor::Company(found)) => Ok(*found),
-        Ok(other) => Err(format!("it predicts {}", other.fitted().quantity())),
-        Err(why) => Err(why.to_string()),
+    let read = AnyPredictor::read_any(&Source::file("predictors/x.json", text)).map_err(|why| why.to_string())?;
+    match &read.law {
+        AnyLaw::Company(modes) => Ok(read.with((**modes).clone())),
+        _ => Err(format!("it predicts {}", read.quantity)),
     }
 }
 
@@ -106,13 +99,13 @@ fn a_slice_that_was_measured_alone_is_believed() {
     let found = predictor().predict_on_slices(&slices, 1.0).expect("said");
     assert_eq!(found.slowdown[0].estimate, 2.0);
     assert!((found.slowdown[1].estimate - (7.0f64 / 3.0).powf(0.45)).abs() < 1e-12);
-    let without = CompanyPredictor { modes: CompanyModes { mig: None, ..predictor().modes }, ..predictor() };
+    let without = predictor().with(CompanyModes { mig: None, ..predictor().law });
     assert_eq!(without.predict_on_slices(&slices, 1.0), Err(NotPredicted::NoCoefficients(CompanyMode::Mig)));
 }
 
 #[test]
 fn what_cannot_be_said_has_its_reason() {
-    let none = CompanyPredictor { modes: CompanyModes { unrecorded: None, ..predictor().modes }, ..predictor() };
+    let none = predictor().with(CompanyModes { unrecorded: None, ..predictor().law });
     assert_eq!(none.predict(CompanyMode::Naive, &pair(), 1.0), Err(NotPredicted::NoCoefficients(CompanyMode::Naive)));
     assert_eq!(predictor().predict(CompanyMode::Mps, &pair()[..1], 1.0), Err(NotPredicted::Alone));
     assert_eq!(predictor().predict(CompanyMode::Mig, &pair(), 1.0), Err(NotPredicted::OnSlices));
@@ -161,7 +154,7 @@ fn the_shipped_file_is_read_and_predicts() {
     let shipped = read(text).expect("right");
     assert_eq!((shipped.mark, shipped.name.as_str()), (Mark::Published, "published-a100-company"));
     assert!(text.len() < 20_000);
-    let fit = shipped.modes.unrecorded.as_ref().expect("its only mode");
+    let fit = shipped.law.unrecorded.as_ref().expect("its only mode");
     assert_eq!(fit.most_members, 2);
     // vgg16 of batch size 128 beside efficientnet-b0 on CIFAR-100, as in `reports/published/study.json`: 0.982 and 0.52 of their speeds alone.
     let pair = [alone(0.311, 0.798, 0.828), alone(0.036, 0.226, 0.373)];

@@ -1,0 +1,92 @@
+//! Predicted groups. In: measured groups. Out: scores for each device and mode: of fits that have not seen a group's families, or of the
+//! predictor of a file, beside rules of thumb.
+
+use collo_figures::document::Table;
+use collo_laboratory::company::{self, Groups, Measured};
+use collo_plan::predictors;
+use collo_predict::{CompanyMode, CompanyPredictor, CompanyScore, MeasuredGroup, NamedScore, score_left_out};
+use collo_text::Diagnostics;
+use collo_text::units::percent;
+use serde_json::{Value as Json, json};
+
+use super::{Below, Scores, named, table};
+use crate::args::EvaluateOptions;
+use crate::context::Context;
+use crate::output;
+
+pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, answer: &mut Scores) -> Result<Below, Diagnostics> {
+    let groups = company::read(context, &asked.rows.rows)?;
+    let find = |name: &String| predictors::find_of(&context.project()?, &context.folder()?, name);
+    let predictor: Option<CompanyPredictor> = asked.predictor.as_ref().map(find).transpose()?;
+    for (device, of_device) in groups.devices() {
+        if asked.rows.measured_by.as_ref().is_some_and(|who| *who != device) {
+            continue;
+        }
+        for mode in CompanyMode::ALL {
+            let of_mode = of_device.iter().filter(|one: &&&Measured| one.mode == mode);
+            let measured: Vec<MeasuredGroup> = of_mode.map(|one| one.group.clone()).collect();
+            if measured.is_empty() {
+                continue;
+            }
+            let scores = scores(predictor.as_ref(), mode, &measured);
+            answer.text(&format!("{} groups on {device}, {mode}", measured.len()));
+            answer.table(&of_scores(&scores));
+            let list: Vec<Json> = scores.iter().map(|(name, score)| value(name, score)).collect();
+            answer.add(json!({"device": device, "mode": mode.as_str(), "groups": measured.len(), "estimators": list}));
+        }
+    }
+    let notes = [
+        "errors are shares of what was measured; bias: the median of estimated over measured gain",
+        "covered: slowdowns and gains between their bounds, meant for 95 %",
+    ];
+    let keys = json!({"changed": changed(&groups), "left_out": groups.left_out, "warnings": groups.warnings});
+    Ok(Below { keys, notes: notes.map(String::from).into() })
+}
+
+/// By a file as it is, or by fits that have not seen the groups.
+fn scores(predictor: Option<&CompanyPredictor>, mode: CompanyMode, groups: &[MeasuredGroup]) -> Vec<NamedScore> {
+    let Some(predictor) = predictor else {
+        let (scores, unfit) = score_left_out(mode, groups);
+        unfit.iter().for_each(|why| output::note(format!("no fit of these groups: {why}")));
+        return scores;
+    };
+    predictor.score(mode, groups).unwrap_or_else(|| {
+        let name = &predictor.name;
+        output::note(format!("predictor `{name}` has no coefficients for {mode}: no groups were measured so"));
+        Vec::new()
+    })
+}
+
+fn changed(groups: &Groups) -> Json {
+    groups.change().map_or(Json::Null, |change| {
+        json!({"pairs": groups.changes.len(), "changed": change.changed, "median": change.median, "largest": change.largest})
+    })
+}
+
+fn of_scores(scores: &[NamedScore]) -> Table {
+    let lines = scores.iter().map(|(name, score)| {
+        let share = |(covered, of): (usize, usize)| percent(covered as f64 / of as f64);
+        vec![
+            Some(name.clone()),
+            Some(score.groups.to_string()),
+            Some(percent(score.member_median_error)),
+            Some(percent(score.gain_median_error)),
+            Some(percent(score.gain_p90_error)),
+            Some(percent(score.gain_worst_error)),
+            Some(format!("{:+.1} %", 100.0 * score.gain_bias)),
+            score.covered.map(|covered| format!("{}, {}", share(covered[0]), share(covered[1]))),
+            Some(score.worst_group.clone()),
+        ]
+    });
+    let numbers = ["groups", "member median", "gain median", "p90", "worst", "bias", "covered"];
+    table("estimator", &numbers, Some("worst group"), 4, lines)
+}
+
+fn value(name: &str, score: &CompanyScore) -> Json {
+    let mut value = named(name, serde_json::to_value(score));
+    value["bounded"] = score.covered.map_or(Json::Null, |covered| {
+        let [slowdown, gain, antt, fairness] = covered.map(|(covered, of)| json!({"covered": covered, "of": of}));
+        json!({"slowdown": slowdown, "gain": gain, "antt": antt, "fairness": fairness})
+    });
+    value
+}
