@@ -204,10 +204,7 @@ fn estimates(
     rows: &[MeasuredRow],
     fit: impl Fn(&[MeasuredRow]) -> Result<Coefficients, Unfit>,
 ) -> Result<Vec<f64>, Unfit> {
-    let fits: Result<Vec<Coefficients>, Unfit> = (0..folds.count).map(|fold| fit(&folds.others(rows, fold))).collect();
-    let fits = fits?;
-    let estimate = |(row, &fold): (&MeasuredRow, &usize)| fits[fold].bytes(row.held_bytes, row.workspace_bytes);
-    Ok(rows.iter().zip(&folds.of_row).map(estimate).collect())
+    folds.left_out(rows, fit, |coefficients, row| coefficients.bytes(row.held_bytes, row.workspace_bytes))
 }
 
 impl MeasuredRow {

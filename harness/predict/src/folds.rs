@@ -34,6 +34,17 @@ impl Folds {
         Folds { of_row: (0..rows).map(|row| row % count).collect(), count }
     }
 
+    /// Each by a fit of the other folds.
+    pub fn left_out<T: Clone, F>(
+        &self,
+        all: &[T],
+        fit: impl Fn(&[T]) -> Result<F, Unfit>,
+        estimate: impl Fn(&F, &T) -> f64,
+    ) -> Result<Vec<f64>, Unfit> {
+        let fits = (0..self.count).map(|fold| fit(&self.others(all, fold))).collect::<Result<Vec<F>, Unfit>>()?;
+        Ok(all.iter().zip(&self.of_row).map(|(one, &fold)| estimate(&fits[fold], one)).collect())
+    }
+
     /// What is not in a fold.
     pub fn others<T: Clone>(&self, all: &[T], fold: usize) -> Vec<T> {
         all.iter().zip(&self.of_row).filter(|(_, of)| **of != fold).map(|(one, _)| one.clone()).collect()

@@ -12,8 +12,8 @@ use crate::folds::Folds;
 use crate::json::amount;
 use crate::linear::{Line, ridge};
 
-use super::Row;
 use super::work::Work;
+use super::{Estimated, LawFit, Row};
 
 /// What of a card is busy, as a share of the time or of the peak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -119,14 +119,6 @@ pub struct LogScore {
     pub constant_rmsle: f64,
 }
 
-/// A law, and what it says of each row by a fit without its family.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ActivityFit {
-    pub law: ActivityLaw,
-    /// In the order of the rows; none of those that were not measured.
-    pub left_out: Vec<Option<Interval>>,
-}
-
 /// Without one of them there are still two to choose a penalty by.
 pub const FEWEST_TO_FIT: usize = 3;
 const PENALTIES: [f64; 6] = [0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
@@ -141,7 +133,7 @@ struct Sample<'a> {
 }
 
 /// The law of an activity.
-pub fn fit_activity(rows: &[Row], activity: Activity) -> Result<ActivityFit, Unfit> {
+pub fn fit_activity(rows: &[Row], activity: Activity) -> Result<LawFit<ActivityLaw>, Unfit> {
     let measured: Vec<usize> = (0..rows.len()).filter(|row| rows[*row].measured.percent(activity).is_some()).collect();
     let sample = |&row: &usize| Sample {
         family: &rows[row].family,
@@ -154,30 +146,26 @@ pub fn fit_activity(rows: &[Row], activity: Activity) -> Result<ActivityFit, Unf
         return Err(Unfit::TooFewFamilies { families, needed: FEWEST_TO_FIT });
     }
     let folds = folds(&samples)?;
-    let said = left_out(&samples, &folds, fit_penalised)?;
-    let constant = left_out(&samples, &folds, |others| Ok((ridge_of(others, f64::MAX.sqrt())?, 0.0)))?;
+    let said = folds.left_out(&samples, fit_penalised, |(line, _), sample| line.at(&sample.inputs))?;
+    let constant =
+        folds.left_out(&samples, |others| ridge_of(others, f64::MAX.sqrt()), |line, sample| line.at(&sample.inputs))?;
     let residuals: Vec<Residual> = samples.iter().zip(&said).map(|(sample, said)| sample.residual(*said)).collect();
-    let width = |residuals: &[Residual]| Width::of_spread(residuals).ok_or(Unfit::OneFamily);
-    let widths: Result<Vec<Width>, Unfit> = (0..folds.count).map(|fold| width(&folds.others(&residuals, fold))).collect();
-    let widths = widths?;
+    let estimated = Estimated { rows: rows.len(), measured: &measured, estimates: &said, residuals: &residuals, folds: &folds };
+    let (width, left_out) = estimated.intervals(percent_around)?;
     let (line, penalty) = fit_penalised(&samples)?;
-    let mut intervals = vec![None; rows.len()];
-    for (place, &row) in measured.iter().enumerate() {
-        intervals[row] = Some(percent_around(said[place], widths[folds.of_row[place]].two_sided_log));
-    }
     let root = |said: &[f64]| {
         let squares = samples.iter().zip(said).map(|(sample, said)| (sample.target - said).powi(2));
         (squares.sum::<f64>() / samples.len() as f64).sqrt()
     };
-    Ok(ActivityFit {
+    Ok(LawFit {
         law: ActivityLaw {
             intercept: line.intercept,
             coefficients: activity.features().iter().copied().zip(line.coefficients).collect(),
             penalty,
-            width: width(&residuals)?,
+            width,
             left_out: LogScore { rows: samples.len(), families, rmsle: root(&said), constant_rmsle: root(&constant) },
         },
-        left_out: intervals,
+        left_out,
     })
 }
 
@@ -206,24 +194,13 @@ fn fit_penalised(samples: &[Sample<'_>]) -> Result<(Line, f64), Unfit> {
     let folds = folds(samples)?;
     let mut best = (f64::INFINITY, PENALTIES[0]);
     for penalty in PENALTIES {
-        let said = left_out(samples, &folds, |others| Ok((ridge_of(others, penalty)?, penalty)))?;
+        let said = folds.left_out(samples, |others| ridge_of(others, penalty), |line, sample| line.at(&sample.inputs))?;
         let sum: f64 = samples.iter().zip(&said).map(|(sample, said)| (sample.target - said).powi(2)).sum();
         if sum < best.0 {
             best = (sum, penalty);
         }
     }
     Ok((ridge_of(samples, best.1)?, best.1))
-}
-
-/// What fits of the other folds say of each sample.
-fn left_out<'a>(
-    samples: &[Sample<'a>],
-    folds: &Folds,
-    fit: impl Fn(&[Sample<'a>]) -> Result<(Line, f64), Unfit>,
-) -> Result<Vec<f64>, Unfit> {
-    let lines: Result<Vec<(Line, f64)>, Unfit> = (0..folds.count).map(|fold| fit(&folds.others(samples, fold))).collect();
-    let lines = lines?;
-    Ok(samples.iter().zip(&folds.of_row).map(|(sample, &fold)| lines[fold].0.at(&sample.inputs)).collect())
 }
 
 /// From 0 to 100 around a logarithm.

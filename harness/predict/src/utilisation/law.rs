@@ -9,11 +9,11 @@ use crate::conformal::Interval;
 use crate::file::{PredictorFile, PredictorLaw, Quantity};
 use crate::fit::Unfit;
 
-use super::Row;
-use super::activity::{Activity, ActivityFit, ActivityLaw, fit_activity};
-use super::power::{PowerFit, PowerLaw, fit_power};
-use super::time::{TimeFit, TimeLaw, fit_time};
+use super::activity::{Activity, ActivityLaw, fit_activity};
+use super::power::{PowerLaw, fit_power};
+use super::time::{TimeLaw, fit_time};
 use super::work::Work;
+use super::{LawFit, Row};
 
 /// As in its file; what is absent was not measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,9 +43,9 @@ pub struct UtilisationPrediction {
 /// All laws of some rows, those that these rows have enough of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UtilisationFit {
-    pub activities: BTreeMap<Activity, ActivityFit>,
-    pub time: Option<TimeFit>,
-    pub power: Option<PowerFit>,
+    pub activities: BTreeMap<Activity, LawFit<ActivityLaw>>,
+    pub time: Option<LawFit<TimeLaw>>,
+    pub power: Option<LawFit<PowerLaw>>,
     /// What could not be fitted, in words, where something was measured.
     pub without: Vec<String>,
 }

@@ -17,17 +17,20 @@ use std::collections::BTreeSet;
 use collo_gpus::Peaks;
 use serde::{Deserialize, Serialize};
 
+use crate::conformal::{Interval, Residual, Width};
 use crate::description::Description;
+use crate::fit::Unfit;
+use crate::folds::Folds;
 use crate::json::amount;
 use crate::quantile::quantile;
 
-pub use activity::{Activity, ActivityFit, ActivityLaw, Feature, LogScore, fit_activity, rmsle};
+pub use activity::{Activity, ActivityLaw, Feature, LogScore, fit_activity, rmsle};
 pub use evaluate::{Covered, Judged, ProtocolScore, judged, protocols};
 pub use hotcloud::{Regressor, Scores, SevenFeatures, law as law_scores, regressor_left_out, regressors};
 pub use law::{UtilisationFit, UtilisationLaw, UtilisationPrediction, UtilisationPredictor, fit_utilisation};
 pub use peaks::{peak, peaks_of, unknown_peaks};
-pub use power::{PowerFit, PowerLaw, fit_power};
-pub use time::{Rung, StepTime, StoredStep, TimeFit, TimeLaw, Unmeasured, fit_time, step_time};
+pub use power::{PowerLaw, fit_power};
+pub use time::{Rung, StepTime, StoredStep, TimeLaw, Unmeasured, fit_time, step_time};
 pub use work::{Arithmetic, OperationKind, Work, WorkOfKind};
 
 /// A training that was measured alone, with all that its prediction takes.
@@ -100,6 +103,37 @@ impl RelativeScore {
             worst_relative_error: errors.iter().copied().fold(0.0, f64::max),
             median_relative_error: quantile(errors, 0.5).unwrap_or(0.0),
         }
+    }
+}
+
+/// A law, and around what fits without its family estimate of each row an interval; absent for rows that were not measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LawFit<L> {
+    pub law: L,
+    pub left_out: Vec<Option<Interval>>,
+}
+
+/// Rows that were measured, each with what a fit without its family estimates.
+struct Estimated<'a> {
+    rows: usize,
+    /// The place of each among the rows.
+    measured: &'a [usize],
+    estimates: &'a [f64],
+    residuals: &'a [Residual],
+    folds: &'a Folds,
+}
+
+impl Estimated<'_> {
+    /// The width of all residuals, and of each row an interval as wide as the residuals of other families are.
+    fn intervals(&self, around: impl Fn(f64, f64) -> Interval) -> Result<(Width, Vec<Option<Interval>>), Unfit> {
+        let width = |residuals: &[Residual]| Width::of_spread(residuals).ok_or(Unfit::OneFamily);
+        let others = |fold: usize| width(&self.folds.others(self.residuals, fold));
+        let widths = (0..self.folds.count).map(others).collect::<Result<Vec<Width>, Unfit>>()?;
+        let mut intervals = vec![None; self.rows];
+        for (place, &row) in self.measured.iter().enumerate() {
+            intervals[row] = Some(around(self.estimates[place], widths[self.folds.of_row[place]].two_sided_log));
+        }
+        Ok((width(self.residuals)?, intervals))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::json::amount;
 use crate::linear::non_negative;
 
 use super::activity::Activity;
-use super::{RelativeScore, Row};
+use super::{Estimated, LawFit, RelativeScore, Row};
 
 /// Watts, by activities in shares of one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,18 +27,11 @@ pub struct PowerLaw {
     pub left_out: RelativeScore,
 }
 
-/// A law, and what it says of each row by a fit without its family.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PowerFit {
-    pub law: PowerLaw,
-    pub left_out: Vec<Option<Interval>>,
-}
-
 const FEWEST_TO_FIT: usize = 3;
 const LARGEST_W: f64 = 1e5;
 
 /// From measured activities. The rows are of one card.
-pub fn fit_power(rows: &[Row]) -> Result<PowerFit, Unfit> {
+pub fn fit_power(rows: &[Row]) -> Result<LawFit<PowerLaw>, Unfit> {
     let sample =
         |row: &Row| Some((inputs(row.share(Activity::SmActive)?, row.share(Activity::DramActive)?), row.measured.power_w?));
     let all: Vec<Option<(Vec<f64>, f64)>> = rows.iter().map(sample).collect();
@@ -50,27 +43,21 @@ pub fn fit_power(rows: &[Row]) -> Result<PowerFit, Unfit> {
         return Err(Unfit::TooFewFamilies { families: distinct, needed: FEWEST_TO_FIT });
     }
     let folds = Folds::of(&families)?;
-    let fits: Result<Vec<Vec<f64>>, Unfit> = (0..folds.count).map(|fold| coefficients(&folds.others(&samples, fold))).collect();
-    let fits = fits?;
-    let said: Vec<f64> = samples.iter().zip(&folds.of_row).map(|((inputs, _), &fold)| dot(&fits[fold], inputs)).collect();
+    let said = folds.left_out(&samples, coefficients, |fit, (inputs, _)| dot(fit, inputs))?;
     let residual = |place: usize| Residual { family: families[place].into(), log_ratio: (samples[place].1 / said[place]).ln() };
     let residuals: Vec<Residual> = (0..samples.len()).map(residual).collect();
-    let width = |residuals: &[Residual]| Width::of_spread(residuals).ok_or(Unfit::OneFamily);
-    let mut left_out = vec![None; rows.len()];
-    for (place, &row) in measured.iter().enumerate() {
-        let others = folds.others(&residuals, folds.of_row[place]);
-        left_out[row] = Some(Interval::around(said[place], width(&others)?.two_sided_log));
-    }
+    let estimated = Estimated { rows: rows.len(), measured: &measured, estimates: &said, residuals: &residuals, folds: &folds };
+    let (width, left_out) = estimated.intervals(Interval::around)?;
     let fitted = coefficients(&samples)?;
     let law = PowerLaw {
         idle_w: fitted[0],
         sm_active_w: fitted[1],
         dram_active_w: fitted[2],
         card: measured.first().map_or_else(String::new, |row| rows[*row].gpu()),
-        width: width(&residuals)?,
+        width,
         left_out: RelativeScore::of(&families, samples.iter().zip(&said).map(|((_, is), said)| said / is)),
     };
-    Ok(PowerFit { law, left_out })
+    Ok(LawFit { law, left_out })
 }
 
 fn inputs(sm_active: f64, dram_active: f64) -> Vec<f64> {

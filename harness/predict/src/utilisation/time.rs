@@ -20,7 +20,7 @@ use crate::json::amount;
 use crate::quantile::quantile;
 
 use super::work::Work;
-use super::{RelativeScore, Row};
+use super::{Estimated, LawFit, RelativeScore, Row};
 
 /// `seconds = times · roofline + launch_s · kernels`, the roofline by the published peaks of whichever card.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,18 +37,11 @@ pub struct TimeLaw {
     pub left_out: RelativeScore,
 }
 
-/// A law, and what it says of each row by a fit without its family.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TimeFit {
-    pub law: TimeLaw,
-    pub left_out: Vec<Option<Interval>>,
-}
-
 /// Without one of them there are as many as coefficients.
 const FEWEST_TO_FIT: usize = 3;
 
 /// The roofline of the rows whose step was timed.
-pub fn fit_time(rows: &[Row]) -> Result<TimeFit, Unfit> {
+pub fn fit_time(rows: &[Row]) -> Result<LawFit<TimeLaw>, Unfit> {
     let timed: Vec<usize> = (0..rows.len()).filter(|row| rows[*row].measured.step_s.is_some()).collect();
     let sample = |&row: &usize| (inputs(&rows[row].work, rows[row].peaks), rows[row].measured.step_s.unwrap_or_default());
     let samples: Vec<([f64; 2], f64)> = timed.iter().map(sample).collect();
@@ -60,31 +53,25 @@ pub fn fit_time(rows: &[Row]) -> Result<TimeFit, Unfit> {
         return Err(Unfit::TooFewFamilies { families: distinct.len(), needed: FEWEST_TO_FIT });
     }
     let folds = Folds::of(&families)?;
-    let fits: Result<Vec<[f64; 2]>, Unfit> = (0..folds.count).map(|fold| coefficients(&folds.others(&samples, fold))).collect();
-    let fits = fits?;
-    let said: Vec<f64> = samples.iter().zip(&folds.of_row).map(|((inputs, _), &fold)| dot(&fits[fold], inputs)).collect();
+    let said = folds.left_out(&samples, coefficients, |fit, (inputs, _)| dot(fit, inputs))?;
     let ratio = |place: usize| samples[place].1 / said[place];
     let residual = |place: usize| Residual { family: families[place].into(), log_ratio: ratio(place).ln() };
     let residuals: Vec<Residual> = (0..samples.len()).map(residual).collect();
-    let width = |residuals: &[Residual]| Width::of_spread(residuals).ok_or(Unfit::OneFamily);
-    let mut intervals = vec![None; rows.len()];
-    for (place, &row) in timed.iter().enumerate() {
-        let others = folds.others(&residuals, folds.of_row[place]);
-        intervals[row] = Some(Interval::around(said[place], width(&others)?.two_sided_log));
-    }
+    let estimated = Estimated { rows: rows.len(), measured: &timed, estimates: &said, residuals: &residuals, folds: &folds };
+    let (width, left_out) = estimated.intervals(Interval::around)?;
     let [times, launch_s] = coefficients(&samples)?;
     let mut cards: Vec<String> = timed.iter().map(|row| rows[*row].gpu()).collect();
     cards.sort_unstable();
     cards.dedup();
-    Ok(TimeFit {
+    Ok(LawFit {
         law: TimeLaw {
             times,
             launch_s,
             cards,
-            width: width(&residuals)?,
+            width,
             left_out: RelativeScore::of(&families, (0..samples.len()).map(|place| 1.0 / ratio(place))),
         },
-        left_out: intervals,
+        left_out,
     })
 }
 
