@@ -60,7 +60,6 @@ pub struct Description {
     /// Lines in the batch size; their maximum is the peak of live storages of a forward and a backward pass.
     pub fake_tensor: Vec<FakeTensorLine>,
     /// Of a network drawn at random.
-    #[serde(default)]
     pub generated: Option<Generated>,
 }
 

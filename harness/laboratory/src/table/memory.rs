@@ -12,8 +12,11 @@ const LEAST_BYTES: f64 = 1e6;
 const NEEDED: [&str; 2] = ["memory_bytes", "measured_by"];
 
 impl Reading for f64 {
-    const COLUMNS: &'static [&'static str] = &["memory_bytes", "memory_kind"];
     const EXAMPLE: &'static str = "workload,batch_size,memory_bytes,measured_by";
+
+    fn columns() -> Vec<&'static str> {
+        vec!["memory_bytes", "memory_kind"]
+    }
 
     fn lacking(has: impl Fn(&str) -> bool, is_dataset: bool) -> Vec<String> {
         let is_missing = |name: &&&str| !(has(name) || is_dataset && **name == "measured_by");

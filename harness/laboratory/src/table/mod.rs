@@ -1,7 +1,7 @@
 //! A table of measurements, a row for each training: as documented, or as the data set of a campaign is exported. In: its text. Out: the
 //! rows that can be compared with a prediction; or every mistake with its line.
 //!
-//! To add a column: `COLUMNS` of a reading in `table/`.
+//! To add a column: `columns` of a reading in `table/`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -42,11 +42,11 @@ const OF_DATASET: [&str; 4] = ["memory_kind", "outcome", "validity", "cell"];
 
 /// What a table is read for: its own columns, and what each row says in them.
 pub trait Reading: Copy {
-    /// Of a table; those of a data set among them.
-    const COLUMNS: &'static [&'static str];
     /// A first line, as an example.
     const EXAMPLE: &'static str;
 
+    /// Of a table; those of a data set among them.
+    fn columns() -> Vec<&'static str>;
     /// The columns that are missing, in words.
     fn lacking(has: impl Fn(&str) -> bool, is_dataset: bool) -> Vec<String>;
     /// Why a member of a stored run, which completed and was not discarded, is no measurement.
@@ -82,7 +82,7 @@ fn places<R: Reading>(
     is_dataset: bool,
     unread: &mut Vec<String>,
 ) -> Result<Places, Diagnostics> {
-    let known: Vec<&'static str> = NAMING.iter().chain(&CONDITIONS).chain(R::COLUMNS).copied().collect();
+    let known: Vec<&'static str> = NAMING.iter().chain(&CONDITIONS).copied().chain(R::columns()).collect();
     let places = lines::places(source, head, &known, |unknown| {
         // A data set has a hundred columns for others.
         if !is_dataset {

@@ -30,29 +30,13 @@ const DRAM_ACTIVE: Columns =
     &[("dram_active_ratio", 100.0), ("dram_active_percent", 1.0), ("drama_percent", 1.0), ("device_dram_active_ratio", 100.0)];
 
 impl Reading for Profile {
-    const COLUMNS: &'static [&'static str] = &[
-        "sm_active_ratio",
-        "sm_active_percent",
-        "smact_percent",
-        "device_sm_active_ratio",
-        "gpu_utilisation_percent",
-        "gpu_utilization_percent",
-        "gpu_utilisation_ratio",
-        "device_gpu_utilization_ratio",
-        "dram_active_ratio",
-        "dram_active_percent",
-        "drama_percent",
-        "device_dram_active_ratio",
-        "power_w",
-        "device_power_w",
-        "step_s",
-        "items_per_s",
-        "slice",
-    ];
     const EXAMPLE: &'static str = "model,input,batch_size,precision,sm_active_ratio,device,measured_by";
 
+    fn columns() -> Vec<&'static str> {
+        readings().chain(["power_w", "device_power_w", "step_s", "items_per_s", "slice"]).collect()
+    }
+
     fn lacking(has: impl Fn(&str) -> bool, _is_dataset: bool) -> Vec<String> {
-        let readings = || SM_ACTIVE.iter().chain(GPU_UTILISATION).chain(DRAM_ACTIVE).map(|(name, _)| *name);
         let any = readings().chain(["step_s", "items_per_s"]).any(has);
         if any { Vec::new() } else { vec!["`sm_active_ratio` (or another reading)".into()] }
     }
@@ -112,6 +96,11 @@ impl Reading for Profile {
     fn measured_by() -> Option<&'static str> {
         Some("others")
     }
+}
+
+/// The columns of activities.
+fn readings() -> impl Iterator<Item = &'static str> {
+    SM_ACTIVE.iter().chain(GPU_UTILISATION).chain(DRAM_ACTIVE).map(|(name, _)| *name)
 }
 
 fn percent(row: &Row<'_>, columns: Columns) -> Result<Option<f64>, Diagnostic> {
