@@ -246,6 +246,7 @@ fn a_workload_that_is_called_like_a_verb_is_predicted_by_a_path() {
     bench.collo(&["predict", "./list", "--gpu", "a100-40gb"]).exits(0).answers("list at batch size 32: predicted, not measured");
     // After an option no verb is expected.
     bench.collo(&["predict", "--gpu", "a100-40gb", "list"]).exits(0).answers("list at batch size 32: predicted, not measured");
+    bench.collo(&["predict", "--gpu", "a100-40gb", "show"]).exits(2).says("the verb stands before every option");
     bench.collo(&["predict"]).exits(2).says("WORKLOAD|EXPERIMENT");
 }
 

@@ -80,6 +80,8 @@ pub enum PredictVerb {
 }
 
 impl PredictVerb {
+    pub const ALL: [&str; 4] = ["list", "show", "evaluate", "fit"];
+
     pub fn as_str(&self) -> &'static str {
         match self {
             PredictVerb::List => "list",

@@ -58,15 +58,15 @@ fn a_file_that_cannot_serve_is_refused_with_a_way_out() {
     hint: fit it again; this one has `replay-1`
     ");
     insta::assert_snapshot!(with("1.02", "NaN"), @r#"
-    error: not a predictor: expected value at predictors/mine.json:8:26
-     8 |     "per_reserved_byte": NaN,
-       |                          ^
+    error: not a predictor: expected value at predictors/mine.json:16:28
+    16 |       "per_reserved_byte": NaN,
+       |                            ^
     hint: fit it again, or restore the file
     "#);
     insta::assert_snapshot!(with("1.02", "null"), @r#"
-    error: not a predictor: invalid type: null, expected f64, at predictors/mine.json:8:29
-     8 |     "per_reserved_byte": null,
-       |                             ^
+    error: not a predictor: invalid type: null, expected f64, at predictors/mine.json:16:31
+    16 |       "per_reserved_byte": null,
+       |                               ^
     hint: fit it again, or restore the file
     "#);
     insta::assert_snapshot!(with("1.02", "0"), @"
@@ -82,14 +82,14 @@ fn a_file_that_cannot_serve_is_refused_with_a_way_out() {
     hint: fit it again, or restore the file
     ");
     insta::assert_snapshot!(with("\"mark\": \"published\"", "\"mark\": \"publishd\""), @r#"
-    error: not a predictor: unknown variant `publishd`, expected one of `simulated`, `published`, `own`, at predictors/mine.json:40:20
-    40 |   "mark": "publishd",
+    error: not a predictor: unknown variant `publishd`, expected one of `simulated`, `published`, `own`, at predictors/mine.json:12:20
+    12 |   "mark": "publishd",
        |                    ^
     hint: fit it again, or restore the file
     "#);
     insta::assert_snapshot!(with("\"mark\"", "\"marks\""), @r#"
-    error: not a predictor: unknown field `marks`, expected one of `schema`, `name`, `quantity`, `formula`, `coefficients`, `factors`, `covariance`, `width`, `widening`, `conditions`, `source`, `mark`, `left_out`, at predictors/mine.json:40:9
-    40 |   "marks": "published",
+    error: not a predictor: unknown field `marks`, expected one of `schema`, `name`, `quantity`, `formula`, `widening`, `conditions`, `source`, `mark`, `law`, at predictors/mine.json:12:9
+    12 |   "marks": "published",
        |         ^
     hint: fit it again, or restore the file
     "#);

@@ -39,6 +39,10 @@ pub fn run(context: &Context<'_>, a: &args::Predict) -> Ended {
 fn target(context: &Context<'_>, a: &args::Predict, project: &Project, workloads: &Workloads) -> Ended {
     let name = a.target();
     let is_path = name.contains('/') || name.ends_with(".toml");
+    if PredictVerb::ALL.contains(&name) && workloads.get(name).is_none() && !is_experiment(project, name) {
+        let what = Diagnostic::new(format!("neither a workload nor an experiment is called `{name}`"));
+        return Err(what.hint(format!("the verb stands before every option: `collo predict {name}`")).into());
+    }
     match workloads.get(name).filter(|_| !is_path) {
         None if is_path || is_experiment(project, name) => experiment::run(context, a, project, workloads),
         _ => workload::run(context, a, project, workloads),
