@@ -143,15 +143,6 @@ fn every_command_of_the_guides_examples_is_one_that_collo_takes() {
 }
 
 #[test]
-fn a_job_of_a_ci_system_measures_the_night_and_keeps_its_report() {
-    let bench = Bench::of("[axes]\nworkload = [\"sleep\"]\ndegree = [1]");
-    for (system, place) in [("github", ".github/workflows/collo.yml"), ("gitlab", ".gitlab-ci.yml")] {
-        let job = bench.collo(&["ci", system, "x"]).exits(0).says(place).answers("nightly \"$EXPERIMENT\"");
-        job.answers("EXPERIMENT: \"x\"").answers("report \"$EXPERIMENT\" --format junit --to ");
-    }
-}
-
-#[test]
 fn the_slurm_script_is_a_script() {
     let script = blocks("bash").into_iter().find(|b| b.contains("#SBATCH")).expect("a script");
     let folder = tempfile::tempdir().expect("a folder");

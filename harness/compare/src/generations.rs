@@ -49,7 +49,7 @@ pub struct GuidelineRow {
     pub on: Vec<Option<GuidelineAnswer>>,
 }
 
-/// What a guideline says on one GPU model.
+/// The verdict of a guideline on one GPU model.
 #[derive(Debug, Serialize)]
 pub struct GuidelineAnswer {
     pub holds: Holds,

@@ -25,8 +25,10 @@ enum About {
 
 use About::{Any, Groups, Training};
 
+type GuidelineRow = (fn(&Analysis) -> Option<Guideline>, About);
+
 /// Every guideline, in the page's order.
-const GUIDELINES: [(fn(&Analysis) -> Option<Guideline>, About); 29] = [
+const GUIDELINES: [GuidelineRow; 29] = [
     (policies::mps_total, Any),
     (policies::naive_waits, Any),
     (policies::packing, Any),

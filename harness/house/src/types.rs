@@ -27,6 +27,9 @@ pub fn types<'a>(code: &[Token<'a>]) -> Vec<(&'a str, usize)> {
         } else if token.is("mod") && next.is_some() {
             // What is in a module's braces is at the level of a module too.
             at += 3;
+        } else if token.is("!") && code.get(at + 1).is_some_and(|t| t.is("{")) {
+            // A macro that is called there is given items, as `keys!` is.
+            at += 2;
         } else if token.is("{") {
             at = group_end(code, at);
         } else {

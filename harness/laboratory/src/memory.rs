@@ -1,6 +1,7 @@
 //! Memory. In: measurements, described. Out: the cases of each who measured, as estimators take them; a predictor.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use collo_plan::predictors;
 use collo_predict::{
@@ -71,10 +72,11 @@ impl Described<f64> {
             let mut inputs = None;
             if let Some((description, basis)) = described {
                 let key = (row.subject, row.batch_size);
-                if !replays.contains_key(&key) {
-                    replays.insert(key, replay(description, row.batch_size)?);
-                }
-                inputs = Some(inputs_of(row.batch_size, description, *basis, &replays[&key], who));
+                let replay = match replays.entry(key) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => new.insert(replay(description, row.batch_size)?),
+                };
+                inputs = Some(inputs_of(row.batch_size, description, *basis, replay, who));
             }
             all.push(MemoryCase {
                 label: self.label(row),

@@ -25,9 +25,9 @@ const OUTSIDE: usize = 5;
 /// Which campaigns have a section.
 #[derive(Clone, Copy)]
 enum Shown {
-    /// All; where it has no content it says why in its place.
+    /// All campaigns; without content, the section gives the reason.
     Always,
-    /// Workloads and groups: a campaign that has nothing but a sweep says why it shows none of them.
+    /// Workloads and groups: a campaign with nothing but a sweep gives the reason for showing none of them.
     OfGroups,
     If(fn(&Report) -> bool),
 }

@@ -25,8 +25,15 @@ pub struct AttemptRow<'a> {
     attempt: &'a AttemptRecord,
 }
 
+/// A column of tasks: its name, the kind of its fields, and its field of a row.
+pub type TaskColumn = (&'static str, ColumnKind, fn(&TaskRow) -> ExportValue);
+/// A column of attempts.
+pub type AttemptColumn = (&'static str, ColumnKind, fn(&AttemptRow) -> ExportValue);
+/// A column of decisions.
+type DecisionColumn = (&'static str, ColumnKind, fn(&&DecisionCount) -> ExportValue);
+
 /// The columns of tasks.
-pub const TASK: [(&str, ColumnKind, fn(&TaskRow) -> ExportValue); 13] = [
+pub const TASK: [TaskColumn; 13] = [
     ("task", Whole, |row| row.task.task.into()),
     ("solo_cell", Text, |row| row.task.solo.clone().into()),
     ("epochs", Whole, |row| row.task.epochs.into()),
@@ -43,7 +50,7 @@ pub const TASK: [(&str, ColumnKind, fn(&TaskRow) -> ExportValue); 13] = [
 ];
 
 /// The columns of attempts.
-pub const ATTEMPT: [(&str, ColumnKind, fn(&AttemptRow) -> ExportValue); 13] = [
+pub const ATTEMPT: [AttemptColumn; 13] = [
     ("attempt", Whole, |row| row.attempt.attempt.into()),
     ("task", Whole, |row| row.attempt.task.into()),
     ("solo_cell", Text, |row| row.run.tasks.iter().find(|t| t.task == row.attempt.task).map(|t| t.solo.clone()).into()),
@@ -62,7 +69,7 @@ pub const ATTEMPT: [(&str, ColumnKind, fn(&AttemptRow) -> ExportValue); 13] = [
     ("attested", Text, |row| row.attempt.attested.as_str().into()),
 ];
 
-const DECISION: [(&str, ColumnKind, fn(&&DecisionCount) -> ExportValue); 5] = [
+const DECISION: [DecisionColumn; 5] = [
     ("decided", Text, |d| d.decided.clone().into()),
     ("why", Text, |d| d.why.clone().into()),
     ("decisions", Whole, |d| d.times.into()),

@@ -62,8 +62,8 @@ pub(super) fn forecast(seated: Seated<'_>, basis: &Basis<'_>) -> MemoryForecast 
         bytes: shared().map(|place| place.all(|need| need.bytes)).sum(),
         upper_bytes: shared().map(|place| place.all(|need| need.upper_bytes)).sum::<Option<u64>>().filter(|_| predicted),
         source: places.iter().flat_map(|place| &place.needs).map(|need| Some(need.as_ref()?.source)).max().flatten(),
-        risk: places.iter().filter_map(Place::risk).reduce(OutOfMemoryRisk::larger),
-        fits: places.iter().map(Place::fits).reduce(|all, own| Some(all? && own?)).flatten(),
+        risk: places.iter().filter_map(MemoryPlace::risk).reduce(OutOfMemoryRisk::larger),
+        fits: places.iter().map(MemoryPlace::fits).reduce(|all, own| Some(all? && own?)).flatten(),
     }
 }
 
@@ -165,7 +165,7 @@ impl Need {
 }
 
 /// A memory that members share, and what each of them needs; absent if unknown.
-struct Place {
+struct MemoryPlace {
     /// For messages.
     name: String,
     /// All members of the cell are in it.
@@ -177,10 +177,10 @@ struct Place {
 }
 
 /// The whole device, or each GPU instance with members; and the limit of each member that has one.
-fn places(seated: Seated<'_>, basis: &Basis<'_>) -> Vec<Place> {
+fn places(seated: Seated<'_>, basis: &Basis<'_>) -> Vec<MemoryPlace> {
     let (Seated { cell, record, seating }, Basis { facts, prior, .. }) = (seated, *basis);
-    let mut places: Vec<(Option<usize>, Place)> = Vec::new();
-    let mut limited: Vec<Place> = Vec::new();
+    let mut places: Vec<(Option<usize>, MemoryPlace)> = Vec::new();
+    let mut limited: Vec<MemoryPlace> = Vec::new();
     let whole = match facts.kind {
         DeviceKind::Cpu => "this machine",
         DeviceKind::Gpu => "the GPU",
@@ -212,17 +212,17 @@ fn places(seated: Seated<'_>, basis: &Basis<'_>) -> Vec<Place> {
                     Some(slice) => (format!("an instance {}", slice.profile), profile_bytes(&slice.profile, facts)),
                     None => (whole.to_string(), facts.memory_bytes),
                 };
-                places.push((instance, Place { name, is_all: false, is_limit: false, there_bytes, needs: Vec::new() }));
+                places.push((instance, MemoryPlace { name, is_all: false, is_limit: false, there_bytes, needs: Vec::new() }));
                 places.len() - 1
             }
         };
         if let Some(limit_bytes) = seating.limits.get(place).and_then(|limits| limits.memory_bytes) {
             let name = "its limit under MPS".to_string();
-            limited.push(Place { name, is_all: false, is_limit: true, there_bytes: Some(limit_bytes), needs: vec![need] });
+            limited.push(MemoryPlace { name, is_all: false, is_limit: true, there_bytes: Some(limit_bytes), needs: vec![need] });
         }
         places[found].1.needs.push(need);
     }
-    let mut places: Vec<Place> = places.into_iter().map(|(_, place)| place).collect();
+    let mut places: Vec<MemoryPlace> = places.into_iter().map(|(_, place)| place).collect();
     for place in &mut places {
         place.is_all = place.needs.len() == record.members.len();
     }
@@ -235,7 +235,7 @@ fn profile_bytes(name: &str, facts: &DeviceFacts) -> Option<u64> {
     profile.memory_gib.map(|gib| (gib * (1u64 << 30) as f64) as u64)
 }
 
-impl Place {
+impl MemoryPlace {
     /// Of all members; absent if that of one is.
     fn all(&self, bytes: impl Fn(&Need) -> u64) -> Option<u64> {
         self.needs.iter().map(|need| need.as_ref().map(&bytes)).sum()

@@ -34,8 +34,10 @@ impl<'a> PlannedCell<'a> {
     }
 }
 
+type LabelColumn = (&'static str, ColumnKind, fn(&PlannedCell) -> ExportValue);
+
 /// The columns before the quantities.
-const LABELS: [(&str, ColumnKind, fn(&PlannedCell) -> ExportValue); 30] = [
+const LABELS: [LabelColumn; 30] = [
     ("experiment", Text, |at| ExportValue::text(&at.analysis.campaign.experiment)),
     ("campaign", Text, |at| ExportValue::text(&at.analysis.campaign.id)),
     ("created_utc", Text, |at| ExportValue::text(&at.analysis.campaign.created_utc)),

@@ -102,7 +102,7 @@ pub fn runs(analysis: &Analysis) -> ExportTable {
     ExportTable::of(columns, analysis.all_cells().flat_map(|c| &c.repetitions).map(|r| (analysis, r)))
 }
 
-/// All epochs as they were stored; those of discarded runs too, which their run says.
+/// All epochs as they were stored, including those of runs that are marked as discarded.
 pub fn epochs(analysis: &Analysis) -> ExportTable {
     let columns: &[ExportColumn<(&Analysis, &Repetition, &EpochRecord)>] = &[
         ("campaign", Text, |(a, ..)| ExportValue::text(&a.campaign.id)),

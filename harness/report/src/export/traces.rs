@@ -11,9 +11,12 @@ use collo_quantity::unit::COUNT;
 
 use ColumnKind::{Flag, Number, Text, Whole};
 
+/// A trace with its cards and scale, in a campaign.
+type TracePlace<'a> = (&'a Analysis, (&'a String, u32, u32));
+
 /// The columns of the campaign, and of the trace with its cards and scale, for each row.
 fn of_traces<'a>(analysis: &'a Analysis, traces: impl Iterator<Item = (&'a String, u32, u32)>) -> ExportTable {
-    let columns: &[ExportColumn<(&Analysis, (&String, u32, u32))>] = &[
+    let columns: &[ExportColumn<TracePlace<'_>>] = &[
         ("experiment", Text, |(a, _)| ExportValue::text(&a.campaign.experiment)),
         ("campaign", Text, |(a, _)| ExportValue::text(&a.campaign.id)),
         ("device", Text, |(a, _)| ExportValue::text(&a.campaign.device.name)),

@@ -34,7 +34,7 @@ pub struct BarFigure<'a> {
     pub head: &'a str,
     /// What a value is, in a sentence.
     pub meaning: &'a str,
-    /// True if the caption says where each mode stands.
+    /// True if the caption explains where each mode is drawn.
     pub places: bool,
     pub scale: Scale,
     /// A second quantity as a tick, and its name.
@@ -46,7 +46,7 @@ pub struct BarFigure<'a> {
     pub limit: Option<(f64, &'a str)>,
 }
 
-/// The scale of panels, and what the caption says about it.
+/// The scale of panels, and its explanation for the caption.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     /// Each panel its own, with this sentence.
@@ -54,7 +54,7 @@ pub enum Scale {
     Shared,
     /// From 0 to 1 in every panel.
     Share,
-    /// One for all, of stacks with a segment per member; what a value is says what their whiskers are.
+    /// One for all, of stacks with a segment per member; the definition of a value covers their whiskers.
     Members,
 }
 

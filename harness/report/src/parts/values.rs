@@ -36,7 +36,7 @@ pub fn label(analysis: &Analysis, cell: &Cell) -> TableCell {
     TableCell { link: cell_id(analysis, cell.name()), ..TableCell::text(cell.name()) }
 }
 
-/// Mark a table with the caveats of its numbers. Of a long one people see the first rows, and its caption says so; a figure's
+/// Mark a table with the caveats of its numbers. Of a long one people see the first rows, as its caption states; a figure's
 /// CSV has all.
 pub fn finish(analysis: &Analysis, mut table: Table) -> Table {
     table.tags = tags(analysis);
@@ -51,7 +51,7 @@ pub fn finish(analysis: &Analysis, mut table: Table) -> Table {
 /// A column of a narrow table: its head, and its field for each subject.
 pub type NarrowColumn<'g, T> = (String, Box<dyn Fn(&T) -> TableCell + 'g>);
 
-/// Set a table for a terminal, too: a row for each subject below the `head` of the first column. Columns that nobody fills are
+/// Set a table for a terminal, too: a row for each subject below the `head` of the first column. Empty columns are
 /// left out; on a narrow terminal the last ones go first.
 pub fn narrow<T>(head: &str, rows: &[(TableCell, &T)], columns: Vec<NarrowColumn<T>>) -> Table {
     let filled = |(_, get): &NarrowColumn<T>| rows.iter().any(|(_, of)| !get(of).text.is_empty());
