@@ -174,13 +174,13 @@ fn limits_are_those_of_all_cards_together_and_a_campaign_goes_on_on_its_own_card
     let failing = pairs("a100-40gb,gpus=2,crashes", "0.1");
     failing.run(&["--gpu", "0,1", "--max-failures", "1"]).exits(1).says("stopped after ");
     assert!(failing.bench.runs().len() <= 2, "no further run begins on either card: {:?}", failing.bench.runs().keys());
-    let machine = pairs("a100-40gb,gpus=3", "0.1");
-    machine.run(&["--gpu", "0,2", "--for", "50ms"]).exits(4).says("time limit reached: 2 of 6 runs stored");
+    let machine = pairs("a100-40gb,gpus=3", "0.3");
+    machine.run(&["--gpu", "0,2", "--for", "400ms"]).exits(4).says("time limit reached: 2 of 6 runs stored");
     let campaign = machine.bench.campaign();
     let (id, m) = (campaign.manifest().short_id().to_string(), campaign.manifest().id.clone());
-    let other = machine.run(&["--gpu", "0,1", "--for", "50ms"]).exits(4);
+    let other = machine.run(&["--gpu", "0,1", "--for", "400ms"]).exits(4);
     other.says(&format!("{m} is not continued")).says("cards").says(&format!("on its own cards: collo run {id}"));
     machine.bench.run_named(&id, &["--gpu", "0,1"]).exits(2).says(&format!("`collo run {id}` without `--gpu`"));
-    let goes_on = machine.bench.run_named(&id, &["--for", "50ms"]).exits(4);
+    let goes_on = machine.bench.run_named(&id, &["--for", "400ms"]).exits(4);
     goes_on.says("2 of 6 runs stored, 4 to do").says("GPU 0 small").says("GPU 2 small");
 }
