@@ -268,10 +268,11 @@ fn start(index: usize, launch: &MemberLaunch, signals: mpsc::Sender<(usize, Sign
     )?;
     let reports = UnixStream::from_std(handles.control.try_clone()?)?;
     let said = UnixStream::from_std(handles.channel.try_clone()?)?;
+    let channel = handles.channel.try_clone()?;
     tokio::spawn(async move {
         let mut by_force = false;
         let ended = {
-            let listening = listen(index, said, reports, &signals);
+            let listening = listen(index, said, &channel, reports, &signals);
             tokio::pin!(listening);
             loop {
                 tokio::select! {
@@ -314,7 +315,13 @@ pub(super) fn pair() -> std::io::Result<(StdStream, OwnedFd)> {
 }
 
 /// Pass on what a member says and its supervisor reports, until it has ended and its channel is empty.
-async fn listen(index: usize, said: UnixStream, reports: UnixStream, signals: &mpsc::Sender<(usize, Signal)>) -> Ended {
+async fn listen(
+    index: usize,
+    said: UnixStream,
+    channel: &StdStream,
+    reports: UnixStream,
+    signals: &mpsc::Sender<(usize, Signal)>,
+) -> Ended {
     let mut lines = ChannelLines::new(said);
     let mut reports = BufReader::new(reports).lines();
     let mut heard = MemberReader::of(index, signals);
@@ -329,13 +336,23 @@ async fn listen(index: usize, said: UnixStream, reports: UnixStream, signals: &m
                     }
                     Reported::Ended(ended) => ended,
                 };
-                // Its last words may still be on their way; every writer is gone, so the end of the channel is near.
-                let rest = async { while heard.open { let line = lines.next().await; heard.line(line, &mut lines).await; } };
-                let _ = tokio::time::timeout(Duration::from_secs(1), rest).await;
+                end_after_what_is_written(channel);
+                while heard.open {
+                    let line = lines.next().await;
+                    heard.line(line, &mut lines).await;
+                }
                 return Ended { cut_off: heard.cut_off, ..ended };
             }
         }
     }
+}
+
+/// End a member's channel after what was already written to it, which is still read, however long that takes. A process that escaped
+/// its supervisor and still has the channel cannot delay the end. Source: unix(7) sockets keep what they received on
+/// `shutdown(SHUT_RD)` (`unix_stream_read_generic` in Linux's net/unix/af_unix.c takes the queue first).
+pub(super) fn end_after_what_is_written(channel: &StdStream) {
+    // It fails only where the channel has already ended.
+    let _ = channel.shutdown(std::net::Shutdown::Read);
 }
 
 /// What a supervisor reports of the process below it.

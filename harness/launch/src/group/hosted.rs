@@ -5,7 +5,6 @@
 
 use std::os::unix::net::UnixStream as StdStream;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::UnixStream;
@@ -70,8 +69,9 @@ fn start(
     let supervisor = own.pid();
     let process = Process::of(supervisor).map(Arc::new);
     let (control, doomed) = (Arc::new(control), Arc::new(Notify::new()));
-    let mut said = Vec::new();
+    let (mut said, mut ends) = (Vec::new(), Vec::new());
     for channel in channels {
+        ends.push(channel.try_clone()?);
         said.push(UnixStream::from_std(channel.try_clone()?)?);
         let (process, control, doomed) = (process.clone(), control.clone(), doomed.clone());
         members.push(Some(Handles { supervisor, process, channel, control, doomed }));
@@ -95,13 +95,15 @@ fn start(
         },
     )?;
     let reports = BufReader::new(UnixStream::from_std(control.try_clone()?)?).lines();
-    tokio::spawn(watch(Hosted { said, reports, process, doomed, host, signals }, child, own));
+    tokio::spawn(watch(Hosted { said, ends, reports, process, doomed, host, signals }, child, own));
     Ok(())
 }
 
 /// What is heard of one process and its members.
 struct Hosted {
     said: Vec<UnixStream>,
+    /// The same channels, so that they can be ended while they are read.
+    ends: Vec<StdStream>,
     reports: Lines<BufReader<UnixStream>>,
     process: Option<Arc<Process>>,
     doomed: Arc<Notify>,
@@ -116,11 +118,8 @@ struct Silent {
     left: Option<i32>,
 }
 
-/// How long a channel is read after the end of its process: every writer is gone by then.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-
 async fn watch(hosted: Hosted, mut child: tokio::process::Child, own: children::Own) {
-    let Hosted { said, mut reports, process, doomed, host, signals } = hosted;
+    let Hosted { said, ends, mut reports, process, doomed, host, signals } = hosted;
     let members = said.len();
     // Each channel is read by a task of its own, so that a member with much to say delays no other.
     let (silent, mut silences) = mpsc::channel::<(usize, Silent)>(members.max(1));
@@ -163,13 +162,10 @@ async fn watch(hosted: Hosted, mut child: tokio::process::Child, own: children::
     drop(own);
     let ended = ended.swept(by_force);
     *host.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended.clone());
-    let rest = async {
-        while let Some((member, silence)) = silences.recv().await {
-            silences_of[member] = Some(silence);
-        }
-    };
-    let _ = tokio::time::timeout(LAST_WORDS, rest).await;
-    readers.abort_all();
+    ends.iter().for_each(group::end_after_what_is_written);
+    while let Some((member, silence)) = silences.recv().await {
+        silences_of[member] = Some(silence);
+    }
     let said = |member: usize| silences_of[member].as_ref();
     // Whoever said that it fails is heard first: it is the reason for the end of the others.
     let mut order: Vec<usize> = (0..members).filter(|member| !told[*member]).collect();

@@ -141,3 +141,59 @@ fn a_process_that_does_not_start_is_the_reason_of_all() {
         }
     });
 }
+
+/// What a group says to a receiver that takes a tenth of a second for each message.
+async fn listen_slowly(group: Group, mut signals: mpsc::Receiver<(usize, Signal)>, members: usize) -> Vec<String> {
+    let (mut heard, mut left) = (Vec::new(), members);
+    // Together they take longer than the second for which last messages were once waited for.
+    while left > 0 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        match signals.recv().await.expect("a signal").1 {
+            Signal::Said { raw, .. } => heard.push(raw["event"].as_str().unwrap_or_default().to_string()),
+            Signal::Ended(ended) => {
+                left -= 1;
+                heard.push(ended.live.to_string());
+            }
+            _ => {}
+        }
+    }
+    drop(group);
+    heard
+}
+
+#[test]
+fn what_a_member_said_last_is_heard_however_late_it_is_handed_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let launch = |script: &str| MemberLaunch {
+        command: vec!["python3".into(), "-c".into(), script.into()],
+        folder: folder.path().into(),
+        env: BTreeMap::new(),
+        log: folder.path().join("process.log"),
+        cores: None,
+        memory_nodes: None,
+        adapter: None,
+        client_of: None,
+    };
+    let ready = "b'{\"event\": \"ready\"}\\n'";
+    let done = "b'{\"event\": \"done\"}\\n'";
+    let own = format!(
+        "import os, socket; s = socket.socket(fileno=int(os.environ['COLLO_FD']))\nfor _ in range(20): s.sendall({ready})\ns.sendall({done})"
+    );
+    // Two threads of one process.
+    let left = "b'{\"event\": \"left\", \"code\": 0}\\n'";
+    let both = format!(
+        "import socket\nfor fd in (3, 4):\n    s = socket.socket(fileno=fd)\n    for _ in range(20): s.sendall({ready})\n    s.sendall({done}); s.sendall({left})"
+    );
+    runtime.block_on(async {
+        let (sender, signals) = mpsc::channel(1);
+        let group = Group::launch(&[launch(&own)], &sender).expect("it starts");
+        let heard = listen_slowly(group, signals, 1).await;
+        assert_eq!((heard.len(), &heard[20..]), (22, &["done".to_string(), "exited with 0".to_string()][..]));
+        let (sender, signals) = mpsc::channel(1);
+        let group = Group::host(&HostLaunch { process: launch(&both), members: 2 }, &sender).expect("it starts");
+        let heard = listen_slowly(group, signals, 2).await;
+        assert_eq!(heard.iter().filter(|text| *text == "done").count(), 2, "{heard:?}");
+        assert_eq!(heard.iter().filter(|text| *text == "exited with 0").count(), 2, "{heard:?}");
+    });
+}
