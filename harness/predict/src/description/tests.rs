@@ -98,7 +98,7 @@ fn what_is_wrong_is_shown_at_its_place() {
 fn what_contradicts_itself_is_refused() {
     insta::assert_snapshot!(with("\"schema\": 1", "\"schema\": 2"), @"
     error: small.json is a description of schema 2, but this collo reads up to 1
-    hint: it was written by a newer collo: use that one, or describe the workload again, with `--fresh`
+    hint: it was written by another version of collo: use that one, or describe the workload again, with `--fresh`
     ");
     insta::assert_snapshot!(with("\"schema\": 1", "\"schema\": 0"), @"
     error: small.json has schema 0, but the first schema is 1

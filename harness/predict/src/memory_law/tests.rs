@@ -47,7 +47,7 @@ fn a_predictor_is_read_as_it_was_written() {
 fn a_file_that_cannot_serve_is_refused_with_a_way_out() {
     insta::assert_snapshot!(with("\"schema\": 1", "\"schema\": 2"), @"
     error: predictors/mine.json is a predictor of schema 2, but this collo reads up to 1
-    hint: it was written by a newer collo: use that one, or fit it again, or restore the file
+    hint: it was written by another version of collo: use that one, or fit it again, or restore the file
     ");
     insta::assert_snapshot!(with("\"memory\"", "\"utilisation\""), @"
     error: predictors/mine.json predicts `utilisation`, but `memory` is wanted
