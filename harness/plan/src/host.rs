@@ -26,14 +26,12 @@ collo_text::keys! { "collo schema host";
     pub struct HostFile {
         gpu: Option<String>, "the GPU to measure on, as after `--gpu`: its index, its UUID or its PCI id";
         python: Option<PathBuf>, "a Python that has torch, as after `--python`; relative to this file";
-        foreign [Choice(&["refuse", "allow"])], "what to do if other processes compute on the GPU, as after `--foreign`";
+        foreign: Option<bool> [Choice(&["refuse", "allow"])], "what to do if other processes compute on the GPU, as after `--foreign`";
         cores [OneOrMore(&Text)], "`cores` of experiments that do not say";
         price_per_hour [Number(0.0..=1e9)], "what an hour on this machine costs";
         currency [Text], "the currency of that price, as in `EUR`";
     } and {
         source: Option<Arc<Source>>,
-        /// Measure although others compute on the GPU.
-        pub foreign: Option<bool>,
         pub price: Option<Price>,
     }
 }
@@ -72,7 +70,6 @@ impl HostFile {
         }
         let host = HostFile {
             source: Some(source.clone()),
-            foreign: fields.text("foreign").map(|word| word == "allow"),
             price: per_hour.zip(currency).map(|(per_hour, currency)| Price { per_hour, currency: currency.to_string() }),
             ..HostFile::from_fields(&fields)
         };

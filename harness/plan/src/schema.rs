@@ -85,7 +85,9 @@ fn kind(of: &ValueKind) -> Json {
         ValueKind::Whole(range) => or_sum(json!({"type": "integer", "minimum": range.start(), "maximum": range.end()})),
         ValueKind::Number(range) if range.end().is_infinite() => or_sum(json!({"type": "number", "minimum": range.start()})),
         ValueKind::Number(range) => or_sum(json!({"type": "number", "minimum": range.start(), "maximum": range.end()})),
-        ValueKind::Pause => json!({"anyOf": [kind(&ValueKind::Duration), {"type": "string", "pattern": "^until "}]}),
+        ValueKind::DurationOr(word) => {
+            json!({"anyOf": [kind(&ValueKind::Duration), {"type": "string", "pattern": format!("^{word}")}]})
+        }
         ValueKind::Duration => json!({"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?(ms|s|m|h)$"}),
         ValueKind::Ratio => {
             json!({"oneOf": [{"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?%$"}, {"type": "number", "minimum": 0, "maximum": 10}]})

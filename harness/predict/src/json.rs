@@ -43,7 +43,8 @@ pub fn check_schema(source: &Arc<Source>, kind: &Kind) -> Result<(), Diagnostic>
         0 => Err(Diagnostic::new(format!("{name} has schema 0, but the first schema is 1")).hint(kind.way_out)),
         _ if schema > newest => {
             let what = format!("{name} is {} of schema {schema}, but this collo reads up to {newest}", kind.name);
-            Err(Diagnostic::new(what).hint(format!("it was written by another version of collo: use that one, or {}", kind.way_out)))
+            Err(Diagnostic::new(what)
+                .hint(format!("it was written by another version of collo: use that one, or {}", kind.way_out)))
         }
         _ => Ok(()),
     }

@@ -299,6 +299,10 @@ fn parse<T: serde::de::DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T>
             let found = u32::try_from(found).unwrap_or(u32::MAX);
             return Err(Error::NewerSchema { campaign: last_part(&id).into(), found, known: SCHEMA });
         }
+        Some(found) if found < u64::from(SCHEMA) => {
+            let what = format!("it has schema {found}, of a collo before 0.1.0, and this one reads schema {SCHEMA}");
+            return Err(Error::corrupt(path, what));
+        }
         Some(_) => {}
     }
     serde_json::from_slice(bytes).map_err(|e| Error::corrupt(path, e))

@@ -51,8 +51,8 @@ pub enum ValueKind {
     Whole(RangeInclusive<u64>),
     Number(RangeInclusive<f64>),
     Duration,
-    /// A duration, or `until …`, which is kept as text.
-    Pause,
+    /// A duration, or text that begins with this word, which is kept as text.
+    DurationOr(&'static str),
     /// A number of bytes, as `"500MB"`.
     Size,
     /// `"5%"` or `0.05`.
@@ -189,8 +189,8 @@ impl FieldReader<'_> {
                 };
                 Value::Number(ratio)
             }
-            (ValueKind::Pause, DeValue::String(text)) if text.starts_with("until") => Value::Text(text.to_string()),
-            (ValueKind::Duration | ValueKind::Pause, DeValue::String(text)) => {
+            (ValueKind::DurationOr(word), DeValue::String(text)) if text.starts_with(word) => Value::Text(text.to_string()),
+            (ValueKind::Duration | ValueKind::DurationOr(_), DeValue::String(text)) => {
                 let Some(duration) = units::duration(text) else {
                     let meant = units::duration_meant(text).unwrap_or_else(|| "30m".into());
                     let note = format!("write `\"{meant}\"`; {}", units::DURATION_HELP);
@@ -287,10 +287,12 @@ impl FieldReader<'_> {
             (ValueKind::Whole(_), DeValue::String(text)) if text.parse::<u64>().is_ok() => Some(format!("write `{text}`")),
             (ValueKind::Number(_), DeValue::String(text)) if text.parse::<f64>().is_ok() => Some(format!("write `{text}`")),
             (ValueKind::Text, DeValue::Integer(n)) => Some(format!("write `\"{n}\"`")),
-            (ValueKind::Duration | ValueKind::Pause, DeValue::Integer(n)) => {
+            (ValueKind::Duration | ValueKind::DurationOr(_), DeValue::Integer(n)) => {
                 Some(format!("write `\"{n}s\"`; {}", units::DURATION_HELP))
             }
-            (ValueKind::Duration | ValueKind::Pause, _) => Some(format!("write `\"30m\"`; {}", units::DURATION_HELP)),
+            (ValueKind::Duration | ValueKind::DurationOr(_), _) => Some(format!("write `\"30m\"`; {}", units::DURATION_HELP)),
+            (ValueKind::Size, DeValue::Integer(n)) => Some(format!("write `\"{n}B\"`")),
+            (ValueKind::Size, _) => Some("write `\"500MB\"`".into()),
             (ValueKind::List(ValueKind::Table(_)), _) => None,
             (ValueKind::List(_), DeValue::String(text)) => Some(format!("write `[\"{}\"]`", text.replace(' ', "\", \""))),
             (ValueKind::Choice(words), _) => Some(choices("", words)),
@@ -355,7 +357,7 @@ fn asked(kind: &ValueKind) -> &'static str {
         ValueKind::Text | ValueKind::Choice(_) | ValueKind::Size => "text",
         ValueKind::Whole(_) => "a whole number",
         ValueKind::Number(_) => "a number",
-        ValueKind::Duration | ValueKind::Pause => "a duration in quotes",
+        ValueKind::Duration | ValueKind::DurationOr(_) => "a duration in quotes",
         ValueKind::Ratio => "a share, as `\"5%\"`",
         ValueKind::Setting => "text, a number, `true` or `false`",
         ValueKind::List(ValueKind::Table(_)) => "a list of tables",

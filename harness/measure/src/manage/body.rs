@@ -27,7 +27,7 @@ use crate::observe::{Transcript, failure_log};
 use collo_launch::{Group, Signal};
 use collo_sample::{Sampling, Sites};
 
-/// Capacity for members' messages: a hundred may come and go at once, and what waits for long after the end of a member is lost.
+/// Capacity for members' messages: a hundred tasks may come and go at once. While it is full, members wait.
 const WAITING: usize = 64;
 
 /// What only this loop waits for.

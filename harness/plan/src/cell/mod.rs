@@ -172,9 +172,12 @@ impl Cell {
         Cell::new([(member.clone(), 1)], Arc::new(crate::sharing::Naive), after_measured)
     }
 
-    /// The same group under the eyes of somebody.
+    /// A group under another observer, or under none; traces have no observers.
     pub fn observed(self, observe: Option<Observe>) -> Cell {
-        Cell { kind: CellKind::Group(observe), ..self }
+        match self.kind {
+            CellKind::Group(_) => Cell { kind: CellKind::Group(observe), ..self },
+            CellKind::Trace(_) => self,
+        }
     }
 
     /// Parse a label as people type it: `tinyx2 naive b32` is accepted.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use collo_quantity::key::NAMES_OF_CELLS;
 use collo_store::{AfterMeasured, Outcome, Reference, Thresholds, WantedWidth};
 use collo_text::fields::ValueKind::{
-    self, Axis, Choice, List, Map, Number, OneOrMore, Pause, Ratio, Setting, Table, Text, Whole,
+    self, Axis, Choice, DurationOr, List, Map, Number, OneOrMore, Ratio, Setting, Table, Text, Whole,
 };
 use collo_text::fields::{KeyType, Value};
 
@@ -50,7 +50,7 @@ collo_text::keys! { "collo schema experiment";
             "the longest until every member is ready; by default 1m more for each further member if they tune on a GPU or \
              compile, which they do in turn";
         stall_timeout: Duration = "10m", "the longest an epoch may take";
-        cooldown: Duration [Pause] = "1s",
+        cooldown: Duration [DurationOr("until")] = "1s",
             "the pause between two runs; or `until 5C above idle, at most 10m`: until the GPU is nearly as cool as before the \
              campaign";
         member_failure: FailureRule = "end-group", "the fate of the others when a member dies";
@@ -146,7 +146,7 @@ collo_text::keys! { "collo schema experiment";
 
     pub static MANAGER {
         window [ValueKind::Duration] = "90s", "readings of a card are means over so long";
-        settle [Text] = "ready",
+        settle [DurationOr("ready")] = "ready",
             "when readings contain a newcomer: once it is `ready`, or a duration after its launch for scripts without the \
              protocol";
         queue [Text] = "fifo", "`fifo`, or `fifo:pass=3`: a task may be passed so often by later ones that fit";

@@ -31,7 +31,7 @@ collo_text::keys! { "collo schema trace";
         poisson [Text], "by chance, so many on average: `20/h`";
         burst [Whole(1..=MOST_TASKS as u64)], "so many at once";
         every [Duration], "one after each of these intervals";
-        count [MANY], "how many arrive";
+        count [MANY], "how many arrive; by default as many as there are tasks";
         seed [Whole(0..=u64::MAX)] = 1, "of the gaps that chance draws";
     }
 
@@ -42,9 +42,9 @@ collo_text::keys! { "collo schema trace";
     }
 
     pub static LISTED {
-        at [Duration], "when it arrives";
+        at [Duration], "when it arrives; by default at the next of the arrivals";
         workload [Text], "a workload of the project";
-        batch_size [SOME], "its batch size";
+        batch_size [SOME], "its batch size; by default the workload's own";
         epochs [SOME] = 1, "how many epochs it trains";
         cards [Whole(0..=u32::MAX as u64)] = 1, "on how many cards of one node";
         settings [SETTINGS], "its further settings";

@@ -11,7 +11,7 @@ use collo_text::quoted;
 use super::{Axes, ExperimentReader, TracePlan, keys};
 use crate::cell::{ManagerRules, Settle};
 use crate::traces::{self, MemberCache};
-use collo_text::fields::{Fields, Located};
+use collo_text::fields::{Fields, Located, Value};
 use collo_text::units;
 
 impl ExperimentReader<'_> {
@@ -123,16 +123,15 @@ impl ExperimentReader<'_> {
     }
 
     fn settle(&mut self, found: &Located, scale: u32) -> Option<Settle> {
-        let text = found.text().unwrap_or_default();
-        if text == "ready" {
-            return Some(Settle::Ready);
+        match &found.value {
+            Value::Duration(after) => Some(Settle::After((after.as_nanos() / u128::from(scale)) as u64)),
+            _ if found.text() == Some("ready") => Some(Settle::Ready),
+            _ => {
+                let what = Diagnostic::new(format!("invalid `settle` value {}", quoted(found.text().unwrap_or_default())));
+                self.wrong(&found.span, what.note(format!("`ready`, or a duration; {}", units::DURATION_HELP)));
+                None
+            }
         }
-        let Some(after) = units::duration(text) else {
-            let what = Diagnostic::new(format!("invalid `settle` value {}", quoted(text)));
-            self.wrong(&found.span, what.note(format!("`ready`, or a duration; {}", units::DURATION_HELP)));
-            return None;
-        };
-        Some(Settle::After((after.as_nanos() / u128::from(scale)) as u64))
     }
 
     fn named_trace(&mut self, path: &Path, found: &Located) -> Option<Trace> {
