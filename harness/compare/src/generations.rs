@@ -207,7 +207,7 @@ impl Present for Generations {
 
     fn json(&self) -> Value {
         json!({
-            "schema": 1,
+            "schema": 2,
             "quantity": self.quantity,
             "cards": self.cards.iter().map(|c| json!({ "device": c.head.device, "simulated": c.head.simulated,
                 "experiment": c.head.experiment, "campaign": c.head.campaign, "sms": c.sms })).collect::<Vec<_>>(),

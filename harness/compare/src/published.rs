@@ -212,7 +212,7 @@ impl Present for PublishedComparison {
                     "ratio": r.ratio(), "place": r.place.as_ref().map(Position::as_str), "text": r.place_text(), "conditions": r.conditions.json() })
         };
         json!({
-            "schema": 1,
+            "schema": 2,
             "published": { "name": "study", "device": study.device, "software": study.software },
             "campaign": self.head.campaign, "experiment": self.head.experiment, "device": self.head.device,
             "simulated": self.head.simulated,

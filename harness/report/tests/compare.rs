@@ -25,7 +25,7 @@ fn cell(&(label, sharing, degree, batch, estimate, half): &Made) -> Value {
 
 fn report(id: &str, environment: &[(&str, &str)], cells: &[Made]) -> Value {
     json!({
-        "schema": 1, "experiment": "small-7way-mps", "campaign": id, "created_utc": "2026-11-14T02:00:00Z",
+        "schema": 2, "experiment": "small-7way-mps", "campaign": id, "created_utc": "2026-11-14T02:00:00Z",
         "device": { "name": A100, "kind": "gpu", "simulated": true, "memory_bytes": null, "cores": null },
         "environment": environment.iter().map(|(k, v)| (k.to_string(), json!(v))).collect::<serde_json::Map<_, _>>(),
         "synthetic": [], "shortened": [], "indicative": [], "thresholds": { "relevant_ratio": 0.02 },
@@ -286,19 +286,19 @@ fn different_cards_are_compared_by_gain_and_their_slices_by_share() {
 }
 
 /// A side on a card with advice.
-fn advised(name: &str, id: &str, label: &'static str, sharing: &'static str, gain: f64, verdict: &str) -> ComparedReport {
+fn advised(name: &str, id: &str, label: &'static str, sharing: &'static str, gain: f64, holds: &str) -> ComparedReport {
     let mut made = card(name, id, &[(label, sharing, 7, None, gain), ("small×7 mps b32", "mps", 7, None, 5.4)]);
-    let advice = |id: &str, verdict: &str| json!({ "id": id, "statement": format!("Do {id}."), "finding": "As found.", "verdict": verdict });
-    made["guidelines"] =
-        json!([advice("collocate", "supported"), advice("isolation", verdict), advice("mixing", "not_enough_evidence")]);
+    let advice =
+        |id: &str, holds: &str| json!({ "id": id, "statement": format!("Do {id}."), "finding": "As found.", "holds": holds });
+    made["guidelines"] = json!([advice("collocate", "yes"), advice("isolation", holds), advice("mixing", "open")]);
     side(&made)
 }
 
 #[test]
 fn generations_stand_beside_each_other_with_what_changed_first() {
     let sides = [
-        advised("NVIDIA A100-SXM4-40GB", "20261114-0200-11d8", "small×7 mig:1g.5gb b32", "mig:1g.5gb", 2.9, "supported"),
-        advised("NVIDIA H100 80GB HBM3", "20261121-0200-93be", "small×7 mig:1g.10gb b32", "mig:1g.10gb", 3.4, "contradicted"),
+        advised("NVIDIA A100-SXM4-40GB", "20261114-0200-11d8", "small×7 mig:1g.5gb b32", "mig:1g.5gb", 2.9, "yes"),
+        advised("NVIDIA H100 80GB HBM3", "20261121-0200-93be", "small×7 mig:1g.10gb b32", "mig:1g.10gb", 3.4, "no"),
     ];
     let found = generations(&sides, None).unwrap();
     insta::assert_snapshot!(found.text(100), @"

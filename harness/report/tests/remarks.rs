@@ -166,3 +166,17 @@ fn a_cell_is_repeated_while_its_interval_is_wider_than_wanted_and_the_limit_allo
     assert_eq!(judged("epoch_time_s", 0.001, 3).0, [Capped, Capped, Capped]);
     assert!(analysed(&Fixture::quickstart()).analysis.widths().is_none());
 }
+
+#[test]
+fn the_load_of_the_host_never_stands_in_for_the_members_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut report = Report::of(&Fixture::quickstart().write(folder.path())).unwrap();
+    let cell = &mut report.analysis.cells[0];
+    let some = cell.get(Key::EpochTime).unwrap().clone();
+    cell.quantities.remove(&Key::Cpu);
+    for key in [Key::Cpu, Key::Power] {
+        cell.metrics.insert(key.name.into(), some.clone());
+    }
+    assert!(cell.reading(Key::Cpu).is_none(), "the metric `cpu_ratio` is that of all processes");
+    assert_eq!(cell.reading(Key::Power), Some(&some));
+}

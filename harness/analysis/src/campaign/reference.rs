@@ -48,7 +48,7 @@ impl ReferenceCheck {
     fn of(analysis: &Analysis, reference: &Reference) -> Self {
         let cell = analysis.cells.iter().find(|c| c.name() == reference.cell && !c.counted.is_empty());
         let key = Key::find(&reference.quantity);
-        let measured = cell.zip(key).and_then(|(c, key)| c.get(key).or_else(|| c.metric(key))).filter(|q| q.estimate.is_finite());
+        let measured = cell.zip(key).and_then(|(c, key)| c.reading(key)).filter(|q| q.estimate.is_finite());
         let (low, high) = reference.bounds();
         let verdict = match measured {
             Some(q) if (low..=high).contains(&q.estimate) => ReferenceVerdict::Within,

@@ -23,7 +23,7 @@ impl Analysis {
         let wanted = self.campaign.until.as_ref()?;
         let key = Key::find(&wanted.quantity)?;
         let judged = self.cells.iter().enumerate().filter_map(|(place, cell)| {
-            let q = cell.get(key).or_else(|| cell.metric(key)).filter(|q| q.estimate.is_finite() && !cell.counted.is_empty())?;
+            let q = cell.reading(key).filter(|q| q.estimate.is_finite() && !cell.counted.is_empty())?;
             let width = q.low.zip(q.high).map(|(low, high)| (high - low) / q.estimate.abs());
             let planned = self.campaign.plan.order.iter().filter(|run| run.cell == place).count();
             // A baseline runs twice in each block.

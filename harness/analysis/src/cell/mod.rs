@@ -14,6 +14,7 @@ pub mod verdict;
 use std::collections::BTreeMap;
 
 use collo_quantity::Key;
+use collo_quantity::definition::Subject;
 use collo_quantity::stats::seats::Seats;
 use collo_quantity::stats::{Quantity, RatioTest};
 use collo_store::{CellRecord, Features, MemberSpec, Serving, Validity, Verdict};
@@ -86,6 +87,12 @@ impl Cell {
     /// A metric of the device that has a definition.
     pub fn metric(&self, key: Key) -> Option<&Quantity> {
         self.metrics.get(key.name)
+    }
+
+    /// A quantity of the cell, or of the GPU while it ran. A metric of the host can have the name of a members' quantity, as
+    /// `cpu_ratio` has, and never stands in for it.
+    pub fn reading(&self, key: Key) -> Option<&Quantity> {
+        self.get(key).or_else(|| self.metric(key).filter(|_| key.subject == Subject::Card))
     }
 
     /// Its label.

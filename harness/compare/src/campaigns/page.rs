@@ -4,7 +4,7 @@ use collo_figures::chart::{Interval, Ratios};
 use collo_figures::document::{
     Align, Badge, Block, Column, Document, Fact, FactLine, Present, Section, Table, TableCell, TableLayout, Tone,
 };
-use collo_figures::modes::mode_order;
+use collo_figures::modes::in_order;
 use collo_quantity::number;
 use collo_store::last_part;
 
@@ -164,9 +164,7 @@ fn table(c: &Comparison, rows: &[&ComparedCell]) -> Table {
     let axis = Ratios::of(rows.iter().filter_map(ratio), c.threshold);
     let (words, unit, factor) = words::unit(&c.rows);
     let what = format!("{words} {unit}").trim().to_string();
-    let mut modes: Vec<&str> = rows.iter().map(|r| r.sharing.as_str()).collect();
-    modes.sort_by_key(|m| mode_order(m));
-    modes.dedup();
+    let modes = in_order(rows.iter().map(|r| r.sharing.as_str()));
     let (left, right) = (format!("#{what} left"), format!("#{what} right"));
     // Where a common move is taken out, what is judged stands beside what was measured, and is drawn.
     let own = rows.iter().any(|r| r.own_ratio.is_some());

@@ -33,8 +33,6 @@ pub struct CellJson {
     pub baseline: bool,
     /// The campaign whose baselines its ratios are relative to; null if they are of its own.
     pub baseline_campaign: Option<String>,
-    /// Called `tail` by schema 1.
-    #[serde(alias = "tail")]
     #[schemars(with = "String", extend("enum" = AfterMeasured::WORDS))]
     pub after_measured: AfterMeasured,
     pub slots: Option<String>,
@@ -46,7 +44,7 @@ pub struct CellJson {
     /// Planned runs by outcome.
     pub outcomes: Ordered<usize>,
     /// `out_of_memory` if none of its runs fitted, which is a result.
-    #[serde(default = "discarded", deserialize_with = "validity")]
+    #[serde(default = "discarded")]
     #[schemars(with = "String", extend("enum" = CellVerdict::ALL.map(CellVerdict::as_str)))]
     pub validity: String,
     /// Why it is not valid.
@@ -144,17 +142,6 @@ fn missing() -> String {
 
 fn discarded() -> String {
     CellVerdict::Discarded.as_str().into()
-}
-
-/// Earlier reports have `informative` and `void`.
-fn validity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let word = String::deserialize(deserializer)?;
-    let now = match word.as_str() {
-        "informative" => CellVerdict::Indicative.as_str(),
-        "void" => CellVerdict::Discarded.as_str(),
-        _ => return Ok(word),
-    };
-    Ok(now.into())
 }
 
 /// Whatever is a quantity; another collo's field that is none is passed over, one of ours is refused.

@@ -1,6 +1,8 @@
 //! The numbers of a cell that can be compared, and what it was measured with. In: a cell as it was read. Nothing here depends on whether a
 //! campaign was just analysed or its `report.json` was copied from another machine.
 
+use collo_quantity::Key;
+use collo_quantity::definition::Subject;
 use collo_quantity::stats::Quantity;
 
 use super::{CellJson, Ordered};
@@ -9,7 +11,7 @@ impl CellJson {
     /// A quantity of the cell, or a mean of the GPU; `None` if not positive, as it has no logarithm.
     pub fn get(&self, name: &str) -> Option<Quantity> {
         let of = |all: &Ordered<Option<Quantity>>| comparable(all.get(name)?.as_ref()?);
-        of(&self.quantities).or_else(|| of(&self.metrics))
+        of(&self.quantities).or_else(|| of(&self.metrics).filter(|_| is_of_gpu(name)))
     }
 
     /// A quantity of one member.
@@ -19,7 +21,7 @@ impl CellJson {
 
     /// The names of all numbers of the cell.
     pub fn names(&self) -> Vec<&str> {
-        let all = self.quantities.iter().chain(self.metrics.iter());
+        let all = self.quantities.iter().chain(self.metrics.iter().filter(|(name, _)| is_of_gpu(name)));
         all.filter(|(_, q)| q.as_ref().and_then(comparable).is_some()).map(|(name, _)| name).collect()
     }
 
@@ -60,6 +62,11 @@ impl CellJson {
 }
 
 /// A quantity whose logarithm can be compared. An interval without degrees of freedom exists by definition.
+/// False for metrics of the host that have the name of a members' quantity, as `cpu_ratio` has.
+fn is_of_gpu(metric: &str) -> bool {
+    Key::find(metric).is_none_or(|key| key.subject == Subject::Card)
+}
+
 fn comparable(q: &Quantity) -> Option<Quantity> {
     let positive = |x: Option<f64>| x.filter(|x| x.is_finite() && *x > 0.0);
     let estimate = positive(Some(q.estimate))?;
@@ -69,6 +76,9 @@ fn comparable(q: &Quantity) -> Option<Quantity> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::ReportJson;
     use super::*;
 
     #[test]
@@ -79,5 +89,15 @@ mod tests {
         assert_eq!(q(2.0, 1.0, 3.0).unwrap().low, Some(1.0));
         assert_eq!(q(2.0, 3.0, 4.0).unwrap().low, None, "an interval that leaves its estimate out is none");
         assert!(q(-1.0, -2.0, 0.0).is_none() && q(f64::INFINITY, 1.0, 2.0).is_none());
+    }
+
+    #[test]
+    fn the_load_of_the_host_is_no_quantity_of_the_members() {
+        let reading = json!({ "estimate": 0.5, "low": null, "high": null, "repetitions": 1, "df": null });
+        let cell = json!({ "cell": "a", "metrics": { "cpu_ratio": reading, "power_w": reading, "warmth": reading } });
+        let report = json!({ "schema": 2, "campaign": "c", "device": { "name": "d" }, "cells": [cell] });
+        let cell = &ReportJson::of(report, "x").unwrap().cells[0];
+        assert_eq!((cell.get("cpu_ratio"), cell.names()), (None, vec!["power_w", "warmth"]));
+        assert!(cell.get("power_w").is_some());
     }
 }

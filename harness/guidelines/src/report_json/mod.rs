@@ -1,10 +1,10 @@
 //! `report.json`: the types through which it is written and read, and from which its JSON Schema is derived. Every measured
 //! quantity is an object with `estimate`, `low`, `high`, `repetitions` and `df`, or null. `collo compare` reads nothing else.
 //!
-//! Written files are complete; files read may come from an earlier version, so absent fields have their defaults. Without its
-//! campaign, its device or a cell's label it is not a report: `read` checks this.
+//! Written files are complete. In files that are read, absent fields of the report, of a cell and of a member have their defaults; entries
+//! of its other lists are complete. Without its campaign, its device or a cell's label it is not a report: `read` checks this.
 //!
-//! What the store or the analysis has a type for is that type here. To add a field: in such a type, or in this file or in `cell.rs`, with
+//! Types of the store and of the analysis are used where there is one. To add a field: in such a type, or in this file or in `cell.rs`, with
 //! its default, filled in `of.rs`; the schema and `collo compare` follow.
 
 mod cell;
@@ -75,7 +75,6 @@ pub struct ReportJson {
     pub synthetic: Vec<String>,
     pub shortened: Vec<Shortened>,
     /// Why every number of the campaign is indicative at best.
-    #[serde(alias = "informative")]
     pub indicative: Vec<String>,
     /// Possible explanations of differences to another campaign.
     pub environment: Ordered<String>,

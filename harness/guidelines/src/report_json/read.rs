@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use collo_analysis::cell::verdict::CellVerdict;
 use serde_json::Value;
 
 use super::{ReportJson, SCHEMA};
@@ -24,7 +23,7 @@ impl ReportJson {
     }
 
     /// A report just made, or read; `what` names it in errors.
-    pub fn of(mut report: Value, what: &str) -> Result<ReportJson> {
+    pub fn of(report: Value, what: &str) -> Result<ReportJson> {
         let not = |reason: String| Error::NotAReport { what: what.into(), reason };
         if !report.is_object() {
             return Err(not("it is not a JSON object".into()));
@@ -32,19 +31,17 @@ impl ReportJson {
         // Before all else: the fields of another version may be others.
         match report.get("schema") {
             None => return Err(not("it has no `schema`".into())),
-            Some(found) if !found.as_u64().is_some_and(|n| (1..=u64::from(SCHEMA)).contains(&n)) => {
-                return Err(not(format!("it has schema {found}, this collo reads 1 to {SCHEMA}")));
+            Some(found) if found.as_u64() != Some(SCHEMA.into()) => {
+                return Err(not(format!("it has schema {found}, and this collo reads schema {SCHEMA}")));
             }
             Some(_) => {}
         }
-        let Some(cells) = report["cells"].as_array_mut() else {
+        if !report["cells"].is_array() {
             return Err(not("it has no list `cells`".into()));
-        };
-        // Earlier reports have one word, `void`, for both; later ones say themselves which it is.
-        let no_memory =
-            |c: &Value| c["validity"] == "void" && c["outcome"] == "out_of_memory" && c["repetitions"].as_u64().unwrap_or(0) == 0;
-        for cell in cells.iter_mut().filter(|c| no_memory(c)) {
-            cell["validity"] = CellVerdict::OutOfMemory.as_str().into();
+        }
+        let guidelines = report["guidelines"].as_array().into_iter().flatten();
+        if guidelines.into_iter().any(|guideline| guideline.get("holds").is_none()) {
+            return Err(not("a guideline of it has no `holds`".into()));
         }
         let read: ReportJson =
             serde_path_to_error::deserialize(report).map_err(|e| not(format!("`{}`: {}", e.path(), e.inner())))?;
@@ -72,15 +69,15 @@ mod tests {
     fn what_is_no_report_is_said_to_be_none() {
         insta::assert_snapshot!(why(json!([1])), @"`x.json` is not a collo report: it is not a JSON object");
         insta::assert_snapshot!(why(json!({})), @"`x.json` is not a collo report: it has no `schema`");
-        insta::assert_snapshot!(why(json!({ "schema": 7 })), @"`x.json` is not a collo report: it has schema 7, this collo reads 1 to 2");
-        insta::assert_snapshot!(why(json!({ "schema": 1 })), @"`x.json` is not a collo report: it has no list `cells`");
-        insta::assert_snapshot!(why(json!({ "schema": 1, "cells": [{}] })), @"`x.json` is not a collo report: cell 1 has no label");
+        insta::assert_snapshot!(why(json!({ "schema": 7 })), @"`x.json` is not a collo report: it has schema 7, and this collo reads schema 2");
+        insta::assert_snapshot!(why(json!({ "schema": 2 })), @"`x.json` is not a collo report: it has no list `cells`");
+        insta::assert_snapshot!(why(json!({ "schema": 2, "cells": [{}] })), @"`x.json` is not a collo report: cell 1 has no label");
     }
 
     #[test]
     fn what_has_another_type_is_named_with_its_place_and_what_was_expected() {
         let with = |cell: Value| {
-            why(json!({ "schema": 1, "campaign": "c", "device": { "name": "d" }, "cells": [{ "cell": "a" }, cell] }))
+            why(json!({ "schema": 2, "campaign": "c", "device": { "name": "d" }, "cells": [{ "cell": "a" }, cell] }))
         };
         insta::assert_snapshot!(with(json!({ "cell": "b", "degree": "two" })), @r#"`x.json` is not a collo report: `cells[1].degree`: invalid type: string "two", expected u64"#);
         insta::assert_snapshot!(with(json!({ "cell": "b", "members": [{ "workload": 1 }] })), @"`x.json` is not a collo report: `cells[1].members[0].workload`: invalid type: integer `1`, expected a string");
@@ -89,40 +86,21 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_earlier_reports_are_read_and_out_of_memory_is_told_apart() {
-        let cell = |name: &str, outcome: &str, validity: &str| json!({ "cell": name, "outcome": outcome, "validity": validity });
-        let cells = [
-            cell("a", "completed", "informative"),
-            cell("b", "completed", "void"),
-            cell("c", "out_of_memory", "void"),
-            cell("d", "out_of_memory", "out_of_memory"),
-            // Some of its runs fitted, and none of those can be used.
-            cell("e", "out_of_memory", "discarded"),
-        ];
-        let report =
-            json!({ "schema": 2, "campaign": "c", "device": { "name": "d" }, "informative": ["--force"], "cells": cells });
-        let read = ReportJson::of(report, "x").unwrap();
-        let words: Vec<&str> = read.cells.iter().map(|c| c.validity.as_str()).collect();
-        assert_eq!(words, ["indicative", "discarded", "out_of_memory", "out_of_memory", "discarded"]);
-        assert_eq!(read.indicative, ["--force"]);
-    }
-
-    #[test]
     fn a_file_that_was_cut_short_or_has_a_nan_is_said_to_be_so() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
-        fs_err::write(&path, r#"{"schema": 1, "cells": [{"cell": "a", "#).unwrap();
+        fs_err::write(&path, r#"{"schema": 2, "cells": [{"cell": "a", "#).unwrap();
         assert!(ReportJson::read(&path).unwrap_err().to_string().contains("it is truncated"));
-        fs_err::write(&path, r#"{"schema": 1, "cells": [{"cell": "a", "epoch_time_s": {"estimate": NaN}}]}"#).unwrap();
+        fs_err::write(&path, r#"{"schema": 2, "cells": [{"cell": "a", "epoch_time_s": {"estimate": NaN}}]}"#).unwrap();
         assert!(ReportJson::read(&path).unwrap_err().to_string().contains("it is not JSON, expected value at line 1"));
     }
 
     #[test]
-    fn what_an_earlier_or_later_collo_wrote_is_read_as_far_as_it_goes() {
-        let cell = json!({ "cell": "a", "tail": "exit", "verdict_of_tomorrow": "fine", "epoch_time_s": { "estimate": 2.0, "low": null, "high": null,
+    fn what_another_collo_wrote_is_read_as_far_as_it_goes() {
+        let cell = json!({ "cell": "a", "after_measured": "exit", "verdict_of_tomorrow": "fine", "epoch_time_s": { "estimate": 2.0, "low": null, "high": null,
                            "repetitions": 1, "df": null }, "slowdown": null, "metrics": { "warmth": 3 } });
         let report =
-            ReportJson::of(json!({ "schema": 1, "campaign": "c", "device": { "name": "d" }, "cells": [cell] }), "x").unwrap();
+            ReportJson::of(json!({ "schema": 2, "campaign": "c", "device": { "name": "d" }, "cells": [cell] }), "x").unwrap();
         let cell = &report.cells[0];
         assert_eq!(
             (cell.degree, cell.after_measured, cell.outcome.as_str(), cell.validity.as_str()),

@@ -6,6 +6,7 @@ use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_quantity::unit::{BYTE, COUNT, RATIO, SECOND, SHARE, Unit};
 use schemars::JsonSchema;
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -24,10 +25,11 @@ pub struct Evidence {
     repetitions: usize,
 }
 
-/// Without what another collo says of quantities that this one does not know.
+/// All evidence but that of quantities which only another version of collo knows.
 pub(super) fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Evidence>, D::Error> {
     let listed = Vec::<Value>::deserialize(deserializer)?;
-    Ok(listed.into_iter().filter_map(|one| serde_json::from_value(one).ok()).collect())
+    let is_known = |one: &Value| one["quantity"].as_str().is_none_or(|name| Key::find(name).is_some());
+    listed.into_iter().filter(is_known).map(|one| serde_json::from_value(one).map_err(D::Error::custom)).collect()
 }
 
 impl Evidence {
@@ -37,7 +39,7 @@ impl Evidence {
 
     /// A cell's quantity as evidence.
     pub fn of(cell: &Cell, quantity: Key) -> Option<Evidence> {
-        let value = cell.get(quantity).or_else(|| cell.metric(quantity))?.clone();
+        let value = cell.reading(quantity)?.clone();
         Some(Evidence::new(cell.name(), None, quantity, value))
     }
 

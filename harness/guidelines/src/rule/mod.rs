@@ -88,8 +88,6 @@ pub struct Guideline {
     /// The key number, and its cell.
     #[serde(skip)]
     pub key: Option<Evidence>,
-    /// Called `verdict` by earlier reports, with other words.
-    #[serde(alias = "verdict")]
     pub holds: Holds,
     /// Whether the published statement agrees.
     pub agrees: Agreement,

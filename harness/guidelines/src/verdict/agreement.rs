@@ -138,7 +138,7 @@ fn compare(cell: &Cell, figure: &PublishedFigure) -> Option<Agreement> {
         return Some(if cell.outcome() == outcome { Agreement::Yes } else { Agreement::No });
     }
     let key = Key::find(&figure.quantity)?;
-    let ours = cell.get(key).or_else(|| cell.metric(key)).filter(|_| cell.is_valid());
+    let ours = cell.reading(key).filter(|_| cell.is_valid());
     let range = figure.range()?;
     Some(ours.map_or(Agreement::Open, |q| equivalence(q, range, MARGIN_RATIO)))
 }

@@ -9,13 +9,10 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum Holds {
-    #[serde(alias = "supported")]
     Yes,
-    #[serde(alias = "contradicted")]
     No,
     /// There is not enough evidence.
     #[default]
-    #[serde(alias = "not_enough_evidence")]
     Open,
 }
 

@@ -33,7 +33,7 @@ pub enum Cause {
 impl Cause {
     /// Why this cell cannot be judged by a quantity; `None` if it can.
     pub fn of(analysis: &Analysis, cell: &Cell, key: Key) -> Option<Cause> {
-        let known = cell.get(key).or_else(|| cell.metric(key));
+        let known = cell.reading(key);
         match known {
             _ if cell.counted.is_empty() => Some(without_runs(cell)),
             Some(q) if cell.is_valid() && q.low.is_some() && key == Key::EnergyOfSolo => few_steps(analysis, cell),

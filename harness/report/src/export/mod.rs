@@ -1,5 +1,5 @@
 //! The report for other programs: spreadsheets, papers, CI systems, monitoring, predictors. In: a report and a format. Out: the
-//! bytes of one file. Absent values stay absent in each, and each states the caveats about its numbers.
+//! bytes of one file. Absent values stay absent in each, and each has the caveats about its numbers or, as a table, whether they are simulated.
 //!
 //! To add a format: a file here, its line in [`FORMATS`], a paragraph in the guide to exports. To add a table: its line in
 //! [`TABLES`].

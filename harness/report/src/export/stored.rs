@@ -102,7 +102,7 @@ pub fn runs(analysis: &Analysis) -> ExportTable {
     ExportTable::of(columns, analysis.all_cells().flat_map(|c| &c.repetitions).map(|r| (analysis, r)))
 }
 
-/// All epochs as they were stored, including those of runs that are marked as discarded.
+/// All epochs as they were stored, each with the verdict on its run: those of discarded runs are there too.
 pub fn epochs(analysis: &Analysis) -> ExportTable {
     let columns: &[ExportColumn<(&Analysis, &Repetition, &EpochRecord)>] = &[
         ("campaign", Text, |(a, ..)| ExportValue::text(&a.campaign.id)),
@@ -115,6 +115,7 @@ pub fn epochs(analysis: &Analysis) -> ExportTable {
         ("start_ns", Whole, |(.., e)| e.start_ns.into()),
         ("end_ns", Whole, |(.., e)| e.end_ns.into()),
         ("loss", Number, |(.., e)| e.loss.into()),
+        ("validity", Text, |(_, r, _)| words::verdict(r.validity.verdict).into()),
         ("simulated", Flag, |(_, r, _)| r.record().device.simulated.into()),
     ];
     let runs = analysis.cells.iter().flat_map(|c| &c.repetitions);

@@ -4,7 +4,6 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_figures::document::{Align, Column, Table, TableCell, TableLayout};
 use collo_quantity::Key;
-use collo_quantity::definition::Subject;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 
@@ -19,8 +18,7 @@ pub fn times(q: &Quantity, factor: f64) -> Quantity {
 
 /// A quantity of a cell, or of the GPU while it ran. What members use alone is added up only where there are several.
 pub fn reading(cell: &Cell, key: Key) -> Option<Quantity> {
-    let found = cell.get(key).or_else(|| cell.metric(key).filter(|_| key.subject == Subject::Card));
-    found.filter(|_| key != Key::SoloSmActiveSum || cell.record.degree > 1).cloned()
+    cell.reading(key).filter(|_| key != Key::SoloSmActiveSum || cell.record.degree > 1).cloned()
 }
 
 /// True if some cell has a quantity.

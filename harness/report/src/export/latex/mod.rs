@@ -69,7 +69,7 @@ impl LatexColumn {
     fn of<'a>(&self, cell: &'a Cell) -> Option<&'a Quantity> {
         // Elsewhere the makespan is epochs and warm-up once more.
         let told = self.key != Key::Makespan || GainBy::of(&cell.record) == GainBy::Makespan;
-        cell.get(self.key).or_else(|| cell.metric(self.key)).filter(|_| told)
+        cell.reading(self.key).filter(|_| told)
     }
 
     fn head(&self) -> String {
