@@ -1,7 +1,8 @@
 //! What verbs answer with, and the one writer of it.
 //!
 //! In: keys and values for programs, text for people. Out: with `--json` one object with the version of its form, else the text.
-//! A verb that goes on for long prints what it does meanwhile itself, and answers at its end.
+//! A verb that goes on for long prints what it does meanwhile itself, and answers at its end; so do predictions and their scores, which
+//! are long tables.
 
 use collo_figures::document::{Present, Table};
 use collo_text::{Diagnostics, Remark};

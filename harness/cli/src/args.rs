@@ -48,7 +48,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["status", "restore", "nightly", "slurm", "merge"]),
     ("Predict", &["predict"]),
     ("Stored", &["verify", "bundle", "import", "prune"]),
-    ("Project and machine", &["workload", "data", "trace", "schema", "mig"]),
+    ("Project and machine", &["workload", "data", "trace", "schema", "mig", "completions", "man"]),
 ];
 
 /// Groups of verbs, each verb with its own first line.
@@ -174,10 +174,8 @@ pub enum Verb {
     /// Print a JSON Schema, for editors and programs
     Schema(Schema),
     /// Print completions for a shell
-    #[command(hide = true)]
     Completions(Completions),
     /// Write the manual pages
-    #[command(hide = true)]
     Man(Man),
 }
 

@@ -111,10 +111,11 @@ fn rows_that_cannot_be_are_named_with_their_line() {
         ("1,,anet32,bnet32,1,1", "`pair_b_s` is absent"),
         ("1,1,anet32", "the row has 3 fields, but 6 columns are named"),
     ] {
-        bench.write("wrong.csv", &format!("{}{row}\n", pairs()));
+        // A line of blanks is no row, but it is a line.
+        bench.write("wrong.csv", &format!("{}   \n{row}\n", pairs()));
         let refused = bench.collo(&["predict", "fit", "wrong.csv", "profiles.csv", "--to", "x.json"]).exits(2);
         assert!(line(&refused.stderr).contains(why), "{}", refused.stderr);
-        assert!(line(&refused.stderr).contains("wrong.csv:33"), "{}", refused.stderr);
+        assert!(line(&refused.stderr).contains("wrong.csv:34"), "{}", refused.stderr);
     }
     bench.collo(&["predict", "fit", "pairs.csv", "--to", "x.json"]).exits(2).says("give the table of profiles too");
     bench.write("percent.csv", &profiles().replace("0.12,", "12,"));

@@ -242,7 +242,7 @@ fn a_predictor_file_that_was_edited_wrongly_is_refused_and_the_others_are_listed
 fn a_workload_that_is_called_like_a_verb_is_predicted_by_a_path() {
     let bench = on(Bench::new()).file("workloads/list/workload.toml", NET).file("workloads/list/train.py", DESCRIBES);
     let said = bench.collo(&["predict", "list"]).exits(0).answers("published-a100");
-    said.says("this is the verb `list`").says("`collo predict ./list`");
+    said.says("`list` is a verb here").says("`collo predict ./list`");
     bench.collo(&["predict", "./list", "--gpu", "a100-40gb"]).exits(0).answers("list at batch size 32: predicted, not measured");
     // After an option no verb is expected.
     bench.collo(&["predict", "--gpu", "a100-40gb", "list"]).exits(0).answers("list at batch size 32: predicted, not measured");

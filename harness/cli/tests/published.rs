@@ -337,8 +337,11 @@ fn the_pages_name_only_verbs_options_and_recipes_that_there_are() {
             _ => &words[1..],
         };
         let Some(verb) = rest.iter().find(|w| !w.starts_with('-')) else { continue };
-        // `collo VERB` stands for any of them; `help` has a page for each, and none of its own.
-        if verb.chars().all(char::is_uppercase) || verb == "help" {
+        // `help` has a page for each verb, and one for all.
+        let rest = if verb == "help" { &rest[1..] } else { rest };
+        let Some(verb) = rest.iter().find(|w| !w.starts_with('-') && *w != "all") else { continue };
+        // `collo VERB` stands for any of them.
+        if verb.chars().all(char::is_uppercase) {
             continue;
         }
         // Some verbs have verbs of their own, each with its options.

@@ -48,6 +48,10 @@ pub fn read(
     let mut mistakes = Diagnostics::default();
     let (mut record, mut counted) = (StringRecord::new(), 0);
     while reader.read_record(&mut record).map_err(broken)? {
+        // A line of blanks is no row.
+        if record.iter().all(|field| field.trim().is_empty()) && record.len() == 1 {
+            continue;
+        }
         let row = Row::at(source, begin + record.position().map_or(0, |p| p.byte() as usize), &places, &record);
         let found = match record.len() == head.len() {
             true => each(&row),

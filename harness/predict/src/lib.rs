@@ -40,22 +40,19 @@ pub use any::{AnyLaw, AnyPredictor};
 pub use bins::{BinScore, CommonestBin};
 pub use choice::{Because, Chosen, Target, choose};
 pub use company::{
-    Alone, Assumed, CompanyFit, CompanyLeftOut, CompanyMode, CompanyModes, CompanyPeer, CompanyPrediction, CompanyPredictor,
-    CompanyScore, Extrapolated, GroupEstimate, GroupQuantities, Impossible, Law, LeftOutBy, MeasuredGroup, MeasuredMember,
-    ModeFit, NamedScore, NotPredicted, PairTimes, Slice, SliceLaw, Together, Unseen, Widths, fit_company, fit_slices,
-    score_company, score_left_out,
+    Alone, Assumed, CompanyFit, CompanyLeftOut, CompanyMode, CompanyModes, CompanyPrediction, CompanyPredictor, CompanyScore,
+    Extrapolated, GroupEstimate, GroupQuantities, Impossible, Law, LeftOutBy, MeasuredGroup, MeasuredMember, ModeFit, NamedScore,
+    NotPredicted, PairTimes, Slice, SliceLaw, Together, Unseen, Widths, fit_company, score_company, score_left_out,
 };
 pub use conformal::{Bounds, FEWEST_FAMILIES, Interval, Residual, Width, WidthFrom, probability_above};
 pub use covariance::Covariance;
 pub use description::{Allocation, Description, FakeTensorLine, Generated, Layer, ModelFeatures, OperationCost, Workspace};
 pub use estimate::EstimateSource;
 pub use estimators::{MemoryCase, MemoryCases, NamedEstimates};
-pub use evaluate::{
-    BoundScore, FEWEST_TO_FIT, MeasuredRow, MemoryFit, Score, Scored, fit_memory, fit_memory_of, refit_context, score,
-};
+pub use evaluate::{BoundScore, FEWEST_TO_FIT, MeasuredRow, MemoryFit, Score, Scored, fit_memory, score};
 pub use file::{Conditions, Mark, PredictorFile, PredictorLaw, Quantity, TargetDevice};
 pub use fit::Unfit;
-pub use memory::{Basis, Coefficients, DoesNotFit, Footprint, NotReplayed, Part, Peaks, Replay, replay, replay_within};
+pub use memory::{Basis, Coefficients, DoesNotFit, Footprint, NotReplayed, Part, Peaks, Replay, replay};
 pub use memory_law::{Factors, LeftOut, MemoryLaw, MemoryPredictor, Prediction};
 pub use peers::{DeepSpeed, Peer};
 pub use utilisation::{UtilisationLaw, UtilisationPredictor};

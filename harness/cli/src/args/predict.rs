@@ -11,7 +11,7 @@ use crate::complete;
 pub struct Predict {
     #[command(subcommand)]
     pub verb: Option<PredictVerb>,
-    /// A workload of `collo workload list`, or an experiment of experiments/; one that is called like a verb below is `./list`
+    /// A workload of `collo workload list`, or an experiment of experiments/; `./NAME` if it has the name of a verb below
     #[arg(value_name = "WORKLOAD|EXPERIMENT", required = true, add = complete::workloads())]
     target: Option<String>,
     /// A workload's setting, as in --set model=resnet18; or a key of an experiment, as in --set epochs=3

@@ -108,7 +108,7 @@ fn shortened(text: &str) -> String {
 /// Maximum difference between the clocks of machines that share a folder.
 const TO_COME_S: f64 = 300.0;
 
-/// What is said of the entries of `runs/` that are not readable campaigns.
+/// Warnings about the entries of `runs/` that are not readable campaigns.
 pub fn left_alone(foreign: &[Foreign]) -> impl Iterator<Item = Remark> {
     foreign.iter().map(|f| Remark::Warning(format!("`{}` {}, left alone", shown(&f.path), f.reason)))
 }

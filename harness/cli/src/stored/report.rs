@@ -163,7 +163,7 @@ fn asked(context: &Context<'_>, a: &args::Report) -> Result<Option<(&'static For
     if a.table.is_some() && !matches!(format.writer, Writer::Table(_)) {
         return wrong(
             format!("`--format {}` has no `--table`", format.word),
-            "`--format csv` and `--format parquet` have".into(),
+            "`--table` is for `--format csv` and `--format parquet`".into(),
         );
     }
     match (&format.writer, &a.to) {

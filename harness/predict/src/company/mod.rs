@@ -21,8 +21,8 @@ use std::fmt;
 
 use collo_store::Sharing;
 
-pub use evaluate::{CompanyPeer, CompanyScore, GroupEstimate, NamedScore, score_company, score_left_out};
-pub use fit::{CompanyFit, LeftOutBy, fit_company, fit_slices};
+pub use evaluate::{CompanyScore, GroupEstimate, NamedScore, score_company, score_left_out};
+pub use fit::{CompanyFit, LeftOutBy, fit_company};
 pub use law::{Law, SliceLaw};
 pub use left_out::Unseen;
 pub use modes::{CompanyLeftOut, CompanyModes, CompanyPredictor, ModeFit};

@@ -2,16 +2,17 @@
 
 use std::path::Path;
 
+use collo_predict::AnyLaw;
 use collo_store::replace_file;
 use collo_text::Diagnostic;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use super::shown::in_full;
+use crate::answer::{Answer, Answered};
 use crate::args::Evaluate;
-use crate::context::{Context, Ended};
-use crate::{exit, output};
+use crate::context::Context;
 
-pub fn fit(context: &Context<'_>, asked: &Evaluate, to: &Path) -> Ended {
+pub fn fit(context: &Context<'_>, asked: &Evaluate, to: &Path) -> Answered {
     let wrong = || Diagnostic::new(format!("`--to {}` is not a file NAME.json", to.display()));
     let name = to.file_stem().and_then(|stem| stem.to_str()).filter(|_| to.extension().is_some_and(|e| e == "json"));
     let name = name.ok_or_else(wrong)?.to_string();
@@ -22,13 +23,13 @@ pub fn fit(context: &Context<'_>, asked: &Evaluate, to: &Path) -> Ended {
         fs_err::create_dir_all(folder)?;
     }
     replace_file(&path, predictor.to_text().as_bytes())?;
-    if context.arguments.json {
-        let value: Json = serde_json::to_value(&predictor).unwrap_or_default();
-        output::json(&json!({"schema": 1, "file": path, "predictor": value, "not_fitted": unfitted}));
-    } else {
-        output::result(in_full(&predictor));
-        unfitted.iter().for_each(|what| output::note(format!("not fitted: {what}")));
-        output::note(format!("written: {}; next: collo predict show {}", path.display(), to.display()));
-    }
-    Ok(exit::DONE)
+    let mut answer = Answer::of(json!({"file": path, "predictor": predictor, "not_fitted": unfitted}));
+    answer.lines(in_full(&predictor));
+    unfitted.iter().for_each(|what| answer.note(format!("not fitted: {what}")));
+    let next = match predictor.law {
+        AnyLaw::Memory(_) => format!("collo predict WORKLOAD --predictor {}", to.display()),
+        _ => format!("collo predict show {}", to.display()),
+    };
+    answer.note(format!("written: {}; next: {next}", path.display()));
+    Ok(answer)
 }

@@ -3,14 +3,15 @@
 use collo_figures::document::{Align, Table};
 use collo_plan::predictors;
 use collo_predict::{AnyLaw, AnyPredictor};
+use collo_text::Diagnostics;
 use collo_text::units::percent;
 use serde_json::{Value as Json, json};
 
 use super::shown::in_full;
-use crate::context::{Context, Ended};
-use crate::{exit, output};
+use crate::answer::{Answer, Answered};
+use crate::context::Context;
 
-pub fn list(context: &Context<'_>) -> Ended {
+pub fn list(context: &Context<'_>) -> Answered {
     let all = predictors::all(&context.project()?)?;
     let columns = [
         ("predictor", Align::Left),
@@ -38,25 +39,19 @@ pub fn list(context: &Context<'_>) -> Ended {
         value["predictor"] = json!(name);
         values.push(value);
     }
-    if context.arguments.json {
-        output::json(&json!({"schema": 1, "predictors": values}));
-    } else {
-        output::result(table.render(output::width()).trim_end());
-        output::note("errors are those on architectures that the fit had not seen; next: collo predict show NAME");
-    }
-    for wrong in all.into_values().filter_map(Result::err) {
-        output::failure(&wrong.into());
-    }
-    Ok(exit::DONE)
+    let mut answer = Answer::list("predictors", &values, &table, None);
+    answer.note("errors are those on architectures that the fit had not seen; next: collo predict show NAME");
+    let wrong: Vec<Diagnostics> = all.into_values().filter_map(|found| found.err().map(Diagnostics::from)).collect();
+    answer.failed(&wrong);
+    Ok(answer)
 }
 
-pub fn show(context: &Context<'_>, name: &str) -> Ended {
+pub fn show(context: &Context<'_>, name: &str) -> Answered {
     let predictor = predictors::find(&context.project()?, &context.folder()?, name)?;
-    match context.arguments.json {
-        true => output::json(&value(&predictor)),
-        false => output::result(in_full(&predictor)),
-    }
-    Ok(exit::DONE)
+    let mut answer = Answer::default();
+    answer.object(value(&predictor));
+    answer.lines(in_full(&predictor));
+    Ok(answer)
 }
 
 /// The median error and the worst: of utilisation that of its first law, of groups those of the gain in the mode of the most.

@@ -15,22 +15,25 @@ use collo_plan::workload::Workloads;
 use collo_predict::Quantity;
 use collo_text::Diagnostic;
 
+use crate::answer::{Answer, Answered};
 use crate::args::{self, Evaluate, PredictVerb, PredictedQuantity};
 use crate::context::{Context, Ended};
 use crate::output;
 
-pub fn run(context: &Context<'_>, a: &args::Predict) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Predict) -> Answered {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads());
-    let Some(verb) = &a.verb else { return target(context, a, &project, &workloads?) };
+    let Some(verb) = &a.verb else { return target(context, a, &project, &workloads?).map(Answer::from) };
     let word = verb.as_str();
     if workloads.is_ok_and(|workloads| workloads.get(word).is_some()) || is_experiment(&project, word) {
-        output::note(format!("this is the verb `{word}`; what is called `{word}` here is predicted by `collo predict ./{word}`"));
+        output::note(format!(
+            "`{word}` is a verb here; to predict the workload or experiment `{word}`: `collo predict ./{word}`"
+        ));
     }
     match verb {
         PredictVerb::List => list::list(context),
         PredictVerb::Show { name } => list::show(context, name),
-        PredictVerb::Evaluate(options) => evaluate::evaluate(context, options),
+        PredictVerb::Evaluate(options) => evaluate::evaluate(context, options).map(Answer::from),
         PredictVerb::Fit { rows, to } => fit::fit(context, rows, to),
     }
 }
