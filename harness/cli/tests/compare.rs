@@ -136,7 +136,7 @@ fn what_is_no_side_is_said_to_be_none() {
     bench.write("half.json", &whole.chars().take(whole.chars().count() / 2).collect::<String>());
     bench.collo(&["compare", "last", "half.json"]).exits(3).says("`half.json` is not a collo report: it is truncated");
     bench.write("new.json", &whole.replacen("\"schema\": 2", "\"schema\": 9", 1));
-    bench.collo(&["compare", "last", "new.json"]).exits(3).says("it has schema 9, this collo reads 1 to 2");
+    bench.collo(&["compare", "last", "new.json"]).exits(3).says("it has schema 9, and this collo reads schema 2");
     bench
         .collo(&["compare", "last-1", "last", "--quantity", "beauty"])
         .exits(2)
