@@ -9,8 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use collo_store::{StoredFile, sha256_file, sweep};
-use collo_text::Diagnostic;
-use collo_text::shown;
+use collo_text::{Diagnostic, quoting, shown};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -140,7 +139,7 @@ fn entries(from: &Path, aside: &Path) -> Result<String, Diagnostic> {
 fn safe(path: &Path) -> Option<(String, PathBuf)> {
     let mut parts = path.components();
     let Some(Component::Normal(top)) = parts.next() else { return None };
-    let top = top.to_str().filter(|name| !name.starts_with('.'))?.to_string();
+    let top = top.to_str().filter(|name| !name.starts_with('.') && !name.contains(quoting::is_unseen))?.to_string();
     let below: PathBuf = parts.clone().collect();
     parts.all(|part| matches!(part, Component::Normal(_))).then_some((top, below))
 }

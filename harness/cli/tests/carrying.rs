@@ -102,6 +102,23 @@ fn a_bundle_of_changed_workloads_is_refused_and_a_damaged_one_is_none() {
 }
 
 #[test]
+fn a_bundle_contains_nothing_from_outside_the_project_that_its_user_does_not_know_of() {
+    use std::os::unix::fs::symlink;
+    let secret = tempfile::NamedTempFile::new().expect("a file outside the project");
+    fs_err::write(secret.path(), "a key").expect("written");
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\ndegree = 1\nseconds = 0.1\n");
+    symlink(secret.path(), bench.at("workloads/sleep/data.txt")).expect("linked");
+    symlink("train.py", bench.at("workloads/sleep/same.py")).expect("linked");
+    bench.run(&[]).exits(0);
+    let place = format!("`workloads/sleep/data.txt` is `{}`", secret.path().canonicalize().expect("there").display());
+    let refused =
+        bench.collo(&["bundle", "last", "--to", "b.tar.gz"]).exits(2).says(&place).says("links that lead out of the project");
+    assert!(!refused.stderr.contains("same.py"), "a link inside the project is a file of it: {}", refused.stderr);
+    assert!(!bench.at("b.tar.gz").exists());
+    bench.collo(&["bundle", "last", "--to", "b.tar.gz", "--force"]).exits(0).says(&place).says("its contents are packed");
+}
+
+#[test]
 fn comments_are_listed_with_their_time_and_are_no_part_of_what_was_measured() {
     let bench = measured();
     assert!(!bench.collo(&["show"]).exits(0).stdout.contains("comment, "));

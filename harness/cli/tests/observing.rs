@@ -69,7 +69,7 @@ const MISBEHAVIOURS: [Misbehaviour; 8] = [
     },
     Misbehaviour {
         name: "fills-the-disk",
-        file: "command = [\"sh\", \"-c\", \"while :; do head -c 1000000 /dev/zero >> {folder}/much; done\"]\nmost = \"5MB\"",
+        file: "command = [\"sh\", \"-c\", \"while :; do head -c 1000000 /dev/zero >> \\\"$1\\\"; done\", \"sh\", \"{folder}/much\"]\nmost = \"5MB\"",
         lost: true,
         said: "`most` allows 5000000",
     },
@@ -121,7 +121,7 @@ fn whatever_an_observer_does_the_run_ends_typed_and_nothing_of_it_is_left() {
 #[test]
 fn an_observer_watches_every_measured_epoch_and_what_it_takes_is_stored() {
     let counts = "about = \"counts\"\ncommand = [\"sh\", \"-c\", \"while :; do echo {pids} {interval_ms}; sleep {interval_s}; done\"]\nrate_hz = 10";
-    let each = "command = [\"sh\", \"-c\", \"echo {pid} > {folder}/{member}; exec sleep 600\"]";
+    let each = "command = [\"sh\", \"-c\", \"echo {pid} > \\\"$1\\\"; exec sleep 600\", \"sh\", \"{folder}/{member}\"]";
     let bench =
         watched("[\"none\", \"collo:20Hz\", \"counts\", \"counts:50Hz\", \"each\"]", &[("counts", counts), ("each", each)]);
     bench.run(&[]).exits(0);
@@ -160,8 +160,7 @@ fn an_observer_watches_every_measured_epoch_and_what_it_takes_is_stored() {
 
 #[test]
 fn one_around_the_members_starts_them_and_one_inside_is_obeyed() {
-    let around =
-        "runs = \"around\"\ncommand = [\"sh\", \"-c\", \"echo $$ > {folder}/{member}; exec \\\"$@\\\"\", \"sh\", \"{command}\"]";
+    let around = "runs = \"around\"\ncommand = [\"sh\", \"-c\", \"echo $$ > \\\"$1\\\"; shift; exec \\\"$@\\\"\", \"sh\", \"{folder}/{member}\", \"{command}\"]";
     let bench = watched("[\"none\", \"wraps\"]", &[("wraps", around)]);
     bench.run(&[]).exits(0);
     let run = run_under(&bench, "wraps");

@@ -239,6 +239,17 @@ fn a_predictor_file_that_was_edited_wrongly_is_refused_and_the_others_are_listed
 }
 
 #[test]
+fn what_a_predictor_says_of_itself_stays_in_its_line() {
+    let bench = on(Bench::new());
+    let mut file = bench.collo(&["predict", "show", "published-a100", "--json"]).exits(0).json();
+    file["source"] = "x\nerror: FORGED".into();
+    file["name"] = "mine".into();
+    bench.write("predictors/mine.json", &file.to_string());
+    let shown = bench.collo(&["predict", "show", "mine"]).exits(0).answers("x\\x0aerror: FORGED");
+    assert!(!shown.stdout.contains("\nerror: FORGED"), "{}", shown.stdout);
+}
+
+#[test]
 fn a_workload_that_is_called_like_a_verb_is_predicted_by_a_path() {
     let bench = on(Bench::new()).file("workloads/list/workload.toml", NET).file("workloads/list/train.py", DESCRIBES);
     let said = bench.collo(&["predict", "list"]).exits(0).answers("published-a100");

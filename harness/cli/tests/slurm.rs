@@ -211,3 +211,28 @@ fn the_scripts_mean_the_same_wherever_the_job_runs() {
     assert!(script.contains("--cpus-per-task=3"), "as many members as are set: {script}");
     bench.collo(&["slurm", "x", "--set", "nothing=1"]).exits(2);
 }
+
+#[test]
+fn what_would_be_a_line_or_an_option_of_its_own_in_a_script_is_refused() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\ndegree = 1\n");
+    let evil = "x\ntouch HIT";
+    let cases: [&[&str]; 8] = [
+        &["--account", evil],
+        &["--partition", "x' --wrap='touch HIT"],
+        &["--time", "1\\"],
+        &["--gres", "gpu:1\u{2}"],
+        &["--sbatch", evil],
+        &["--to", evil],
+        &["--to", "a'b"],
+        &["--where", "degree == 1\n"],
+    ];
+    for words in cases {
+        let all: Vec<&str> = ["slurm", "x"].into_iter().chain(words.iter().copied()).collect();
+        bench.collo(&all).exits(2).says("cannot stand in a script of Slurm").says("without line ends, quotes and backslashes");
+    }
+    assert!(!bench.at("slurm").exists(), "nothing was written");
+    // A space is quoted, a percent sign is its own, and a comment begins nowhere.
+    bench.collo(&["slurm", "x", "--to", "a %j b", "--account", "a#b"]).exits(0);
+    let script = fs_err::read_to_string(bench.at("a %j b/array.sh")).expect("written");
+    assert!(script.contains("/a %%j b/%j.log'\n") && script.contains("#SBATCH --account='a#b'\n"), "{script}");
+}

@@ -156,7 +156,7 @@ fn a_script_that_only_prints_lines_is_measured_unedited() {
 #[test]
 fn a_member_with_the_protocol_and_one_without_share_a_group() {
     let bench = Bench::of(
-        "after_measured = \"keep-running\"\n[[group]]\nmembers = [{ workload = \"lines\", rows = 80000 }, { workload = \"sleep\", seconds = 0.3 }]",
+        "after_measured = \"keep-running\"\n[[group]]\nmembers = [{ workload = \"lines\", rows = 80000 }, { workload = \"sleep\", seconds = 2 }]",
     );
     bench.run(&[]).exits(0);
     let run = bench.run_of(2);

@@ -2,13 +2,21 @@
 
 use std::process::{Command, Stdio};
 
+use serde_json::json;
+
 use crate::support::{Answer, Bench};
 
 /// Run experiment `x` in a terminal of 100 columns; none where there is no `script`.
 fn in_terminal(bench: &Bench, env: &[(&str, &str)]) -> Option<Answer> {
+    typed(bench, "run x", env)
+}
+
+/// A command of collo in a terminal of 100 columns; none where there is no `script`.
+fn typed(bench: &Bench, words: &str, env: &[(&str, &str)]) -> Option<Answer> {
     let collo = bench.command(&[]);
     let mut script = Command::new("script");
-    script.args(["-qec", "stty cols 100 rows 30; exec \"$COLLO\" run x", "/dev/null"]).stdin(Stdio::null());
+    let line = format!("stty cols 100 rows 30; exec \"$COLLO\" {words}");
+    script.args(["-qec", &line, "/dev/null"]).stdin(Stdio::null());
     script.env("TERM", "xterm-256color").env("COLLO", collo.get_program()).current_dir(bench.at(""));
     for (name, value) in collo.get_envs() {
         match value {
@@ -75,4 +83,51 @@ fn runs_that_are_stored_are_counted_and_are_not_in_the_time_that_is_left() {
         shown.filter_map(|(seconds, _)| seconds.parse::<u32>().ok()).max()
     };
     assert!(left("1/3 runs").is_some() && left("3/3 runs") < left("1/3 runs"), "{:?}", answer.stdout);
+}
+
+/// Sets the clipboard, clears the screen, turns the direction of writing, and begins a line as an error of collo does.
+const EVIL: &str = "x\u{1b}]52;c;eA==\u{7}\u{1b}[2J\u{202e}\nerror: FORGED";
+
+/// That no text of others was obeyed, or looks like a line of collo's.
+fn is_inert(answer: &Answer) {
+    let text = &answer.stdout;
+    assert!(!["\u{1b}]52", "\u{1b}[2J", "\u{202e}"].iter().any(|evil| text.contains(evil)), "{text:?}");
+    assert!(!text.lines().any(|line| line.trim_start().starts_with("error: FORGED")), "{text}");
+}
+
+#[test]
+fn what_a_trace_says_of_itself_neither_moves_the_cursor_nor_looks_like_an_error() {
+    let evil = json!(EVIL).to_string();
+    let trace =
+        format!("description = {evil}\nsource = {evil}\narrivals_s = [0]\n[[tasks]]\ncount = 1\none_of = [\"sleep 1e\"]\n");
+    let bench = bench().file("traces/evil.toml", &trace);
+    for words in ["trace show evil", "trace list"] {
+        let Some(answer) = typed(&bench, words, &[]) else { return };
+        let answer = answer.exits(0);
+        is_inert(&answer);
+        answer.answers("FORGED");
+    }
+}
+
+#[test]
+fn the_folder_of_a_bundle_reaches_no_terminal_unless_all_of_its_name_can_be_seen() {
+    let bench = bench();
+    bench.run(&[]).exits(0);
+    bench.collo(&["bundle", "last", "--to", "good.tar.gz"]).exits(0);
+    let mut good = tar::Archive::new(flate2::read::GzDecoder::new(fs_err::File::open(bench.at("good.tar.gz")).expect("packed")));
+    let evil = fs_err::File::create(bench.at("evil.tar.gz")).expect("made");
+    let mut packed = tar::Builder::new(flate2::write::GzEncoder::new(evil, flate2::Compression::fast()));
+    for entry in good.entries().expect("entries") {
+        let entry = entry.expect("an entry");
+        let below = entry.path().expect("a path").iter().skip(1).collect::<std::path::PathBuf>();
+        let mut header = entry.header().clone();
+        packed.append_data(&mut header, std::path::Path::new(EVIL).join(below), entry).expect("appended");
+    }
+    packed.into_inner().expect("complete").finish().expect("written");
+    for verb in ["run", "show", "verify", "report"] {
+        let Some(answer) = typed(&bench, &format!("{verb} evil.tar.gz"), &[]) else { return };
+        let answer = answer.exits(2);
+        is_inert(&answer);
+        answer.answers("is not a bundle of collo");
+    }
 }

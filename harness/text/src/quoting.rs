@@ -9,6 +9,11 @@ pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }
 
+/// The words of a text in one line, a space between them; what is not visible is escaped.
+pub fn words(text: &str) -> String {
+    line(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
+}
+
 /// Several lines: the same, but line ends are kept.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c == '\n')

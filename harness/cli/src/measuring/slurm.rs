@@ -12,8 +12,8 @@ use collo_plan::experiment::Experiment;
 use collo_plan::experiment::{DeviceChoice, Overrides};
 use collo_plan::workload::Workloads;
 use collo_store::sha256_text;
-use collo_text::shown;
-use collo_text::{Diagnostic, Diagnostics};
+use collo_text::quoting::literal;
+use collo_text::{Diagnostic, Diagnostics, shown};
 use fs_err as fs;
 use serde_json::json;
 
@@ -56,6 +56,7 @@ pub fn run(context: &Context<'_>, a: &args::Slurm) -> Answered {
         folder: folder.clone(),
         a,
     };
+    job.check()?;
     fs::create_dir_all(&folder)?;
     let (array, after) = (folder.join("array.sh"), folder.join("merge.sh"));
     place(&array, &job.array())?;
@@ -124,20 +125,61 @@ struct Job<'a> {
     a: &'a args::Slurm,
 }
 
+/// What ends or changes a line of a script: `sbatch` reads `#SBATCH` lines one by one, takes a backslash away wherever it stands, within
+/// single quotes too, and has no quotes that go on in another line (`_get_argument` and `_next_line` in Slurm's src/sbatch/opt.c).
+fn is_refused_by_sbatch(text: &str) -> bool {
+    text.contains(|c: char| c.is_control() || matches!(c, '\'' | '"' | '\\'))
+}
+
 impl Job<'_> {
+    /// That nothing that the user or the surroundings named can become a line or an option of its own.
+    fn check(&self) -> Result<(), Diagnostics> {
+        let a = self.a;
+        let shown = |path: &Path| path.display().to_string();
+        // What stands in lines of bash is quoted for bash; a line end would begin a line that sbatch could read.
+        let in_commands = [
+            ("the path of collo", Some(shown(&self.collo))),
+            ("the project's path", Some(shown(&self.project))),
+            ("the experiment's path", Some(self.name.to_string())),
+            ("`--python`", self.python.as_deref().map(shown)),
+            ("`--where`", a.selection.condition.clone()),
+            ("`--set`", Some(self.set.clone())),
+        ];
+        let in_options = [
+            ("the folder of the scripts", Some(shown(&self.folder))),
+            ("`--account`", a.account.clone()),
+            ("`--partition`", a.partition.clone()),
+            ("`--time`", a.time.clone()),
+            ("`--gres`", Some(a.gres.clone())),
+        ];
+        let given = a.sbatch.iter().map(|option| ("`--sbatch`", option.clone()));
+        let lines = in_commands.into_iter().filter_map(|(what, text)| Some((what, text?))).chain(given);
+        let broken = lines.filter(|(_, text)| text.contains(|c: char| c.is_control()));
+        let options = in_options.into_iter().filter_map(|(what, text)| Some((what, text?)));
+        match broken.chain(options.filter(|(_, text)| is_refused_by_sbatch(text))).next() {
+            None => Ok(()),
+            Some((what, text)) => Err(Diagnostic::new(format!("{what} cannot stand in a script of Slurm: {}", literal(&text)))
+                .caused_by(
+                    "`#SBATCH` lines have no line ends within quotes, and quotes and backslashes in them change the option",
+                )
+                .hint("use one without line ends, quotes and backslashes")
+                .into()),
+        }
+    }
+
     fn array(&self) -> String {
         let a = self.a;
         let mut options = vec![format!("--job-name=collo-{}", self.experiment)];
         if a.shards > 1 {
             options.push(format!("--array=1-{}", a.shards));
         }
-        options.push(format!("--output={}", quoted(self.folder.join(if a.shards > 1 { "%A_%a.log" } else { "%j.log" }))));
+        options.push(self.output(if a.shards > 1 { "%A_%a.log" } else { "%j.log" }));
         options.push("--nodes=1".into());
         options.push("--ntasks=1".into());
         options.push(format!("--cpus-per-task={}", self.cores));
-        options.extend(Some(format!("--gres={}", a.gres)).filter(|_| self.gpu));
+        options.extend(Some(format!("--gres={}", quoted(&a.gres))).filter(|_| self.gpu));
         options.extend(Some("--exclusive".to_string()).filter(|_| !a.shared));
-        options.extend(a.time.iter().map(|time| format!("--time={time}")));
+        options.extend(a.time.iter().map(|time| format!("--time={}", quoted(time))));
         options.push(format!("--signal=B:TERM@{WARNING_S}"));
         let shard = if a.shards > 1 { format!(" --shard \"$SLURM_ARRAY_TASK_ID/{}\"", a.shards) } else { String::new() };
         let condition = a.selection.condition.as_ref().map(|text| format!(" --where {}", quoted(text))).unwrap_or_default();
@@ -154,11 +196,8 @@ impl Job<'_> {
 
     fn after(&self) -> String {
         let a = self.a;
-        let options = [
-            format!("--job-name=collo-{}-merge", self.experiment),
-            format!("--output={}", quoted(self.folder.join("merge-%j.log"))),
-            "--ntasks=1".to_string(),
-        ];
+        let options =
+            [format!("--job-name=collo-{}-merge", self.experiment), self.output("merge-%j.log"), "--ntasks=1".to_string()];
         let merge = if a.shards > 1 {
             format!("{} merge {} --shards && ", self.command(), quoted(self.experiment))
         } else {
@@ -172,14 +211,21 @@ impl Job<'_> {
         self.script(&options, about, &command)
     }
 
+    /// Where a job writes; `%%` is a percent sign of the folder's own (sbatch(1), filename pattern).
+    fn output(&self, name: &str) -> String {
+        let folder = self.folder.display().to_string().replace('%', "%%");
+        format!("--output={}", quoted(Path::new(&folder).join(name)))
+    }
+
     fn command(&self) -> String {
         format!("{} -C {} --color never", quoted(&self.collo), quoted(&self.project))
     }
 
     fn script(&self, options: &[String], about: &str, command: &str) -> String {
         let a = self.a;
-        let common = a.partition.iter().map(|name| format!("--partition={name}"));
-        let common = common.chain(a.account.iter().map(|name| format!("--account={name}"))).chain(a.sbatch.iter().cloned());
+        let common = a.partition.iter().map(|name| format!("--partition={}", quoted(name)));
+        let common =
+            common.chain(a.account.iter().map(|name| format!("--account={}", quoted(name)))).chain(a.sbatch.iter().cloned());
         let lines: Vec<String> = options.iter().cloned().chain(common).map(|option| format!("#SBATCH {option}\n")).collect();
         signed(&format!("#!/bin/bash\n{}{about}\n{command}\n", lines.concat()))
     }

@@ -33,7 +33,7 @@ pub fn run(context: &Context<'_>, a: &args::Init) -> Answered {
     }
     let there = if kept == 0 { String::new() } else { format!(", {kept} already there, unchanged") };
     let mut answer = Answer::default();
-    answer.lines(format!("{written} files written to {}{there}", a.place.display()));
+    answer.line(format!("{written} files written to {}{there}", a.place.display()));
     let first = if a.place == Path::new(".") { String::new() } else { format!("cd {} && ", a.place.display()) };
     answer.note(format!("next: {first}collo run quickstart"));
     Ok(answer)

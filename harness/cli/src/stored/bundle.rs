@@ -51,6 +51,13 @@ pub fn run(context: &Context<'_>, a: &args::Bundle) -> Answered {
             .hint("restore what it was measured with; `--force` packs the files as they are now, and notes that in the bundle")
             .into());
     }
+    let linked = linked_from_outside(&project, &files)?;
+    if !linked.is_empty() && !a.force {
+        let what = format!("{}: links that lead out of the project", linked.join(", "));
+        return Err(Diagnostic::new(what)
+            .hint("replace each by a copy, if its contents may be handed on; `--force` packs them")
+            .into());
+    }
     tree(&project.mig_profiles(), "mig-profiles", &mut files)?;
     tree(campaign.path(), &format!("runs/{}/{}", m.experiment, m.id), &mut files)?;
     let report = super::report::of(&context.runs()?, &campaign)?;
@@ -63,6 +70,9 @@ pub fn run(context: &Context<'_>, a: &args::Bundle) -> Answered {
     let bytes = archive::pack(&to, &name, about, &files).map_err(|e| e.of_machine())?;
     let mut answer = Answer::of(json!({"campaign": m.id, "bundle": to, "bytes": bytes, "files": count, "data": data}));
     answer.line(format!("{}: {count} files, {:.1} MB", shown(&to), bytes as f64 / 1e6));
+    linked
+        .iter()
+        .for_each(|link| answer.beside(Remark::Warning(format!("{link}, outside the project; its contents are packed"))));
     data.iter().for_each(|set| answer.line(format!("  not in it: {} ({}); {}", set.name, set.version, set.get)));
     answer.note(format!("next, on another machine: collo run {}", to.file_name().unwrap_or_default().to_string_lossy()));
     Ok(answer)
@@ -140,6 +150,20 @@ fn ingredients(project: &Project, m: &Campaign, files: &mut Packed) -> Result<Ve
         }
     }
     Ok(changed)
+}
+
+/// Files behind links that lead out of their folder of the project: whose they are is unknown, and they may be private.
+fn linked_from_outside(project: &Project, files: &Packed) -> Result<Vec<String>, Diagnostics> {
+    let mut outside = Vec::new();
+    for folder in FOLDERS {
+        for (name, path) in files.iter().filter(|(name, _)| name.starts_with(folder)) {
+            let there = fs::canonicalize(path)?;
+            if !there.starts_with(fs::canonicalize(project.root().join(folder))?) {
+                outside.push(format!("{} is {}", quoted(name), quoted(&there.display().to_string())));
+            }
+        }
+    }
+    Ok(outside)
 }
 
 /// All regular files of a folder; of a campaign neither its lock nor what was cut off.

@@ -65,10 +65,10 @@ fn schedule(context: &Context<'_>, csv: &Path, to: Option<&str>) -> Answered {
     let mut answer = Answer::of(json!({"experiment": made.experiment, "workloads": names, "groups": groups,
         "refused": schedule.refused, "not_carried": schedule.not_carried, "notes": made.notes}));
     let all = groups + schedule.refused.len();
-    answer.lines(format!("{}: {groups} of {all} groups of {}", shown(&made.experiment), shown(csv)));
+    answer.line(format!("{}: {groups} of {all} groups of {}", shown(&made.experiment), shown(csv)));
     for workload in &made.workloads {
         let there = if workload.exists { ", already there" } else { "" };
-        answer.lines(format!("{}: runs {}{there}", shown(&project.workloads().join(&workload.name)), workload.file));
+        answer.line(format!("{}: runs {}{there}", shown(&project.workloads().join(&workload.name)), workload.file));
     }
     for workload in made.workloads.iter().filter(|w| !w.speaks) {
         let place = shown(&project.workloads().join(&workload.name).join("workload.toml"));
@@ -99,7 +99,7 @@ fn tracked(context: &Context<'_>, folder: &Path, to: Option<&str>, gpu: Option<&
     absent.iter().for_each(|l| output::warning(format!("absent: {}", l.text())));
     let mut answer = Answer::of(json!({"report": place, "cells": made.cells.len(), "groups": made.planned,
         "not_imported": leftovers, "absent": absent}));
-    answer.lines(format!("{}: {} cells of {} groups, {}", shown(&place), made.cells.len(), made.planned, report::IMPORTED));
+    answer.line(format!("{}: {} cells of {} groups, {}", shown(&place), made.cells.len(), made.planned, report::IMPORTED));
     if gpu.is_none() {
         answer.hint("radT does not name the GPU: `--gpu NAME`, so that power and energy can be compared with a campaign's");
     }

@@ -231,7 +231,9 @@ fn readings_that_stop_end_the_run_and_nobody_is_placed_by_old_ones() {
     let toml = experiment(2, "magm:free=2GB", "mps", "stall_timeout = \"2s\"").replace("\"1s\"", "\"500ms\"");
     let played = play(opened(machine("a100-40gb,gpus=2", "0.2", &toml, &late), 1, &format!("a100-40gb,gpus=2,{silent}")));
     let Outcome::DeviceLost { reason } = &played.run.record.outcome else { panic!("{:?}", played.run.record.outcome) };
-    assert!(reason.contains("gave no reading for 2 s"), "{reason}");
+    // It is found out when the loop looks, which is later on a busy machine.
+    let silent_s = reason.split("gave no reading for ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<u64>().ok());
+    assert!(silent_s.is_some_and(|s| s >= 2), "{reason}");
     assert_eq!(played.run.record.validity.verdict, Verdict::Discarded);
     assert_eq!(played.ends(), [TaskEnd::Interrupted; 3]);
     assert_eq!(played.attempts.len(), 2, "a card whose reading is older than the window gets nobody");

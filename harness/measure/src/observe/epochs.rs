@@ -57,6 +57,9 @@ impl Known<'_> {
                 return Some(format!("epoch {index} of member {member} begins {over} before epoch {} ends", last.index));
             }
         }
+        if epoch.items == Some(0) {
+            return Some(format!("epoch {index} of member {member} has 0 items: nothing was trained in it"));
+        }
         if epoch.items.is_some_and(|items| items > MOST_ITEMS) {
             return Some(format!("epoch {index} of member {member} has {} items: an impossible count", epoch.items?));
         }
@@ -232,9 +235,10 @@ mod tests {
     }
 
     #[test]
-    fn items_are_few_enough_to_be_told_exactly() {
+    fn items_are_trained_and_few_enough_to_be_exact() {
         let items = |items| said(1, &[Epoch { items, ..epoch(0, true, GO, GO + S) }]);
-        assert_eq!((items(None), items(Some(0)), items(Some(MOST_ITEMS))), (None, None, None));
+        assert_eq!((items(None), items(Some(1)), items(Some(MOST_ITEMS))), (None, None, None));
+        insta::assert_snapshot!(items(Some(0)).expect("impossible"), @"epoch 0 of member 1 has 0 items: nothing was trained in it");
         insta::assert_snapshot!(items(Some(u64::MAX)).expect("impossible"), @"epoch 0 of member 1 has 18446744073709551615 items: an impossible count");
     }
 

@@ -19,7 +19,7 @@ collo_text::keys! { "collo schema observer";
              What runs beside is by default a monitor, all else a profiler";
         command: Vec<String>,
             "program and arguments; `{pids}` the members' processes, `{pid}` one of them (then it runs once for each), \
-             `{folder}` where it writes, `{member}`, `{rate_hz}`, `{interval_s}`, `{interval_ms}`, `{packages}`; around, \
+             `{folder}` where it writes (never inside a script of `sh -c`), `{member}`, `{rate_hz}`, `{interval_s}`, `{interval_ms}`, `{packages}`; around, \
              `{command}` is the member's";
         variables: BTreeMap<String, String>, "environment variables of the observer; around and inside, of the members, too";
         needs [List(&Text)], "programs that must be on the PATH, and `gpu`; without them its cells are refused";

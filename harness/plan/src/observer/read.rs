@@ -95,6 +95,12 @@ fn check(observer: &Observer, source: &Arc<Source>, fields: &Fields, mistakes: &
         mistakes.push(Diagnostic::new(wrong).hint("all keys: `collo schema observer`"));
     }
     let texts = fields.list("command").unwrap_or_default().iter();
+    if let Some((place, path)) = path_in_script(&observer.command) {
+        let what =
+            Diagnostic::new(format!("`{path}` inside a script: what a path has in it would be executed, and a space ends it"));
+        let what = texts.clone().nth(place).map_or(what.clone(), |found| what.at(source, found.span.clone()));
+        mistakes.push(what.hint(format!("a word of its own behind the script, which has it as `\"$1\"`: `\"sh\", \"-c\", \"… \\\"$1\\\"\", \"sh\", \"{path}\"`")));
+    }
     let of_variables = fields.table("variables").map(Fields::in_order).unwrap_or_default();
     for found in texts.chain(of_variables.into_iter().map(|(_, _, found)| found)) {
         let Some(unknown) = found.text().and_then(unknown_placeholder) else { continue };
@@ -115,6 +121,24 @@ fn check(observer: &Observer, source: &Arc<Source>, fields: &Fields, mistakes: &
     {
         mistakes.push(Diagnostic::new(format!("`packages` in {name} without `{{packages}}` would have no effect")));
     }
+}
+
+/// The placeholders of paths, which may have any character in them.
+const PATHS: [&str; 2] = ["{folder}", "{packages}"];
+/// Programs that execute the word behind `-c`: POSIX.1, `sh`; python(1).
+const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ksh", "zsh", "python"];
+
+/// The placeholder of a path inside a script, which would execute a part of that path; with its place in the command.
+fn path_in_script(command: &[String]) -> Option<(usize, &'static str)> {
+    let is_shell = |word: &String| {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        SHELLS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
+    };
+    let is_flag = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
+    let begin = command.iter().position(is_shell)?;
+    let script = begin + command[begin..].iter().position(is_flag)? + 1;
+    let path = PATHS.into_iter().find(|path| command.get(script).is_some_and(|word| word.contains(path)))?;
+    Some((script, path))
 }
 
 /// The first name in braces that is no placeholder; anything else in braces is the observer's own affair.

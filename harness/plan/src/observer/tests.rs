@@ -1,4 +1,4 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use collo_text::Source;
 
@@ -39,6 +39,41 @@ fn nsys_records_what_it_is_said_to_and_samples_no_cpu() {
     }
 }
 
+/// The words of an observer that comes with collo around `python train.py --x`, in a folder whose name a shell would execute. Returns what
+/// the program got, its folder first.
+fn run_as_shipped(name: &str, program: &str) -> (Vec<String>, PathBuf) {
+    let temporary = tempfile::tempdir().expect("a folder");
+    let base = temporary.path();
+    let folder = base.join("a $(touch HIT) b");
+    std::fs::create_dir_all(&folder).expect("made");
+    let log = base.join("log");
+    let text = format!("#!/bin/sh\n{{ pwd; printf '%s\\n' \"$@\"; }} > '{}'\n", log.display());
+    let place = base.join(program);
+    std::fs::write(&place, text).expect("written");
+    std::fs::set_permissions(&place, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+    let observers = fixture::observers();
+    let observer = observers.iter().find(|o| o.name == name).expect("it comes with collo");
+    let packages = Some(folder.as_path());
+    let room = ObserverRoom { folder: &folder, rate_hz: 1.0, pids: &[], member: Some(0), packages };
+    let python = base.join("python").display().to_string();
+    let words = observer.around(&[python, "train.py".into(), "--x".into()], &room);
+    let path = format!("{}:{}", base.display(), std::env::var("PATH").unwrap_or_default());
+    let ended = std::process::Command::new(&words[0]).args(&words[1..]).env("PATH", path).current_dir(&base).status();
+    assert!(ended.expect("sh starts").success(), "{words:?}");
+    assert!(!base.join("HIT").exists() && !folder.join("HIT").exists(), "a part of the folder's name was executed");
+    (std::fs::read_to_string(log).expect("it ran").lines().map(String::from).collect(), folder)
+}
+
+#[test]
+fn what_comes_with_collo_writes_below_its_folder_whatever_that_is_called() {
+    let (radt, folder) = run_as_shipped("radt", "python");
+    assert_eq!(radt[0], folder.join("member-0").display().to_string(), "radT works in a folder of its own");
+    assert!(radt.contains(&"-c".to_string()) && radt.contains(&"-p --x".to_string()), "{radt:?}");
+    let (nsys, folder) = run_as_shipped("nsys", "nsys");
+    assert!(nsys.contains(&format!("--output={}/member-0", folder.display())), "{nsys:?}");
+    assert!(nsys.ends_with(&["train.py".to_string(), "--x".into()]), "{nsys:?}");
+}
+
 #[test]
 fn around_a_member_stands_its_command_word_for_word() {
     let nsys = parse("runs = \"around\"\ncommand = [\"nsys\", \"-o\", \"{folder}/{member}\", \"{command}\"]").expect("right");
@@ -49,9 +84,18 @@ fn around_a_member_stands_its_command_word_for_word() {
     assert_eq!(nsys.files_of_member(&room), Some("/f/1".into()));
     let all = parse("command = [\"watch\", \"-o\", \"{folder}/out\"]").expect("right");
     assert_eq!(all.files_of_member(&room), None, "it names none for each member");
-    let script = |text: &str| parse(&format!("command = [\"sh\", \"-c\", \"{text}\"]")).expect("right").files_of_member(&room);
-    assert_eq!(script("mkdir -p {folder}/log; watch -o {folder}/log/m-{member}.txt"), Some("/f/log/m-1".into()));
-    assert_eq!(script("cd {folder}/log; watch -o m-{member}"), None, "of which folder, only the script knows");
+    let script = |words: &str| parse(&format!("command = [\"sh\", \"-c\", {words}]")).expect("right").files_of_member(&room);
+    assert_eq!(script("\"watch -o \\\"$1\\\"\", \"sh\", \"{folder}/log/m-{member}.txt\""), Some("/f/log/m-1".into()));
+    assert_eq!(script("\"cd \\\"$1\\\"; watch -o m-{member}\", \"sh\", \"{folder}/log\""), None, "only the script knows");
+}
+
+#[test]
+fn a_path_inside_a_script_is_refused_with_the_way_to_give_it() {
+    let inside = wrong("command = [\"env\", \"bash\", \"-ec\", \"watch > {folder}/out\"]");
+    assert!(inside.contains("`{folder}` inside a script: what a path has in it would be executed"), "{inside}");
+    assert!(inside.contains("a word of its own behind the script"), "{inside}");
+    assert!(wrong("command = [\"python3.12\", \"-c\", \"open('{packages}/x')\"]").contains("`{packages}` inside"));
+    assert!(parse("command = [\"sh\", \"-c\", \"sleep {interval_s}; kill {pid}\", \"sh\", \"{folder}\"]").is_ok());
 }
 
 #[test]

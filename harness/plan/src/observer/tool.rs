@@ -51,13 +51,11 @@ impl Observer {
     pub fn files_of_member(&self, room: &ObserverRoom<'_>) -> Option<PathBuf> {
         const START: &str = "{folder}/";
         const NUMBER: &str = "{member}";
-        // Up to the number: an ending is the program's own. A word may be a script with more in it than one path.
+        // Up to the number: an ending is the program's own.
         let path = |word: &String| {
-            word.match_indices(NUMBER).find_map(|(number, _)| {
-                let begin = word[..number].rfind(START)?;
-                let is_one = !word[begin..number].contains(|c: char| c.is_whitespace() || "'\";&|<>()".contains(c));
-                is_one.then(|| PathBuf::from(room.fill(&word[begin..number + NUMBER.len()])))
-            })
+            let begin = word.find(START)?;
+            let end = begin + word[begin..].find(NUMBER)? + NUMBER.len();
+            Some(PathBuf::from(room.fill(&word[begin..end])))
         };
         self.command.iter().chain(self.variables.values()).find_map(path)
     }

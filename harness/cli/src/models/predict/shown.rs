@@ -4,6 +4,7 @@ use collo_predict::{
     AnyLaw, AnyPredictor, CompanyLeftOut, CompanyModes, Factors, Law, MemoryLaw, TargetDevice, UtilisationLaw, Width, WidthFrom,
     Widths,
 };
+use collo_text::quoting;
 use collo_text::units::percent;
 
 use super::mib;
@@ -43,7 +44,8 @@ pub fn in_full(p: &AnyPredictor) -> String {
     lines.extend(conditions.into_iter().filter_map(|(what, text)| Some(line(what, text.clone()?))));
     lines.push(line("source", p.source.clone()));
     let head = format!("{}: {}, fitted on {} measurements", p.name, p.quantity, p.mark.as_str());
-    let rest = lines.into_iter().map(|(what, text)| format!("\n  {what:<wide$} {text}"));
+    let head = quoting::line(&head).into_owned();
+    let rest = lines.into_iter().map(|(what, text)| format!("\n  {}", quoting::line(&format!("{what:<wide$} {text}"))));
     head + &rest.collect::<String>()
 }
 

@@ -14,8 +14,8 @@ use collo_plan::workload::Workloads;
 use collo_quantity::number;
 use collo_schedule::trace::{Scale, Trace};
 use collo_store::Runs;
-use collo_text::Diagnostic;
 use collo_text::units::{clock, duration_text};
+use collo_text::{Diagnostic, quoting};
 use serde_json::{Value as Json, json};
 
 use crate::answer::{Answer, Answered};
@@ -143,10 +143,12 @@ impl<'a> Page<'a> {
     }
 
     fn text(&self, width: usize) -> String {
-        let mut text = format!("{}: {}\n\n", self.name, self.trace.description);
+        let mut text = format!("{}: {}\n\n", self.name, quoting::words(&self.trace.description));
         let mut line = |label: &str, what: &str| text += &format!("{label:<LABEL$}{what}\n");
         if let Some(source) = &self.trace.source {
-            for (n, part) in collo_text::wrapped(source, width.min(LONGEST_LINE).saturating_sub(LABEL)).iter().enumerate() {
+            for (n, part) in
+                collo_text::wrapped(&quoting::words(source), width.min(LONGEST_LINE).saturating_sub(LABEL)).iter().enumerate()
+            {
                 line(if n == 0 { "source" } else { "" }, part);
             }
         }

@@ -175,7 +175,7 @@ impl Place {
         let keys = json!({"trace": self.name, "file": self.path, "tasks": trace.tasks(), "last_arrival_s": last_s});
         let mut answer = Answer::of(keys);
         let tasks = number::count(trace.tasks(), "task");
-        answer.lines(format!("{}: {tasks} within {}", shown(&self.path), clock(last_s)));
+        answer.line(format!("{}: {tasks} within {}", shown(&self.path), clock(last_s)));
         answer.note(format!("next: collo trace show {}", self.name));
         Ok(answer)
     }
