@@ -269,9 +269,9 @@ fn pipes_devices_and_endless_files_in_place_of_a_manifest_hold_nobody_up() {
     looks("is a device");
     std::fs::File::create(&bad).unwrap().set_len(1 << 40).unwrap();
     looks("is larger than");
-    std::fs::write(&bad, format!("{{\"schema\": 1, \"plan\": {}{}}}", "[".repeat(1_000_000), "]".repeat(1_000_000))).unwrap();
+    std::fs::write(&bad, format!("{{\"schema\": 2, \"plan\": {}{}}}", "[".repeat(1_000_000), "]".repeat(1_000_000))).unwrap();
     looks("campaign.json does not match its name");
-    std::fs::write(&bad, b"{\"schema\": 1, \"id\": \"\xff\"}").unwrap();
+    std::fs::write(&bad, b"{\"schema\": 2, \"id\": \"\xff\"}").unwrap();
     looks("campaign.json");
 }
 

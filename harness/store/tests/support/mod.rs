@@ -55,7 +55,7 @@ pub fn measure(campaign: &CampaignFolder, index: usize, outcome: &str) -> PathBu
     let salt: u64 = manifest.id.bytes().map(u64::from).sum();
     let launched_ns = 1_000_000_000_000 + index as u64 * 10_000_000_000 + salt;
     let mut record = json!({
-        "schema": 1, "experiment": manifest.experiment, "campaign": manifest.id, "cell": manifest.plan.cells[planned.cell],
+        "schema": collo_store::SCHEMA, "experiment": manifest.experiment, "campaign": manifest.id, "cell": manifest.plan.cells[planned.cell],
         "repetition": planned.repetition, "block": planned.block, "device": manifest.device, "started_utc": manifest.created_utc,
         "timeline": {"launched_ns": launched_ns, "ready_ns": launched_ns + 1, "go_ns": launched_ns + 2,
             "done_ns": launched_ns + 5_000_000_000_u64, "ended_ns": launched_ns + 6_000_000_000_u64},
@@ -88,7 +88,7 @@ fn campaign(id: &str, created_utc: &str) -> Value {
     let order: Vec<Value> =
         (1..=3).flat_map(|n| [0, 1].map(|cell| json!({"block": n, "cell": cell, "repetition": n, "edge": null}))).collect();
     json!({
-        "schema": 1, "id": id, "experiment": "pair", "description": null, "tags": [], "created_utc": created_utc,
+        "schema": collo_store::SCHEMA, "id": id, "experiment": "pair", "description": null, "tags": [], "created_utc": created_utc,
         "source_toml": "schema = 1\n", "thresholds": {"relevant_ratio": 0.05, "slowdown": 1.1, "overlap_ratio": 0.95,
             "start_skew_s": 0.1, "baseline_drift_ratio": 0.1},
         "plan": {"seed": 1, "epochs": 1, "cells": [cell("tiny solo b32", "tiny_solo_b32~0000", "solo", 1),
