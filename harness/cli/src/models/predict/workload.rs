@@ -13,7 +13,7 @@ use collo_plan::facts::Gpu;
 use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
 use collo_predict::utilisation::SevenFeatures;
-use collo_predict::{Basis, Description, Peer, Prediction, Target, TargetDevice, Width, WidthFrom};
+use collo_predict::{Basis, Description, Peer, Prediction, Target, Width, WidthFrom};
 use collo_prepare::describe::{Describer, basis_of};
 use collo_quantity::number;
 use collo_text::units::gib;
@@ -78,7 +78,7 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
     let candidates = Candidates::of(project, &context.folder()?, a.predictor.as_deref(), target)?;
     // Before anything is traced.
     let any = candidates.with_torch(None)?;
-    any.predictor.may_serve(TargetDevice::Gpu, room.as_ref().is_some_and(|room| room.simulated)).map_err(|wrong| {
+    any.predictor.may_serve_gpu(room.as_ref().is_some_and(|room| room.simulated)).map_err(|wrong| {
         let hint = "for a GPU that this machine does not have: `--gpu a100-40gb`";
         if a.gpu.is_none() { wrong.only_hint(hint) } else { wrong }
     })?;
