@@ -1,8 +1,7 @@
 //! What verbs answer with, and the one writer of it.
 //!
 //! In: keys and values for programs, text for people. Out: with `--json` one object with the version of its form, else the text.
-//! A verb that goes on for long prints what it does meanwhile itself, and answers at its end; so do predictions and their scores, which
-//! are long tables.
+//! A verb that goes on for long prints what it does meanwhile itself, and answers at its end.
 
 use collo_figures::document::{Present, Table};
 use collo_text::{Diagnostics, Remark};
@@ -29,6 +28,7 @@ enum Part {
     /// One line, whatever it contains.
     Line(String),
     Bytes(Vec<u8>),
+    Json(Value),
     Hint(String),
     Remark(Remark),
 }
@@ -60,6 +60,11 @@ impl Answer {
         // A value in memory always is an object of JSON.
         let object = serde_json::to_value(Versioned { schema: SCHEMA, keys: &keys }).unwrap_or_default();
         Answer { object: Some(object), ..Answer::default() }
+    }
+
+    /// An object that has the version of its own form, in JSON whether that is asked for or not.
+    pub fn json(object: Value) -> Answer {
+        Answer { text: vec![Part::Json(object.clone())], object: Some(object), ..Answer::default() }
     }
 
     /// A list under its key, and its table, or what is noted in place of an empty one.
@@ -157,6 +162,7 @@ impl Part {
             Part::Lines(text) => output::result(text),
             Part::Line(text) => output::line(text),
             Part::Bytes(bytes) => output::bytes(&bytes),
+            Part::Json(object) => output::json(&object),
             Part::Hint(text) => output::hint(text),
             Part::Remark(remark) => output::remark(&remark),
         }

@@ -88,7 +88,7 @@ fn main() -> ExitCode {
         Verb::Workload(a) => project::workload::run(&context, a),
         Verb::Trace(a) => project::trace::run(&context, a),
         Verb::Init(a) => project::init::run(&context, a),
-        Verb::Schema(a) => project::schema::run(a).map(Answer::from),
+        Verb::Schema(a) => project::schema::run(a),
         Verb::Completions(a) => help::completions::run(a),
         Verb::Man(a) => help::man::run(&context, a),
     };

@@ -1,13 +1,14 @@
-//! What the project's reports say of cells that were measured, for plans. In: the reports of a project, a device. Out: their cells on
-//! that device, the newest report first. A report that cannot be read is passed over: a forecast never stops a plan.
+//! What the project's reports have of cells that were measured, for plans. In: the reports of a project, a device. Out: their cells on
+//! that device, the newest report first. A report that cannot be read is passed over: a forecast never stops a plan. Cells under an
+//! observer, and traces, are not among the cells of a report.
 
 use collo_analysis::cell::verdict::CellVerdict;
 use collo_guidelines::report_json::{CellJson, MemberJson, Quantities, ReportJson};
+use collo_plan::earlier::{Measured, MeasuredCell, MeasuredMember};
 use collo_plan::facts::cpu_model;
-use collo_plan::measured::{Measured, MeasuredCell, MeasuredMember};
 use collo_plan::project::Project;
 use collo_quantity::Key;
-use collo_store::DeviceRecord;
+use collo_store::{CellRecord, DeviceRecord, MemberSpec};
 
 /// Of all experiments of the project, their newest reports.
 pub fn on(project: &Project, device: &DeviceRecord) -> Measured {
@@ -16,7 +17,7 @@ pub fn on(project: &Project, device: &DeviceRecord) -> Measured {
     let mut reports: Vec<ReportJson> = paths.filter_map(|path| ReportJson::read(&path).ok()).collect();
     reports.retain(|report| report.measured_by.is_none() && is_of(report, device, cpu_model().as_deref()));
     reports.sort_by(|a, b| (&b.created_utc, &b.campaign).cmp(&(&a.created_utc, &a.campaign)));
-    Measured::of(reports.iter().flat_map(|report| report.cells.iter().filter_map(|cell| measured(report, cell))).collect())
+    reports.iter().flat_map(|report| report.cells.iter().filter_map(measured)).collect()
 }
 
 /// All CPUs have one name, and differ by their model and the number of cores.
@@ -31,33 +32,48 @@ fn is_of(report: &ReportJson, device: &DeviceRecord, cpu_model: Option<&str>) ->
 }
 
 /// None: it was discarded, or did not fit.
-fn measured(report: &ReportJson, cell: &CellJson) -> Option<MeasuredCell> {
+fn measured(cell: &CellJson) -> Option<(CellRecord, MeasuredCell)> {
     let usable = [CellVerdict::Valid, CellVerdict::Indicative].map(CellVerdict::as_str);
     let metric = |name: &str| estimate(&cell.metrics, name);
-    usable.contains(&cell.validity.as_str()).then(|| MeasuredCell {
-        campaign: report.campaign.clone(),
+    let record = CellRecord {
         cell: cell.label.clone(),
         sharing: cell.sharing.clone(),
         after_measured: cell.after_measured,
         slots: cell.slots.clone(),
-        members: cell.members.iter().map(member).collect(),
+        members: cell.members.iter().map(spec).collect::<Option<_>>()?,
+        ..CellRecord::default()
+    };
+    let known = MeasuredCell {
         throughput_gain: estimate(&cell.quantities, Key::ThroughputGain.name),
         sm_active_ratio: metric(Key::SmActive.name),
         gpu_utilization_ratio: metric(Key::GpuUtilization.name),
         dram_active_ratio: metric(Key::DramActive.name),
-        power_w: metric(Key::Power.name),
+        alone: match &cell.members[..] {
+            [only] => member(only),
+            _ => MeasuredMember::default(),
+        },
+    };
+    usable.contains(&cell.validity.as_str()).then_some((record, known))
+}
+
+/// None: no member of ours has such a batch size.
+fn spec(member: &MemberJson) -> Option<MemberSpec> {
+    Some(MemberSpec {
+        workload: member.workload.clone(),
+        batch_size: member.batch_size.map(u32::try_from).transpose().ok()?,
+        settings: member.settings.clone(),
+        solo: member.solo.clone(),
     })
 }
 
 fn member(member: &MemberJson) -> MeasuredMember {
+    let value = |key: Key| estimate(&member.quantities, key.name);
+    let items_per_s = value(Key::Items).filter(|rate| *rate > 0.0);
     MeasuredMember {
-        workload: member.workload.clone(),
-        batch_size: member.batch_size,
-        settings: member.settings.clone(),
-        items_per_s: estimate(&member.quantities, Key::Items.name),
-        epoch_time_s: estimate(&member.quantities, Key::EpochTime.name),
-        memory_bytes: estimate(&member.quantities, Key::Memory.name),
-        cpu_ratio: estimate(&member.quantities, Key::Cpu.name),
+        step_s: member.batch_size.zip(items_per_s).map(|(batch, rate)| batch as f64 / rate),
+        epoch_time_s: value(Key::EpochTime),
+        memory_bytes: value(Key::Memory),
+        cpu_ratio: value(Key::Cpu),
     }
 }
 

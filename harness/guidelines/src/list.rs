@@ -4,13 +4,9 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 
-use crate::groups::{
-    alone, best_mode, collocate, energy, fairness, frontier, isolation, memory, mixing, naive, pcie, prediction, saturation,
-    serving, settings, starvation, thread_limits, threads, threshold, watching,
-};
-use crate::policies;
 use crate::rule::Guideline;
 use crate::verdict::Holds;
+use crate::{groups, policies};
 
 /// Maximum number on the first screen.
 const SUMMARY: usize = 7;
@@ -28,7 +24,7 @@ use About::{Any, Groups, Training};
 type GuidelineRow = (fn(&Analysis) -> Option<Guideline>, About);
 
 /// Every guideline, in the page's order.
-const GUIDELINES: [GuidelineRow; 29] = [
+const GUIDELINES: &[GuidelineRow] = &[
     (policies::mps_total, Any),
     (policies::naive_waits, Any),
     (policies::packing, Any),
@@ -37,27 +33,27 @@ const GUIDELINES: [GuidelineRow; 29] = [
     (policies::cap, Any),
     (policies::energy, Any),
     (policies::best, Any),
-    (saturation::guideline, Any),
-    (watching::guideline, Any),
-    (serving::guideline, Groups),
-    (collocate::guideline, Training),
-    (best_mode::guideline, Training),
-    (energy::guideline, Training),
-    (threshold::guideline, Training),
-    (memory::guideline, Groups),
-    (prediction::memory, Groups),
-    (prediction::company, Training),
-    (isolation::guideline, Training),
-    (mixing::guideline, Training),
-    (naive::guideline, Training),
-    (fairness::guideline, Training),
-    (starvation::guideline, Training),
-    (pcie::guideline, Training),
-    (alone::guideline, Training),
-    (threads::guideline, Training),
-    (thread_limits::guideline, Training),
-    (settings::guideline, Training),
-    (frontier::guideline, Groups),
+    (groups::saturation::guideline, Any),
+    (groups::watching::guideline, Any),
+    (groups::serving::guideline, Groups),
+    (groups::collocate::guideline, Training),
+    (groups::best_mode::guideline, Training),
+    (groups::energy::guideline, Training),
+    (groups::threshold::guideline, Training),
+    (groups::memory::guideline, Groups),
+    (groups::prediction::memory, Groups),
+    (groups::prediction::company, Training),
+    (groups::isolation::guideline, Training),
+    (groups::mixing::guideline, Training),
+    (groups::naive::guideline, Training),
+    (groups::fairness::guideline, Training),
+    (groups::starvation::guideline, Training),
+    (groups::pcie::guideline, Training),
+    (groups::alone::guideline, Training),
+    (groups::threads::guideline, Training),
+    (groups::thread_limits::guideline, Training),
+    (groups::settings::guideline, Training),
+    (groups::frontier::guideline, Groups),
 ];
 
 /// Every guideline that applies: contrary ones are never below the first screen, undecided ones come after decided ones.

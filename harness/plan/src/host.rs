@@ -58,7 +58,7 @@ impl HostFile {
     /// The same from its text; paths are relative to this folder.
     pub fn parse(source: &Arc<Source>, folder: &Path) -> Result<HostFile, Diagnostics> {
         let (fields, mut mistakes) = fields::read(source, HostFile::KEYS);
-        let (per_hour, currency) = (fields.number("price_per_hour"), fields.text("currency"));
+        let (per_hour, currency) = (fields.get::<Option<f64>>("price_per_hour"), fields.text("currency"));
         for (has, lacks) in [("price_per_hour", "currency"), ("currency", "price_per_hour")] {
             if let (Some(found), None) = (fields.key_span(has), fields.found(lacks))
                 && mistakes.is_empty()

@@ -11,6 +11,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod cell;
+pub mod earlier;
 pub mod expand;
 pub mod experiment;
 pub mod facts;
@@ -26,7 +27,6 @@ pub mod goal;
 mod guide;
 pub mod host;
 pub mod hosting;
-pub mod measured;
 pub mod observer;
 pub mod past;
 pub mod plan;

@@ -6,15 +6,16 @@
 //!
 //! To add a condition on the runs that serve: `Here::serves`.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use collo_quantity::stats::median;
 use collo_store::{
-    CampaignFolder, CellRecord, DeviceRecord, MemberSpec, Outcome, RunRecord, Runs, StoredRun, is_scope_of_a_part,
-    member_of_scope, read_epochs, read_samples,
+    CampaignFolder, CellRecord, DeviceRecord, Outcome, RunRecord, Runs, StoredRun, is_scope_of_a_part, member_of_scope,
+    read_epochs, read_samples,
 };
 
+use crate::earlier::{Earlier, solo};
 use crate::facts::cpu_model;
 use crate::goal::EpochGoal;
 
@@ -26,15 +27,11 @@ const MOST_RUNS: usize = 300;
 const OF_A_CELL: usize = 4;
 
 /// The cells that were measured before, each as the newest campaign has it.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct PastRuns {
-    cells: Vec<PastCell>,
-}
+pub type PastRuns = Earlier<PastCell>;
 
 /// One cell in one campaign.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PastCell {
-    record: CellRecord,
     epochs: u32,
     measure_for_s: Option<f64>,
     pub runs: Vec<PastRun>,
@@ -84,11 +81,7 @@ impl PastRuns {
         if campaigns.is_empty() {
             return PastRuns::default();
         }
-        let mut wanted: HashSet<String> = HashSet::new();
-        for cell in cells {
-            wanted.extend(cell.members.iter().map(|member| identity("solo", std::slice::from_ref(member), None)));
-            wanted.insert(identity(&cell.sharing, &cell.members, cell.observe.as_deref()));
-        }
+        let wanted: Vec<&CellRecord> = cells.collect();
         let here = Here { device, threads, cpu_model: cpu_model() };
         let mut past = PastRuns::default();
         let mut left = MOST_RUNS;
@@ -117,12 +110,14 @@ impl PastRuns {
     }
 
     /// Add the wanted cells of one campaign that no newer one had.
-    fn learn(&mut self, campaign: &CampaignFolder, here: &Here<'_>, wanted: &HashSet<String>, left: &mut usize) {
+    fn learn(&mut self, campaign: &CampaignFolder, here: &Here<'_>, wanted: &[&CellRecord], left: &mut usize) {
         let plan = &campaign.manifest().plan;
         for (index, record) in plan.cells.iter().enumerate() {
-            let is_wanted = wanted.contains(&identity(&record.sharing, &record.members, record.observe.as_deref()));
-            // Which slots a wanted cell will have is not known yet.
-            if !is_wanted || self.cells.iter().any(|known| known.is_as(record)) {
+            let alone = solo(record);
+            let is_wanted = |cell: &&CellRecord| {
+                cell.is_same(record) || alone.is_some_and(|alone| cell.members.iter().any(|member| member.is_same(alone)))
+            };
+            if self.of(record).is_some() || !wanted.iter().any(is_wanted) {
                 continue;
             }
             let mut runs = Vec::new();
@@ -143,45 +138,13 @@ impl PastRuns {
                 runs.extend(stored.filter(is_it).and_then(|run| PastRun::of(&run, sampled)));
             }
             if !runs.is_empty() {
-                let cell = PastCell { record: record.clone(), epochs: plan.epochs, measure_for_s: plan.measure_for_s, runs };
-                self.cells.push(cell);
+                self.add(record.clone(), PastCell { epochs: plan.epochs, measure_for_s: plan.measure_for_s, runs });
             }
         }
-    }
-
-    /// The same cell, on the same part of the device.
-    pub fn of(&self, cell: &CellRecord) -> Option<&PastCell> {
-        let is = |past: &&PastCell| {
-            let unplaced = CellRecord { slots: None, ..cell.clone() };
-            past.is_as(cell) || past.is_as(&unplaced)
-        };
-        self.cells.iter().find(is)
-    }
-
-    /// A member alone on the whole device, not one that a profiler slows down, or that nobody samples.
-    pub fn alone(&self, member: &MemberSpec) -> Option<&PastCell> {
-        let is_solo = |past: &&PastCell| past.record.sharing == "solo" && past.record.observe.is_none();
-        self.cells.iter().filter(is_solo).find(|past| past.record.members == [member.clone()])
-    }
-
-    /// A member alone on a slice, by the label of that cell.
-    pub fn alone_on(&self, label: &str, member: &MemberSpec) -> Option<&PastCell> {
-        self.cells.iter().find(|past| past.record.cell == label && past.record.members == [member.clone()])
     }
 }
 
 impl PastCell {
-    /// Whether its runs are those of this cell, on the same part of the device.
-    fn is_as(&self, cell: &CellRecord) -> bool {
-        let own = &self.record;
-        own.sharing == cell.sharing
-            && own.members == cell.members
-            && own.after_measured == cell.after_measured
-            && own.slots == cell.slots
-            && own.trace == cell.trace
-            && own.observe == cell.observe
-    }
-
     /// The seconds of one run until this goal, for which `epochs_of` has the epochs of a member by their length; `None` if the stored runs
     /// do not tell the length of an epoch.
     pub fn each_s(&self, goal: EpochGoal, epochs_of: impl Fn(f64) -> f64) -> Option<f64> {
@@ -291,12 +254,6 @@ fn growth_per_s(readings: &[(u64, u64, Option<f64>)], from_ns: u64, to_ns: u64) 
     let ((first_ns, first), (last_ns, last)) = (values.first()?, values.last()?);
     let rises = values.windows(2).all(|pair| pair[0].1 <= pair[1].1);
     (rises && last_ns > first_ns && last > first).then(|| (last - first) / ((last_ns - first_ns) as f64 / 1e9))
-}
-
-/// A cell, wherever on the device.
-fn identity(sharing: &str, members: &[MemberSpec], observe: Option<&str>) -> String {
-    let member = |m: &MemberSpec| format!("{} {:?} {}", m.workload, m.batch_size, serde_json::json!(m.settings));
-    format!("{sharing} {observe:?}: {}", members.iter().map(member).collect::<Vec<_>>().join(" + "))
 }
 
 /// The device that a forecast is for.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::earlier::MeasuredCell;
 use crate::experiment::Experiment;
 use crate::facts::DeviceFacts;
 
@@ -9,7 +10,7 @@ use crate::prior::Prior;
 const GIB: u64 = 1 << 30;
 
 /// One run of a cell: set-up, go to done, done to ended, two epochs.
-fn measured(record: &CellRecord, times: [f64; 3]) -> PastCell {
+fn measured(record: &CellRecord, times: [f64; 3]) -> (CellRecord, PastCell) {
     let [set_up_s, measured_s, end_s] = times;
     let footprint_bytes = Some(16 * GIB);
     let run = PastRun {
@@ -21,7 +22,7 @@ fn measured(record: &CellRecord, times: [f64; 3]) -> PastCell {
         footprint_bytes,
         alone_epoch_s: Some(9.0),
     };
-    PastCell { record: record.clone(), epochs: 2, measure_for_s: None, runs: vec![run] }
+    (record.clone(), PastCell { epochs: 2, measure_for_s: None, runs: vec![run] })
 }
 
 fn experiment(lines: &str) -> Experiment {
@@ -29,10 +30,14 @@ fn experiment(lines: &str) -> Experiment {
     fixture::read(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
-fn planned(experiment: &Experiment, past: &[PastCell]) -> Plan {
+fn planned(experiment: &Experiment, past: &[(CellRecord, PastCell)]) -> Plan {
+    planned_after(experiment, &Prior { past: past.iter().cloned().collect(), ..Prior::default() })
+}
+
+fn planned_after(experiment: &Experiment, prior: &Prior) -> Plan {
     let facts = a100();
     let cells = cells_of(experiment, None, None, &facts).unwrap_or_else(|mistake| panic!("{mistake}"));
-    plan(experiment, &cells, &facts, &Prior { past: PastRuns { cells: past.to_vec() }, ..Prior::default() })
+    plan(experiment, &cells, &facts, prior)
 }
 
 /// The records of the cells as they are planned.
@@ -111,11 +116,9 @@ fn on_a_gpu_stored_runs_mark_what_may_run_out_of_memory_and_refuse_nothing() {
 fn what_was_measured_beats_what_is_predicted() {
     let lines = "[axes]\nworkload = \"tiny\"\ndegree = [1, 2, 3]\n";
     let solo: Vec<_> = records(lines).iter().filter(|r| r.sharing == "solo").map(|r| measured(r, [5.0, 20.0, 1.0])).collect();
-    let (experiment, facts) = (experiment(lines), a100());
-    let cells = cells_of(&experiment, None, None, &facts).unwrap_or_else(|mistake| panic!("{mistake}"));
-    let refused = |past: &[PastCell]| {
-        let prior = Prior { past: PastRuns { cells: past.to_vec() }, predicted: Some(claims(30.0, 25.0)), ..Prior::default() };
-        let plan = plan(&experiment, &cells, &facts, &prior);
+    let refused = |past: &[(CellRecord, PastCell)]| {
+        let past = past.iter().cloned().collect();
+        let plan = planned_after(&experiment(lines), &Prior { past, predicted: Some(claims(30.0, 25.0)), ..Prior::default() });
         let sources: Vec<_> = plan.cells.iter().filter_map(|c| c.forecast.memory.source).collect();
         (plan.refusals.len(), sources)
     };
@@ -129,9 +132,10 @@ fn a_member_alone_under_an_observer_is_no_member_alone() {
     let lines = "[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\n";
     let solo = records(lines).into_iter().find(|r| r.sharing == "solo").expect("planned");
     let watched = CellRecord { observe: Some("none".into()), ..solo.clone() };
-    let past = PastRuns { cells: vec![measured(&watched, [5.0, 20.0, 1.0])] };
+    let cells = [measured(&watched, [5.0, 20.0, 1.0])];
+    let past: PastRuns = cells.iter().cloned().collect();
     assert_eq!((past.of(&solo), past.alone(&solo.members[0])), (None, None));
-    let plan = planned(&experiment(lines), &past.cells);
+    let plan = planned(&experiment(lines), &cells);
     assert!(plan.cells.iter().all(|cell| cell.forecast.each_s.is_none()), "nor is anything forecast from it");
 }
 
@@ -142,13 +146,31 @@ fn runs_that_differ_in_more_than_members_and_mode_are_not_of_the_same_cell() {
         all.into_iter().find(|r| r.degree == 2).expect("planned")
     };
     let own = group("");
-    let past = measured(&own, [5.0, 20.0, 1.0]);
-    assert!(past.is_as(&own) && !past.is_as(&group("after_measured = \"exit\"\n")));
+    assert!(own.is_same(&own) && !own.is_same(&group("after_measured = \"exit\"\n")));
     let watched = CellRecord { observe: Some("torch-profiler".into()), ..own.clone() };
-    assert!(!past.is_as(&watched) && measured(&watched, [5.0, 28.0, 1.0]).is_as(&watched));
-    let unplaced = CellRecord { slots: None, ..own.clone() };
-    let of_earlier_versions = PastRuns { cells: vec![measured(&unplaced, [5.0, 20.0, 1.0])] };
-    assert!(of_earlier_versions.of(&own).is_some());
+    assert!(!own.is_same(&watched) && watched.is_same(&watched));
+    let elsewhere = CellRecord { slots: Some("cores 0-1".into()), ..own.clone() };
+    let of_an_earlier_version = CellRecord { slots: None, ..own.clone() };
+    assert!(!own.is_same(&elsewhere) && own.is_same(&of_an_earlier_version));
+    let mut relabelled = own.clone();
+    relabelled.members[0].solo = "as it was called when another default was in force".into();
+    assert!(own.is_same(&relabelled));
+    relabelled.members[0].batch_size = Some(64);
+    assert!(!own.is_same(&relabelled));
+}
+
+#[test]
+fn the_measured_gain_of_a_group_is_not_that_of_the_group_under_an_observer() {
+    let own = records(NAIVE).into_iter().find(|r| r.degree == 2).expect("planned");
+    let cell = (own, MeasuredCell { throughput_gain: Some(1.23), ..MeasuredCell::default() });
+    let gains = |lines: &str| -> Vec<Option<f64>> {
+        let prior = Prior { measured: [cell.clone()].into_iter().collect(), ..Prior::default() };
+        let plan = planned_after(&experiment(lines), &prior);
+        let groups = plan.cells.iter().filter(|c| c.record.degree == 2);
+        groups.map(|c| c.forecast.gain.map(|gain| gain.estimate)).collect()
+    };
+    let watched = NAIVE.replace("[1, 2]", "2\nobserve = [\"none\", \"collo\"]");
+    assert_eq!((gains(NAIVE), gains(&watched)), (vec![Some(1.23)], vec![None, None]));
 }
 
 #[test]

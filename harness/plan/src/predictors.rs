@@ -67,10 +67,10 @@ pub fn readable(project: &Project) -> Result<(Predictors, Vec<Diagnostic>), Diag
     let (mut right, mut wrong) = (Predictors::default(), Vec::new());
     for (name, predictor) in all(project)? {
         match predictor.map(|predictor| AnyPredictor { name, ..predictor }) {
-            Ok(predictor) => match &predictor.law {
-                AnyLaw::Memory(law) => right.memory.push(predictor.with(law.clone())),
-                AnyLaw::Utilisation(law) => right.utilisation.push(predictor.with(law.clone())),
-                AnyLaw::Company(modes) => right.company.push(predictor.with((**modes).clone())),
+            Ok(predictor) => match predictor.law.clone() {
+                AnyLaw::Memory(law) => right.memory.push(predictor.with(law)),
+                AnyLaw::Utilisation(law) => right.utilisation.push(predictor.with(law)),
+                AnyLaw::Company(modes) => right.company.push(predictor.with(*modes)),
             },
             Err(why) => wrong.push(why),
         }

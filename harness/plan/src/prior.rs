@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use collo_store::{CellRecord, MemberSpec, Predicted, PredictedCompany, PredictedMemory};
 
-use crate::measured::Measured;
+use crate::earlier::Measured;
 use crate::past::PastRuns;
 
 /// Beside an experiment and a device, all that a plan is made from.

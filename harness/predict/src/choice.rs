@@ -74,7 +74,7 @@ impl Chosen<'_> {
 impl Because {
     /// None: it may not serve the target at all.
     fn of<L>(predictor: &PredictorFile<L>, target: &Target) -> Option<Because> {
-        predictor.may_serve(target.device, target.simulated).ok()?;
+        predictor.serves(target.device, target.simulated).then_some(())?;
         let conditions = &predictor.conditions;
         let same = |a: &Option<String>, b: &Option<String>| {
             a.as_ref().zip(b.as_ref()).is_some_and(|(a, b)| a.trim().eq_ignore_ascii_case(b.trim()))

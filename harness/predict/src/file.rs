@@ -207,14 +207,12 @@ impl<L: PredictorLaw> PredictorFile<L> {
     }
 }
 
-impl<L: Clone> PredictorFile<L> {
-    /// The same header with another law.
-    pub fn with<M>(&self, law: M) -> PredictorFile<M> {
-        self.clone().map(|_| law)
-    }
-}
-
 impl<L> PredictorFile<L> {
+    /// The same header with another law.
+    pub fn with<M>(self, law: M) -> PredictorFile<M> {
+        self.map(|_| law)
+    }
+
     /// The same header with what becomes of the law.
     pub fn map<M>(self, of: impl FnOnce(L) -> M) -> PredictorFile<M> {
         let PredictorFile { schema, name, quantity, formula, widening, conditions, source, mark, law } = self;
@@ -222,25 +220,25 @@ impl<L> PredictorFile<L> {
     }
 
     /// Whether it may predict for a device: what was fitted on simulated runs says nothing about a real one, and the reverse.
-    pub fn may_serve(&self, device: TargetDevice, simulated: bool) -> Result<(), Diagnostic> {
+    pub fn serves(&self, device: TargetDevice, simulated: bool) -> bool {
+        self.conditions.device == device && (self.mark == Mark::Simulated) == simulated
+    }
+
+    /// Why it may not predict for a GPU.
+    pub fn may_serve_gpu(&self, simulated: bool) -> Result<(), Diagnostic> {
         let refused = |was: &str, is: &str, choose: &str| {
             Err(Diagnostic::new(format!("predictor `{}` {was}, but this {is}", self.name)).hint(format!("choose one {choose}")))
         };
         let (marks, shows) = ("`collo predict list` marks them", "`collo predict show NAME` says which is");
-        match (self.conditions.device, device, self.mark == Mark::Simulated, simulated) {
-            (TargetDevice::Cpu, TargetDevice::Gpu, ..) => {
+        match self.conditions.device {
+            _ if self.serves(TargetDevice::Gpu, simulated) => Ok(()),
+            TargetDevice::Cpu => {
                 refused("is of the memory of processes on a CPU", "is a GPU", &format!("fitted on GPUs; {shows}"))
             }
-            (TargetDevice::Gpu, TargetDevice::Cpu, ..) => {
-                refused("was fitted on a GPU", "is a CPU", &format!("fitted on a CPU; {shows}"))
-            }
-            (_, _, true, false) => {
-                refused("was fitted on simulated runs", "GPU is real", &format!("fitted on real runs; {marks}"))
-            }
-            (_, _, false, true) => {
+            TargetDevice::Gpu if simulated => {
                 refused("was fitted on real runs", "GPU is simulated", &format!("fitted on simulated runs; {marks}"))
             }
-            _ => Ok(()),
+            TargetDevice::Gpu => refused("was fitted on simulated runs", "GPU is real", &format!("fitted on real runs; {marks}")),
         }
     }
 }

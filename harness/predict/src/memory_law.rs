@@ -125,7 +125,7 @@ impl MemoryPredictor {
     pub fn adapted(&self, width: Width, context_bytes: Option<f64>) -> MemoryPredictor {
         let mut law = MemoryLaw { width, ..self.law.clone() };
         law.coefficients.context_bytes = context_bytes.unwrap_or(law.coefficients.context_bytes);
-        self.with(law)
+        MemoryPredictor { law, ..self.clone() }
     }
 
     /// The largest batch size whose upper bound is within these bytes. None: not even a batch of 1 is.

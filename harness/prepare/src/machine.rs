@@ -50,7 +50,7 @@ pub fn git_version(folder: &Path, path: Option<&Path>) -> Option<String> {
         Some(asked.ask().ok().filter(CommandOutput::success)?.out().trim().to_string())
     };
     let commit = answer(&["log", "-1", "--format=%h"]).filter(|c| !c.is_empty())?;
-    let dirty = !answer(&["status", "--porcelain"])?.is_empty();
+    let dirty = !answer(&["status", "--porcelain", "--untracked-files=no"])?.is_empty();
     Some(if dirty { format!("{commit}-dirty") } else { commit })
 }
 
@@ -86,6 +86,25 @@ pub fn available_memory_bytes() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use super::{git, git_version};
+
+    #[test]
+    fn a_checkout_is_dirty_by_what_changed_in_it_and_not_by_what_git_does_not_know() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = |arguments: &[&str]| git(folder.path()).args(arguments).ask().unwrap();
+        let is_dirty = || git_version(folder.path(), None).expect("it has a commit").ends_with("-dirty");
+        fs::write(folder.path().join("known"), "1").unwrap();
+        run(&["init", "--quiet"]);
+        run(&["add", "known"]);
+        run(&["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false", "commit", "--quiet", "-m", "first"]);
+        fs::write(folder.path().join("notes"), "1").unwrap();
+        assert!(!is_dirty());
+        fs::write(folder.path().join("known"), "2").unwrap();
+        assert!(is_dirty());
+    }
+
     #[test]
     fn this_machine_has_a_kernel_and_a_processor() {
         let m = super::describe(std::path::Path::new("/"), 2, 1 << 30, Default::default());

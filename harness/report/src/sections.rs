@@ -40,7 +40,7 @@ type SectionRow = (&'static str, &'static str, Shown, fn(&Report) -> Content);
 const OF_TRACES: Shown = If(|r| !r.analysis.traces.is_empty());
 
 /// Every section, in print order: what a trace was measured for comes before what its baselines say.
-const SECTIONS: [SectionRow; 27] = [
+const SECTIONS: &[SectionRow] = &[
     ("summary", "How to use this GPU", Always, summary),
     ("policies", "Policies", OF_TRACES, policies::section),
     ("waits", "Who waited, who was slowed", OF_TRACES, |r| waits::section(&r.analysis)),

@@ -1,7 +1,7 @@
 //! Which task goes where, and when. Pure: no process, no clock, no file, no printing.
 //!
 //! In: tasks with what is known of them, cards, a policy. Out: who starts where. The same books serve a body of processes and a body of
-//! events; `project` is the second: it plays tasks on paper and says how long everything would take. What it says is *projected*.
+//! events: `project` of the example `hotcloud20` plays tasks on paper, and how long everything would take is *projected*.
 //!
 //! ```text
 //! trace ──▶ Task ──▶ Ledger (queue, policy, recovery) ──Act──▶ a body: processes and cards, or `project`: a heap of events
@@ -16,7 +16,6 @@ mod decided;
 mod event;
 mod ledger;
 pub mod policy;
-pub mod project;
 mod queue;
 mod recovery;
 mod replay;

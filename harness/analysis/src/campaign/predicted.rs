@@ -44,7 +44,7 @@ enum Of {
 }
 
 /// To score another quantity, add it here.
-const PREDICTABLE: [Predictable; 10] = [
+const PREDICTABLE: &[Predictable] = &[
     Predictable {
         key: Key::Memory,
         by: |claims| claims.predictor.as_ref(),

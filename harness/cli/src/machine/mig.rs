@@ -95,7 +95,7 @@ fn cut_value(partition: &Partition) -> Vec<String> {
 
 fn assert(context: &Context<'_>, a: &args::Mig, layout: &str) -> Answered {
     let mut all = true;
-    let mut list = Vec::new();
+    let (mut list, mut lines) = (Vec::new(), Vec::new());
     for (gpu, wanted) in meant(context, a, layout)? {
         let found = state(&gpu)?;
         let met = wanted.is_met_by(found);
@@ -103,16 +103,12 @@ fn assert(context: &Context<'_>, a: &args::Mig, layout: &str) -> Answered {
         if met && wanted.placed && !found.has_places() {
             output::note(format!("the driver reports no places on {} to this user: sizes were compared", gpu.label()));
         }
-        if context.arguments.json {
-            list.push(json!({"gpu": index(&gpu), "simulated": gpu.simulated, "is": met, "asked": wanted.partition.to_string(),
-                "found": found.to_string(), "cut": cut_value(found)}));
-        } else if met {
-            output::result(has_layout(&gpu, layout));
-        } else {
-            output::result(differs(&gpu, layout, &wanted, found));
-        }
+        list.push(json!({"gpu": index(&gpu), "simulated": gpu.simulated, "is": met, "asked": wanted.partition.to_string(),
+            "found": found.to_string(), "cut": cut_value(found)}));
+        lines.push(if met { has_layout(&gpu, layout) } else { differs(&gpu, layout, &wanted, found) });
     }
     let mut answer = Answer::of(json!({"gpus": list}));
+    lines.into_iter().for_each(|line| answer.lines(line));
     if !all {
         let gpu = a.gpu.as_ref().map(|gpu| format!(" --gpu {gpu}")).unwrap_or_default();
         answer.hint(format!("collo mig apply {layout}{gpu}"));

@@ -65,7 +65,7 @@ impl ModelReader<'_> {
 
     /// Each has what predictions need, and is of boards of this file, which have no others.
     fn peaks(&mut self, card: &Fields) {
-        let boards = card.texts("product_names").unwrap_or_default();
+        let boards: Vec<String> = card.get("product_names");
         let mut with_peaks: Vec<String> = Vec::new();
         for table in card.tables("peaks") {
             let start = table.span.start..table.span.start + 1;
@@ -75,7 +75,7 @@ impl ModelReader<'_> {
                 }
             }
             let span = table.key_span("product_names").unwrap_or(start);
-            for name in table.texts("product_names").unwrap_or_else(|| boards.clone()) {
+            for name in table.get::<Option<_>>("product_names").unwrap_or_else(|| boards.clone()) {
                 if !boards.contains(&name) {
                     let what = Diagnostic::new(format!("{} is none of the file's `product_names`", quoted(&name)));
                     self.wrong(what, span.clone());
@@ -105,7 +105,7 @@ impl ModelReader<'_> {
             self.wrong(Diagnostic::new(format!("duplicate profile `{name}`")).note("leave one out"), found.span.clone());
         }
         names.push(name);
-        if let Some(there) = card.whole_u32("compute_slices").filter(|there| size.slices > *there) {
+        if let Some(there) = card.get::<Option<u32>>("compute_slices").filter(|there| size.slices > *there) {
             self.wrong(
                 Diagnostic::new(format!("`{name}` has {} compute slices, the GPU has {there}", size.slices)),
                 found.span.clone(),
@@ -120,8 +120,8 @@ impl ModelReader<'_> {
                 self.wrong(Diagnostic::new(format!("`{there}` is useless without `{missing}`")), span);
             }
         }
-        let (all, units) = (table.list("starts")?, table.whole_u32("units")?);
-        let Some(there) = card.whole_u32("memory_units") else {
+        let (all, units) = (table.list("starts")?, table.get::<Option<u32>>("units")?);
+        let Some(there) = card.get::<Option<u32>>("memory_units") else {
             let span = table.key_span("starts").unwrap_or(table.span.clone());
             self.wrong(Diagnostic::new("`starts` are places on a grid").note("add its length: `memory_units = 8`"), span);
             return None;

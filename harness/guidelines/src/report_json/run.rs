@@ -6,7 +6,7 @@ use collo_analysis::words;
 use collo_store::{AttemptRecord, TaskRecord, TaskTimes};
 use serde_json::{Map, Value};
 
-use super::table::{ColumnKind, ExportTable, ExportValue};
+use super::table::{ColumnKind, ExportColumn, ExportTable, ExportValue};
 
 use ColumnKind::{Flag, Number, Text, Whole};
 
@@ -25,57 +25,56 @@ pub struct AttemptRow<'a> {
     attempt: &'a AttemptRecord,
 }
 
-/// A column of tasks: its name, the kind of its fields, and its field of a row.
-pub type TaskColumn = (&'static str, ColumnKind, fn(&TaskRow) -> ExportValue);
-/// A column of attempts.
-pub type AttemptColumn = (&'static str, ColumnKind, fn(&AttemptRow) -> ExportValue);
-/// A column of decisions.
-type DecisionColumn = (&'static str, ColumnKind, fn(&&DecisionCount) -> ExportValue);
-
 /// The columns of tasks.
-pub const TASK: [TaskColumn; 13] = [
-    ("task", Whole, |row| row.task.task.into()),
-    ("solo_cell", Text, |row| row.task.solo.clone().into()),
-    ("epochs", Whole, |row| row.task.epochs.into()),
-    ("task_cards", Whole, |row| row.task.cards.into()),
-    ("arrives_s", Number, |row| seconds(row.task.arrives_ns - row.first_ns).into()),
-    ("end", Text, |row| row.task.end.as_str().into()),
-    ("wait_s", Number, |row| row.ran(row.times.wait_ns)),
-    ("execution_s", Number, |row| row.ran(row.times.execution_ns)),
-    ("completion_s", Number, |row| row.times.completion_ns.map(seconds).into()),
-    ("stretch", Number, |row| row.stretch.into()),
-    ("attempts", Whole, |row| row.times.attempts.into()),
-    ("blocked_s", Number, |row| seconds(row.task.blocked_ns).into()),
-    ("estimate_bytes", Whole, |row| row.task.estimate_bytes.into()),
-];
+pub fn task_columns<'a>() -> [ExportColumn<TaskRow<'a>>; 13] {
+    [
+        ("task", Whole, |row| row.task.task.into()),
+        ("solo_cell", Text, |row| row.task.solo.clone().into()),
+        ("epochs", Whole, |row| row.task.epochs.into()),
+        ("task_cards", Whole, |row| row.task.cards.into()),
+        ("arrives_s", Number, |row| seconds(row.task.arrives_ns - row.first_ns).into()),
+        ("end", Text, |row| row.task.end.as_str().into()),
+        ("wait_s", Number, |row| row.ran(row.times.wait_ns)),
+        ("execution_s", Number, |row| row.ran(row.times.execution_ns)),
+        ("completion_s", Number, |row| row.times.completion_ns.map(seconds).into()),
+        ("stretch", Number, |row| row.stretch.into()),
+        ("attempts", Whole, |row| row.times.attempts.into()),
+        ("blocked_s", Number, |row| seconds(row.task.blocked_ns).into()),
+        ("estimate_bytes", Whole, |row| row.task.estimate_bytes.into()),
+    ]
+}
 
 /// The columns of attempts.
-pub const ATTEMPT: [AttemptColumn; 13] = [
-    ("attempt", Whole, |row| row.attempt.attempt.into()),
-    ("task", Whole, |row| row.attempt.task.into()),
-    ("solo_cell", Text, |row| row.run.tasks.iter().find(|t| t.task == row.attempt.task).map(|t| t.solo.clone()).into()),
-    ("on_cards", Text, |row| ExportValue::list(row.run.cards_of(row.attempt))),
-    ("launched_s", Number, |row| row.run.since_s(row.attempt.launched_ns).into()),
-    ("settled_s", Number, |row| row.attempt.settled_ns.map(|ns| row.run.since_s(ns)).into()),
-    ("ended_s", Number, |row| row.run.since_s(row.attempt.ended_ns).into()),
-    ("lasted_s", Number, |row| seconds(row.attempt.ended_ns.saturating_sub(row.attempt.launched_ns)).into()),
-    ("outcome", Text, |row| row.attempt.outcome.as_str().into()),
-    ("why", Text, |row| {
-        let outcome = &row.attempt.outcome;
-        Some(words::outcome_in_full(outcome)).filter(|_| outcome.as_str() != "completed").into()
-    }),
-    ("came_last", Flag, |row| row.attempt.newcomer.into()),
-    ("alone_at_end", Flag, |row| row.attempt.alone.into()),
-    ("attested", Text, |row| row.attempt.attested.as_str().into()),
-];
+pub fn attempt_columns<'a>() -> [ExportColumn<AttemptRow<'a>>; 13] {
+    [
+        ("attempt", Whole, |row| row.attempt.attempt.into()),
+        ("task", Whole, |row| row.attempt.task.into()),
+        ("solo_cell", Text, |row| row.run.tasks.iter().find(|t| t.task == row.attempt.task).map(|t| t.solo.clone()).into()),
+        ("on_cards", Text, |row| ExportValue::list(row.run.cards_of(row.attempt))),
+        ("launched_s", Number, |row| row.run.since_s(row.attempt.launched_ns).into()),
+        ("settled_s", Number, |row| row.attempt.settled_ns.map(|ns| row.run.since_s(ns)).into()),
+        ("ended_s", Number, |row| row.run.since_s(row.attempt.ended_ns).into()),
+        ("lasted_s", Number, |row| seconds(row.attempt.ended_ns.saturating_sub(row.attempt.launched_ns)).into()),
+        ("outcome", Text, |row| row.attempt.outcome.as_str().into()),
+        ("why", Text, |row| {
+            let outcome = &row.attempt.outcome;
+            Some(words::outcome_in_full(outcome)).filter(|_| outcome.as_str() != "completed").into()
+        }),
+        ("came_last", Flag, |row| row.attempt.newcomer.into()),
+        ("alone_at_end", Flag, |row| row.attempt.alone.into()),
+        ("attested", Text, |row| row.attempt.attested.as_str().into()),
+    ]
+}
 
-const DECISION: [DecisionColumn; 5] = [
-    ("decided", Text, |d| d.decided.clone().into()),
-    ("why", Text, |d| d.why.clone().into()),
-    ("decisions", Whole, |d| d.times.into()),
-    ("tasks", Whole, |d| d.tasks.into()),
-    ("waited_s", Number, |d| d.waited_ns.map(seconds).into()),
-];
+fn decision_columns<'a>() -> [ExportColumn<&'a DecisionCount>; 5] {
+    [
+        ("decided", Text, |d| d.decided.clone().into()),
+        ("why", Text, |d| d.why.clone().into()),
+        ("decisions", Whole, |d| d.times.into()),
+        ("tasks", Whole, |d| d.tasks.into()),
+        ("waited_s", Number, |d| d.waited_ns.map(seconds).into()),
+    ]
+}
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 * 1e-9
@@ -108,9 +107,9 @@ pub fn json(run: &TraceRun) -> Value {
         "validity": words::verdict(run.validity.verdict),
         "reasons": run.validity.reasons,
         "values": values,
-        "tasks": objects(ExportTable::of(&TASK, tasks(run))),
-        "attempts": objects(ExportTable::of(&ATTEMPT, attempts(run))),
-        "decisions": objects(ExportTable::of(&DECISION, &run.decided)),
+        "tasks": objects(ExportTable::of(&task_columns(), tasks(run))),
+        "attempts": objects(ExportTable::of(&attempt_columns(), attempts(run))),
+        "decisions": objects(ExportTable::of(&decision_columns(), &run.decided)),
     })
 }
 

@@ -6,7 +6,7 @@ use collo_text::{Diagnostic, Diagnostics};
 
 use super::Session;
 use crate::events::{Event, Watcher};
-use collo_plan::measured::Measured;
+use collo_plan::earlier::Measured;
 use collo_plan::predictors::{readable, target};
 use collo_plan::workload::Workload;
 use collo_prepare::describe::Describer;

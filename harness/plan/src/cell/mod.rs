@@ -289,9 +289,22 @@ impl Cell {
 
     /// An axis by name, as `--where` sees it; absent if the members differ.
     pub fn axis(&self, name: &str) -> Option<Json> {
-        // The workloads of a trace by name, not by arrival.
-        let members = self.terms.iter().map(|term| term.member.spec()).collect();
-        self.record_of(members, String::new(), 1).axis(name)
+        self.axes().axis(name)
+    }
+
+    /// The part of its record that has its axes. The workloads of a trace are by name, not by arrival.
+    fn axes(&self) -> CellRecord {
+        CellRecord {
+            cell: self.label(),
+            sharing: self.sharing(),
+            degree: self.degree(),
+            members: self.terms.iter().map(|term| term.member.spec()).collect(),
+            baseline: self.is_reference(),
+            after_measured: self.after_measured,
+            trace: self.trace().map(|trace| trace.record.clone()),
+            observe: self.observe().map(Observe::label),
+            ..CellRecord::default()
+        }
     }
 
     /// The cell as it is stored with a plan.
@@ -300,26 +313,13 @@ impl Cell {
             CellKind::Trace(trace) => trace.tasks.iter().map(|task| task.member.spec()).collect(),
             CellKind::Group(_) => self.members().map(|member| member.spec()).collect(),
         };
-        self.record_of(members, self.slug(), repetitions)
-    }
-
-    fn record_of(&self, members: Vec<MemberSpec>, slug: String, repetitions: u32) -> CellRecord {
         CellRecord {
-            cell: self.label(),
-            slug,
-            sharing: self.sharing(),
+            slug: self.slug(),
             mode: Sharing::of_label(&self.sharing()),
-            degree: self.degree(),
             members,
-            baseline: self.is_reference(),
             against: self.references(None).iter().map(Cell::label).collect(),
             repetitions,
-            after_measured: self.after_measured,
-            slots: None,
-            alone_on_slice: Vec::new(),
-            expect: None,
-            trace: self.trace().map(|trace| trace.record.clone()),
-            observe: self.observe().map(Observe::label),
+            ..self.axes()
         }
     }
 }

@@ -278,5 +278,5 @@ fn plain(path: &Path) -> String {
 pub fn includes_of(file: &Path, source: &Arc<Source>) -> Vec<PathBuf> {
     let (fields, _) = fields::read(source, Experiment::KEYS);
     let folder = file.parent().unwrap_or(Path::new(""));
-    fields.texts("include").unwrap_or_default().iter().map(|written| whole(&folder.join(written))).collect()
+    fields.get::<Vec<String>>("include").iter().map(|written| whole(&folder.join(written))).collect()
 }

@@ -93,7 +93,7 @@ pub fn tags_of(file: &Path) -> Option<Vec<String>> {
     let text = collo_text::read_small_text(file, fields::LARGEST).ok()?;
     toml::from_str::<toml::Table>(&text).ok()?;
     let (fields, _) = fields::read(&Source::file(shown(file), text), Experiment::KEYS);
-    Some(fields.texts("tags").unwrap_or_default())
+    Some(fields.get("tags"))
 }
 
 /// `experiments/old/n2.toml:2`, if a file declares this experiment name.

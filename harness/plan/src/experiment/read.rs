@@ -85,7 +85,7 @@ impl ExperimentReader<'_> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut warnings = Vec::new();
         if let Some(found) = fields.found("schema")
-            && let Some(newer) = fields.whole("schema").filter(|n| *n > SCHEMA)
+            && let Some(newer) = fields.get::<Option<u64>>("schema").filter(|n| *n > SCHEMA)
         {
             self.wrong(
                 &found.span,
@@ -171,7 +171,7 @@ impl ExperimentReader<'_> {
 
     /// A limit of zero would end every run immediately.
     fn leaves_time(&mut self, fields: &Fields, key: &str) {
-        if let Some(found) = fields.found(key).filter(|_| fields.duration(key) == Some(Duration::ZERO)) {
+        if let Some(found) = fields.found(key).filter(|_| fields.get::<Option<_>>(key) == Some(Duration::ZERO)) {
             let what = format!("`{key}` is zero, so every run would end at once");
             self.wrong(&found.span, Diagnostic::new(what).note("as in `\"30m\"`, or leave it out"));
         }
@@ -337,7 +337,7 @@ impl ExperimentReader<'_> {
             }
         }
         let member = Member::new(&workload, given).ok()?;
-        Some((Arc::new(member), table.whole_u32("count").unwrap_or(1)))
+        Some((Arc::new(member), table.get::<Option<u32>>("count").unwrap_or(1)))
     }
 }
 

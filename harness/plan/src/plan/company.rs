@@ -18,7 +18,7 @@ pub(super) fn gain(seated: Seated<'_>, basis: &Basis<'_>) -> Option<GainForecast
     if record.members.len() < 2 {
         return None;
     }
-    let measured = basis.prior.measured.cell(record).and_then(|cell| cell.throughput_gain);
+    let measured = basis.prior.measured.of(record).and_then(|cell| cell.throughput_gain);
     if let Some(estimate) = measured {
         return Some(GainForecast { estimate, bounds: None, source: ForecastSource::Measured });
     }

@@ -50,7 +50,7 @@ pub fn parse(name: &str, folder: &Path, source: &Arc<Source>) -> Result<Vec<Work
     check_settings(source, &fields, &mut mistakes);
     workload.environment = environment(source, &fields, folder, &mut mistakes);
     workload.packages = packages(source, &fields, folder, &mut mistakes);
-    workload.prepare = fields.texts("prepare").filter(|words| !words.is_empty());
+    workload.prepare = fields.get::<Option<Vec<String>>>("prepare").filter(|words| !words.is_empty());
     workload.outputs = outputs(source, &fields, &mut mistakes);
     check_variables(source, &fields, &mut mistakes);
     workload.epochs = fields.table("epochs").and_then(|table| adapter(source, table, &mut mistakes));
@@ -258,7 +258,7 @@ pub fn is_setting_name(name: &str) -> bool {
 }
 
 fn adapter(source: &Arc<Source>, table: &Fields, mistakes: &mut Diagnostics) -> Option<EpochsAdapter> {
-    let items = table.whole("items");
+    let items: Option<u64> = table.get("items");
     if let Some(preset) = table.found("preset") {
         if let Some(span) = table.key_span("pattern") {
             let both = Diagnostic::new("both `pattern` and `preset` are given").at(source, span);

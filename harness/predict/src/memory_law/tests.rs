@@ -115,17 +115,17 @@ fn a_mark_is_said_as_it_stands_in_the_file() {
 #[test]
 fn simulated_and_real_are_never_mixed() {
     let simulated = MemoryPredictor { mark: Mark::Simulated, name: "mine".into(), ..published() };
-    assert!(simulated.may_serve(TargetDevice::Gpu, true).is_ok());
-    insta::assert_snapshot!(simulated.may_serve(TargetDevice::Gpu, false).unwrap_err().to_string(), @"
+    assert!(simulated.may_serve_gpu(true).is_ok());
+    insta::assert_snapshot!(simulated.may_serve_gpu(false).unwrap_err().to_string(), @"
     error: predictor `mine` was fitted on simulated runs, but this GPU is real
     hint: choose one fitted on real runs; `collo predict list` marks them
     ");
     for mark in [Mark::Published, Mark::Own] {
         let real = MemoryPredictor { mark, ..published() };
-        assert!(real.may_serve(TargetDevice::Gpu, false).is_ok());
-        assert!(real.may_serve(TargetDevice::Gpu, true).is_err());
+        assert!(real.may_serve_gpu(false).is_ok());
+        assert!(real.may_serve_gpu(true).is_err());
     }
-    insta::assert_snapshot!(published().may_serve(TargetDevice::Gpu, true).unwrap_err().to_string(), @"
+    insta::assert_snapshot!(published().may_serve_gpu(true).unwrap_err().to_string(), @"
     error: predictor `published-a100` was fitted on real runs, but this GPU is simulated
     hint: choose one fitted on simulated runs; `collo predict list` marks them
     ");
@@ -221,7 +221,7 @@ fn what_was_fitted_on_a_cpu_is_refused_for_a_gpu() {
     let on_cpu = MemoryPredictor { name: "mine".into(), mark: Mark::Own, conditions, ..published() };
     assert!(on_cpu.to_text().contains("\"device\": \"cpu\""));
     assert_eq!(read(&on_cpu.to_text()).unwrap(), on_cpu);
-    insta::assert_snapshot!(on_cpu.may_serve(TargetDevice::Gpu, false).unwrap_err().to_string(), @"
+    insta::assert_snapshot!(on_cpu.may_serve_gpu(false).unwrap_err().to_string(), @"
     error: predictor `mine` is of the memory of processes on a CPU, but this is a GPU
     hint: choose one fitted on GPUs; `collo predict show NAME` says which is
     ");

@@ -8,8 +8,8 @@ use collo_store::{
 };
 
 use super::alone::{AlonePredictor, value};
+use collo_plan::earlier::{Measured, MeasuredCell};
 use collo_plan::facts::{DeviceFacts, DeviceKind};
-use collo_plan::measured::{Measured, MeasuredAlone};
 use collo_plan::plan::{Plan, PlannedCell, in_company_s};
 
 /// What groups are predicted from.
@@ -89,7 +89,7 @@ impl Groups<'_> {
         if record.after_measured == AfterMeasured::KeepRunning {
             return Some(value(said.gain));
         }
-        let alone_s = |spec: &MemberSpec| self.measured.alone(spec)?.member.epoch_time_s;
+        let alone_s = |spec: &MemberSpec| self.measured.alone(spec)?.alone.epoch_time_s;
         let alone_s: Vec<f64> = record.members.iter().map(alone_s).collect::<Option<_>>()?;
         let slowdowns: Vec<f64> = said.slowdown.iter().map(|slowdown| slowdown.estimate).collect();
         let gain = alone_s.iter().sum::<f64>() / in_company_s(record.after_measured, &alone_s, &slowdowns);
@@ -123,15 +123,15 @@ impl Groups<'_> {
             measured.or(predicted)
         };
         let of = |get: fn(&PredictedAlone) -> Option<PredictedValue>| claimed.and_then(get).map(|value| value.estimate);
-        let read = |get: fn(&MeasuredAlone<'_>) -> Option<f64>| measured.as_ref().and_then(get);
+        let read = |get: fn(&MeasuredCell) -> Option<f64>| measured.and_then(get);
         let (compute, busy) = if is_cpu {
             // A member that computes on every core keeps all of it busy.
-            let share = read(|alone| alone.member.cpu_ratio).map(|ratio| (ratio / cores).min(1.0));
+            let share = read(|cell| cell.alone.cpu_ratio).map(|ratio| (ratio / cores).min(1.0));
             (share, share)
         } else {
             (
-                known(read(|alone| alone.cell.sm_active_ratio), of(|alone| alone.sm_active_ratio)),
-                known(read(|alone| alone.cell.gpu_utilization_ratio), of(|alone| alone.gpu_utilization_ratio)),
+                known(read(|cell| cell.sm_active_ratio), of(|alone| alone.sm_active_ratio)),
+                known(read(|cell| cell.gpu_utilization_ratio), of(|alone| alone.gpu_utilization_ratio)),
             )
         };
         let unknown = |what: &str| format!("{what} of `{}` alone is neither measured on this device nor predicted", spec.solo);
@@ -143,11 +143,11 @@ impl Groups<'_> {
         let batch = spec.batch_size.map(u64::from);
         let pace = of(|alone| alone.items_per_s).zip(batch).map(|(pace, batch)| batch as f64 / pace);
         let alone = Alone {
-            step_s: known(read(|alone| alone.step_s()), self.other_step_s(spec).or(pace)),
+            step_s: known(read(|cell| cell.alone.step_s), self.other_step_s(spec).or(pace)),
             compute,
             busy,
-            dram: read(|alone| alone.cell.dram_active_ratio).or_else(|| of(|alone| alone.dram_active_ratio)),
-            memory_bytes: read(|alone| alone.member.memory_bytes).or_else(predicted_bytes),
+            dram: read(|cell| cell.dram_active_ratio).or_else(|| of(|alone| alone.dram_active_ratio)),
+            memory_bytes: read(|cell| cell.alone.memory_bytes).or_else(predicted_bytes),
         };
         Ok(Profile { alone, from })
     }
@@ -170,8 +170,8 @@ impl Groups<'_> {
             let sm_share = f64::from(sms) / f64::from(card.sms?);
             let spec = planned.record.members.get(index)?;
             let label = planned.record.alone_on_slice.get(index);
-            let on_slice = label.and_then(|label| self.measured.alone_on(label, spec)).and_then(|alone| alone.step_s());
-            let slowdown = on_slice.zip(self.measured.alone(spec).and_then(|alone| alone.step_s()));
+            let on_slice = label.and_then(|label| self.measured.alone_on(label, spec)).and_then(|cell| cell.alone.step_s);
+            let slowdown = on_slice.zip(self.measured.alone(spec).and_then(|cell| cell.alone.step_s));
             Some(Slice { sm_share, slowdown: slowdown.map(|(on_slice, whole)| on_slice / whole) })
         };
         let slices: Option<Vec<Slice>> = (0..all as usize).map(slice).collect();

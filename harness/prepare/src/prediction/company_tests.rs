@@ -5,8 +5,8 @@ use collo_store::{CellRecord, MemberSpec};
 
 use super::*;
 use crate::fixture::{a100, experiment, read};
+use collo_plan::earlier::{MeasuredCell, MeasuredMember};
 use collo_plan::expand::expand;
-use collo_plan::measured::{MeasuredCell, MeasuredMember};
 use collo_plan::plan::{ForecastSource, GainForecast, plan};
 use collo_plan::predictors::find_of;
 use collo_plan::prior::Prior;
@@ -17,30 +17,25 @@ fn shipped() -> CompanyPredictor {
     find_of(&Project::at(folder), folder, "published-a100-company").expect("shipped")
 }
 
+type Known = (CellRecord, MeasuredCell);
+
 /// A member alone, in seconds of an epoch of 1024 items, cores, and SM activity.
-fn solo(spec: &MemberSpec, epoch_s: f64, cpu_ratio: f64, sm_active: Option<f64>) -> MeasuredCell {
-    let member = MeasuredMember {
-        workload: spec.workload.clone(),
-        batch_size: spec.batch_size.map(u64::from),
-        settings: spec.settings.clone(),
-        items_per_s: Some(1024.0 / epoch_s),
+fn solo(spec: &MemberSpec, epoch_s: f64, cpu_ratio: f64, sm_active: Option<f64>) -> Known {
+    let (cell, sharing, members) = (spec.solo.clone(), "solo".into(), vec![spec.clone()]);
+    let alone = MeasuredMember {
+        step_s: spec.batch_size.map(|batch| f64::from(batch) * epoch_s / 1024.0),
         epoch_time_s: Some(epoch_s),
         memory_bytes: None,
         cpu_ratio: Some(cpu_ratio),
     };
-    MeasuredCell {
-        campaign: "before".into(),
-        cell: spec.solo.clone(),
-        sharing: "solo".into(),
-        after_measured: AfterMeasured::KeepRunning,
-        slots: None,
-        members: vec![member],
-        throughput_gain: Some(1.0),
-        sm_active_ratio: sm_active,
-        gpu_utilization_ratio: sm_active,
-        dram_active_ratio: None,
-        power_w: None,
-    }
+    let (sm_active_ratio, gpu_utilization_ratio) = (sm_active, sm_active);
+    let known =
+        MeasuredCell { throughput_gain: Some(1.0), sm_active_ratio, gpu_utilization_ratio, dram_active_ratio: None, alone };
+    (CellRecord { cell, sharing, members, ..CellRecord::default() }, known)
+}
+
+fn measured(cells: impl IntoIterator<Item = Known>) -> Measured {
+    cells.into_iter().collect()
 }
 
 fn planned(lines: &str, facts: &DeviceFacts, prior: &Prior) -> Plan {
@@ -74,7 +69,7 @@ fn record(plan: &Plan, degree: u32) -> &CellRecord {
 #[test]
 fn a_group_is_predicted_from_its_members_alone_and_equal_members_are_slowed_down_alike() {
     let plan = planned("[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\n", &cpu(), &Prior::default());
-    let measured = Measured::of(vec![solo(&specs(&plan)[0], 1.6, 2.0, None)]);
+    let measured = measured([solo(&specs(&plan)[0], 1.6, 2.0, None)]);
     let [claim] = &claims(&plan, &cpu(), &measured)[..] else { panic!("one group") };
     let company = claim.company.as_ref().expect("predicted");
     assert_eq!((claim.cell.as_str(), company.from), (record(&plan, 2).cell.as_str(), AloneFrom::Measured));
@@ -90,7 +85,7 @@ fn a_group_is_predicted_from_its_members_alone_and_equal_members_are_slowed_down
 fn members_that_leave_much_idle_cost_less_than_those_that_need_all() {
     let plan = planned("[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\n", &cpu(), &Prior::default());
     let stp = |cores: f64| {
-        let measured = Measured::of(vec![solo(&specs(&plan)[0], 1.6, cores, None)]);
+        let measured = measured([solo(&specs(&plan)[0], 1.6, cores, None)]);
         claims(&plan, &cpu(), &measured)[0].company.as_ref().expect("predicted").stp.estimate
     };
     assert!(stp(0.4) > stp(1.0) && stp(1.0) > stp(2.0), "{} {} {}", stp(0.4), stp(1.0), stp(2.0));
@@ -103,7 +98,7 @@ fn a_group_that_members_leave_gains_less_the_more_their_epochs_differ() {
     let all = specs(&plan);
     let of = |workload: &str| all.iter().find(|spec| spec.workload == workload).expect("a member");
     let gain = |small_s: f64| {
-        let measured = Measured::of(vec![solo(of("tiny"), 1.6, 1.0, None), solo(of("small"), small_s, 1.0, None)]);
+        let measured = measured([solo(of("tiny"), 1.6, 1.0, None), solo(of("small"), small_s, 1.0, None)]);
         claims(&plan, &cpu(), &measured)[0].company.clone().expect("predicted")
     };
     let (alike, apart) = (gain(1.6), gain(16.0));
@@ -125,7 +120,7 @@ fn who_was_never_alone_here_is_the_reason_why_nothing_is_predicted() {
 fn on_a_gpu_activity_is_what_counts_and_what_is_predicted_of_a_member_is_said() {
     let gpu = a100();
     let plan = planned("[axes]\nworkload = \"tiny\"\ndegree = [1, 3]\nsharing = [\"naive\", \"mps\"]\n", &gpu, &Prior::default());
-    let measured = Measured::of(vec![solo(&specs(&plan)[0], 1.6, 1.0, Some(0.3))]);
+    let measured = measured([solo(&specs(&plan)[0], 1.6, 1.0, Some(0.3))]);
     let all = claims(&plan, &gpu, &measured);
     let company = |mode: &str| all.iter().find(|c| c.cell.contains(mode)).and_then(|c| c.company.as_ref()).expect("predicted");
     assert_eq!(company("mps").slowdowns.len(), 3);
@@ -153,7 +148,7 @@ fn on_a_gpu_activity_is_what_counts_and_what_is_predicted_of_a_member_is_said() 
 fn of_instances_nothing_is_said_by_who_has_seen_none() {
     let gpu = a100();
     let plan = planned("[axes]\nworkload = \"tiny\"\ndegree = [1, 3]\nsharing = \"mig\"\n", &gpu, &Prior::default());
-    let measured = Measured::of(vec![solo(&specs(&plan)[0], 1.6, 1.0, Some(0.3))]);
+    let measured = measured([solo(&specs(&plan)[0], 1.6, 1.0, Some(0.3))]);
     let [claim] = &claims(&plan, &gpu, &measured)[..] else { panic!("one group") };
     insta::assert_snapshot!(claim.reason.as_deref().expect("a reason"), @"the predictor has no coefficients for mig: no groups were measured so");
 }
@@ -165,18 +160,18 @@ fn a_step_of_another_batch_size_is_no_measurement_of_this_one() {
     let spec = specs(&plan)[0].clone();
     let mut other = solo(&MemberSpec { batch_size: Some(32), ..spec.clone() }, 1.6, 1.0, None);
     let mut own = solo(&spec, 1.5, 1.0, None);
-    let from = |cells: Vec<MeasuredCell>| {
-        let all = claims(&plan, &cpu(), &Measured::of(cells));
+    let from = |cells: Vec<Known>| {
+        let all = claims(&plan, &cpu(), &measured(cells));
         all[0].company.as_ref().map(|company| company.from).ok_or_else(|| all[0].reason.clone())
     };
     assert_eq!(from(vec![own.clone(), other.clone()]), Ok(AloneFrom::Measured));
-    own.members[0].items_per_s = None;
+    own.1.alone.step_s = None;
     assert_eq!(from(vec![own.clone(), other.clone()]), Ok(AloneFrom::Predicted), "its pace was not read");
-    let all = claims(&plan, &cpu(), &Measured::of(vec![own]));
+    let all = claims(&plan, &cpu(), &measured([own]));
     let company = all[0].company.as_ref().expect("predicted");
     let is_assumed = company.assumed.iter().any(|what| what.contains("steps"));
     assert!(company.from == AloneFrom::Measured && is_assumed, "an unknown step is assumed, not predicted: {company:?}");
-    other.members[0].cpu_ratio = None;
+    other.1.alone.cpu_ratio = None;
     assert!(from(vec![other]).is_err(), "how busy it is with another batch size says nothing");
 }
 
@@ -185,11 +180,11 @@ fn a_plan_has_the_predicted_gain_until_there_is_a_measured_one() {
     let lines = "[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\n";
     let bare = planned(lines, &cpu(), &Prior::default());
     let alone = solo(&specs(&bare)[0], 1.6, 2.0, None);
-    let cells = claims(&bare, &cpu(), &Measured::of(vec![alone.clone()]));
+    let cells = claims(&bare, &cpu(), &measured([alone.clone()]));
     let mut predicted = crate::fixture::claims(1.0, 0.5);
     predicted.cells = cells;
-    let gain = |measured: Vec<MeasuredCell>| -> Option<GainForecast> {
-        let prior = Prior { measured: Measured::of(measured), predicted: Some(predicted.clone()), ..Prior::default() };
+    let gain = |cells: Vec<Known>| -> Option<GainForecast> {
+        let prior = Prior { measured: measured(cells), predicted: Some(predicted.clone()), ..Prior::default() };
         let plan = planned(lines, &cpu(), &prior);
         assert_eq!(plan.cells[0].forecast.gain, None, "a member alone gains nothing");
         plan.cells[1].forecast.gain
@@ -197,15 +192,7 @@ fn a_plan_has_the_predicted_gain_until_there_is_a_measured_one() {
     let by_prediction = gain(vec![alone.clone()]).expect("predicted");
     assert!(by_prediction.source == ForecastSource::Predicted && by_prediction.bounds.is_some());
     let group = record(&bare, 2);
-    let together = MeasuredCell {
-        cell: group.cell.clone(),
-        sharing: group.sharing.clone(),
-        after_measured: group.after_measured,
-        slots: group.slots.clone(),
-        members: vec![alone.members[0].clone(), alone.members[0].clone()],
-        throughput_gain: Some(1.23),
-        ..alone.clone()
-    };
+    let together = (group.clone(), MeasuredCell { throughput_gain: Some(1.23), ..MeasuredCell::default() });
     let measured = gain(vec![together, alone]).expect("measured");
     assert_eq!(measured, GainForecast { estimate: 1.23, bounds: None, source: ForecastSource::Measured });
 }

@@ -37,7 +37,7 @@ impl<'a> PlannedCell<'a> {
 type LabelColumn = (&'static str, ColumnKind, fn(&PlannedCell) -> ExportValue);
 
 /// The columns before the quantities.
-const LABELS: [LabelColumn; 30] = [
+const LABELS: &[LabelColumn] = &[
     ("experiment", Text, |at| ExportValue::text(&at.analysis.campaign.experiment)),
     ("campaign", Text, |at| ExportValue::text(&at.analysis.campaign.id)),
     ("created_utc", Text, |at| ExportValue::text(&at.analysis.campaign.created_utc)),
@@ -103,7 +103,7 @@ pub fn table(analysis: &Analysis) -> ExportTable {
 pub fn labels_only(analysis: &Analysis) -> ExportTable {
     let refused = analysis.campaign.plan.refusals.iter().map(Err);
     let cells = analysis.cells.iter().map(Ok).chain(refused);
-    ExportTable::of(&LABELS, cells.map(|cell| PlannedCell { analysis, cell }))
+    ExportTable::of(LABELS, cells.map(|cell| PlannedCell { analysis, cell }))
 }
 
 /// SM activity of the instance of each member, each in its place; absent if none was read.

@@ -41,7 +41,7 @@ struct At<'a> {
 type DatasetColumn = (&'static str, ColumnKind, fn(&At) -> ExportValue);
 
 /// The run, its device, and caveats about its numbers.
-static CAMPAIGN: [DatasetColumn; 28] = [
+static CAMPAIGN: &[DatasetColumn] = &[
     ("experiment", Text, |at| ExportValue::text(&at.r.record().experiment)),
     ("campaign", Text, |at| ExportValue::text(&at.analysis.campaign.id)),
     ("device", Text, |at| ExportValue::text(&at.r.record().device.name)),
@@ -73,7 +73,7 @@ static CAMPAIGN: [DatasetColumn; 28] = [
 ];
 
 /// The member: settings and computation graph.
-static MEMBER: [DatasetColumn; 24] = [
+static MEMBER: &[DatasetColumn] = &[
     ("member", Whole, |at| at.index.into()),
     ("slice", Text, |at| at.record.slice.clone().into()),
     ("slice_sm_ratio", Number, |at| slice_sm_ratio(at).into()),
@@ -103,7 +103,7 @@ static MEMBER: [DatasetColumn; 24] = [
 ];
 
 /// What was predicted of it before the campaign ran, and never again.
-static PREDICTED: [DatasetColumn; 20] = [
+static PREDICTED: &[DatasetColumn] = &[
     ("predicted_memory_bytes", Whole, |at| claim(at).map(|m| m.estimate_bytes).into()),
     ("predicted_memory_training_bytes", Whole, |at| claim(at).map(|m| m.training_bytes).into()),
     ("predicted_memory_low_bytes", Whole, |at| claim(at).map(|m| m.low_bytes).into()),
@@ -148,7 +148,7 @@ fn claimed_slowdown(at: &At) -> Option<PredictedValue> {
 }
 
 /// The same workload alone on the whole device: the mean of its solo cell.
-static ALONE: [DatasetColumn; 18] = [
+static ALONE: &[DatasetColumn] = &[
     ("solo_cell", Text, |at| ExportValue::text(&at.record.spec.solo)),
     ("solo_repetitions", Whole, |at| at.solo.map(|s| s.counted.len()).into()),
     ("solo_validity", Text, |at| at.solo.map(|s| s.verdict().as_str()).into()),
@@ -170,7 +170,7 @@ static ALONE: [DatasetColumn; 18] = [
 ];
 
 /// The other members, by their solo results.
-static COMPANY: [DatasetColumn; 5] = [
+static COMPANY: &[DatasetColumn] = &[
     ("company", Text, |at| ExportValue::list(others(at).map(|m| m.spec.solo.as_str()))),
     ("company_solo_memory_bytes", Number, |at| sum(at, |s| s.get(Key::Memory).map(|q| q.estimate))),
     ("company_solo_sm_active_ratio", Number, |at| sum(at, |s| metric_of(s, Key::SmActive))),
@@ -179,7 +179,7 @@ static COMPANY: [DatasetColumn; 5] = [
 ];
 
 /// Results in this repetition: of the member, then of the whole group and the device.
-static RESULTS: [DatasetColumn; 47] = [
+static RESULTS: &[DatasetColumn] = &[
     ("epoch_time_s", Number, |at| result(at, |m| m.epoch_s)),
     ("slowdown", Number, slowdown),
     ("items_per_s", Number, |at| result(at, |m| m.items_per_s)),
@@ -262,7 +262,7 @@ pub fn table(analysis: &Analysis) -> ExportTable {
             }
         }
     }
-    let columns = [&CAMPAIGN[..], &MEMBER, &PREDICTED, &ALONE, &COMPANY, &RESULTS].concat();
+    let columns = [CAMPAIGN, MEMBER, PREDICTED, ALONE, COMPANY, RESULTS].concat();
     ExportTable::of(&columns, rows)
 }
 

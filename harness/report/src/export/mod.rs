@@ -35,7 +35,7 @@ pub use parquet::csv_of as csv_of_parquet;
 pub type ReportTable = (&'static str, &'static str, fn(&Analysis) -> ExportTable);
 
 /// Every table.
-pub static TABLES: [ReportTable; 10] = [
+pub static TABLES: &[ReportTable] = &[
     ("campaign", "The campaign, with its experiment as read", stored::campaign),
     ("cells", "A row per cell, with intervals", cells::table),
     ("quantities", "A row per quantity of a cell or a member", stored::quantities),
@@ -82,7 +82,7 @@ impl Format {
 }
 
 /// Every format.
-pub static FORMATS: [Format; 11] = [
+pub static FORMATS: &[Format] = &[
     format("csv", "One table as text, cells unless --table names another", Table(|table| Ok(csv::text(table).into_bytes()))),
     format("parquet", "The same with types; needs --to", Table(parquet::bytes)).unprinted("a Parquet file"),
     format("latex", "booktabs tables", Text(|r| Ok(latex::tables(&r.analysis)))),

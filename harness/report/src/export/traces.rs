@@ -77,13 +77,13 @@ fn numbers(arm: &Arm) -> Vec<ExportValue> {
 /// A row for each task of each run that completed; a discarded run has none.
 pub fn tasks(analysis: &Analysis) -> ExportTable {
     let tasks = || analysis.traces.runs.iter().flat_map(run::tasks);
-    of_runs(analysis, tasks().map(|row| row.run).collect()).beside(ExportTable::of(&run::TASK, tasks()))
+    of_runs(analysis, tasks().map(|row| row.run).collect()).beside(ExportTable::of(&run::task_columns(), tasks()))
 }
 
 /// A row for each attempt, likewise.
 pub fn attempts(analysis: &Analysis) -> ExportTable {
     let attempts = || analysis.traces.runs.iter().flat_map(run::attempts);
-    of_runs(analysis, attempts().map(|row| row.run).collect()).beside(ExportTable::of(&run::ATTEMPT, attempts()))
+    of_runs(analysis, attempts().map(|row| row.run).collect()).beside(ExportTable::of(&run::attempt_columns(), attempts()))
 }
 
 /// The columns of the run, for each row.

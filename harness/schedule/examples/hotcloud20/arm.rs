@@ -1,7 +1,7 @@
 //! The schedulers that are compared.
 
+use crate::project::{Projection, Work, project};
 use collo_schedule::policy::{Policy, exclusive, packed};
-use collo_schedule::project::{Projection, Work, project};
 use collo_schedule::{Discipline, Keeps, Ledger, Recovery, Site, SiteCard, Task, TaskId, WHOLE_PERMILLE};
 use collo_store::Shuffle;
 

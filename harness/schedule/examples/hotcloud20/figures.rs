@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::project::Projection;
 use collo_quantity::stats::quantile;
-use collo_schedule::project::Projection;
 
 use crate::arm::Arm;
 use crate::jobs::drawn;

@@ -1,7 +1,7 @@
 //! A hundred jobs, drawn by a seed.
 
+use crate::project::Work;
 use collo_schedule::WHOLE_PERMILLE;
-use collo_schedule::project::Work;
 use collo_store::Shuffle;
 
 use crate::published::{HotCloud20, published};

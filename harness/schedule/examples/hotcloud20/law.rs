@@ -1,6 +1,6 @@
 //! What company costs in the case study.
 
-use collo_schedule::project::{OverAllocation, Paces, Straight};
+use crate::project::{OverAllocation, Paces, Straight};
 
 use crate::published::{HotCloud20, published};
 

@@ -16,6 +16,7 @@ mod figures;
 mod jobs;
 mod json;
 mod law;
+mod project;
 mod published;
 mod tables;
 

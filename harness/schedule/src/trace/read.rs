@@ -136,13 +136,13 @@ impl Reader<'_> {
             self.wrong(what.into(), process.span.clone(), "one of `poisson`, `burst` or `every`");
             return None;
         };
-        let count = match (kind, process.whole("count")) {
+        let count = match (kind, process.get::<Option<u64>>("count")) {
             ("burst", Some(_)) => {
                 let span = process.key_span("count").unwrap_or_default();
                 self.wrong("a burst says itself how many it has".into(), span, "leave `count` out");
                 return None;
             }
-            ("burst", None) => process.whole("burst"),
+            ("burst", None) => process.get("burst"),
             (_, count) => count,
         };
         let count = count.map_or(Some(wanted), |count| usize::try_from(count).ok()).filter(|count| *count <= MOST_TASKS);
@@ -159,10 +159,12 @@ impl Reader<'_> {
                     self.wrong(what, found.span.clone(), "write `\"20/h\"`; units are s, m, h, d");
                     return None;
                 };
-                Process::Poisson { mean_s, seed: process.whole("seed").unwrap_or(1) }
+                Process::Poisson { mean_s, seed: process.get::<Option<_>>("seed").unwrap_or(1) }
             }
             "burst" => Process::Burst,
-            _ => Process::Every { ns: u64::try_from(process.duration("every")?.as_nanos()).unwrap_or(u64::MAX) },
+            _ => Process::Every {
+                ns: u64::try_from(process.get::<Option<std::time::Duration>>("every")?.as_nanos()).unwrap_or(u64::MAX),
+            },
         };
         Some(process.arrivals_ns(count))
     }
@@ -180,7 +182,7 @@ impl Reader<'_> {
                 Err(wrong) => self.wrong.push(fields::placed(wrong, self.source, &found.span, text)),
             }
         }
-        let count = table.whole("count").and_then(|count| usize::try_from(count).ok());
+        let count = table.get::<Option<u64>>("count").and_then(|count| usize::try_from(count).ok());
         match (count, one_of.is_empty()) {
             (Some(count), false) => Some(Drawn { count, one_of }),
             _ => {
@@ -199,15 +201,15 @@ impl Reader<'_> {
             }
             return None;
         };
-        let cards = table.whole_u32("cards").unwrap_or(1);
+        let cards = table.get::<Option<u32>>("cards").unwrap_or(1);
         if cards == 0 {
             let span = table.found("cards").map(|found| found.span.clone()).unwrap_or_default();
             self.wrong("a task of 0 cards".into(), span, "write 1 or more");
         }
         let mut settings: BTreeMap<String, serde_json::Value> = table.get("settings");
-        settings.extend(table.whole_u32("batch_size").map(|size| ("batch_size".to_string(), size.into())));
-        let at_ns = table.duration("at").map(|at| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX));
-        let epochs = table.whole_u32("epochs").unwrap_or(1);
+        settings.extend(table.get::<Option<u32>>("batch_size").map(|size| ("batch_size".to_string(), size.into())));
+        let at_ns = table.get::<Option<std::time::Duration>>("at").map(|at| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX));
+        let epochs = table.get::<Option<u32>>("epochs").unwrap_or(1);
         Some((What { workload: workload.into(), settings, epochs, cards }, at_ns))
     }
 }

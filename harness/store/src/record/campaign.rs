@@ -143,7 +143,7 @@ pub struct PlanRecord {
 }
 
 /// One point of the matrix.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub struct CellRecord {
     /// `tiny×2 naive b32`: the name that people read and type.
@@ -197,6 +197,15 @@ impl<'de> Deserialize<'de> for CellRecord {
 }
 
 impl CellRecord {
+    /// Whether runs of both are runs of one cell, as far as it was planned on which part of the device.
+    pub fn is_same(&self, other: &CellRecord) -> bool {
+        (&self.sharing, self.after_measured, &self.trace, &self.observe)
+            == (&other.sharing, other.after_measured, &other.trace, &other.observe)
+            && self.slots.as_ref().zip(other.slots.as_ref()).is_none_or(|(own, others)| own == others)
+            && self.members.len() == other.members.len()
+            && self.members.iter().zip(&other.members).all(|(own, others)| own.is_same(others))
+    }
+
     /// True when all members are the same workload with the same settings.
     pub fn is_uniform(&self) -> bool {
         self.members.windows(2).all(|w| w[0] == w[1])
@@ -267,6 +276,16 @@ pub struct MemberSpec {
 }
 
 impl MemberSpec {
+    /// The same training: its label has what differs from the defaults that were in force, and is no part of it.
+    pub fn is_same(&self, other: &MemberSpec) -> bool {
+        self.batch_size == other.batch_size && self.is_same_but_for_batch(other)
+    }
+
+    /// The same training with any batch size.
+    pub fn is_same_but_for_batch(&self, other: &MemberSpec) -> bool {
+        self.workload == other.workload && self.settings == other.settings
+    }
+
     /// A setting by name, including `batch_size`.
     pub fn setting(&self, name: &str) -> Option<Value> {
         if name == "batch_size" { self.batch_size.map(Value::from) } else { self.settings.get(name).cloned() }

@@ -80,26 +80,6 @@ impl Fields {
         self.found(key)?.text()
     }
 
-    pub fn whole(&self, key: &str) -> Option<u64> {
-        self.get(key)
-    }
-
-    pub fn whole_u32(&self, key: &str) -> Option<u32> {
-        self.get(key)
-    }
-
-    pub fn number(&self, key: &str) -> Option<f64> {
-        self.get(key)
-    }
-
-    pub fn duration(&self, key: &str) -> Option<Duration> {
-        self.get(key)
-    }
-
-    pub fn texts(&self, key: &str) -> Option<Vec<String>> {
-        self.get(key)
-    }
-
     pub fn list(&self, key: &str) -> Option<&[Located]> {
         match &self.found(key)?.value {
             Value::List(all) => Some(all),

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use collo_doctor::collect::{CollectPlan, MASKED, SelectedGpu, collect, listed};
 use collo_text::{Diagnostic, Diagnostics, ExitClass, shown};
 
+use crate::answer::{Answer, Answered};
+use crate::context::Context;
 use crate::context::gpus::driver;
-use crate::context::{Context, Ended};
 use crate::{args, exit, output};
 
-pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Doctor) -> Answered {
     let driver = driver(context, "doctor --collect")?;
     let card = SelectedGpu::of(&driver, a.gpu.as_deref(), a.mig)?;
     let to = to(context, a)?;
@@ -24,18 +25,14 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Ended {
     let (steps, troubles) = collected.bundle.troubles();
     troubles.iter().for_each(|line| output::note(format!("  – {line}")));
     collected.bundle.pack(&to)?;
-    output::result(format!(
-        "{}: {steps} steps, {} of them without a reply or with an unexpected one",
-        shown(&to),
-        troubles.len()
-    ));
+    let mut answer = Answer::from(if collected.interrupted() { exit::INTERRUPTED } else { exit::DONE });
+    let unexpected = troubles.len();
+    answer.lines(format!("{}: {steps} steps, {unexpected} of them without a reply or with an unexpected one", shown(&to)));
     if !collected.whole {
-        return Err(Diagnostic::new(format!("{} is not as it was found", card.label()))
-            .of(ExitClass::Failed)
-            .hint("`collo restore`")
-            .into());
+        let wrong = Diagnostic::new(format!("{} is not as it was found", card.label())).of(ExitClass::Failed);
+        answer.fails(wrong.hint("`collo restore`").into());
     }
-    Ok(if collected.interrupted() { exit::INTERRUPTED } else { exit::DONE })
+    Ok(answer)
 }
 
 fn to(context: &Context<'_>, a: &args::Doctor) -> Result<PathBuf, Diagnostics> {

@@ -19,7 +19,7 @@ use crate::trial;
 
 pub fn run(context: &Context<'_>, a: &args::Doctor) -> Answered {
     if a.collect {
-        return collect::run(context, a).map(Answer::from);
+        return collect::run(context, a);
     }
     let place = Place { project: context.project().ok(), runs: context.runs().ok() };
     let deep = || if a.deep { deep(context, a) } else { Ok(Vec::new()) };

@@ -14,12 +14,13 @@ use collo_text::Diagnostic;
 use collo_text::units;
 use serde_json::{Value as Json, json};
 
+use crate::answer::{Answer, Answered};
 use crate::args::{self, PredictFormat};
-use crate::context::{Context, Ended};
+use crate::context::Context;
 use crate::measuring::steps;
-use crate::{exit, forecast_text, output, plan_text};
+use crate::{forecast_text, output, plan_text};
 
-pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workloads: &Workloads) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workloads: &Workloads) -> Answered {
     for (is_given, option) in [(a.batch.is_some(), "--batch"), (a.peers, "--peers"), (a.predictor.is_some(), "--predictor")] {
         if is_given {
             let what = format!("`{option}` is for a workload, and `{}` is an experiment", a.target());
@@ -36,24 +37,22 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
         return Err(unpredicted(&session, &why_not).into());
     }
     let plan = session.planned();
+    let mut answer = Answer::default();
     match a.format.unwrap_or(if context.arguments.json { PredictFormat::Json } else { PredictFormat::Text }) {
-        PredictFormat::Json => output::json(&value(plan)),
-        PredictFormat::Csv => output::result(csv::text(&rows(plan)).trim_end()),
+        PredictFormat::Json => return Ok(Answer::json(value(plan))),
+        PredictFormat::Csv => answer.lines(csv::text(&rows(plan)).trim_end()),
         PredictFormat::Text => {
-            output::result(format!(
-                "{} on {}: predicted, not measured\n",
-                plan.experiment,
-                plan_text::device(plan, session.facts())
-            ));
-            output::result(table(plan).render(output::width()).trim_end());
+            let device = plan_text::device(plan, session.facts());
+            answer.lines(format!("{} on {device}: predicted, not measured\n", plan.experiment));
+            answer.table(&table(plan));
             if !plan.refusals.is_empty() {
-                output::result(format!("\n{}", plan_text::refused(plan, output::width()).trim_end()));
+                answer.lines(format!("\n{}", plan_text::refused(plan, output::width()).trim_end()));
             }
-            forecast_text::memory(plan).iter().flat_map(|text| text.split("; ")).for_each(output::note);
-            forecast_text::gains(plan).iter().flat_map(|text| text.split("; ")).for_each(output::note);
+            let notes = [forecast_text::memory(plan), forecast_text::gains(plan)];
+            notes.iter().flatten().flat_map(|text| text.split("; ")).for_each(|note| answer.note(note));
         }
     }
-    Ok(exit::DONE)
+    Ok(answer)
 }
 
 fn unpredicted(session: &Session, why_not: &NotPredicted) -> Diagnostic {

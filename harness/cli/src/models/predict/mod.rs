@@ -15,15 +15,15 @@ use collo_plan::workload::Workloads;
 use collo_predict::Quantity;
 use collo_text::Diagnostic;
 
-use crate::answer::{Answer, Answered};
+use crate::answer::Answered;
 use crate::args::{self, Evaluate, PredictVerb, PredictedQuantity};
-use crate::context::{Context, Ended};
+use crate::context::Context;
 use crate::output;
 
 pub fn run(context: &Context<'_>, a: &args::Predict) -> Answered {
     let project = context.project()?;
     let workloads = Workloads::load(&project.workloads());
-    let Some(verb) = &a.verb else { return target(context, a, &project, &workloads?).map(Answer::from) };
+    let Some(verb) = &a.verb else { return target(context, a, &project, &workloads?) };
     let word = verb.as_str();
     if workloads.is_ok_and(|workloads| workloads.get(word).is_some()) || is_experiment(&project, word) {
         output::note(format!(
@@ -33,13 +33,13 @@ pub fn run(context: &Context<'_>, a: &args::Predict) -> Answered {
     match verb {
         PredictVerb::List => list::list(context),
         PredictVerb::Show { name } => list::show(context, name),
-        PredictVerb::Evaluate(options) => evaluate::evaluate(context, options).map(Answer::from),
+        PredictVerb::Evaluate(options) => evaluate::evaluate(context, options),
         PredictVerb::Fit { rows, to } => fit::fit(context, rows, to),
     }
 }
 
 /// A workload's name goes first; an experiment of the same name has a path.
-fn target(context: &Context<'_>, a: &args::Predict, project: &Project, workloads: &Workloads) -> Ended {
+fn target(context: &Context<'_>, a: &args::Predict, project: &Project, workloads: &Workloads) -> Answered {
     let name = a.target();
     let is_path = name.contains('/') || name.ends_with(".toml");
     if PredictVerb::ALL.contains(&name) && workloads.get(name).is_none() && !is_experiment(project, name) {

@@ -1,8 +1,8 @@
 //! A predictor in lines: what its file has, for people.
 
 use collo_predict::{
-    AnyLaw, AnyPredictor, CompanyLeftOut, CompanyModes, Factors, Law, MemoryLaw, TargetDevice, UtilisationLaw, Width, WidthFrom,
-    Widths,
+    AnyLaw, AnyPredictor, CompanyLeftOut, CompanyModes, Factors, Law, MemoryLaw, ModeFit, TargetDevice, UtilisationLaw, Width,
+    WidthFrom, Widths,
 };
 use collo_text::quoting;
 use collo_text::units::percent;
@@ -126,16 +126,20 @@ fn of_company(modes: &CompanyModes) -> Vec<Line> {
     };
     for (mode, fit) in modes.shared() {
         let Law { per_longer_step, per_full_compute, per_full_time } = fit.law;
-        let degree = format!("{} families, groups of up to {}", fit.families, fit.most_members);
-        let text = format!("β {per_longer_step:.3}, {per_full_compute:.3}, {per_full_time:.3}; {degree}");
+        let text = format!("β {per_longer_step:.3}, {per_full_compute:.3}, {per_full_time:.3}; {}", groups(fit));
         add(mode.as_str(), text, &fit.left_out, &fit.widths);
     }
     if let Some(fit) = &modes.mig {
         let power = fit.law.per_smaller_slice;
-        let text = format!("slowdown = (1 ÷ share of the SMs)^{power:.3} where a slice's own solo cell is not known");
+        let law = format!("slowdown = (1 ÷ share of the SMs)^{power:.3} where a slice's own solo cell is not known");
+        let text = format!("{law}; {}", groups(fit));
         add("mig", text, &fit.left_out, &fit.widths);
     }
     lines
+}
+
+fn groups<L>(fit: &ModeFit<L>) -> String {
+    format!("{} families, groups of up to {}", fit.families, fit.most_members)
 }
 
 fn left_out(score: &CompanyLeftOut) -> String {

@@ -13,7 +13,7 @@ use collo_plan::facts::Gpu;
 use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
 use collo_predict::utilisation::SevenFeatures;
-use collo_predict::{Basis, Description, Peer, Prediction, Target, TargetDevice, Width, WidthFrom};
+use collo_predict::{Basis, Description, Peer, Prediction, Target, Width, WidthFrom};
 use collo_prepare::describe::{Describer, basis_of};
 use collo_quantity::number;
 use collo_text::units::gib;
@@ -23,9 +23,10 @@ use serde_json::{Value as Json, json};
 use super::alone::Alone;
 use super::mib;
 use super::serving::{Candidates, Serving};
+use crate::answer::{Answer, Answered};
 use crate::args::{self, PredictFormat};
-use crate::context::{Context, Ended};
-use crate::{exit, output, progress};
+use crate::context::Context;
+use crate::{output, progress};
 use collo_laboratory::table::value_of;
 
 /// The memory of a GPU.
@@ -53,7 +54,7 @@ struct WorkloadPrediction<'a> {
     peers: Vec<(Peer, Option<f64>)>,
 }
 
-pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workloads: &Workloads) -> Ended {
+pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workloads: &Workloads) -> Answered {
     let workload = workloads.find(a.target())?;
     if a.format == Some(PredictFormat::Csv) {
         return Err(Diagnostic::new("`--format csv` has a row for each cell of an experiment").hint("`--json`").into());
@@ -77,7 +78,7 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
     let candidates = Candidates::of(project, &context.folder()?, a.predictor.as_deref(), target)?;
     // Before anything is traced.
     let any = candidates.with_torch(None)?;
-    any.predictor.may_serve(TargetDevice::Gpu, room.as_ref().is_some_and(|room| room.simulated)).map_err(|wrong| {
+    any.predictor.may_serve_gpu(room.as_ref().is_some_and(|room| room.simulated)).map_err(|wrong| {
         let hint = "for a GPU that this machine does not have: `--gpu a100-40gb`";
         if a.gpu.is_none() { wrong.only_hint(hint) } else { wrong }
     })?;
@@ -99,7 +100,7 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
         let target = Target { torch: describer.version_of("torch"), ..room.target() };
         Alone::of(project, &target, &description, batch)
     });
-    let answer = WorkloadPrediction {
+    let prediction = WorkloadPrediction {
         member: &member,
         alone: alone.transpose()?,
         description: &description,
@@ -114,12 +115,12 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
         },
     };
     if context.arguments.json || a.format == Some(PredictFormat::Json) {
-        output::json(&answer.value());
-    } else {
-        output::result(answer.text());
-        answer.notes().iter().for_each(output::note);
+        return Ok(Answer::json(prediction.value()));
     }
-    Ok(exit::DONE)
+    let mut answer = Answer::default();
+    answer.lines(prediction.text());
+    prediction.notes().into_iter().for_each(|note| answer.note(note));
+    Ok(answer)
 }
 
 /// The GPU to predict for: of the models, else this machine's first that computes; `None` without one.

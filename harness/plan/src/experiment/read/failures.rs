@@ -50,5 +50,5 @@ impl ExperimentReader<'_> {
 
 pub(super) fn retries(table: Option<&Fields>) -> RetryBudget {
     let Some(table) = table else { return RetryBudget::default() };
-    RetryBudget { each: table.whole_u32("each").unwrap_or(1), total: table.whole_u32("total").unwrap_or(5) }
+    RetryBudget { each: table.get::<Option<_>>("each").unwrap_or(1), total: table.get::<Option<_>>("total").unwrap_or(5) }
 }

@@ -51,6 +51,6 @@ impl ExperimentReader<'_> {
     }
 
     fn observed_by(&self, table: &Fields) -> Vec<String> {
-        table.texts("observe").unwrap_or_default()
+        table.get("observe")
     }
 }

@@ -14,7 +14,8 @@ impl ExperimentReader<'_> {
         if table.found("width").is_none() && table.key_span("width").is_none() && self.mistakes.is_empty() {
             self.wrong(&span, Diagnostic::new("`until` has no `width`").note("as in `until = { width = \"5%\" }`"));
         }
-        if let Some(found) = table.found("width").filter(|_| table.number("width").is_some_and(|width| width <= 0.0)) {
+        if let Some(found) = table.found("width").filter(|_| table.get::<Option<f64>>("width").is_some_and(|width| width <= 0.0))
+        {
             self.wrong(&found.span, Diagnostic::new("no interval is as narrow as that").note("as in `width = \"5%\"`"));
         }
         if fields.found("search").is_some() {
@@ -26,7 +27,7 @@ impl ExperimentReader<'_> {
             let what = format!("`until` allows {at_most} repetitions of a cell, and {planned} are planned");
             self.wrong(&span, Diagnostic::new(what).note("raise `at_most`, or lower `repetitions`"));
         }
-        Some(WantedWidth { quantity: table.get("quantity"), width_ratio: table.number("width")?, at_most })
+        Some(WantedWidth { quantity: table.get("quantity"), width_ratio: table.get::<Option<_>>("width")?, at_most })
     }
 
     /// One `[[reference]]`; without one of its parts it is a mistake.
@@ -44,8 +45,8 @@ impl ExperimentReader<'_> {
         Some(Reference {
             cell: text("cell")?,
             quantity: text("quantity")?,
-            value: table.number("value")?,
-            tolerance_ratio: table.number("tolerance")?,
+            value: table.get::<Option<_>>("value")?,
+            tolerance_ratio: table.get::<Option<_>>("tolerance")?,
             device: text("device"),
         })
     }

@@ -76,7 +76,7 @@ impl ExperimentReader<'_> {
             }
         }
         let name = name.text().unwrap_or_default().to_string();
-        Some(TracePlan { name, orders, scale, cards: table.whole_u32("cards"), manager })
+        Some(TracePlan { name, orders, scale, cards: table.get("cards"), manager })
     }
 
     fn only_with_a_trace(&mut self, fields: &Fields) {
@@ -118,7 +118,7 @@ impl ExperimentReader<'_> {
             recovery_keeps: table.get("recovery_keeps"),
             attempts: table.get("attempts"),
             idle_first: table.get("idle_first"),
-            decide_every_ns: table.duration("decide").map(scaled),
+            decide_every_ns: table.get::<Option<Duration>>("decide").map(scaled),
         })
     }
 

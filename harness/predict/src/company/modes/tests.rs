@@ -47,8 +47,8 @@ fn pair() -> [Alone; 2] {
 
 fn read(text: &str) -> Result<CompanyPredictor, String> {
     let read = AnyPredictor::read_any(&Source::file("predictors/x.json", text)).map_err(|why| why.to_string())?;
-    match &read.law {
-        AnyLaw::Company(modes) => Ok(read.with((**modes).clone())),
+    match read.law.clone() {
+        AnyLaw::Company(modes) => Ok(read.with(*modes)),
         _ => Err(format!("it predicts {}", read.quantity)),
     }
 }

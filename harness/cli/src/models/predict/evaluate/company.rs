@@ -9,12 +9,12 @@ use collo_text::Diagnostics;
 use collo_text::units::percent;
 use serde_json::{Value as Json, json};
 
-use super::{Below, Scores, named, table};
+use super::{Scores, named, table};
 use crate::args::EvaluateOptions;
 use crate::context::Context;
 use crate::output;
 
-pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, answer: &mut Scores) -> Result<Below, Diagnostics> {
+pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, scores: &mut Scores) -> Result<Json, Diagnostics> {
     let groups = company::read(context, &asked.rows.rows)?;
     let find = |name: &String| predictors::find_of(&context.project()?, &context.folder()?, name);
     let predictor: Option<CompanyPredictor> = asked.predictor.as_ref().map(find).transpose()?;
@@ -28,23 +28,20 @@ pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, answer: &mut Sco
             if measured.is_empty() {
                 continue;
             }
-            let scores = scores(predictor.as_ref(), mode, &measured);
-            answer.text(&format!("{} groups on {device}, {mode}", measured.len()));
-            answer.table(&of_scores(&scores));
-            let list: Vec<Json> = scores.iter().map(|(name, score)| value(name, score)).collect();
-            answer.add(json!({"device": device, "mode": mode.as_str(), "groups": measured.len(), "estimators": list}));
+            let scored = scored(predictor.as_ref(), mode, &measured);
+            scores.answer.lines(format!("{} groups on {device}, {mode}", measured.len()));
+            scores.table(&of_scores(&scored));
+            let list: Vec<Json> = scored.iter().map(|(name, score)| value(name, score)).collect();
+            scores.add(json!({"device": device, "mode": mode.as_str(), "groups": measured.len(), "estimators": list}));
         }
     }
-    let notes = [
-        "errors are shares of what was measured; bias: the median of estimated over measured gain",
-        "covered: slowdowns and gains between their bounds, meant for 95 %",
-    ];
-    let keys = json!({"changed": changed(&groups), "left_out": groups.left_out, "warnings": groups.warnings});
-    Ok(Below { keys, notes: notes.map(String::from).into() })
+    scores.answer.note("errors are shares of what was measured; bias: the median of estimated over measured gain");
+    scores.answer.note("covered: slowdowns and gains between their bounds, meant for 95 %");
+    Ok(json!({"changed": changed(&groups), "left_out": groups.left_out, "warnings": groups.warnings}))
 }
 
 /// By a file as it is, or by fits that have not seen the groups.
-fn scores(predictor: Option<&CompanyPredictor>, mode: CompanyMode, groups: &[MeasuredGroup]) -> Vec<NamedScore> {
+fn scored(predictor: Option<&CompanyPredictor>, mode: CompanyMode, groups: &[MeasuredGroup]) -> Vec<NamedScore> {
     let Some(predictor) = predictor else {
         let (scores, unfit) = score_left_out(mode, groups);
         unfit.iter().for_each(|why| output::note(format!("no fit of these groups: {why}")));

@@ -7,8 +7,8 @@ use collo_figures::document::Table;
 use collo_measure::events::Event;
 use collo_prepare::memnet;
 use collo_prepare::memnet::{MemnetAnswer, MemnetOptions, MemnetResult, MemnetRow};
-use collo_text::Diagnostics;
 use collo_text::units::percent;
+use collo_text::{Diagnostics, Remark};
 
 use super::{Scores, table};
 use crate::args::{Classify, MemnetSplitBy};
@@ -37,26 +37,23 @@ pub fn trained(
     Ok(answer?)
 }
 
-/// Nothing where the answer is in JSON.
-pub fn print(scores: &Scores, answer: &MemnetAnswer) {
-    if scores.json {
-        return;
-    }
+/// Add its table, in JSON the caller has it.
+pub fn add(scores: &mut Scores, answer: &MemnetAnswer) {
     if !answer.results.is_empty() {
         scores.table(&of_results(&answer.results));
     }
     for result in &answer.results {
         let bins = result.bins.iter().map(|bin| format!("{} {} of {}", bin.from_mib, percent(bin.recall), bin.rows));
         let bins = bins.collect::<Vec<_>>().join(", ");
-        output::line(format!("recall by bin, from MiB: {}: {bins}", name(result)));
+        scores.answer.line(format!("recall by bin, from MiB: {}: {bins}", name(result)));
     }
-    answer.left_out.iter().for_each(output::warning);
+    answer.left_out.iter().for_each(|what| scores.answer.beside(Remark::Warning(what.to_string())));
     if answer.results.iter().any(|result| result.folds == "original") {
-        output::note(
+        scores.answer.note(
             "trained on: as the public code does, one model goes on from fold to fold, and knows most rows it is judged by",
         );
     }
-    output::note("rebuilt and trained here: the published weights are in no number");
+    scores.answer.note("rebuilt and trained here: the published weights are in no number");
 }
 
 /// `cnn nets, transformer ensemble, folds anew`

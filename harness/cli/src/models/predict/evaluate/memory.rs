@@ -10,12 +10,12 @@ use serde_json::{Value as Json, json};
 
 use super::super::mib;
 use super::binned::Binned;
-use super::{Below, Scores, memnet, named, table};
+use super::{Scores, memnet, named, table};
 use crate::args::EvaluateOptions;
 use crate::context::Context;
 use crate::output;
 
-pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, answer: &mut Scores) -> Result<Below, Diagnostics> {
+pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, scores: &mut Scores) -> Result<Json, Diagnostics> {
     let classify = &asked.classify;
     let described = memory::read(context, &asked.rows.request())?;
     let shipped = predictors::find_of(&context.project()?, &context.folder()?, predictors::SHIPPED)?;
@@ -28,18 +28,18 @@ pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, answer: &mut Sco
         }
         let fitted = fitted.ok();
         let estimates = cases.estimates(fitted.as_ref(), &shipped);
-        let scores: Vec<(String, Score)> =
+        let scored: Vec<(String, Score)> =
             estimates.iter().filter_map(|(name, rows)| Some((name.clone(), score(rows)?))).collect();
         let measured: Vec<f64> = cases.all.iter().map(|case| case.measured_bytes).collect();
         let binned: Vec<Binned> = classify.bins.iter().filter_map(|width| Binned::of(&measured, &estimates, *width)).collect();
-        answer.text(&format!("{} trainings, measured by {}", cases.all.len(), who.name));
-        answer.table(&of_scores(&scores));
-        binned.iter().for_each(|one| answer.table(&one.table()));
+        scores.answer.lines(format!("{} trainings, measured by {}", cases.all.len(), who.name));
+        scores.table(&of_scores(&scored));
+        binned.iter().for_each(|one| scores.table(&one.table()));
         let trained = classify
             .memnet
             .then(|| memnet::trained(context, asked.rows.python.as_deref(), classify, &memnet_rows(&cases)))
             .transpose()?;
-        let list: Vec<Json> = scores.iter().map(|(name, score)| named(name, serde_json::to_value(score))).collect();
+        let list: Vec<Json> = scored.iter().map(|(name, score)| named(name, serde_json::to_value(score))).collect();
         let trainings = trainings(&cases, fitted.as_ref());
         let mut part = json!({"measured_by": who.name, "rows": cases.all.len(), "estimators": list, "trainings": trainings});
         if !binned.is_empty() {
@@ -47,19 +47,19 @@ pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, answer: &mut Sco
         }
         if let Some(trained) = &trained {
             part["memnet"] = serde_json::to_value(trained).unwrap_or_default();
-            memnet::print(answer, trained);
+            memnet::add(scores, trained);
         }
-        answer.add(part);
+        scores.add(part);
     }
     let left_out: Vec<Json> =
         described.all.left_out.iter().map(|(reason, rows)| json!({"reason": reason, "rows": rows})).collect();
     let about =
         "too low: below the measurement; covered, above: of the two-sided interval and of the upper bound, both meant for 95 %";
-    let mut notes = vec![about.to_string()];
+    scores.answer.note(about);
     if described.is_published() {
-        notes.extend(published::estimators().sources.iter().map(|(name, source)| format!("{name}: {source}")));
+        published::estimators().sources.iter().for_each(|(name, source)| scores.answer.note(format!("{name}: {source}")));
     }
-    Ok(Below { keys: json!({"left_out": left_out, "warnings": described.all.warnings}), notes })
+    Ok(json!({"left_out": left_out, "warnings": described.all.warnings}))
 }
 
 /// Those that could be described, as GPUMemNet sees them.

@@ -9,51 +9,37 @@ mod utilisation;
 
 use collo_figures::document::{Align, Table};
 use collo_predict::Quantity;
-use collo_text::Diagnostics;
 use serde_json::{Value as Json, json};
 
+use crate::answer::{Answer, Answered};
 use crate::args::EvaluateOptions;
-use crate::context::{Context, Ended};
-use crate::{exit, output};
+use crate::context::Context;
 
-/// Scores as they come: printed, or kept for one answer in JSON.
+/// The answer as it grows: for people, and for programs the scores of each who measured.
+#[derive(Default)]
 struct Scores {
-    json: bool,
+    answer: Answer,
     measured: Vec<Json>,
 }
 
-/// What stands below the scores: keys of the answer in JSON, else notes.
-struct Below {
-    keys: Json,
-    notes: Vec<String>,
-}
-
-pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions) -> Ended {
+pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions) -> Answered {
     let quantity = super::quantity(context, &asked.rows)?;
-    let mut scores = Scores { json: context.arguments.json, measured: Vec::new() };
-    let below: Result<Below, Diagnostics> = match quantity {
+    let mut scores = Scores::default();
+    let further_keys = match quantity {
         Quantity::Memory => memory::evaluate(context, asked, &mut scores),
         Quantity::Utilisation => utilisation::evaluate(context, asked, &mut scores),
         Quantity::Company => company::evaluate(context, asked, &mut scores),
-    };
-    let Below { keys, notes } = below?;
-    if scores.json {
-        output::json(&with(json!({"schema": 1, "quantity": quantity, "measured": scores.measured}), keys));
-    } else {
-        notes.iter().for_each(output::note);
-    }
-    Ok(exit::DONE)
+    }?;
+    let Scores { mut answer, measured } = scores;
+    answer.object(with(json!({"schema": 1, "quantity": quantity, "measured": measured}), further_keys));
+    Ok(answer)
 }
 
 impl Scores {
-    fn text(&self, text: &str) {
-        if !self.json {
-            output::result(text);
-        }
-    }
-
-    fn table(&self, table: &Table) {
-        self.text(&format!("{}\n", table.render(output::width()).trim_end()));
+    /// Rows of one who measured, by a table.
+    fn table(&mut self, table: &Table) {
+        self.answer.table(table);
+        self.answer.lines("");
     }
 
     /// Those of one who measured.

@@ -11,12 +11,12 @@ use collo_text::Diagnostics;
 use collo_text::units::percent;
 use serde_json::{Map, Value as Json, json};
 
-use super::{Below, Scores, table};
+use super::{Scores, table};
 use crate::args::EvaluateOptions;
 use crate::context::Context;
 use crate::output;
 
-pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, answer: &mut Scores) -> Result<Below, Diagnostics> {
+pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, scores: &mut Scores) -> Result<Json, Diagnostics> {
     let described = utilisation::read(context, &asked.rows.request())?;
     let shipped: UtilisationPredictor =
         predictors::find_of(&context.project()?, &context.folder()?, predictors::SHIPPED_UTILISATION)?;
@@ -31,33 +31,31 @@ pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, answer: &mut Sco
         // What was fitted on real GPUs is not for simulated ones.
         let judged = judged(&rows, fitted.as_ref(), Some(&shipped).filter(|_| !who.simulated));
         let protocols = like.like.is_some().then(|| protocols(&rows, like.seeds));
-        answer.text(&format!("{} trainings alone, measured by {}", rows.len(), who.name));
-        answer.table(&of_judged(&judged));
+        scores.answer.lines(format!("{} trainings alone, measured by {}", rows.len(), who.name));
+        scores.table(&of_judged(&judged));
         if let Some(fit) = &fitted {
-            time_and_power(fit, &rows).iter().for_each(|text| answer.text(&format!("{text}\n")));
-            if !answer.json {
-                fit.without.iter().for_each(|what| output::note(format!("not fitted: {what}")));
-            }
+            time_and_power(fit, &rows).iter().for_each(|text| scores.answer.lines(format!("{text}\n")));
+            fit.without.iter().for_each(|what| scores.answer.note(format!("not fitted: {what}")));
         }
-        for (activity, scores) in protocols.iter().flatten() {
-            answer.table(&of_protocol(*activity, scores));
+        for (activity, of_protocol) in protocols.iter().flatten() {
+            scores.table(&by_protocol(*activity, of_protocol));
         }
         let trainings = trainings(&rows, fitted.as_ref());
         let time = fitted.as_ref().and_then(|fit| fit.time.as_ref()).map(|fit| fit.law.left_out);
-        answer
+        scores
             .add(json!({"measured_by": who.name, "rows": rows.len(), "estimators": judged, "trainings": trainings, "time": time,
             "like": protocols}));
     }
     let about = "RMSLE of percentages: the root of the mean squared difference of ln(1 + percent), as HotCloud'20 has it";
-    let mut notes = vec![about.to_string()];
+    scores.answer.note(about);
     if like.like.is_some() {
-        notes.push(format!(
+        scores.answer.note(format!(
             "shuffled: 80 % to learn from with a grid search in five folds, 20 % to be judged by, the median of {} seeds; the paper's \
              figures are of other rows",
             like.seeds
         ));
     }
-    Ok(Below { keys: json!({}), notes })
+    Ok(json!({}))
 }
 
 fn of_judged(judged: &[Judged]) -> Table {
@@ -99,7 +97,7 @@ fn time_and_power(fit: &UtilisationFit, rows: &[Row]) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-fn of_protocol(activity: Activity, scores: &[ProtocolScore]) -> Table {
+fn by_protocol(activity: Activity, scores: &[ProtocolScore]) -> Table {
     let text = |error: Option<f64>| error.map(|error| format!("{error:.3}"));
     let line = |score: &ProtocolScore| {
         vec![Some(score.estimator.clone()), text(score.shuffled), text(score.left_out), text(score.published_shuffled)]

@@ -3,13 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use collo_schedule::{Act, Attempt, AttemptId, Happened, HowEnded, Ledger, Task, Why};
+
 use super::Work;
 use super::card::{Card, OnCard, whole};
 use super::paces::Paces;
 use super::projection::{Attempted, Ending, Projection, counted};
-use crate::event::{Act, Happened, HowEnded, Why};
-use crate::ledger::Ledger;
-use crate::task::{Attempt, AttemptId, Task};
 
 /// What comes; at one moment the first of these first, so that who ends makes room for who settles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,6 +8,11 @@ mod engine;
 mod paces;
 mod projection;
 
+#[cfg(test)]
+mod by_hand;
+#[cfg(test)]
+mod projections;
+
 pub use engine::project;
 pub use paces::{ALONE_PPM, OverAllocation, Paces, Straight};
 pub use projection::{Attempted, CardTotals, Ending, Projection};

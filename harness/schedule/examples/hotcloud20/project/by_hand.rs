@@ -1,7 +1,7 @@
 //! Small traces whose projection can be computed by hand.
 
+use super::{ALONE_PPM, Ending, Paces, Projection, Work, project};
 use collo_schedule::policy::{Policy, exclusive, packed};
-use collo_schedule::project::{ALONE_PPM, Ending, Paces, Projection, Work, project};
 use collo_schedule::{Discipline, Keeps, Ledger, Recovery, Site, SiteCard, Task, TaskId};
 
 /// Everybody in company goes at half its pace.

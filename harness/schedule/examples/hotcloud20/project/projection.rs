@@ -1,8 +1,8 @@
 //! What a projection says.
 
 use super::Work;
-use crate::WHOLE_PERMILLE;
-use crate::task::{Attempt, TaskId};
+use collo_schedule::WHOLE_PERMILLE;
+use collo_schedule::{Attempt, TaskId};
 
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What holds for every projection, over random traces, sites and packings.
 
+use super::{ALONE_PPM, Attempted, Ending, OverAllocation, Paces, Projection, Straight, Work, project};
 use collo_schedule::policy::{exclusive, packed};
-use collo_schedule::project::{ALONE_PPM, Attempted, Ending, OverAllocation, Paces, Projection, Straight, Work, project};
 use collo_schedule::{Discipline, Keeps, Ledger, Recovery, Site, SiteCard, Task, TaskId, WHOLE_PERMILLE};
 use proptest::prelude::*;
 

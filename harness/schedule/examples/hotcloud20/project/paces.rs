@@ -1,7 +1,7 @@
 //! How fast tasks go that share a card.
 
 use super::Work;
-use crate::WHOLE_PERMILLE;
+use collo_schedule::WHOLE_PERMILLE;
 
 /// The pace of a task alone on a card. Paces are in parts per million of it.
 pub const ALONE_PPM: u32 = 1_000_000;

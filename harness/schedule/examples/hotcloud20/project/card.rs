@@ -2,8 +2,8 @@
 
 use super::paces::{ALONE_PPM, Paces};
 use super::{CardTotals, Work};
-use crate::WHOLE_PERMILLE;
-use crate::task::Attempt;
+use collo_schedule::Attempt;
+use collo_schedule::WHOLE_PERMILLE;
 
 /// Work in millionths of a nanosecond alone.
 pub(super) type Left = u128;
