@@ -1,6 +1,7 @@
 //! Files that lie where experiments and workloads do, and command lines: nobody may hang on them, and the rest must work.
 
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::stat::Mode;
@@ -40,7 +41,38 @@ fn io<T>(result: std::io::Result<T>) -> Check {
     result.map(|_| ()).map_err(|e| e.to_string())
 }
 
+/// What can lie in the place of a file.
+const STRAYS: [(&str, fn(&Path)); 3] = [
+    ("a_fifo", |place| mkfifo(place, MODE).expect("a pipe")),
+    ("endless", |place| symlink("/dev/zero", place).expect("a link")),
+    ("a_terabyte", |place| fs_err::File::create(place).and_then(|file| file.set_len(1 << 40)).expect("a file with a hole")),
+];
+
+/// With each of these in the place of a file, a verb that reads it refuses it.
+fn in_place_of(what: &str, file: &'static str, arguments: &'static [&'static str]) -> Vec<Case> {
+    let refuses = |(stray, put): (&str, fn(&Path))| {
+        case(KIND, format!("{what}_is_{stray}")).act(move |scene| {
+            fs_err::create_dir_all(scene.at(file).parent().expect("in the project")).map_err(|e| e.to_string())?;
+            put(&scene.at(file));
+            verb(scene, arguments, &[2, 3])
+        })
+    };
+    STRAYS.into_iter().map(refuses).collect()
+}
+
 pub fn cases() -> Vec<Case> {
+    let in_place = [
+        in_place_of("slurm_script", "slurm/x/array.sh", &["slurm", "x"]),
+        in_place_of("table_to_evaluate", "rows.csv", &["predict", "evaluate", "rows.csv"]),
+        in_place_of("table_to_fit", "rows.csv", &["predict", "fit", "rows.csv", "--to", "fit.json"]),
+        in_place_of("parquet_table", "rows.parquet", &["predict", "evaluate", "rows.parquet"]),
+        in_place_of("report", "report.json", &["compare", "report.json", "report.json"]),
+        in_place_of("bundle", "x.tar.gz", &["verify", "x.tar.gz"]),
+    ];
+    in_place.into_iter().flatten().chain(others()).collect()
+}
+
+fn others() -> Vec<Case> {
     let huge = |name: &'static str| {
         move |scene: &Scene| {
             fs_err::create_dir_all(scene.at(name).parent().expect("in the project")).map_err(|e| e.to_string())?;
