@@ -81,6 +81,11 @@ fn a_record_of_events_that_was_changed_is_noticed() {
     let without: Vec<&str> = text.lines().filter(|line| !line.contains("\"ended\"")).collect();
     fs_err::write(&path, without.join("\n")).expect("written");
     bench.collo(&["verify", "last"]).exits(1).answers("happened.jsonl");
+    // Nor is a pipe in its place waited for.
+    fs_err::remove_file(&path).expect("removed");
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let verified = bench.collo(&["verify", "last"]).exits(1);
+    verified.answers("replay").answers("happened.jsonl cannot be read");
 }
 
 const TWO_CARDS: &str = "device = \"gpu\"\n[trace]\nname = \"eight\"\ncards = 2\n[axes]\npolicy = \"magm:free=2GB\"\nsharing = \"mps\"\n[manager]\nwindow = \"1s\"\n";

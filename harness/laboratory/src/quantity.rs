@@ -1,7 +1,5 @@
 //! Which quantity is meant. In: names of tables. Out: the quantity that their columns tell.
 
-use std::io::BufRead;
-
 use collo_predict::Quantity;
 use collo_text::Diagnostic;
 
@@ -22,9 +20,13 @@ pub fn of(caller: &dyn Caller, tables: &[String]) -> Result<Quantity, Diagnostic
     Ok(told.map_or(Quantity::Memory, |(_, quantity)| quantity))
 }
 
+/// Where the first line is looked for: columns and comments above them are shorter.
+const FIRST_BYTES: u64 = 1 << 20;
+
 /// The names in the first line that is no comment; none of what cannot be read, which is said when it is read wholly.
 fn first_line(path: &std::path::Path) -> Vec<String> {
-    let Ok(file) = fs_err::File::open(path) else { return Vec::new() };
-    let mut all = std::io::BufReader::new(file).lines().map_while(Result::ok);
-    all.find(|line| !line.trim_start_matches('\u{feff}').starts_with('#')).map_or(Vec::new(), |line| lines::columns(&line))
+    let Ok(begin) = collo_text::read_begin(path, FIRST_BYTES) else { return Vec::new() };
+    let begin = String::from_utf8_lossy(&begin);
+    let mut all = begin.lines();
+    all.find(|line| !line.trim_start_matches('\u{feff}').starts_with('#')).map_or(Vec::new(), lines::columns)
 }

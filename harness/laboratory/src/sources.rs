@@ -87,7 +87,7 @@ fn text_of(path: &Path, ending: Ending) -> Result<std::sync::Arc<Source>, Diagno
     let unread = || Diagnostic::new(format!("{} cannot be read", quoted(&name)));
     let text = match ending {
         Ending::Csv => collo_text::read_small_text(path, LARGEST).map_err(|e| unread().caused_by(e))?,
-        Ending::Parquet => csv_of_parquet(path).map_err(|e| {
+        Ending::Parquet => csv_of_parquet(path, LARGEST).map_err(|e| {
             unread().caused_by(e).hint("a table in Parquet is compressed with zstd, or not at all; or write it as CSV")
         })?,
     };

@@ -75,7 +75,8 @@ pub fn files(project: &Project, schedule: &Schedule, csv: &Path, name: &str) -> 
             if !taken.insert(workload.name.clone()) || presets.chain([workload.name.clone()]).any(is_others) {
                 continue;
             }
-            let same = |path: &Path, content: &[u8]| std::fs::read(path).is_ok_and(|there| there == content);
+            let same =
+                |path: &Path, content: &[u8]| collo_text::read_small(path, LARGEST_SCRIPT).is_ok_and(|there| there == content);
             workload.exists = same(&toml, &content) && script.as_ref().is_none_or(|script| same(&place, script));
             if workload.exists {
                 break;

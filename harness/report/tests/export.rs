@@ -466,7 +466,9 @@ fn parquet_has_the_same_rows_with_types_and_nulls() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("rows.parquet");
     std::fs::write(&file, &bytes).unwrap();
-    assert_eq!(csv_of_parquet(&file).unwrap(), text(&report, "dataset"), "and back");
+    assert_eq!(csv_of_parquet(&file, 1 << 20).unwrap(), text(&report, "dataset"), "and back");
+    let refused = csv_of_parquet(&file, 100).unwrap_err().to_string();
+    assert!(refused.contains("it unpacks to more than 100 bytes"), "{refused}");
     let table = table(bytes);
     let rows = rows(&text(&report, "dataset"));
     assert_eq!(table.num_rows(), rows.len());

@@ -24,6 +24,15 @@ impl StoredRun {
         files.filter_map(|(name, stored)| Some(format!("{name} {}", self.differs(name, stored)?))).collect()
     }
 
+    /// Where a file of this name is if it is as recorded, and may be read; else what differs.
+    pub fn intact(&self, name: &str) -> Result<PathBuf, String> {
+        let Some(stored) = self.record.files.get(name) else { return Err(format!("{name} is not in its record")) };
+        match (self.differs(name, stored), self.file(name)) {
+            (None, Some(path)) => Ok(path),
+            (why, _) => Err(format!("{name} {}", why.unwrap_or("is missing"))),
+        }
+    }
+
     fn differs(&self, name: &str, stored: &StoredFile) -> Option<&'static str> {
         let Some(path) = self.file(name) else { return Some("is not in the run's folder") };
         // What has another length need not be read, however long it is.

@@ -2,7 +2,7 @@
 //! endless file can block collo.
 
 use std::fs::{FileType, Metadata};
-use std::io::{Error, ErrorKind, Read, Result};
+use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,12 @@ pub fn open_regular(path: &Path) -> Result<fs::File> {
     Ok(file)
 }
 
+/// Open a folder, by its own name and not through a link to it.
+pub fn open_folder(path: &Path) -> Result<fs::File> {
+    let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW;
+    fs::OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)
+}
+
 /// Read a small file: an error if it is larger than `limit_bytes` or not regular, and never more memory than that.
 pub fn read_small(path: &Path, limit_bytes: u64) -> Result<Vec<u8>> {
     let file = open_regular(path)?;
@@ -38,6 +44,22 @@ pub fn read_small(path: &Path, limit_bytes: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(length as usize + 1);
     file.take(limit_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit_bytes { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// The first bytes of a regular file, at most so many, however large it is.
+pub fn read_begin(path: &Path, most_bytes: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.take(most_bytes).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The last bytes of a regular file, at most so many, however large it is.
+pub fn read_end(path: &Path, most_bytes: u64) -> Result<Vec<u8>> {
+    let mut file = open_regular(path)?;
+    file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(most_bytes)))?;
+    let mut bytes = Vec::new();
+    file.take(most_bytes).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// [`read_small`] for text.
@@ -96,6 +118,21 @@ mod tests {
         assert!(read_small_text(&file, 12).unwrap_err().to_string().ends_with("is not text: byte 1 is not UTF-8"));
         std::os::unix::fs::symlink(&file, dir.path().join("link")).unwrap();
         assert_eq!(read_small(&dir.path().join("link"), 12).unwrap(), b"a\xff");
+    }
+
+    #[test]
+    fn of_a_file_as_large_as_a_disk_its_begin_and_its_end_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a");
+        std::fs::write(&file, "begin").unwrap();
+        assert_eq!((read_begin(&file, 9).unwrap(), read_end(&file, 9).unwrap()), (b"begin".to_vec(), b"begin".to_vec()));
+        let mut large = std::fs::File::options().append(true).open(&file).unwrap();
+        large.set_len(1 << 40).unwrap();
+        std::io::Write::write_all(&mut large, b"end").unwrap();
+        assert_eq!((read_begin(&file, 5).unwrap(), read_end(&file, 3).unwrap()), (b"begin".to_vec(), b"end".to_vec()));
+        let pipe = dir.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, Mode::S_IRWXU).unwrap();
+        assert!(read_begin(&pipe, 1).is_err() && read_end(&pipe, 1).is_err());
     }
 
     #[test]

@@ -82,15 +82,20 @@ fn tasks(shards: u32) -> String {
     if shards == 1 { "1 task".into() } else { format!("an array of {shards} tasks, a shard each") }
 }
 
+/// No script of ours is as large.
+const LARGEST: u64 = 1 << 20;
+
 /// A script is a user's to edit: it is only replaced as it was written here.
 fn place(path: &Path, text: &str) -> Result<(), Diagnostics> {
-    let there = match fs::read(path) {
-        Err(e) if e.kind() == ErrorKind::NotFound => None,
-        read => Some(String::from_utf8_lossy(&read?).into_owned()),
-    };
-    if there.is_some_and(|there| signed(&there) != there) {
+    let others = || {
         let what = format!("{} was edited, or is not a script of `collo slurm`", shown(path));
-        return Err(Diagnostic::new(what).hint("move it away, or name another folder with `--to`").into());
+        Diagnostic::new(what).hint("move it away, or name another folder with `--to`")
+    };
+    match collo_text::read_small_text(path, LARGEST) {
+        Err(e) if e.kind() == ErrorKind::NotFound => {}
+        Err(e) => return Err(others().caused_by(e).into()),
+        Ok(there) if signed(&there) != there => return Err(others().into()),
+        Ok(_) => {}
     }
     Ok(collo_store::place_file(path, text.as_bytes())?)
 }

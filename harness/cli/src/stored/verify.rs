@@ -1,12 +1,11 @@
 //! `collo verify`: is a campaign complete, attested, intact and usable?
 
-use std::path::Path;
-
 use collo_analysis::campaign::reference::ReferenceVerdict;
 use collo_analysis::cell::verdict::CellVerdict;
 use collo_report::Report;
 use collo_schedule::{Act, Happened, Rules, replay};
-use collo_store::{CampaignFolder, Error, Finding, HAPPENED, Level, TraceRecord, read_attempts};
+use collo_store::{CampaignFolder, Error, Finding, HAPPENED, Level, StoredRun, TraceRecord, read_attempts};
+use collo_text::read_small_text;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Answered};
@@ -59,7 +58,7 @@ fn replays(campaign: &CampaignFolder) -> Result<Option<Finding>, Error> {
     for (folder, run) in campaign.runs()?.0 {
         let Some(trace) = &run.record.trace else { continue };
         runs += 1;
-        match replayed(trace, &run.path) {
+        match replayed(trace, &run) {
             Ok(same) => decisions += same,
             Err(why) => differs.push(format!("`{folder}`: {why}")),
         }
@@ -71,10 +70,14 @@ fn replays(campaign: &CampaignFolder) -> Result<Option<Finding>, Error> {
     Ok((runs > 0).then_some(Finding { level, subject: "replay", text }))
 }
 
+/// Of the events of a run, well above those of a hundred thousand tasks.
+const MOST_EVENTS_BYTES: u64 = 128 << 20;
+
 /// How many placements are the same in a run and in its replay; or what differs.
-fn replayed(trace: &TraceRecord, folder: &Path) -> Result<usize, String> {
+fn replayed(trace: &TraceRecord, run: &StoredRun) -> Result<usize, String> {
+    let happened = run.intact(HAPPENED)?;
     let rules: Rules = serde_json::from_value(trace.rules.clone()).map_err(|e| format!("its rules cannot be read: {e}"))?;
-    let text = std::fs::read_to_string(folder.join(HAPPENED)).map_err(|e| e.to_string())?;
+    let text = read_small_text(&happened, MOST_EVENTS_BYTES).map_err(|e| e.to_string())?;
     let event = |line: &str| -> Option<(u64, Happened)> {
         let mut line: Value = serde_json::from_str(line).ok()?;
         Some((line["at_ns"].as_u64()?, serde_json::from_value(line["happened"].take()).ok()?))
@@ -90,7 +93,7 @@ fn replayed(trace: &TraceRecord, folder: &Path) -> Result<usize, String> {
             _ => None,
         })
         .collect();
-    let stored = read_attempts(folder).map_err(|e| e.to_string())?;
+    let stored = read_attempts(&run.path).map_err(|e| e.to_string())?;
     let stored: Vec<(u32, Vec<u32>)> = stored.into_iter().map(|attempt| (attempt.task, attempt.cards)).collect();
     match stored == again {
         true => Ok(stored.len()),

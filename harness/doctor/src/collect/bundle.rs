@@ -20,6 +20,9 @@ pub const NAME: &str = "collo-card";
 /// Time limit for a program that queries a driver with many GPUs to initialise.
 const TIMEOUT: Duration = Duration::from_secs(40);
 
+/// Of a file in it, which is masked as a whole.
+const MOST_BYTES: u64 = 64 << 20;
+
 /// A bundle being filled.
 pub struct Bundle {
     folder: tempfile::TempDir,
@@ -70,7 +73,7 @@ impl Bundle {
 
     /// Add a file, if it exists.
     pub fn take(&mut self, file: &str, from: &Path) {
-        match fs::read(from) {
+        match collo_text::read_small(from, MOST_BYTES) {
             Ok(bytes) => self.text(file, &String::from_utf8_lossy(&bytes)),
             Err(e) => self.note(file, json!({"absent": e.to_string()})),
         }

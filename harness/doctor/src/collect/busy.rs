@@ -15,7 +15,6 @@ use collo_prepare::commands::process_environment;
 use collo_prepare::interpreters::Interpreters;
 use collo_store::MemberSpec;
 use collo_text::Diagnostic;
-use fs_err as fs;
 use serde_json::json;
 
 use super::SelectedGpu;
@@ -122,7 +121,8 @@ impl Busy {
                     None => at += 1,
                     Some(how) => {
                         let over = all.remove(at);
-                        let text = fs::read_to_string(&over.log).unwrap_or_default();
+                        let text = collo_text::read_end(&over.log, 64 << 10).unwrap_or_default();
+                        let text = String::from_utf8_lossy(&text);
                         let last = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or_default();
                         bundle.note(&over.file, json!({"without": format!("{how}; it printed `{last}`")}));
                         over.stop(bundle);

@@ -1,7 +1,5 @@
 //! The traces of an ended member: the last lines of its log, and the kernel's OOM kills.
 
-use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::last_words::last_words;
@@ -50,19 +48,9 @@ pub fn kernel_oom_kills() -> Option<u64> {
     field(&std::fs::read_to_string("/proc/vmstat").ok()?, "\noom_kill ")
 }
 
-/// The end of a file, however large it is; empty if it is not a regular file.
+/// The end of a file, however large it is; empty if it is not a regular file: a member may have put something else in its place.
 fn end_of(path: &Path) -> String {
-    const END: u64 = 64 << 10;
-    let read = || -> std::io::Result<Vec<u8>> {
-        // A member may have put something else in its place: a FIFO would be waited for.
-        let mut file = std::fs::File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
-        let length = file.metadata().ok().filter(|m| m.is_file()).map_or(0, |m| m.len());
-        file.seek(SeekFrom::Start(length.saturating_sub(END)))?;
-        let mut bytes = Vec::new();
-        file.take(length.min(END)).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
+    String::from_utf8_lossy(&collo_text::read_end(path, 64 << 10).unwrap_or_default()).into_owned()
 }
 
 /// A line as it is stored and shown: control characters as `\x1b`, at most 200 characters.

@@ -21,6 +21,9 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How long after its start a server is asked for its status, and then again: each question runs a program.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
+/// Of a log, at most so much is read.
+const MOST_LOG_BYTES: u64 = 16 << 20;
+
 /// An MPS daemon of ours, for those who ask it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MpsDaemon {
@@ -32,9 +35,9 @@ pub struct MpsDaemon {
 }
 
 impl MpsDaemon {
-    /// Everything that it and its servers have logged.
+    /// What it and its servers have logged; members can write there, too.
     pub fn log_text(&self) -> String {
-        let bytes = fs_err::read(self.log.join(mps::LOG)).unwrap_or_default();
+        let bytes = collo_text::read_end(&self.log.join(mps::LOG), MOST_LOG_BYTES).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }

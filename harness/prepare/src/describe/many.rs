@@ -124,7 +124,7 @@ fn together(group: &[&Open], answers: &mut [Option<Answer>]) -> Result<(), Diagn
         answers[one.at] = Some(match status {
             Some(0) => keep(&one.question, &answer_to(*number), &one.kept),
             Some(_) => {
-                let words = fs_err::read(words_of(*number)).unwrap_or_default();
+                let words = collo_text::read_end(&words_of(*number), 1 << 20).unwrap_or_default();
                 Err(with_words_of(&String::from_utf8_lossy(&words), one.question.unanswered()))
             }
             None => Err(one.question.too_late()),

@@ -206,7 +206,8 @@ impl BuildTask<'_> {
         if self.run(step, tell)? {
             return Ok(());
         }
-        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let text = collo_text::read_end(&self.log, 1 << 20).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
         let reason = reason(&text).unwrap_or_else(|| "the installer gave no reason".into());
         Err(PythonError::Install { reason, log: self.log.clone() })
     }

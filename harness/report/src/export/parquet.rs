@@ -20,20 +20,30 @@ pub fn bytes(table: &ExportTable) -> Result<Vec<u8>> {
     Ok(write(table).map_err(std::io::Error::other)?)
 }
 
-/// A file of one row a line, whoever wrote it, as CSV.
-pub fn csv_of(path: &Path) -> Result<String> {
-    let file = fs_err::File::open(path)?;
-    Ok(read(file.into_parts().0).map_err(std::io::Error::other)?)
+/// A file of one row a line, whoever wrote it, as CSV of at most so many bytes.
+pub fn csv_of(path: &Path, most_bytes: u64) -> Result<String> {
+    let file = collo_text::open_regular(path)?;
+    Ok(read(file.into_file(), most_bytes).map_err(std::io::Error::other)?)
 }
 
-fn read(file: std::fs::File) -> Result<String, ParquetError> {
+fn read(file: std::fs::File, most_bytes: u64) -> Result<String, ParquetError> {
+    let too_large = || ParquetError::General(format!("it unpacks to more than {most_bytes} bytes"));
     let reader = SerializedFileReader::new(file)?;
+    let groups = reader.metadata().row_groups().iter();
+    let unpacked = groups.map(|group| u64::try_from(group.total_byte_size()).unwrap_or(u64::MAX)).fold(0, u64::saturating_add);
+    if unpacked > most_bytes {
+        return Err(too_large());
+    }
     let columns = reader.metadata().file_metadata().schema().get_fields();
     let mut text = columns.iter().map(|column| quoted(column.name())).collect::<Vec<String>>().join(",") + "\n";
     for row in reader.get_row_iter(None)? {
         let fields: Vec<String> = row?.get_column_iter().map(|(_, field)| text_of(field)).collect();
         text += &fields.join(",");
         text.push('\n');
+        // Its header may be wrong.
+        if text.len() as u64 > most_bytes {
+            return Err(too_large());
+        }
     }
     Ok(text)
 }

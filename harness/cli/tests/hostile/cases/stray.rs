@@ -1,6 +1,7 @@
 //! Files that lie where experiments and workloads do, and command lines: nobody may hang on them, and the rest must work.
 
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::stat::Mode;
@@ -40,7 +41,81 @@ fn io<T>(result: std::io::Result<T>) -> Check {
     result.map(|_| ()).map_err(|e| e.to_string())
 }
 
+/// What can lie in the place of a file.
+const STRAYS: [(&str, fn(&Path)); 3] = [
+    ("a_fifo", |place| mkfifo(place, MODE).expect("a pipe")),
+    ("endless", |place| symlink("/dev/zero", place).expect("a link")),
+    ("a_terabyte", |place| fs_err::File::create(place).and_then(|file| file.set_len(1 << 40)).expect("a file with a hole")),
+];
+
+/// With each of these in the place of a file, a verb that reads it refuses it.
+fn in_place_of(what: &str, file: &'static str, arguments: &'static [&'static str]) -> Vec<Case> {
+    let refuses = |(stray, put): (&str, fn(&Path))| {
+        case(KIND, format!("{what}_is_{stray}")).act(move |scene| {
+            fs_err::create_dir_all(scene.at(file).parent().expect("in the project")).map_err(|e| e.to_string())?;
+            put(&scene.at(file));
+            verb(scene, arguments, &[2, 3])
+        })
+    };
+    STRAYS.into_iter().map(refuses).collect()
+}
+
+/// An archive that these lines of Python write to `out` is no bundle to any verb: that is said in a few lines, and little is unpacked.
+fn no_bundle(name: &str, python: &'static str) -> Case {
+    const BEFORE: &str = "import gzip, io, sys, tarfile\nout = gzip.open(sys.argv[1], 'wb', 1)\n";
+    let under = "ulimit -f 8192";
+    case(KIND, name).under(under).act(move |scene| {
+        let mut made = std::process::Command::new("python3");
+        made.arg("-c").arg(format!("{BEFORE}{python}out.close()\n")).arg(scene.at("evil.tar.gz"));
+        hold(made.status().is_ok_and(|status| status.success()), || "the archive cannot be made".into())?;
+        ["show", "verify", "report", "run"].into_iter().try_for_each(|word| {
+            let said = scene.collo(&[word, "evil.tar.gz"], Duration::from_secs(30))?;
+            ended(&said).map_err(|e| format!("{word}: {e}"))?;
+            hold(said.code == 2, || format!("`{word}` ended with {}\n{}", said.code, end_of(&said)))?;
+            hold(said.stderr.len() < 2_000, || format!("`{word}` says {} characters", said.stderr.len()))
+        })
+    })
+}
+
 pub fn cases() -> Vec<Case> {
+    let in_place = [
+        in_place_of("slurm_script", "slurm/x/array.sh", &["slurm", "x"]),
+        in_place_of("table_to_evaluate", "rows.csv", &["predict", "evaluate", "rows.csv"]),
+        in_place_of("table_to_fit", "rows.csv", &["predict", "fit", "rows.csv", "--to", "fit.json"]),
+        in_place_of("parquet_table", "rows.parquet", &["predict", "evaluate", "rows.parquet"]),
+        in_place_of("report", "report.json", &["compare", "report.json", "report.json"]),
+        in_place_of("bundle", "x.tar.gz", &["verify", "x.tar.gz"]),
+    ];
+    in_place.into_iter().flatten().chain(bundles()).chain(others()).collect()
+}
+
+fn bundles() -> Vec<Case> {
+    vec![
+        no_bundle(
+            "bundle_with_a_name_of_a_hundred_megabytes",
+            "info = tarfile.TarInfo('././@LongLink')\ninfo.type, info.size = b'L', 100 << 20\nout.write(info.tobuf(tarfile.GNU_FORMAT))\n\
+             for _ in range(100): out.write(b'a' * (1 << 20))\nout.write(tarfile.TarInfo('x').tobuf(tarfile.GNU_FORMAT))\n",
+        )
+        .sample(),
+        no_bundle(
+            "bundle_with_a_header_of_a_hundred_megabytes",
+            "info = tarfile.TarInfo('x')\ninfo.type, info.size = b'x', 100 << 20\nout.write(info.tobuf(tarfile.USTAR_FORMAT))\n\
+             out.write(b'104857600 path=' + b'a' * ((100 << 20) - 16) + b'\\n')\n\
+             out.write(tarfile.TarInfo('x').tobuf(tarfile.USTAR_FORMAT))\n",
+        ),
+        no_bundle(
+            "bundle_that_unpacks_to_more_than_it_names",
+            "with tarfile.open(fileobj=out, mode='w') as all:\n\
+             \x20   for name, size in [('x/collo-bundle.json', 2), ('x/zeros', 64 << 20)]:\n\
+             \x20       info = tarfile.TarInfo(name)\n\
+             \x20       text = b'{\"schema\": 1, \"files\": {\"zeros\": {\"bytes\": 9, \"sha256\": \"\"}}}' if size == 2 else bytes(size)\n\
+             \x20       info.size = len(text)\n\
+             \x20       all.addfile(info, io.BytesIO(text))\n",
+        ),
+    ]
+}
+
+fn others() -> Vec<Case> {
     let huge = |name: &'static str| {
         move |scene: &Scene| {
             fs_err::create_dir_all(scene.at(name).parent().expect("in the project")).map_err(|e| e.to_string())?;
