@@ -11,7 +11,7 @@ use collo_prepare::machine;
 use collo_store::{Campaign, CampaignFolder, sha256_file};
 use collo_text::quoted;
 use collo_text::shown;
-use collo_text::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics, Remark};
 use fs_err as fs;
 use serde::Serialize;
 use serde_json::json;

@@ -41,8 +41,11 @@ fn io<T>(result: std::io::Result<T>) -> Check {
     result.map(|_| ()).map_err(|e| e.to_string())
 }
 
+/// A name, and what makes it.
+type Stray = (&'static str, fn(&Path));
+
 /// What can lie in the place of a file.
-const STRAYS: [(&str, fn(&Path)); 3] = [
+const STRAYS: [Stray; 3] = [
     ("a_fifo", |place| mkfifo(place, MODE).expect("a pipe")),
     ("endless", |place| symlink("/dev/zero", place).expect("a link")),
     ("a_terabyte", |place| fs_err::File::create(place).and_then(|file| file.set_len(1 << 40)).expect("a file with a hole")),
