@@ -99,6 +99,10 @@ fn entries(from: &Path, aside: &Path) -> Result<String, Diagnostic> {
         if count >= MOST_ENTRIES {
             return Err(wrong(format!("it has more than {MOST_ENTRIES} entries")));
         }
+        // A checkout names programs that git executes.
+        if path.iter().any(|part| part.eq_ignore_ascii_case(".git")) {
+            return Err(wrong(format!("its entry {path:?} is git's")));
+        }
         let (folder, below) = safe(&path).ok_or_else(|| wrong(format!("its entry {path:?} leads out of its folder")))?;
         match &top {
             None => top = Some(folder),
@@ -269,7 +273,9 @@ mod tests {
     #[test]
     fn nothing_is_written_outside_the_folder_whatever_an_archive_says() {
         let file = EntryType::Regular;
-        let attacks: [Refused; 8] = [
+        let attacks: [Refused; 10] = [
+            (&[("x/.git/config", file, "[core]\nfsmonitor = ./sly")], "is git's"),
+            (&[("x/workloads/.GIT", file, "gitdir: /tmp")], "is git's"),
             (&[("../evil", file, "x")], "leads out"),
             (&[("x/../../evil", file, "x")], "leads out"),
             (&[("/tmp/collo-evil", file, "x")], "leads out"),

@@ -197,7 +197,8 @@ impl<'a> Describer<'a> {
 
     /// Where the answer is kept.
     fn kept_at(&self, question: &Question) -> Result<PathBuf, Diagnostic> {
-        Ok(python::cache_folder().join("descriptions").join(format!("{}.json", self.key(question)?)))
+        let cache = python::cache_folder()?;
+        Ok(cache.join("descriptions").join(format!("{}.json", self.key(question)?)))
     }
 
     fn kept(&self, question: &Question, at: &Path) -> Option<Description> {
