@@ -47,6 +47,7 @@ mod support;
 mod terminal;
 mod torture;
 mod traces;
+mod trusting;
 mod utilising;
 #[path = "../../store/tests/support/vendor.rs"]
 mod vendor;

@@ -2,7 +2,8 @@
 //!
 //! Pinned Python environments are built ([`python`], [`interpreters`]), [`data`] sets are written, and each member gets its command and
 //! environment ([`commands`], [`hosting`], [`observer_spec`]) for its [`slot`] of a device. The [`machine`], its [`surroundings`] and all
-//! [`ingredients`] of a campaign are recorded. A script can be asked what a step computes ([`describe`]); from which its needs are predicted
+//! [`ingredients`] of a campaign are recorded. A script can be asked what a step computes ([`describe`]) if the
+//! user consents ([`consent`]), from which its needs are predicted
 //! ([`prediction`]).
 //!
 //! In: a plan's members and observers, a project. Out: what to launch, and records of what it depends on. Nothing here measures.
@@ -10,6 +11,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod commands;
+pub mod consent;
 pub mod data;
 pub mod describe;
 #[cfg(test)]
