@@ -147,6 +147,10 @@ fn entries(from: &Path, aside: &Path) -> Result<(String, Manifest), Diagnostic> 
             None => entry.header().path().map_err(unread)?.into_owned(),
         };
         let named = quoted(&path.to_string_lossy());
+        // A checkout names programs that git executes.
+        if path.iter().any(|part| part.eq_ignore_ascii_case(".git")) {
+            return Err(wrong(format!("its entry {named} is git's")));
+        }
         let (folder, below) = safe(&path).ok_or_else(|| wrong(format!("its entry {named} leads out of its folder")))?;
         if path.components().count() > DEEPEST {
             return Err(wrong(format!("its entry {named} is more than {DEEPEST} folders deep")));
@@ -373,7 +377,9 @@ mod tests {
     fn nothing_is_written_outside_the_folder_whatever_an_archive_says() {
         let file = EntryType::Regular;
         let deep = format!("x/{}a", "a/".repeat(40));
-        let attacks: [Refused; 9] = [
+        let attacks: [Refused; 11] = [
+            (&[("x/.git/config", file, "[core]\nfsmonitor = ./sly")], "is git's"),
+            (&[("x/workloads/.GIT", file, "gitdir: /tmp")], "is git's"),
             (&[("../evil", file, "x")], "leads out"),
             (&[("x/../../evil", file, "x")], "leads out"),
             (&[("/tmp/collo-evil", file, "x")], "leads out"),

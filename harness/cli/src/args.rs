@@ -229,6 +229,9 @@ pub struct Plan {
     /// Do not predict the memory of the members, and refuse no cell by it
     #[arg(long)]
     pub no_predict: bool,
+    /// Predict by starting the workloads' scripts, also in a project in which you ran nothing yet
+    #[arg(long, conflicts_with = "no_predict")]
+    pub describe: bool,
     /// With --commands, and to predict: use this Python instead of the provided one
     #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
     pub python: Option<PathBuf>,

@@ -38,6 +38,7 @@ mod unexpected;
 use std::process::ExitCode;
 
 use collo_text::{Diagnostics, ExitClass};
+use nix::sys::stat::{Mode, umask};
 
 use crate::answer::Answer;
 use crate::args::{Arguments, Verb};
@@ -48,6 +49,8 @@ fn main() -> ExitCode {
     if let Some(code) = collo_measure::supervisor_entry() {
         return code;
     }
+    collo_launch::interrupted::stand();
+    keep_others_out();
     // A shell that asks what can come next; answers and exits.
     clap_complete::CompleteEnv::with_factory(<Arguments as clap::CommandFactory>::command)
         .var(help::completions::ASKS)
@@ -108,6 +111,15 @@ fn main() -> ExitCode {
             ended(&unwritten.into())
         }
         _ => exit::code(code),
+    }
+}
+
+/// What root and its members write beside scripts, such as Python's byte code, root executes later: whatever the umask, other users do
+/// not write it.
+fn keep_others_out() {
+    if nix::unistd::geteuid().is_root() {
+        let before = umask(Mode::S_IRWXO);
+        umask(before | Mode::S_IWOTH);
     }
 }
 

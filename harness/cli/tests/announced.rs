@@ -29,10 +29,13 @@ fn announcement(environment: &PythonEnvironment) -> String {
 fn what_the_last_tests_will_provide_is_said_before_the_first() {
     collo_launch::supervisor::is_at(support::collo());
     let workloads = support::checkout().join("workloads");
-    let environment =
-        PythonEnvironment::of(&workloads, &python::cache_folder(), PinSet::for_this_machine()).expect("the pins are there");
+    let environment = PythonEnvironment::of(&workloads, &python::cache_folder().expect("trusted"), PinSet::for_this_machine())
+        .expect("the pins are there");
     let said = announcement(&environment);
-    assert!(said.contains(" GB to load and ") && said.contains(&*python::cache_folder().to_string_lossy()), "{said}");
+    assert!(
+        said.contains(" GB to load and ") && said.contains(&*python::cache_folder().expect("trusted").to_string_lossy()),
+        "{said}"
+    );
     if !environment.folder().join("bin/python").exists() {
         // Not through the macro: what that prints is only shown of a test that fails.
         writeln!(std::io::stderr(), "{said}").expect("stderr is open");

@@ -2,6 +2,7 @@
 //!
 //! To add a test: a file here and its line below; `cargo test -p collo --test command NAME::` runs it alone.
 
+mod asked_to_end;
 mod bad_input;
 mod cards;
 mod carrying;
@@ -46,6 +47,7 @@ mod support;
 mod terminal;
 mod torture;
 mod traces;
+mod trusting;
 mod utilising;
 #[path = "../../store/tests/support/vendor.rs"]
 mod vendor;

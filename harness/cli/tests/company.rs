@@ -70,7 +70,8 @@ fn of<'v>(answer: &'v Value, estimator: &str) -> &'v Value {
 #[test]
 fn pairs_that_others_measured_are_fitted_and_score_other_pairs() {
     let bench = bench();
-    let fit = bench.collo(&["predict", "fit", "pairs.csv", "profiles.csv", "--to", "predictors/mine.json"]).exits(0);
+    let fit =
+        bench.collo(&["predict", "fit", "--describe", "pairs.csv", "profiles.csv", "--to", "predictors/mine.json"]).exits(0);
     let fit = fit.answers("company, fitted on own measurements").answers("every family of the group left out");
     fit.says("the time in which one trained alone is taken out");
     let mine = bench.collo(&["predict", "show", "mine", "--json"]).exits(0).json();
@@ -78,12 +79,14 @@ fn pairs_that_others_measured_are_fitted_and_score_other_pairs() {
     assert!((law["per_longer_step"].as_f64().expect("a number") - 0.2).abs() < 0.03, "{law}");
     assert_eq!((&mine["quantity"], &mine["law"]["unrecorded"]["most_members"]), (&"company".into(), &2.into()));
     bench.collo(&["predict", "list"]).exits(0).answers("mine").answers("published-a100-company").answers("company");
-    let left_out = bench.collo(&["predict", "evaluate", "pairs.csv", "profiles.csv", "--json"]).exits(0).json();
+    let left_out = bench.collo(&["predict", "evaluate", "--describe", "pairs.csv", "profiles.csv", "--json"]).exits(0).json();
     assert!(of(&left_out, "law, every family")["gain_median_error"].as_f64() < Some(0.02), "{left_out}");
     assert!(of(&left_out, "constant")["gain_median_error"].as_f64() > Some(0.05), "{left_out}");
     assert_eq!(left_out["changed"]["pairs"], 30);
-    let by_file =
-        bench.collo(&["predict", "evaluate", "pairs.csv", "profiles.csv", "--predictor", "mine", "--json"]).exits(0).json();
+    let by_file = bench
+        .collo(&["predict", "evaluate", "--describe", "pairs.csv", "profiles.csv", "--predictor", "mine", "--json"])
+        .exits(0)
+        .json();
     for estimator in ["collo, mine", "1 ÷ Σ utilisation", "1 ÷ Σ SMACT", "constant"] {
         assert_eq!(of(&by_file, estimator)["groups"], 30);
     }
@@ -95,7 +98,10 @@ fn pairs_that_others_measured_are_fitted_and_score_other_pairs() {
             .map(|line| line.rsplit_once(',').map_or(line, |(rest, _)| rest).to_string() + "\n")
             .collect::<String>(),
     );
-    bench.collo(&["predict", "evaluate", "pairs.csv", "bare.csv"]).exits(0).says("from the memory of their processes");
+    bench
+        .collo(&["predict", "evaluate", "--describe", "pairs.csv", "bare.csv"])
+        .exits(0)
+        .says("from the memory of their processes");
 }
 
 #[test]
@@ -103,7 +109,7 @@ fn rows_that_cannot_be_are_named_with_their_line() {
     let bench = bench();
     // The longer would have gone on alone for longer than it takes.
     bench.write("odd.csv", &format!("{}100,900,anet32,bnet64,90,300\n", pairs()));
-    let said = bench.collo(&["predict", "evaluate", "odd.csv", "profiles.csv"]).exits(0);
+    let said = bench.collo(&["predict", "evaluate", "--describe", "odd.csv", "profiles.csv"]).exits(0);
     said.says("odd.csv:33: the longer run went on for 800 s").says("1 groups are not compared: each has times that cannot be");
     for (row, why) in [
         ("1,1,anet32,nobody,1,1", "`nobody` has no profile"),
@@ -113,15 +119,18 @@ fn rows_that_cannot_be_are_named_with_their_line() {
     ] {
         // A line of blanks is no row, but it is a line.
         bench.write("wrong.csv", &format!("{}   \n{row}\n", pairs()));
-        let refused = bench.collo(&["predict", "fit", "wrong.csv", "profiles.csv", "--to", "x.json"]).exits(2);
+        let refused = bench.collo(&["predict", "fit", "--describe", "wrong.csv", "profiles.csv", "--to", "x.json"]).exits(2);
         assert!(line(&refused.stderr).contains(why), "{}", refused.stderr);
         assert!(line(&refused.stderr).contains("wrong.csv:34"), "{}", refused.stderr);
     }
-    bench.collo(&["predict", "fit", "pairs.csv", "--to", "x.json"]).exits(2).says("give the table of profiles too");
+    bench.collo(&["predict", "fit", "--describe", "pairs.csv", "--to", "x.json"]).exits(2).says("give the table of profiles too");
     bench.write("percent.csv", &profiles().replace("0.12,", "12,"));
-    bench.collo(&["predict", "fit", "pairs.csv", "percent.csv", "--to", "x.json"]).exits(2).says("not a number from 0 to 1");
     bench
-        .collo(&["predict", "evaluate", "pairs.csv", "profiles.csv", "--predictor", "published-a100"])
+        .collo(&["predict", "fit", "--describe", "pairs.csv", "percent.csv", "--to", "x.json"])
+        .exits(2)
+        .says("not a number from 0 to 1");
+    bench
+        .collo(&["predict", "evaluate", "--describe", "pairs.csv", "profiles.csv", "--predictor", "published-a100"])
         .exits(2)
         .says("predicts `memory`");
 }
@@ -168,7 +177,9 @@ fn on_a_cpu() -> String {
 #[test]
 fn a_data_set_of_a_cpu_counts_each_cell_once_by_its_share_of_the_cores() {
     let bench = Bench::new().file("rows.csv", &on_a_cpu());
-    let said = bench.collo(&["predict", "fit", "--quantity", "company", "rows.csv", "--to", "predictors/here.json"]).exits(0);
+    let said = bench
+        .collo(&["predict", "fit", "--describe", "--quantity", "company", "rows.csv", "--to", "predictors/here.json"])
+        .exits(0);
     let said = said.says("1 groups are not compared: each has a member whose time alone was not measured");
     said.says("1 groups are not compared: each shares in a way that has no coefficients");
     let here = bench.collo(&["predict", "show", "here", "--json"]).exits(0).json();

@@ -23,7 +23,7 @@ fn two(sharing: &str) -> String {
 
 const NAIVE: &str = "[axes]\nworkload = \"small\"\nsharing = \"naive\"\ndegree = 2";
 pub(crate) const MPS: &str = "[axes]\nworkload = \"small\"\nsharing = \"mps\"\ndegree = 2";
-const MIG: &str = "[axes]\nworkload = \"small\"\nsharing = \"mig:2×2g.10gb\"\ndegree = 2";
+pub(crate) const MIG: &str = "[axes]\nworkload = \"small\"\nsharing = \"mig:2×2g.10gb\"\ndegree = 2";
 const CUT: &str = "mig:2×2g.10gb";
 /// Instances that are quicker.
 const HALVES: &str = "[axes]\nworkload = \"small\"\nsharing = \"mig:2×3g.20gb\"\ndegree = 2";

@@ -69,7 +69,7 @@ fn table() -> String {
 #[test]
 fn a_workload_is_predicted_without_being_run_and_asked_only_when_something_changed() {
     let bench = on(Bench::new());
-    let predict = |more: &[&str]| bench.collo(&[&["predict", "net", "--gpu", "a100-40gb"], more].concat()).exits(0);
+    let predict = |more: &[&str]| bench.collo(&[&["predict", "net", "--describe", "--gpu", "a100-40gb"], more].concat()).exits(0);
     let said = predict(&["--peers"]);
     let said = said.answers("net at batch size 32: predicted, not measured").answers("upper bound").answers("largest batch");
     said.answers("under naive sharing").answers("Horus").says("predicted by published-a100").says("published measurements");
@@ -109,7 +109,7 @@ fn of_a_cache_that_is_kept_nothing_is_given_back() {
         .replace("[1, 3, 2, -3, 3, -3, -2], 'steps': [1, 4, 7]", "[1, 3, 2, 4, -4, -3, 3, -3, -2], 'steps': [1, 6, 9]");
     let bench = on(Bench::new()).file("workloads/net/train.py", &larger);
     bench.write("workloads/net/workload.toml", &format!("{NET}keep_cache = false\n"));
-    let predict = |more: &[&str]| bench.collo(&[&["predict", "net", "--gpu", "a100-40gb"], more].concat()).exits(0);
+    let predict = |more: &[&str]| bench.collo(&[&["predict", "net", "--describe", "--gpu", "a100-40gb"], more].concat()).exits(0);
     let (words, kept) = ("once the cache of the warm-up was given back", ["--set", "keep_cache=true"]);
     predict(&[]).answers(words);
     let said = predict(&kept).stdout;
@@ -126,7 +126,7 @@ fn what_cannot_be_described_is_said_with_the_reason() {
     let bench = on(Bench::new());
     let refused = |script: &str| {
         bench.write("workloads/net/train.py", script);
-        bench.collo(&["predict", "net", "--gpu", "a100-40gb"])
+        bench.collo(&["predict", "net", "--describe", "--gpu", "a100-40gb"])
     };
     refused("import sys; sys.exit('error: it reads its data first\\nhint: give it some')")
         .exits(2)
@@ -137,7 +137,7 @@ fn what_cannot_be_described_is_said_with_the_reason() {
     refused("import os; open(os.environ['COLLO_DESCRIPTION'], 'w').write('{\"schema\": 99}')").exits(2).says("schema 99");
     refused("import os; open(os.environ['COLLO_DESCRIPTION'], 'w').write('NaN')").exits(2).says("not a description");
     bench.write("workloads/net/workload.toml", &format!("{NET}[epochs]\npattern = 'epoch (?P<epoch>\\d+)'\n"));
-    bench.collo(&["predict", "net"]).exits(2).says("a foreign script");
+    bench.collo(&["predict", "net", "--describe"]).exits(2).says("a foreign script");
     bench.collo(&["predict", "nett"]).exits(2).says("did you mean `net`?");
     assert!(!bench.at("cache/descriptions").exists(), "nothing wrong is kept");
 }
@@ -146,14 +146,14 @@ fn what_cannot_be_described_is_said_with_the_reason() {
 fn arguments_that_do_not_fit_have_a_way_out() {
     let bench = on(Bench::new());
     let refused = |arguments: &[&str]| bench.collo(arguments).exits(2);
-    refused(&["predict", "net", "--set", "widht=3"]).says("did you mean `width`?");
-    refused(&["predict", "net", "--batch", "8", "--set", "batch_size=8"]).says("given twice");
-    refused(&["predict", "net", "--gpu", "a100-40g"]).says("a100-40gb");
-    refused(&["predict", "net", "--predictor", "published-a10"]).says("did you mean `published-a100`?");
-    refused(&["predict", "evaluate", "published:all"]).says("published:estimators");
-    refused(&["predict", "evaluate", "none.csv"]).says("cannot be read");
+    refused(&["predict", "net", "--describe", "--set", "widht=3"]).says("did you mean `width`?");
+    refused(&["predict", "net", "--describe", "--batch", "8", "--set", "batch_size=8"]).says("given twice");
+    refused(&["predict", "net", "--describe", "--gpu", "a100-40g"]).says("a100-40gb");
+    refused(&["predict", "net", "--describe", "--predictor", "published-a10"]).says("did you mean `published-a100`?");
+    refused(&["predict", "evaluate", "--describe", "published:all"]).says("published:estimators");
+    refused(&["predict", "evaluate", "--describe", "none.csv"]).says("cannot be read");
     bench.write("mine.csv", "workload,memory,measured_by\nnet,1,x\n");
-    refused(&["predict", "evaluate", "mine.csv"]).says("has no column `memory_bytes`");
+    refused(&["predict", "evaluate", "--describe", "mine.csv"]).says("has no column `memory_bytes`");
     assert_eq!(asked(&bench), 0, "nothing was described for it");
 }
 
@@ -161,7 +161,7 @@ fn arguments_that_do_not_fit_have_a_way_out() {
 fn measurements_are_fitted_and_the_fit_predicts() {
     let bench = on(Bench::new()).file("mine.csv", &table());
     bench
-        .collo(&["predict", "fit", "mine.csv", "--to", "predictors/mine.json"])
+        .collo(&["predict", "fit", "--describe", "mine.csv", "--to", "predictors/mine.json"])
         .exits(0)
         .answers("600 MiB")
         .says("1 rows are not");
@@ -171,22 +171,27 @@ fn measurements_are_fitted_and_the_fit_predicts() {
     assert!((coefficient("per_reserved_byte") - 1.1).abs() < 1e-3 && coefficient("per_workspace_byte") < 1e-3, "{mine}");
     assert_eq!((&mine["mark"], &mine["law"]["left_out"]["families"]), (&"own".into(), &4.into()));
     bench.collo(&["predict", "list"]).exits(0).answers("mine").answers("published-a100");
-    let said = bench.collo(&["predict", "net", "--predictor", "mine", "--gpu", "a100-40gb", "--json"]).exits(0).json();
+    let said =
+        bench.collo(&["predict", "net", "--describe", "--predictor", "mine", "--gpu", "a100-40gb", "--json"]).exits(0).json();
     let mib = said["memory_bytes"].as_f64().expect("a number") / 1_048_576.0;
     assert!((mib - (600.0 + 1.1 * 8.0 * 104.0)).abs() < 1.0, "{mib}");
     assert_eq!(said["predictor"], "mine");
-    let scores = bench.collo(&["predict", "evaluate", "mine.csv", "--json"]).exits(0).json();
+    let scores = bench.collo(&["predict", "evaluate", "--describe", "mine.csv", "--json"]).exits(0).json();
     let estimators = scores["measured"][0]["estimators"].as_array().expect("a list");
     assert_eq!(estimators[0]["estimator"], "collo, architecture left out");
     assert!(estimators[0]["median_relative_error"].as_f64() < Some(0.001), "{scores}");
     assert_eq!((estimators[0]["rows"].as_u64(), scores["left_out"][0]["rows"].as_u64()), (Some(12), Some(1)));
-    bench.collo(&["predict", "evaluate", "mine.csv"]).exits(0).answers("12 trainings, measured by nvidia-smi").answers("Horus");
+    bench
+        .collo(&["predict", "evaluate", "--describe", "mine.csv"])
+        .exits(0)
+        .answers("12 trainings, measured by nvidia-smi")
+        .answers("Horus");
 }
 
 #[test]
 fn estimators_are_judged_by_bins_where_asked_beside_the_commonest() {
     let bench = on(Bench::new()).file("mine.csv", &table());
-    let evaluate = |more: &[&str]| bench.collo(&[&["predict", "evaluate", "mine.csv"], more].concat());
+    let evaluate = |more: &[&str]| bench.collo(&[&["predict", "evaluate", "--describe", "mine.csv"], more].concat());
     let said = evaluate(&["--bins", "1000", "--bins", "8000", "--json"]).exits(0).json();
     let bins = said["measured"][0]["bins"].as_array().expect("a list").clone();
     assert_eq!(bins.iter().map(|b| b["bin_mib"].as_u64()).collect::<Vec<_>>(), [Some(1000), Some(8000)]);
@@ -210,7 +215,7 @@ fn many_are_described_by_one_process_and_one_that_cannot_be_leaves_the_others() 
         "a = p.parse_args()\nopen(os.environ['ASKED'] + '.parents', 'a').write(f'{os.getppid()}\\n')",
     );
     let bench = on(Bench::new()).file("mine.csv", &table()).file("workloads/net/train.py", &counts);
-    let said = bench.collo(&["predict", "evaluate", "mine.csv", "--json"]).exits(0);
+    let said = bench.collo(&["predict", "evaluate", "--describe", "mine.csv", "--json"]).exits(0);
     let said = said.says("`net` cannot be described").says("too wide").says("the rows of `net` are left out").json();
     assert_eq!(said["measured"][0]["estimators"][0]["rows"], 9);
     let parents = fs_err::read_to_string(bench.at("asked.parents")).expect("written");
@@ -218,7 +223,7 @@ fn many_are_described_by_one_process_and_one_that_cannot_be_leaves_the_others() 
     assert_eq!(parents.len(), 4);
     parents.dedup();
     assert_eq!(parents.len(), 1, "one process has asked them all");
-    bench.collo(&["predict", "evaluate", "mine.csv"]).exits(0);
+    bench.collo(&["predict", "evaluate", "--describe", "mine.csv"]).exits(0);
     assert_eq!(asked(&bench), 5, "three are kept, one is asked again");
     assert_eq!(bench.left(), []);
 }
@@ -230,7 +235,7 @@ fn a_predictor_file_that_was_edited_wrongly_is_refused_and_the_others_are_listed
     let edited = |name: &str, from: &str, to: &str| {
         assert!(shipped.contains(from), "{shipped}");
         bench.write(&format!("predictors/{name}.json"), &shipped.replacen(from, to, 1));
-        bench.collo(&["predict", "net", "--gpu", "a100-40gb", "--predictor", name]).exits(2)
+        bench.collo(&["predict", "net", "--describe", "--gpu", "a100-40gb", "--predictor", name]).exits(2)
     };
     edited("newer", "\"schema\": 1", "\"schema\": 7").says("schema 7");
     edited("other", "\"memory\"", "\"power\"").says("predicts `power`");
@@ -254,9 +259,15 @@ fn a_workload_that_is_called_like_a_verb_is_predicted_by_a_path() {
     let bench = on(Bench::new()).file("workloads/list/workload.toml", NET).file("workloads/list/train.py", DESCRIBES);
     let said = bench.collo(&["predict", "list"]).exits(0).answers("published-a100");
     said.says("`list` is a verb here").says("`collo predict ./list`");
-    bench.collo(&["predict", "./list", "--gpu", "a100-40gb"]).exits(0).answers("list at batch size 32: predicted, not measured");
+    bench
+        .collo(&["predict", "./list", "--describe", "--gpu", "a100-40gb"])
+        .exits(0)
+        .answers("list at batch size 32: predicted, not measured");
     // After an option no verb is expected.
-    bench.collo(&["predict", "--gpu", "a100-40gb", "list"]).exits(0).answers("list at batch size 32: predicted, not measured");
+    bench
+        .collo(&["predict", "--describe", "--gpu", "a100-40gb", "list"])
+        .exits(0)
+        .answers("list at batch size 32: predicted, not measured");
     bench.collo(&["predict", "--gpu", "a100-40gb", "show"]).exits(2).says("the verb stands before every option");
     bench.collo(&["predict"]).exits(2).says("WORKLOAD|EXPERIMENT");
 }
@@ -264,10 +275,10 @@ fn a_workload_that_is_called_like_a_verb_is_predicted_by_a_path() {
 #[test]
 fn what_was_fitted_on_real_cards_says_nothing_about_a_simulated_one() {
     let bench = on(sim::bench("a100-40gb"));
-    let refused = bench.collo(&["predict", "net"]).exits(2);
+    let refused = bench.collo(&["predict", "net", "--describe"]).exits(2);
     let refused = refused.says("was fitted on real runs, but this GPU is simulated");
     assert!(line(&refused.stderr).contains("--gpu a100-40gb"));
-    bench.collo(&["predict", "net", "--gpu", "a100-40gb"]).exits(0);
+    bench.collo(&["predict", "net", "--describe", "--gpu", "a100-40gb"]).exits(0);
 }
 
 /// The same script on a CPU: it also trains, and then holds what it describes.
@@ -359,17 +370,21 @@ fn exported(device: &str, simulated: bool, widths: &[u64]) -> String {
 fn a_predictor_of_a_simulated_card_serves_simulated_cards_alone() {
     let a100 = "NVIDIA A100-SXM4-40GB";
     let bench = on(Bench::new()).file("sim.csv", &exported(a100, true, &[8, 16]));
-    let fit =
-        |bench: &Bench, files: &[&str]| bench.collo(&[&["predict", "fit"], files, &["--to", "predictors/mine.json"]].concat());
+    let fit = |bench: &Bench, files: &[&str]| {
+        bench.collo(&[&["predict", "fit", "--describe"], files, &["--to", "predictors/mine.json"]].concat())
+    };
     let said = fit(&bench, &["sim.csv"]).exits(0);
     said.answers("fitted on simulated measurements")
         .says("only the context is fitted")
         .says("1 rows are not compared: each ran out");
     bench.collo(&["predict", "list"]).exits(0).answers("simulated measurements").answers(a100);
-    let refused = bench.collo(&["predict", "net", "--gpu", "a100-40gb", "--predictor", "mine"]).exits(2);
+    let refused = bench.collo(&["predict", "net", "--describe", "--gpu", "a100-40gb", "--predictor", "mine"]).exits(2);
     refused.says("was fitted on simulated runs");
     let file = fs_err::read_to_string(bench.at("predictors/mine.json")).expect("written");
-    on(sim::bench("a100-40gb")).file("predictors/mine.json", &file).collo(&["predict", "net", "--predictor", "mine"]).exits(0);
+    on(sim::bench("a100-40gb"))
+        .file("predictors/mine.json", &file)
+        .collo(&["predict", "net", "--describe", "--predictor", "mine"])
+        .exits(0);
     // A real card of the same name is another device, and so is another card.
     bench.write("real.csv", &exported(a100, false, &[8, 16]));
     bench.write("a30.csv", &exported("NVIDIA A30", false, &[8, 16]));
@@ -445,7 +460,10 @@ fn a_large_table_with_hidden_spikes_and_ends_at_the_cards_size_is_compared_and_d
         }
     }
     let bench = on(Bench::new()).file("mine.csv", &text);
-    let said = bench.collo(&["predict", "evaluate", "mine.csv", "--json"]).exits(0).says("far below what their trainings need");
+    let said = bench
+        .collo(&["predict", "evaluate", "--describe", "mine.csv", "--json"])
+        .exits(0)
+        .says("far below what their trainings need");
     let scores = said.json();
     let own = &scores["measured"][0]["estimators"][0];
     assert_eq!((own["rows"].as_u64(), own["estimator"].as_str()), (Some(300), Some("collo, architecture left out")));

@@ -66,16 +66,16 @@ fn table() -> String {
 #[test]
 fn profiles_are_fitted_judged_without_their_family_and_predict_a_workload() {
     let bench = bench().file("profiles.csv", &table());
-    let judged = bench.collo(&["predict", "evaluate", "profiles.csv", "--json"]).exits(0).json();
+    let judged = bench.collo(&["predict", "evaluate", "--describe", "profiles.csv", "--json"]).exits(0).json();
     let ours = &judged["measured"][0]["estimators"][0];
     assert_eq!(ours["estimator"], "collo, architecture left out");
     assert!(ours["rmsle"]["sm_active"].as_f64().expect("judged") < 0.01, "{ours}");
     let trainings = judged["measured"][0]["trainings"].as_array().expect("each");
     assert_eq!((trainings.len(), &trainings[0]["activities"]["dram_active"]["measured_percent"]), (18, &Value::Null));
-    let fit = bench.collo(&["predict", "fit", "profiles.csv", "--to", "predictors/mine.json"]).exits(0);
+    let fit = bench.collo(&["predict", "fit", "--describe", "profiles.csv", "--to", "predictors/mine.json"]).exits(0);
     fit.answers("SM active").answers("2.00 × the roofline + 60.0 µs an operation");
     bench.collo(&["predict", "list"]).exits(0).answers("RMSLE 0.0").answers("published-a100-utilisation");
-    let said = bench.collo(&["predict", "net", "--gpu", "a100-40gb", "--json"]).exits(0).json();
+    let said = bench.collo(&["predict", "net", "--describe", "--gpu", "a100-40gb", "--json"]).exits(0).json();
     let alone = &said["alone"];
     assert_eq!((&alone["predictor"], &alone["mark"]), (&"mine".into(), &"own".into()));
     let moved = 32.0 * 1_048_576.0_f64;
@@ -84,7 +84,7 @@ fn profiles_are_fitted_judged_without_their_family_and_predict_a_workload() {
     assert!(alone["power_w"].is_null() && alone["step_s"]["estimate"].as_f64().is_some_and(|s| s > 0.006), "{alone}");
     let features = &said["features"];
     assert_eq!((features["convolutions"].as_f64(), features["gflops"].as_f64()), (Some(3.0), Some(16.0)));
-    let text = bench.collo(&["predict", "net", "--gpu", "a100-40gb", "--peers"]).exits(0);
+    let text = bench.collo(&["predict", "net", "--describe", "--gpu", "a100-40gb", "--peers"]).exits(0);
     text.answers("alone on it").answers("p  95 % between").answers("3 convolutions, 1 linear, 2 activation functions, 4 other");
 }
 
@@ -113,7 +113,9 @@ fn data_set() -> String {
 #[test]
 fn a_data_set_of_campaigns_is_read_by_its_own_columns_and_groups_are_left_out() {
     let bench = bench().file("data.csv", &data_set());
-    let fit = bench.collo(&["predict", "fit", "--quantity", "utilisation", "data.csv", "--to", "predictors/mine.json"]).exits(0);
+    let fit = bench
+        .collo(&["predict", "fit", "--describe", "--quantity", "utilisation", "data.csv", "--to", "predictors/mine.json"])
+        .exits(0);
     fit.says("18 rows are not compared: each is of a group");
     let mine = bench.collo(&["predict", "show", "mine", "--json"]).exits(0).json();
     for target in ["sm_active", "gpu_utilisation"] {
@@ -125,7 +127,8 @@ fn a_data_set_of_campaigns_is_read_by_its_own_columns_and_groups_are_left_out() 
 #[test]
 fn the_papers_protocol_stands_beside_architectures_left_out() {
     let bench = bench().file("profiles.csv", &table());
-    let said = bench.collo(&["predict", "evaluate", "profiles.csv", "--like", "hotcloud20", "--seeds", "1"]).exits(0);
+    let said =
+        bench.collo(&["predict", "evaluate", "--describe", "profiles.csv", "--like", "hotcloud20", "--seeds", "1"]).exits(0);
     said.answers("random forest").answers("second-order boosting").answers("in the paper, shuffled");
 }
 
@@ -149,7 +152,7 @@ fn every_gpu_model_is_planned_and_predicted_for_by_its_file() {
         let name = gpu["gpu"].as_str().expect("named");
         let plan = bench.collo(&["plan", "g", "--gpu", name, "--no-predict", "--json"]).exits(0).json();
         assert!(plan["cells"].as_array().is_some_and(|cells| !cells.is_empty()), "{name}: {plan}");
-        let said = bench.collo(&["predict", "net", "--gpu", name, "--json"]).exits(0).json();
+        let said = bench.collo(&["predict", "net", "--describe", "--gpu", name, "--json"]).exits(0).json();
         assert!(gpu["memory_bytes"].is_u64(), "{name}");
         assert_eq!((&said["fits"]["gpu"], &said["fits"]["memory_bytes"]), (&gpu["gpu"], &gpu["memory_bytes"]), "{name}");
         let has_peaks = gpu["peaks"].as_array().is_some_and(|peaks| !peaks.is_empty());
@@ -168,14 +171,14 @@ fn peaks_that_a_project_gives_a_gpu_are_those_that_it_is_predicted_by() {
     };
     let bench = bench().file("mig-profiles/mine.toml", &mine(200));
     let seconds = |bench: &Bench| {
-        let said = bench.collo(&["predict", "net", "--gpu", "mine", "--json"]).exits(0).json();
+        let said = bench.collo(&["predict", "net", "--describe", "--gpu", "mine", "--json"]).exits(0).json();
         said["alone"]["step_s"]["estimate"].as_f64().unwrap_or_else(|| panic!("{said}"))
     };
     let slow = seconds(&bench);
     bench.write("mig-profiles/mine.toml", &mine(2000));
     assert!(seconds(&bench) < slow, "a faster memory");
     bench.write("mig-profiles/mine.toml", "product_names = [\"Voodoo 2\"]\nmemory_gb = 12\n");
-    let said = bench.collo(&["predict", "net", "--gpu", "mine"]).exits(0);
+    let said = bench.collo(&["predict", "net", "--describe", "--gpu", "mine"]).exits(0);
     said.says("nothing is said of utilisation: the published peaks of `Voodoo 2` are not known here");
 }
 
@@ -185,7 +188,7 @@ fn a_table_of_profiles_that_cannot_be_read_says_what_it_lacks() {
         .file("keys.csv", "# another's\nkey,solo_s,sm_active_ratio\nen64,162.5,0.6\n")
         .file("much.csv", "workload,batch_size,sm_active_ratio,device\n# a slip\nnet,32,60.3,NVIDIA A100-SXM4-40GB\n")
         .file("card.csv", "workload,batch_size,sm_active_ratio,device\nnet,32,0.6,Voodoo 2\n");
-    let refused = |table: &str| bench.collo(&["predict", "evaluate", table]).exits(2);
+    let refused = |table: &str| bench.collo(&["predict", "evaluate", "--describe", table]).exits(2);
     refused("keys.csv").says("no column `workload` (or `model`)").says("a `key` of another's table");
     refused("much.csv").says("`sm_active_ratio` is `60.3`, not a number from 0 to 1");
     refused("card.csv").says("the published peaks of `Voodoo 2` are not known");

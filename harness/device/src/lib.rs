@@ -54,6 +54,5 @@ pub mod temperature;
 #[cfg(test)]
 #[path = "../../launch/src/test_supervisor.rs"]
 mod test_supervisor;
-pub mod trust;
 
 pub use presence::has_gpu;

@@ -59,7 +59,9 @@ pub fn python(project: Option<&Project>) -> Check {
         return Check::new(Mark::Good, "python", format!("{version}; outside a project, so there are no pins"))
             .hint("`collo init DIR` writes one");
     };
-    match PythonEnvironment::of(&project.workloads(), &python::cache_folder(), PinSet::for_this_machine()) {
+    let environment =
+        python::cache_folder().and_then(|cache| PythonEnvironment::of(&project.workloads(), &cache, PinSet::for_this_machine()));
+    match environment {
         Err(e) => Check::new(Mark::Fixable, "python", e.to_string()),
         Ok(environment) => match environment.ready() {
             Ok(Some(ready)) => {

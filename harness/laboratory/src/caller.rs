@@ -28,6 +28,8 @@ pub struct Request<'a> {
     pub measured_by: Option<&'a str>,
     /// Whether steps are traced again that were traced before.
     pub fresh: bool,
+    /// Whether scripts may be started for it in a project in which the user ran nothing.
+    pub describe: bool,
     /// In place of the provided one.
     pub python: Option<&'a Path>,
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use collo_predict::{Basis, Description, Mark, published};
+use collo_prepare::consent::DescribeConsent;
 use collo_prepare::describe::{Describable, Describer, basis_of};
 use collo_text::{Diagnostic, Diagnostics, Remark};
 
@@ -44,8 +45,12 @@ impl<R> Described<R> {
         }
         let by_name = all.subjects.iter().any(|s| matches!(s.what, Trained::Model(_)));
         let project = caller.project()?;
+        let consent = DescribeConsent::of(&project, asked.describe || asked.fresh).ok_or_else(|| {
+            Diagnostic::new("nothing is described: that starts scripts of this project, in which you ran nothing yet")
+                .hint("`--describe` starts them, as `collo run` does")
+        })?;
         let mut display = caller.display();
-        let describer = Describer::new(&project, &workloads, by_name, asked.python, asked.fresh, &mut *display);
+        let describer = Describer::new(&project, &workloads, by_name, asked.python, asked.fresh, consent, &mut *display);
         drop(display);
         let descriptions = described(caller, &describer?, &mut all)?;
         if descriptions.iter().all(Option::is_none) {

@@ -1,10 +1,13 @@
-//! Ctrl-C and SIGTERM: the first asks, the second forces.
+//! Ctrl-C, SIGTERM and the other signals of [`crate::interrupted::ENDING`] during a campaign: the first asks, the second forces.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
+use nix::sys::signal::Signal;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+
+use crate::interrupted::{Listening, ending_here, stand};
 
 /// How urgently a run is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,34 +23,40 @@ pub enum Stop {
 pub struct Interrupts {
     stop: watch::Receiver<Stop>,
     first: Arc<Mutex<Option<(Instant, bool)>>>,
-    task: tokio::task::JoinHandle<()>,
+    tasks: tokio::task::JoinSet<()>,
+    _listening: Listening,
 }
 
 impl Interrupts {
     /// From now on the signals no longer end this process; the caller must check them.
     pub fn listen() -> std::io::Result<Self> {
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        // Who started it with `nohup` wants it to go on when the terminal is closed: that is a signal that is ignored from the start.
-        let mut hang_up = if is_ignored(nix::libc::SIGHUP) { None } else { Some(signal(SignalKind::hangup())?) };
+        stand();
+        let (came, mut coming) = mpsc::unbounded_channel();
+        let mut tasks = tokio::task::JoinSet::new();
+        for kind in ending_here() {
+            let (mut signals, came) = (signal(SignalKind::from_raw(kind as i32))?, came.clone());
+            tasks.spawn(async move { while signals.recv().await.is_some() && came.send(kind).is_ok() {} });
+        }
+        // Until here a signal ends the process: nothing is changed yet.
+        let listening = Listening::begin();
         let (sender, stop) = watch::channel(Stop::No);
         let first = Arc::new(Mutex::new(None));
         let told = first.clone();
-        let task = tokio::spawn(async move {
-            loop {
-                let by_hand = tokio::select! {
-                    _ = interrupt.recv() => true,
-                    _ = terminate.recv() => false,
-                    () = next(&mut hang_up) => false,
+        tasks.spawn(async move {
+            while let Some(kind) = coming.recv().await {
+                lock(&told).get_or_insert((Instant::now(), kind == Signal::SIGINT));
+                let next = match *sender.borrow() {
+                    Stop::No => Stop::Gently,
+                    // The limit of CPU time sends one for each further second of it (setrlimit(2)): that is one request, not several.
+                    asked if kind == Signal::SIGXCPU => asked,
+                    Stop::Gently | Stop::Now => Stop::Now,
                 };
-                lock(&told).get_or_insert((Instant::now(), by_hand));
-                let next = if *sender.borrow() == Stop::No { Stop::Gently } else { Stop::Now };
                 if sender.send(next).is_err() {
                     return;
                 }
             }
         });
-        Ok(Interrupts { stop, first, task })
+        Ok(Interrupts { stop, first, tasks, _listening: listening })
     }
 
     /// For code that has to react immediately.
@@ -65,7 +74,7 @@ impl Interrupts {
         lock(&self.first).map(|(at, _)| at.elapsed())
     }
 
-    /// Whether the first signal was a Ctrl-C, not one from a service manager or session.
+    /// Whether the first signal was a Ctrl-C, not one from a service manager, a session or a limit.
     pub fn is_by_hand(&self) -> bool {
         lock(&self.first).is_none_or(|(_, by_hand)| by_hand)
     }
@@ -73,22 +82,8 @@ impl Interrupts {
 
 impl Drop for Interrupts {
     fn drop(&mut self) {
-        self.task.abort();
+        self.tasks.abort_all();
     }
-}
-
-async fn next(signals: &mut Option<Signal>) {
-    match signals {
-        Some(signals) => drop(signals.recv().await),
-        None => std::future::pending().await,
-    }
-}
-
-/// Whether a signal was ignored when this process began, from proc(5): `SigIgn`, a bit for each signal from 1.
-pub fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).and_then(|m| u64::from_str_radix(m.trim(), 16).ok());
-    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -38,6 +38,7 @@ use serde::{Deserialize, Serialize};
 use super::adapter::Adapter;
 use super::foreign::Foreign;
 use super::{children, memory_policy, tree};
+use crate::interrupted::ENDING;
 use crate::mark::cgroup;
 
 /// The argument after it if it is to enter the control group of its collo.
@@ -160,7 +161,7 @@ fn supervise(farewells: Farewells) -> std::io::Result<()> {
     prctl::set_child_subreaper(true)?;
     let _ = prctl::set_name(c"collo-supervise");
     // Ctrl-C in the terminal is collo's to judge; the lifeline tells us what follows from it.
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGPIPE] {
+    for signal in ENDING.into_iter().chain([Signal::SIGPIPE]) {
         ignore(signal)?;
     }
     let mut children = SigSet::empty();
@@ -219,7 +220,7 @@ fn start(orders: &Orders, channel: OwnedFd, hosted: Vec<OwnedFd>) -> Result<Supe
     // SAFETY: only async-signal-safe system calls between fork and exec; the vector was allocated before.
     unsafe {
         command.pre_exec(move || {
-            for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+            for signal in ENDING {
                 sigaction(signal, &SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty()))?;
             }
             if let Some(cores) = &cores {

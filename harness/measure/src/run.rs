@@ -28,6 +28,7 @@ use collo_plan::observer::{Observe, Place};
 use collo_plan::plan::PlannedCell;
 use collo_plan::sharing::Seating;
 use collo_prepare::commands::MemberCommands;
+use collo_prepare::consent;
 use collo_prepare::ingredients::IngredientWatch;
 use collo_sample::Rates;
 
@@ -190,6 +191,7 @@ impl RunContext<'_> {
             record.validity.lower(Verdict::Discarded, format!("`{name}` changed while it ran"));
         }
         let path = draft.commit(record, epochs, requests)?;
+        consent::note_run(self.commands.project);
         Ok(StoredRun::open(&path)?)
     }
 

@@ -1,10 +1,16 @@
 //! The folders of a project: the nearest ancestor folder that has `experiments/` and `workloads/`.
+//!
+//! A project decides what is executed. One that is found must be the user's own ([`trust::project`]), as git has it of checkouts
+//! (git-config(1), `safe.directory`); one that is named is used, of whichever user.
 
 use std::path::{Path, PathBuf};
 
-use collo_text::Diagnostic;
+use collo_text::{Diagnostic, trust};
 
 use collo_gpus::mig::Cards;
+
+/// The entries that decide what is executed.
+const DECIDING: [&str; 7] = ["experiments", "workloads", "observers", "traces", "predictors", "mig-profiles", "collo.toml"];
 
 /// A checkout, or what `collo init` wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,15 +23,55 @@ pub struct Project {
 impl Project {
     /// The nearest project at or above a folder.
     pub fn find(from: &Path) -> Result<Project, Diagnostic> {
+        let none = || {
+            let from = std::path::absolute(from).unwrap_or_else(|_| from.to_path_buf());
+            Diagnostic::new(format!("no `experiments/` and `workloads/` in {} or above it", from.display()))
+                .hint("`collo init DIR` writes them; `-C DIR` works in another")
+        };
+        Project::look(from)?.ok_or_else(none)
+    }
+
+    /// The same, if there is one; an error if another user could have written it.
+    pub fn look(from: &Path) -> Result<Option<Project>, Diagnostic> {
+        let Some(project) = Project::nearest(from)? else { return Ok(None) };
+        match project.judged() {
+            Ok(()) => Ok(Some(project)),
+            Err(why) => {
+                let root = project.root().display();
+                let what = format!("the project in {root} is not used: another user could have written it");
+                let hint =
+                    format!("`collo -C {root} …` works in it, and executes what is in it as you; `collo init DIR` writes one");
+                Err(Diagnostic::new(what).caused_by(why).hint(hint).of_machine())
+            }
+        }
+    }
+
+    fn judged(&self) -> Result<(), trust::Untrusted> {
+        trust::project(&self.root, &DECIDING)
+    }
+
+    /// Whether no other user could have written it.
+    pub fn is_own(&self) -> bool {
+        self.judged().is_ok()
+    }
+
+    /// The same for a folder that the user named: that very project is used, of whichever user.
+    pub fn named(folder: &Path) -> Result<Project, Diagnostic> {
+        let real = |path: &Path| path.canonicalize().ok();
+        match Project::nearest(folder)? {
+            Some(project) if real(project.root()).is_some_and(|root| real(folder) == Some(root)) => Ok(project),
+            _ => Project::find(folder),
+        }
+    }
+
+    /// The nearest one, of whichever user: for what judges its files by itself.
+    pub fn nearest(from: &Path) -> Result<Option<Project>, Diagnostic> {
         let from = std::path::absolute(from).unwrap_or_else(|_| from.to_path_buf());
         let found = from.ancestors().find(|f| f.join("experiments").is_dir() && f.join("workloads").is_dir());
-        let Some(root) = found else {
-            return Err(Diagnostic::new(format!("no `experiments/` and `workloads/` in {} or above it", from.display()))
-                .hint("`collo init DIR` writes them; `-C DIR` works in another"));
-        };
+        let Some(root) = found else { return Ok(None) };
         // Members are told of folders in variables, and what is stored is JSON.
         if root.to_str().is_some() {
-            return Ok(Project::at(root));
+            return Ok(Some(Project::at(root)));
         }
         Err(Diagnostic::new(format!("the path of this project, {}, is not UTF-8", root.display()))
             .hint("move the project, or rename its folder")

@@ -16,6 +16,7 @@ use collo_store::{place_file, sha256_text};
 use collo_text::{Diagnostic, Source, read_small_text};
 
 use crate::commands::process_environment;
+use crate::consent::DescribeConsent;
 use crate::data::with_words_of;
 use crate::ingredients::{IngredientWatch, Places};
 use crate::interpreters::Interpreters;
@@ -94,6 +95,7 @@ impl<'a> Describer<'a> {
         by_name: bool,
         own: Option<&Path>,
         fresh: bool,
+        _consent: DescribeConsent,
         tell: &mut dyn FnMut(Progress),
     ) -> Result<Describer<'a>, Diagnostic> {
         let target = Interpreters::target_without_gpu(project)?;
@@ -108,7 +110,12 @@ impl<'a> Describer<'a> {
     }
 
     /// For members of workloads that these interpreters run.
-    pub fn with(project: &'a Project, interpreters: Interpreters, versions: BTreeMap<String, String>) -> Describer<'a> {
+    pub fn with(
+        project: &'a Project,
+        interpreters: Interpreters,
+        versions: BTreeMap<String, String>,
+        _consent: DescribeConsent,
+    ) -> Describer<'a> {
         Describer { project, interpreters, versions, torch: None, fresh: false, digests: RefCell::default() }
     }
 
@@ -197,7 +204,8 @@ impl<'a> Describer<'a> {
 
     /// Where the answer is kept.
     fn kept_at(&self, question: &Question) -> Result<PathBuf, Diagnostic> {
-        Ok(python::cache_folder().join("descriptions").join(format!("{}.json", self.key(question)?)))
+        let cache = python::cache_folder()?;
+        Ok(cache.join("descriptions").join(format!("{}.json", self.key(question)?)))
     }
 
     fn kept(&self, question: &Question, at: &Path) -> Option<Description> {

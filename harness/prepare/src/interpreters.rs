@@ -203,7 +203,7 @@ impl Interpreters {
 }
 
 fn provided(project: &Project, set: PinSet) -> Result<Provided, PythonError> {
-    Provided::of(&project.workloads(), &python::cache_folder(), set)
+    Provided::of(&project.workloads(), &python::cache_folder()?, set)
 }
 
 /// Python cannot express such a folder in its search path (`os.pathsep`; CPython's Modules/getpath.py splits at each).

@@ -15,8 +15,8 @@ fn pytest(words: &[&str]) -> Command {
     collo_launch::supervisor::is_at(support::collo());
     let root = support::checkout();
     let workloads = root.join("workloads");
-    let environment =
-        PythonEnvironment::of(&workloads, &python::cache_folder(), PinSet::for_this_machine()).expect("the pins are there");
+    let environment = PythonEnvironment::of(&workloads, &python::cache_folder().expect("trusted"), PinSet::for_this_machine())
+        .expect("the pins are there");
     let tell = &mut |progress: Progress| match progress {
         // Bytes as they come are shown of a test that fails; how it stands, at once.
         Progress::OnDisk { .. } => eprintln!("{progress:?}"),

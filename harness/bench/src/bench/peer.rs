@@ -30,7 +30,7 @@ pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
         let note = Some("a smoke run skips radT".into());
         return Ok(vec![Figure { name: name.into(), value: Some(collo(0)?), count: 1, note, ..Figure::default() }]);
     }
-    let folder = python::cache_folder().join("bench-radt");
+    let folder = python::cache_folder()?.join("bench-radt");
     let interpreter = match provide(&folder) {
         Ok(interpreter) => interpreter,
         Err(error) => return Ok(vec![Figure::absent(name, format!("radT is unavailable here: {error:#}"))]),

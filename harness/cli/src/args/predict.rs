@@ -35,6 +35,9 @@ pub struct Predict {
     /// Trace the training step again, whatever is in the cache
     #[arg(long)]
     pub fresh: bool,
+    /// Start the scripts that are predicted also in a project in which you ran nothing yet
+    #[arg(long)]
+    pub describe: bool,
     /// Use this Python, which must have torch, instead of the provided one
     #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
     pub python: Option<PathBuf>,
@@ -123,6 +126,9 @@ pub struct Evaluate {
     /// Trace the training steps again, whatever is in the cache
     #[arg(long)]
     pub fresh: bool,
+    /// Start the scripts that are described also in a project in which you ran nothing yet
+    #[arg(long)]
+    pub describe: bool,
     /// Use this Python, which must have torch, instead of the provided one
     #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
     pub python: Option<PathBuf>,

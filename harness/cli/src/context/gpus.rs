@@ -1,9 +1,10 @@
 //! The GPUs of this machine, for verbs that need them.
 
-use collo_device::{gpu, trust};
+use collo_device::gpu;
 use collo_gpus::mig::Cards;
 use collo_plan::facts::Driver;
-use collo_text::{Diagnostic, Source};
+use collo_plan::project::Project;
+use collo_text::{Diagnostic, Source, trust};
 
 use super::Context;
 use crate::{carried, output};
@@ -11,12 +12,16 @@ use crate::{carried, output};
 /// The GPU models for a verb that changes a machine: for root, those of the project only if nobody else could have written them.
 /// `sudo collo mig apply NAME` runs in the caller's folder, which must not redefine a name.
 fn believed_cards(context: &Context<'_>) -> Cards {
-    let Ok(project) = context.project() else { return carried_cards() };
+    let Ok(Some(project)) = context.folder().and_then(|folder| Project::nearest(&folder)) else { return carried_cards() };
     let folder = project.mig_profiles();
-    match nix::unistd::geteuid().is_root().then(|| trust::files(&folder, "toml")) {
-        None | Some(Ok(())) => project.cards(),
-        Some(Err(why)) => {
-            output::note(format!("{} is not used by root: {why}; the built-in layouts are", folder.display()));
+    let trusted = match nix::unistd::geteuid().is_root() {
+        true => trust::files(&folder, "toml").map_err(|why| why.to_string()),
+        false => context.project().map(drop).map_err(|why| why.what().to_string()),
+    };
+    match trusted {
+        Ok(()) => project.cards(),
+        Err(why) => {
+            output::note(format!("{} is not used: {why}; the built-in layouts are", folder.display()));
             carried_cards()
         }
     }

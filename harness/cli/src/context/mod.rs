@@ -63,15 +63,25 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The project that contains the folder.
+    /// The project that contains the folder, or that `-C` names.
     pub fn project(&self) -> Result<Project, Diagnostic> {
-        Project::find(&self.folder()?)
+        let folder = self.folder()?;
+        if self.is_named() { Project::named(&folder) } else { Project::find(&folder) }
+    }
+
+    /// Whether the folder was named, and not found.
+    fn is_named(&self) -> bool {
+        self.unpacked.is_none() && self.arguments.folder.is_some()
     }
 
     /// The stored campaigns; a folder of results alone, without a project around it, is enough.
     pub fn runs(&self) -> Result<Runs, Diagnostic> {
         let folder = self.folder()?;
-        Ok(Runs::at(Project::find(&folder).map_or_else(|_| folder.join("runs"), |p| p.runs())))
+        let found = match Project::nearest(&folder) {
+            Ok(Some(_)) => Some(self.project()?),
+            Ok(None) | Err(_) => None,
+        };
+        Ok(Runs::at(found.map_or_else(|| folder.join("runs"), |p| p.runs())))
     }
 }
 

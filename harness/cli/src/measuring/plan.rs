@@ -6,6 +6,7 @@ use collo_plan::experiment::{DeviceRequest, Experiment, Origin, Overrides};
 use collo_plan::host::HostFile;
 use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
+use collo_prepare::consent::DescribeConsent;
 use serde_json::json;
 
 use super::{ending, steps};
@@ -28,11 +29,22 @@ fn one(context: &Context<'_>, a: &args::Plan, project: &Project, experiment: Exp
     let asked = DeviceRequest { gpu: steps::gpu(&experiment, a.gpu.as_deref()), planning: true, as_found: a.as_found };
     let python = a.python.clone().or_else(|| experiment.layers.host().python.clone());
     let selection = a.selection.parse()?;
-    let request = Request { selection, shard: a.shard, device: asked, python, predict: !a.no_predict, ..Request::of(experiment) };
+    let describe = DescribeConsent::of(project, a.describe);
+    let predict = !a.no_predict;
+    let request = Request { selection, shard: a.shard, device: asked, python, predict, describe, ..Request::of(experiment) };
     let mut session = Session::plan(project, request)?;
-    if steps::predicted(context, &mut session, PythonToPredict::Existing)? == Some(NotPredicted::NoPython) {
-        let name = as_named(project, session.experiment());
-        output::note(format!("memory is not predicted: Python is not set up; `collo predict {name}` does it"));
+    let why_not = steps::predicted(context, &mut session, PythonToPredict::Existing)?;
+    let name = as_named(project, session.experiment());
+    match why_not {
+        Some(NotPredicted::NoPython) => {
+            output::note(format!("memory is not predicted: Python is not set up; `collo predict {name}` does it"));
+        }
+        Some(NotPredicted::NotDescribed) => {
+            let why = steps::undescribed("memory");
+            output::note(why.what());
+            why.way_out().into_iter().for_each(output::hint);
+        }
+        Some(NotPredicted::NotAsked | NotPredicted::NoPredictor) | None => {}
     }
     session.notes().iter().for_each(output::note);
     let (experiment, plan) = (session.experiment(), session.planned());

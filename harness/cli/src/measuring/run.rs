@@ -8,8 +8,8 @@ use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
 use collo_quantity::number;
 use collo_store::{Campaign, CampaignFolder, Standing};
-use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics};
+use collo_text::{shown, trust};
 use serde_json::json;
 
 use super::{ending, steps, until};
@@ -27,6 +27,10 @@ pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
         && is_bundle(&bundle)
         && bundle.is_file()
     {
+        trust::program(&bundle).map_err(|why| {
+            let what = format!("{} is not run as root: another user could have written it", shown(&bundle));
+            Diagnostic::new(what).caused_by(why).hint("copy it, and run the copy; or run it as another user").of_machine()
+        })?;
         let (folder, campaign) = bundle::opened(context, &bundle)?;
         return measure(&context.inside(folder), a, |_, project, workloads| {
             let mut request = of_campaign(a, project, workloads, campaign)?;

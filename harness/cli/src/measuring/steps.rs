@@ -11,6 +11,7 @@ use collo_plan::experiment::Experiment;
 use collo_plan::experiment::{DeviceChoice, DeviceRequest};
 use collo_plan::project::Project;
 use collo_plan::select::Selection;
+use collo_prepare::consent::DescribeConsent;
 
 use collo_text::{Diagnostic, Diagnostics, ExitClass};
 
@@ -34,7 +35,8 @@ pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::M
         },
         ..CampaignOptions::default()
     };
-    Request { selection, device, python, predict: !a.no_predict, choice, ..Request::of(experiment) }
+    let describe = Some(DescribeConsent::by_running());
+    Request { selection, device, python, predict: !a.no_predict, describe, choice, ..Request::of(experiment) }
 }
 
 /// The GPU to use: as typed, or that of the machine's `collo.toml` if the experiment uses one.
@@ -92,6 +94,12 @@ pub fn measured(context: &Context<'_>, mut session: Session, resume: &str) -> Re
     let finished = session.measure(&mut |event| display.show(event));
     display.end();
     Ok(finished.map_err(|unfinished| ending::failure(unfinished, resume))?)
+}
+
+/// Why scripts of a project are not described, without a consent to start them, and the way out.
+pub fn undescribed(what: impl std::fmt::Display) -> Diagnostic {
+    Diagnostic::new(format!("{what} is not predicted: that starts scripts of this project, in which you ran nothing yet"))
+        .hint("`--describe` starts them, as `collo run` does")
 }
 
 fn check(session: &Session) -> Result<(), Diagnostics> {

@@ -228,7 +228,8 @@ pub fn opened(context: &Context<'_>, bundle: &Path) -> Result<(PathBuf, Campaign
 
 /// What differs between the machine of a campaign and this one, a line each.
 fn differs(origin: &Campaign, project: &Project) -> Vec<String> {
-    let here = machine::describe(project.root(), 0, 0, Default::default());
+    // Not of its checkout: nothing of what was unpacked is executed to compare machines.
+    let here = machine::describe(None, 0, 0, Default::default());
     let driver = gpu::ask(&project.cards()).ok();
     let there = &origin.machine;
     let gpus = |names: Vec<String>| Some(names.join(", ")).filter(|n| !n.is_empty());

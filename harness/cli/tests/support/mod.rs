@@ -49,7 +49,9 @@ impl Bench {
         copy_workloads(&checkout().join("workloads"), &folder.path().join("workloads"));
         fs_err::create_dir(folder.path().join("experiments")).expect("a folder");
         let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        Bench { folder, mark, env: Vec::new() }
+        // Which projects were run is noted for the user: not for the one who tests.
+        let state = folder.path().join(".state").display().to_string();
+        Bench { folder, mark, env: vec![("COLLO_STATE".into(), state)] }
     }
 
     /// A project with one experiment, `x`: one repetition on the CPU without a pause, and what is given.

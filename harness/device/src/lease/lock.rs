@@ -19,7 +19,9 @@ use nix::fcntl::OFlag;
 use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr, sockopt};
 
 use super::journal;
-use crate::{state_folder, trust};
+use collo_text::trust;
+
+use crate::state_folder;
 
 /// The lock of a GPU.
 #[derive(Debug)]
@@ -101,7 +103,7 @@ impl CardLock {
         let folder = state_folder::make()?;
         let mut options = std::fs::OpenOptions::new();
         options.create(true).append(true).mode(0o600).custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits());
-        let file = options.open(file_of(&folder, uuid)).map_err(|e| state_folder::unwritten(&folder, &e))?;
+        let file = options.open(file_of(&folder, uuid)).map_err(|e| state_folder::FOLDER.unwritten(&e))?;
         // Whoever looks whether it is locked has it for a moment.
         for _ in 0..LOOKS {
             match file.try_lock() {

@@ -318,7 +318,12 @@ impl CampaignSpec<'_> {
                 driver: self.facts.driver.clone(),
                 cuda: self.facts.cuda.map(|v| format!("{}.{}", v / 1000, v % 1000 / 10)),
                 gpus: self.facts.gpus.iter().filter_map(Gpu::record).collect(),
-                ..machine::describe(self.commands.project.root(), self.facts.cores.len() as u32, memory, self.python.clone())
+                ..machine::describe(
+                    Some(self.commands.project.root()),
+                    self.facts.cores.len() as u32,
+                    memory,
+                    self.python.clone(),
+                )
             },
             ingredients: ingredients.clone(),
             indicative: Vec::new(),

@@ -32,8 +32,9 @@ use collo_plan::plan::{Plan, PlannedCell, cells_of, plan};
 use collo_plan::prior::Prior;
 use collo_plan::project::Project;
 use collo_plan::select::Selection;
-use collo_plan::workload::Workload;
+use collo_plan::workload::{Workload, WorkloadPython};
 use collo_prepare::commands::MemberCommands;
+use collo_prepare::consent::DescribeConsent;
 use collo_prepare::data::{Prepared, prepare_all};
 use collo_prepare::interpreters::Interpreters;
 use collo_prepare::python;
@@ -60,6 +61,8 @@ pub struct Request {
     pub python: Option<PathBuf>,
     /// Predict what its members need, before it is measured.
     pub predict: bool,
+    /// To start the scripts and the Pythons of the project for predictions and plans.
+    pub describe: Option<DescribeConsent>,
     pub choice: CampaignOptions,
 }
 
@@ -73,6 +76,7 @@ impl Request {
             device: DeviceRequest::default(),
             python: None,
             predict: true,
+            describe: None,
             choice: CampaignOptions::default(),
         }
     }
@@ -129,7 +133,14 @@ impl Session {
         let cells = cells_of(&request.experiment, request.selection.as_ref(), request.shard, &facts)?;
         // The lock matters to threads of one process; the interpreters of another machine are not here.
         let hosted = cells.iter().filter(|e| facts.is_here() && Sharing::of_label(&e.cell.sharing()).one_process);
-        let asked: BTreeSet<_> = hosted.flat_map(|e| e.cell.terms()).map(|term| &term.member.workload().environment).collect();
+        let asked = hosted.flat_map(|e| e.cell.terms()).map(|term| &term.member.workload().environment);
+        // What a project names is started for no plan without a consent.
+        let is_ours = |environment: &&WorkloadPython| match environment {
+            WorkloadPython::System => true,
+            WorkloadPython::Torch => request.python.is_none(),
+            WorkloadPython::Own(_) => false,
+        };
+        let asked: BTreeSet<_> = asked.filter(|environment| request.describe.is_some() || is_ours(environment)).collect();
         facts.python = python::seen(request.python.as_deref(), asked);
         let prior = Prior { past: past_of(project, &request.experiment, &cells, &facts), ..Prior::default() };
         let plan = plan(&request.experiment, &cells, &facts, &prior);

@@ -9,6 +9,7 @@ use crate::events::{Event, Watcher};
 use collo_plan::earlier::Measured;
 use collo_plan::predictors::{readable, target};
 use collo_plan::workload::Workload;
+use collo_prepare::consent::DescribeConsent;
 use collo_prepare::describe::Describer;
 use collo_prepare::interpreters::Interpreters;
 use collo_prepare::prediction::{ChosenPredictors, predict};
@@ -31,6 +32,8 @@ pub enum NotPredicted {
     NoPredictor,
     /// The Python of the workloads is not set up.
     NoPython,
+    /// That starts the workloads' scripts, and there is no consent to it.
+    NotDescribed,
 }
 
 impl Session {
@@ -58,13 +61,17 @@ impl Session {
         let workloads = self.workloads();
         // For the version of torch alone nothing is set up.
         let python = if chosen.describe() { python } else { PythonToPredict::Existing };
-        let describer = self.describer(&workloads, python, watcher)?;
+        let describer = match self.request.describe {
+            Some(consent) => self.describer(&workloads, python, consent, watcher)?,
+            None => None,
+        };
         if let Some(describer) = &describer {
             chosen = ChosenPredictors::of(&predictors, &target(&self.facts, describer.version_of("torch")));
         }
-        let without_python = chosen.describe() && describer.is_none();
-        if without_python && chosen.company.is_none() {
-            return Ok((Some(NotPredicted::NoPython), unreadable));
+        let lacks = if self.request.describe.is_some() { NotPredicted::NoPython } else { NotPredicted::NotDescribed };
+        let undescribed = (chosen.describe() && describer.is_none()).then_some(lacks);
+        if undescribed.is_some() && chosen.company.is_none() {
+            return Ok((undescribed, unreadable));
         }
         let mut tell = |count: usize| watcher(Event::Describes { count });
         let describing = describer.as_ref().filter(|_| chosen.describe());
@@ -77,7 +84,7 @@ impl Session {
         let labels = continued.iter().flat_map(|campaign| &campaign.manifest().plan.cells).map(|cell| cell.cell.clone());
         self.prior.begun = labels.collect();
         self.plan = self.planned_on(&self.facts)?;
-        Ok((without_python.then_some(NotPredicted::NoPython), unreadable))
+        Ok((undescribed, unreadable))
     }
 
     /// With the interpreters that members are started with, if these are there already.
@@ -85,10 +92,11 @@ impl Session {
         &self,
         workloads: &[Arc<Workload>],
         python: PythonToPredict,
+        consent: DescribeConsent,
         watcher: Watcher<'_>,
     ) -> Result<Option<Describer<'_>>, Diagnostic> {
         if let Some(provided) = &self.provided {
-            return Ok(Some(Describer::with(&self.project, provided.interpreters.clone(), provided.versions.clone())));
+            return Ok(Some(Describer::with(&self.project, provided.interpreters.clone(), provided.versions.clone(), consent)));
         }
         let own = self.request.python.as_deref();
         let target = Interpreters::target_without_gpu(&self.project)?;
@@ -97,6 +105,6 @@ impl Session {
         }
         let mut tell = |progress| watcher(Event::Python(progress));
         let (interpreters, versions) = Interpreters::provide(&self.project, workloads, own, target, &mut tell)?;
-        Ok(Some(Describer::with(&self.project, interpreters, versions)))
+        Ok(Some(Describer::with(&self.project, interpreters, versions, consent)))
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use collo_store::{Ingredient, sha256_text};
 
-pub use walk::{Places, tracked};
+pub use walk::Places;
 pub use watch::{AfterRun, IngredientWatch};
 
 /// An ingredient that changed since the campaign began.

@@ -2,15 +2,13 @@
 //! to a folder is followed only inside the project, once.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::kind::{self, IngredientKind};
-use crate::machine;
-use collo_launch::CommandOutput;
+use crate::git::tracked;
 use collo_plan::project::Project;
 use collo_plan::workload::Workload;
 
@@ -157,18 +155,10 @@ impl Walk<'_> {
     }
 }
 
-/// The files of a folder that git tracks, or a file itself; empty outside a checkout.
-pub fn tracked(project: &Path, folder: &Path) -> BTreeSet<PathBuf> {
-    // By its name in the project, so that links above that do not matter.
-    let below = folder.strip_prefix(project).unwrap_or(folder);
-    let listed = machine::git(project).args(["ls-files", "-z", "--"]).arg(below).ask();
-    let listed = listed.ok().filter(CommandOutput::success).map(|said| said.out).unwrap_or_default();
-    listed.split(|&b| b == 0).filter(|name| !name.is_empty()).map(|name| project.join(OsStr::from_bytes(name))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
     use std::os::unix::fs::symlink;
 
     fn project(files: &[&str]) -> (tempfile::TempDir, Places) {

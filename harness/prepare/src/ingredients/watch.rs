@@ -9,7 +9,7 @@ use collo_store::Ingredient;
 use super::digests::Digests;
 use super::kind::IngredientKind;
 use super::walk::{Places, WorkloadFile};
-use crate::machine;
+use crate::git;
 
 /// `workloads/mine/logs`: a folder inside that of a workload has at least this many parts.
 const OWN: usize = 3;
@@ -51,7 +51,7 @@ impl IngredientWatch {
     /// Each as an ingredient, with the commit that last touched it.
     pub fn ingredients(&self) -> impl Iterator<Item = (String, Ingredient)> {
         let version = |file: &WorkloadFile| {
-            let version = file.tracked.then(|| machine::git_version(&self.places.root, Some(&file.path))).flatten()?;
+            let version = file.tracked.then(|| git::version(&self.places.root, Some(&file.path))).flatten()?;
             Some(match version.strip_suffix("-dirty") {
                 Some(commit) => format!("git {commit} (dirty)"),
                 None => format!("git {version}"),

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use collo_store::sha256_text;
+use collo_text::trust::{self, Untrusted, UserFolder};
 use collo_text::{Diagnostic, ExitClass};
 use fs_err as fs;
 
@@ -71,6 +72,10 @@ pub enum PythonError {
     Hangs { path: PathBuf, limit: Duration },
     #[error("no process can be started for `{}`: {source}", .path.display())]
     Unsupervised { path: PathBuf, source: std::io::Error },
+    #[error("`{}` is not started as root", .path.display())]
+    Untrusted { path: PathBuf, why: Untrusted },
+    #[error("{}", .0.what())]
+    Cache(Box<Diagnostic>),
     #[error("PATH is not set, so no Python can be found")]
     NoPath,
     #[error("`{}` contains a colon, which separates Python's search path", .path.display())]
@@ -111,6 +116,9 @@ impl PythonError {
                 format!("try it by hand, `{} -c pass`; or put another Python in its place", path.display())
             }
             PythonError::Unsupervised { .. } => "`ulimit -u`, and `pids.max` of a container, limit the number".into(),
+            PythonError::Untrusted { .. } => {
+                "`chown -R root` its folder if you trust what is in it, else run collo as the user to whom it belongs".into()
+            }
             PythonError::NoPath => "`PATH=/usr/local/bin:/usr/bin:/bin collo …`".into(),
             PythonError::Colon { path } if path.ends_with("workloads") => {
                 let project = path.parent().unwrap_or(path);
@@ -130,13 +138,17 @@ impl PythonError {
             }
             PythonError::Misfit(misfit) => misfit.hint(),
             PythonError::NoPins { .. } => "`collo init` writes them".into(),
-            PythonError::Io(_) | PythonError::Store(_) => return None,
+            PythonError::Cache(_) | PythonError::Io(_) | PythonError::Store(_) => return None,
         })
     }
 }
 
 impl From<PythonError> for Diagnostic {
     fn from(e: PythonError) -> Diagnostic {
+        let e = match e {
+            PythonError::Cache(refused) => return *refused,
+            other => other,
+        };
         let class = match &e {
             PythonError::Stopped(stopped) => stopped.class(),
             _ => ExitClass::Machine,
@@ -144,6 +156,7 @@ impl From<PythonError> for Diagnostic {
         let shown = Diagnostic::new(e.to_string()).of(class);
         let shown = match &e {
             PythonError::Unusable { reason, .. } => shown.caused_by(reason),
+            PythonError::Untrusted { why, .. } => shown.caused_by(why),
             _ => shown,
         };
         match e.hint() {
@@ -153,11 +166,23 @@ impl From<PythonError> for Diagnostic {
     }
 }
 
-/// The cache folder of this user: `COLLO_CACHE`, else `~/.cache/collo`.
-pub fn cache_folder() -> PathBuf {
-    let var = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let home = || var("HOME").unwrap_or_else(|| "/tmp".into()).join(".cache");
-    var("COLLO_CACHE").unwrap_or_else(|| var("XDG_CACHE_HOME").unwrap_or_else(home).join("collo"))
+/// The cache of this user, whose Pythons are started and whose descriptions are believed: `COLLO_CACHE`, else `collo` in
+/// `XDG_CACHE_HOME` or in `.cache` of the home.
+const CACHE: UserFolder =
+    UserFolder { name: "cache", variable: "COLLO_CACHE", xdg: "XDG_CACHE_HOME", in_home: ".cache", mode: 0o755 };
+
+/// The cache folder, existing or future; an error if others could have written there.
+pub fn cache_folder() -> Result<PathBuf, PythonError> {
+    CACHE.look().map_err(|refused| PythonError::Cache(Box::new(refused)))?;
+    Ok(CACHE.path())
+}
+
+/// The same, created if it does not exist.
+fn make_cache(cache: &Path) -> Result<(), PythonError> {
+    match cache == CACHE.path() {
+        true => CACHE.make().map(drop).map_err(|refused| PythonError::Cache(Box::new(refused))),
+        false => Ok(fs::create_dir_all(cache)?),
+    }
 }
 
 /// The user's own interpreter; it must be able to report its packages.
@@ -176,6 +201,11 @@ pub fn named(path: &Path) -> Result<Python, PythonError> {
     let interpreter = interpreter_of(path);
     let facts = system_python::facts(&interpreter, path)?;
     Ok(Python { interpreter, facts })
+}
+
+/// Check that root may start it.
+fn may_start(interpreter: &Path) -> Result<(), PythonError> {
+    trust::program(interpreter).map_err(|why| PythonError::Untrusted { path: interpreter.into(), why })
 }
 
 /// The interpreter that a path means.
@@ -247,7 +277,7 @@ impl PythonEnvironment {
         if let Some(python) = self.ready()? {
             return Ok(python);
         }
-        fs::create_dir_all(&self.cache)?;
+        make_cache(&self.cache)?;
         let _lock = self.lock(tell)?;
         // Whoever held the lock may just have built it.
         if self.ready()?.is_none() {
@@ -261,7 +291,7 @@ impl PythonEnvironment {
     /// workload. Built from pins with hashes, if missing.
     pub fn overlay(&self, pins: &Path, tell: &mut dyn FnMut(Progress)) -> Result<PathBuf, PythonError> {
         let (place, text) = self.overlay_of(pins)?;
-        fs::create_dir_all(&self.cache)?;
+        make_cache(&self.cache)?;
         let _lock = lock(&place, tell)?;
         if !place.exists() {
             build::overlay(self, pins, packages_in(&text), &place, tell)?;

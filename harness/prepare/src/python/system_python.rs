@@ -39,9 +39,8 @@ pub fn find() -> Result<SystemPython, PythonError> {
     let numbered = (OLDEST..=NEWEST).rev().map(|minor| format!("python3.{minor}"));
     let mut seen = Vec::new();
     for name in std::iter::once("python3".to_string()).chain(numbered) {
-        if on_path(&name).is_none() {
-            continue;
-        }
+        let Some(found) = on_path(&name) else { continue };
+        super::may_start(&found)?;
         match ask(&name)? {
             Ok(found) if fits(&found.version) => return Ok(found),
             Ok(found) => seen.push(format!("`{name}` is {}", found.version)),
@@ -74,12 +73,14 @@ fn fits(version: &str) -> bool {
 /// The versions of Python and of the relevant packages, and the CUDA that torch is built for, without importing any of them. An
 /// error names `path`, the interpreter's name for its user.
 pub fn facts(interpreter: &Path, path: &Path) -> Result<BTreeMap<String, String>, PythonError> {
+    super::may_start(interpreter)?;
     answered(Errand::to(interpreter, TIMEOUT), path)
 }
 
 /// Whether an interpreter is built with its global lock: its own word, `Py_GIL_DISABLED` of its build (CPython's documentation, "Python
 /// support for free threading"), which is 1 without, 0 with it, and before 3.13 not there. `None` if it says none of these.
 pub(super) fn has_lock(interpreter: &Path) -> Option<bool> {
+    super::may_start(interpreter).ok()?;
     let program = "import sysconfig; print(sysconfig.get_config_var('Py_GIL_DISABLED'))";
     let answer = Errand::to(interpreter, TIMEOUT).args(["-c", program]).run().ok().filter(|answer| answer.success())?;
     match answer.out().trim() {

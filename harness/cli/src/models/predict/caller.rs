@@ -39,7 +39,13 @@ impl Caller for Context<'_> {
 
 impl Evaluate {
     pub fn request(&self) -> Request<'_> {
-        Request { rows: &self.rows, measured_by: self.measured_by.as_deref(), fresh: self.fresh, python: self.python.as_deref() }
+        Request {
+            rows: &self.rows,
+            measured_by: self.measured_by.as_deref(),
+            fresh: self.fresh,
+            describe: self.describe,
+            python: self.python.as_deref(),
+        }
     }
 }
 

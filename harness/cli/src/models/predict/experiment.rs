@@ -7,6 +7,7 @@ use collo_plan::experiment::{DeviceRequest, Experiment, Overrides};
 use collo_plan::plan::{ForecastSource, Plan, PlannedCell};
 use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
+use collo_prepare::consent::DescribeConsent;
 use collo_quantity::number;
 use collo_report::export::csv;
 use collo_store::PredictedMember;
@@ -31,10 +32,17 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
     experiment.warnings.iter().for_each(output::warning);
     let device = DeviceRequest { gpu: steps::gpu(&experiment, a.gpu.as_deref()), planning: true, as_found: false };
     let python = a.python.clone().or_else(|| experiment.layers.host().python.clone());
-    let mut session = Session::plan(project, Request { device, python, ..Request::of(experiment) })?;
+    let mut session = Session::plan(
+        project,
+        Request { device, python, describe: DescribeConsent::of(project, a.describe), ..Request::of(experiment) },
+    )?;
     let why_not = steps::predicted(context, &mut session, PythonToPredict::Provided)?;
     if let Some(why_not) = why_not {
-        return Err(unpredicted(&session, &why_not).into());
+        let why_not = match why_not {
+            NotPredicted::NotDescribed => steps::undescribed(format!("`{}`", a.target())),
+            other => unpredicted(&session, &other),
+        };
+        return Err(why_not.into());
     }
     let plan = session.planned();
     let mut answer = Answer::default();
@@ -62,7 +70,7 @@ fn unpredicted(session: &Session, why_not: &NotPredicted) -> Diagnostic {
             .note("one that was fitted on real GPUs serves no simulated one and no CPU, and the reverse")
             .hint("`collo predict fit CAMPAIGN --to predictors/NAME.json` makes one of your own runs; `--gpu a100-40gb` predicts for a GPU")
             .of_machine(),
-        NotPredicted::NoPython | NotPredicted::NotAsked => Diagnostic::new("nothing could be predicted").of_machine(),
+        NotPredicted::NoPython | NotPredicted::NotAsked | NotPredicted::NotDescribed => Diagnostic::new("nothing could be predicted").of_machine(),
     }
 }
 

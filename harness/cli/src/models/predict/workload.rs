@@ -14,6 +14,7 @@ use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
 use collo_predict::utilisation::SevenFeatures;
 use collo_predict::{Basis, Description, Peer, Prediction, Target, Width, WidthFrom};
+use collo_prepare::consent::DescribeConsent;
 use collo_prepare::describe::{Describer, basis_of};
 use collo_quantity::number;
 use collo_text::units::gib;
@@ -26,6 +27,7 @@ use super::serving::{Candidates, Serving};
 use crate::answer::{Answer, Answered};
 use crate::args::{self, PredictFormat};
 use crate::context::Context;
+use crate::measuring::steps;
 use crate::{output, progress};
 use collo_laboratory::table::value_of;
 
@@ -82,11 +84,13 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
         let hint = "for a GPU that this machine does not have: `--gpu a100-40gb`";
         if a.gpu.is_none() { wrong.only_hint(hint) } else { wrong }
     })?;
+    let consent =
+        DescribeConsent::of(project, a.describe || a.fresh).ok_or_else(|| steps::undescribed(format!("`{}`", a.target())))?;
     let mut display = progress::display(context.arguments.quiet);
-    let describer =
-        Describer::new(project, std::slice::from_ref(workload), false, a.python.as_deref(), a.fresh, &mut |progress| {
-            display.show(Event::Python(progress));
-        });
+    let workloads = std::slice::from_ref(workload);
+    let describer = Describer::new(project, workloads, false, a.python.as_deref(), a.fresh, consent, &mut |progress| {
+        display.show(Event::Python(progress));
+    });
     display.end();
     let describer = describer?;
     let description = describer.member(&member)?;

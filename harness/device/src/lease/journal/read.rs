@@ -9,7 +9,9 @@ use collo_text::{Diagnostic, quoting};
 use serde_json::Value;
 
 use super::{Journal, SCHEMA, journal_file};
-use crate::{mps, services, state_folder, trust};
+use collo_text::trust;
+
+use crate::{mps, services, state_folder};
 use collo_gpus::partition::Partition;
 
 /// A journal has some hundred bytes; anything longer is not one.
@@ -52,7 +54,7 @@ pub struct Written {
 pub fn written() -> Result<Written, Diagnostic> {
     let mut all = Written::default();
     let Some(folder) = state_folder::look()? else { return Ok(all) };
-    let unseen = |e: std::io::Error| state_folder::unwritten(&folder, &e);
+    let unseen = |e: std::io::Error| state_folder::FOLDER.unwritten(&e);
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in std::fs::read_dir(&folder).map_err(unseen)? {
         paths.push(entry.map_err(unseen)?.path());

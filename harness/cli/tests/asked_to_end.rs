@@ -1,0 +1,74 @@
+//! Every signal by which a batch system, a limit or a timer asks collo to end has an answer, at any time: an exit code, and the GPU as
+//! it was found.
+
+use std::path::PathBuf;
+
+use collo_store::Outcome;
+use nix::sys::signal::Signal;
+
+use crate::gpu_faults::{MIG, MPS};
+use crate::sim::Machine;
+use crate::support::{Bench, wait_for};
+
+const ASKING: [Signal; 5] = [Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGALRM, Signal::SIGXCPU, Signal::SIGVTALRM];
+
+/// Whether a member of the run in progress is ready or trains.
+fn trains(bench: &Bench) -> bool {
+    let drafts = || bench.runs_folder().campaigns().ok()?.0.first()?.partials().ok();
+    let ready = |draft: &PathBuf| fs_err::read_to_string(draft.join("events.jsonl")).is_ok_and(|text| text.contains("\"ready\""));
+    drafts().is_some_and(|drafts| drafts.iter().any(ready))
+}
+
+#[test]
+fn a_signal_of_a_batch_system_stores_the_run_and_restores_the_gpu() {
+    for (signal, words) in [(Signal::SIGUSR1, MIG), (Signal::SIGXCPU, MPS)] {
+        let machine = Machine::new("a100-40gb", &format!("epochs = 20\n{words}"));
+        let found = machine.cards();
+        let mut running = machine.start(&[]);
+        // Before it there is a baseline, which changes nothing.
+        wait_for("a member on the changed card", || {
+            let is_changed = machine.cards() != found || !machine.pipes().is_empty();
+            (is_changed && trains(&machine.bench)).then_some(())
+        });
+        running.signal(signal);
+        running.ends().exits(4).says("stopped");
+        assert_eq!(machine.cards(), found, "{signal}");
+        assert!(machine.journals().is_empty() && machine.pipes().is_empty(), "{signal}");
+        let outcomes: Vec<Outcome> = machine.bench.runs().into_values().map(|run| run.record.outcome).collect();
+        assert!(outcomes.contains(&Outcome::Interrupted), "{signal}: {outcomes:?}");
+    }
+}
+
+#[test]
+fn each_of_them_is_answered_as_sigterm_is() {
+    for signal in ASKING {
+        let bench = Bench::of("epochs = 400\n[axes]\nworkload = \"sleep\"\nseconds = 0.1\nsharing = [\"solo\"]\n");
+        let mut running = bench.start(&["run", "x", "--no-report"]);
+        wait_for("a member that trains", || trains(&bench).then_some(()));
+        running.signal_group(signal);
+        assert_eq!(running.ends().code, Some(4), "{signal}");
+        assert_eq!(bench.runs().len(), 1, "{signal}: the run is stored");
+    }
+}
+
+/// A file that is read before the plan is made, and whose length shows in what the process has read (proc(5), `rchar`).
+const LONG: usize = 900_000;
+
+#[test]
+fn a_signal_while_it_plans_has_an_exit_code() {
+    for (signal, code) in [(Signal::SIGTERM, 4), (Signal::SIGUSR1, 4), (Signal::SIGINT, 130)] {
+        let degrees: Vec<String> = (1..=250).map(|degree| degree.to_string()).collect();
+        let cells = format!("batch_size = [1, 2, 4, 8, 16, 32]\ndegree = [{}]\n", degrees.join(", "));
+        let padding = "# a long file\n".repeat(LONG / 14);
+        let bench = Bench::of(&format!("[axes]\nworkload = \"tiny\"\n{cells}{padding}"));
+        let mut running = bench.start(&["plan", "x"]);
+        let pid = running.pid();
+        wait_for("the experiment was read", || {
+            let read = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+            let bytes: usize = read.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse().ok()?;
+            (bytes >= LONG).then_some(())
+        });
+        running.signal(signal);
+        running.ends().exits(code).says("asked to end");
+    }
+}

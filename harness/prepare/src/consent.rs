@@ -1,0 +1,64 @@
+//! Whether scripts of a project may be started only to be described: what shows a project executes nothing of it.
+//!
+//! In: what the user asked for, and the user's notes of projects in which a run was stored. Out: a consent, without which nothing is
+//! described. The notes lie in the user's state folder: what lies in a project, its stored runs too, came with it if it was unpacked.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use collo_device::state_folder;
+use collo_plan::project::Project;
+use collo_store::sha256_text;
+
+/// The user has what is described executed anyway, or asked for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DescribeConsent(());
+
+impl DescribeConsent {
+    /// Of a verb that executes the scripts whether they are described or not.
+    pub fn by_running() -> DescribeConsent {
+        DescribeConsent(())
+    }
+
+    /// Asked for, or by an earlier run in this project, which is the user's own.
+    pub fn of(project: &Project, asked: bool) -> Option<DescribeConsent> {
+        let was_run = || {
+            let note = note_of(project.root(), &state_folder::look().ok()??)?;
+            Some(note.is_file() && project.is_own())
+        };
+        (asked || was_run() == Some(true)).then_some(DescribeConsent(()))
+    }
+}
+
+/// Note that a run was stored in this project. A state folder that cannot be written, or is not trusted, costs the note alone.
+pub fn note_run(project: &Project) {
+    let _ = noted(project.root());
+}
+
+fn noted(root: &Path) -> Option<()> {
+    let state = state_folder::make().ok()?;
+    let note = note_of(root, &state)?;
+    if note.exists() {
+        return None;
+    }
+    let folder = note.parent()?;
+    std::fs::create_dir_all(folder).ok()?;
+    // Those of projects that are gone.
+    for entry in std::fs::read_dir(folder).ok()?.flatten() {
+        let of_what = std::fs::read_to_string(entry.path()).unwrap_or_default();
+        if !Path::new(&of_what).is_dir() {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+    collo_store::place_file(&note, root.canonicalize().ok()?.to_str()?.as_bytes()).ok()
+}
+
+/// The place of the note for a project: for this very folder, not for another that is unpacked in its place.
+fn note_of(root: &Path, state: &Path) -> Option<PathBuf> {
+    let found = std::fs::metadata(root).ok()?;
+    // Not every file system knows it.
+    let made = found.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    let text = format!("{} {} {} {}", root.canonicalize().ok()?.display(), found.dev(), found.ino(), made.as_nanos());
+    Some(state.join(state_folder::PROJECTS).join(&sha256_text(&text)[..32]))
+}
