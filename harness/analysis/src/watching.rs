@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use collo_quantity::Key;
 use collo_quantity::stats::orders::{self, Values};
-use collo_quantity::stats::{self, Pool, Quantity, RatioTest};
+use collo_quantity::stats::{self, Pool, Quantity, RatioTest, RatioVerdict};
 use collo_store::{NOBODY_WATCHES, ObserverOutcome, ObserverRecord, PROFILER};
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cell::Cell;
 use crate::reading::repetition::Repetition;
@@ -28,7 +28,7 @@ pub struct Watching {
 }
 
 /// The same members under the same mode, under the eyes of several. Their runs are no groups, and a report's `cells` has none of them.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct WatchedGroup {
     /// The label of its cells without the observer: `tiny×2 naive b32`.
@@ -38,11 +38,11 @@ pub struct WatchedGroup {
     #[serde(rename = "observers")]
     pub rows: Vec<WatchedCost>,
     /// How the intervals were made; null for one block.
-    pub method: Option<&'static str>,
+    pub method: Option<String>,
 }
 
 /// What one observer of a group costs; null where it was not or cannot be read.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct WatchedCost {
     /// `none`, `collo:100Hz`, `top`.
@@ -67,7 +67,7 @@ pub struct WatchedCost {
     #[serde(rename = "epoch_time_of_none")]
     pub ratio: Option<Quantity>,
     /// Compared with 1, corrected for all observers of all groups.
-    #[serde(flatten, serialize_with = "judged")]
+    #[serde(flatten, serialize_with = "judged", deserialize_with = "tested")]
     #[schemars(with = "Judged")]
     pub test: Option<RatioTest>,
     /// CPU time of the members over the whole run ÷ that under `none` within the same block: the only place where the CPU time of an
@@ -101,17 +101,26 @@ pub struct WatchedCost {
 }
 
 /// A test as `report.json` has it beside what was tested.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Judged {
     /// That the two are alike, corrected for all observers.
     p_adjusted: Option<f64>,
     /// `better`: slower than under `none`.
-    verdict: Option<&'static str>,
+    verdict: Option<String>,
 }
 
 fn judged<S: Serializer>(test: &Option<RatioTest>, to: S) -> Result<S::Ok, S::Error> {
     let test = test.as_ref();
-    Judged { p_adjusted: test.map(|t| t.p_adjusted), verdict: test.map(|t| t.verdict.as_str()) }.serialize(to)
+    Judged { p_adjusted: test.map(|t| t.p_adjusted), verdict: test.map(|t| t.verdict.as_str().into()) }.serialize(to)
+}
+
+/// The p-value before its correction is not in a report.
+fn tested<'de, D: Deserializer<'de>>(from: D) -> Result<Option<RatioTest>, D::Error> {
+    let Judged { p_adjusted, verdict } = Judged::deserialize(from)?;
+    let test = |(p_adjusted, verdict): (f64, String)| {
+        Some(RatioTest { p: f64::NAN, p_adjusted, verdict: RatioVerdict::find(&verdict, "")? })
+    };
+    Ok(p_adjusted.zip(verdict).and_then(test))
 }
 
 impl WatchedCost {
@@ -122,7 +131,7 @@ impl WatchedCost {
 
 impl Watching {
     pub fn is_empty(&self) -> bool {
-        self.cells.is_empty()
+        self.groups.is_empty() && self.cells.is_empty()
     }
 
     /// A cell by its label.
@@ -167,7 +176,7 @@ impl WatchedGroup {
         for ((row, ratio), cpu) in self.rows.iter_mut().zip(of_epochs).zip(of_cpu) {
             (row.ratio, row.members_cpu_ratio) = (ratio, cpu);
         }
-        self.method = method;
+        self.method = method.map(String::from);
     }
 }
 

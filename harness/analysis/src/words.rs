@@ -37,6 +37,10 @@ pub fn verdict(v: Verdict) -> &'static str {
 
 /// A p-value: three decimals, `<0.001` below.
 pub fn p(p: f64) -> String {
+    if p.is_nan() {
+        // A report has none.
+        return "–".into();
+    }
     if p < 0.001 { "<0.001".into() } else { format!("{p:.3}") }
 }
 

@@ -78,3 +78,52 @@ fn what_cannot_be_meant_is_refused_before_anything_is_read() {
     refused(&["--format", "csv", "--json"]).says("error: `--json` and `--format` request two formats");
     refused(&["--format", "csv"]).says("hint: all: `collo list`");
 }
+
+#[test]
+fn a_report_json_is_rendered_without_its_campaign_and_replaces_nothing() {
+    let bench = measured();
+    bench.collo(&["report"]).exits(0);
+    let written = fs_err::read_to_string(bench.at("reports/x/report.json")).expect("written");
+    let id = serde_json::from_str::<serde_json::Value>(&written).expect("JSON")["campaign"].as_str().expect("an id").to_string();
+
+    // Its own folder has the page of the runs.
+    let own = format!("reports/x/{id}/report.json");
+    let page = fs_err::read_to_string(bench.at(&format!("reports/x/{id}/report.html"))).expect("written");
+    for asked in [own.as_str(), "reports/x"] {
+        bench
+            .collo(&["report", asked])
+            .exits(2)
+            .says("has a report of this campaign already")
+            .says("`--to DIR` writes it elsewhere");
+    }
+    assert_eq!(fs_err::read_to_string(bench.at(&format!("reports/x/{id}/report.html"))).expect("kept"), page);
+    bench.collo(&["report", &own, "--to", "reports"]).exits(2).says("has a report of this campaign already");
+
+    // Mailed to where nothing else of it is.
+    fs_err::create_dir(bench.at("mail")).expect("a folder");
+    fs_err::rename(bench.at("reports/x/report.json"), bench.at("mail/report.json")).expect("moved");
+    fs_err::remove_dir_all(bench.at("reports")).expect("removed");
+    fs_err::remove_dir_all(bench.at("runs")).expect("removed");
+    let ended = bench.collo(&["report", "mail/report.json"]).exits(0).says(&format!("report: reports/x/{id}/report.html"));
+    assert!(ended.stdout.contains("rendered from `report.json`"), "{}", ended.stdout);
+    let folder = bench.at(&format!("reports/x/{id}"));
+    assert_eq!(fs_err::read_to_string(folder.join("report.json")).expect("written"), written, "byte for byte");
+    assert!(fs_err::read_to_string(folder.join("report.html")).expect("written").contains("rendered from"));
+    assert!(!bench.at("reports/x/report.html").exists(), "the copies are of the newest campaign with runs");
+    bench.collo(&["report", "mail/report.json"]).exits(2).says("has a report of this campaign already");
+    bench.collo(&["report", "mail", "--to", "out"]).exits(0).says(&format!("report: out/x/{id}/report.html"));
+    assert_eq!(bench.collo(&["report", "mail/report.json", "--format", "json"]).exits(0).stdout, written);
+
+    // What needs the runs says so, and what has them.
+    for (arguments, what) in [
+        (&["--format", "junit"][..], "`--format junit` needs the stored runs"),
+        (&["--format", "csv", "--table", "runs"], "`--table runs` needs the stored runs"),
+        (&["--baseline", "last"], "`--baseline` needs the stored runs"),
+        (&["--energy-model", "sm-share"], "`--energy-model` needs the stored runs"),
+    ] {
+        let asked = [&["report", "mail/report.json"], arguments].concat();
+        bench.collo(&asked).exits(2).says(what).says("where its runs are stored: `collo report CAMPAIGN");
+    }
+    bench.collo(&["report", "mail/other.json"]).exits(2).says("no `mail/other.json` here");
+    bench.collo(&["report", "mail/report.json", "last"]).exits(2).says("only stored campaigns become one report");
+}

@@ -10,6 +10,12 @@ pub enum Error {
     /// The campaign could not be read.
     #[error(transparent)]
     Store(#[from] collo_store::Error),
+    /// A file is no report.
+    #[error(transparent)]
+    Guidelines(#[from] collo_guidelines::Error),
+    /// A report that was read has no runs, and this needs them.
+    #[error("{what} needs the stored runs, and `{path}` has none")]
+    NoRuns { what: String, path: String },
     /// A file of the report could not be written; the message names the path.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -26,6 +32,8 @@ impl From<Error> for Diagnostic {
         let shown = Diagnostic::new(e.to_string());
         match e {
             Error::Store(e) => e.into(),
+            Error::Guidelines(e) => e.into(),
+            Error::NoRuns { .. } => shown.hint("where its runs are stored: `collo report CAMPAIGN`"),
             Error::Io(_) | Error::Database(_) | Error::Figures(_) => shown.of_machine(),
         }
     }

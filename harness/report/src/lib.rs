@@ -1,6 +1,6 @@
 //! A report in words, figures and files.
 //!
-//! In: a campaign folder, analysed, with the guidelines that follow. Out: text for a terminal, JSON, Markdown and one self-contained page
+//! In: a campaign folder, analysed, or a `report.json` that was read, with the guidelines that follow. Out: text for a terminal, JSON, Markdown and one self-contained page
 //! with its figures, and the same numbers for other programs. No number is computed here, nothing touches a GPU or a process, and nothing
 //! prints.
 //!
@@ -64,5 +64,5 @@ pub fn json_cell(report: &Report, label: &str) -> Option<serde_json::Value> {
 
 /// The report as JSON.
 pub fn json(report: &Report) -> serde_json::Value {
-    serde_json::json!(collo_guidelines::report_json::ReportJson::new(&report.analysis, &report.guidelines))
+    serde_json::json!(report.json())
 }

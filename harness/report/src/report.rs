@@ -1,12 +1,13 @@
-//! The contents of a report, before wording. In: a campaign folder. Out: its analysis, and the guidelines that follow.
+//! The contents of a report, before wording. In: a campaign folder, or a `report.json`. Out: its analysis, and the guidelines that follow.
 //!
 //! To add a model that divides energy: a variant of [`EnergyModel`], its word in `cli/src/args/report.rs`.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use collo_analysis::campaign::{Analysis, analyse};
 use collo_figures::document::Section;
 use collo_guidelines::list;
+use collo_guidelines::report_json::ReportJson;
 use collo_guidelines::rule::Guideline;
 use collo_store::CampaignFolder;
 
@@ -20,8 +21,10 @@ pub struct Report {
     pub guidelines: Vec<Guideline>,
     /// Divide the energy among members by this model; not at all if absent.
     pub energy_model: Option<EnergyModel>,
-    /// The folder of the campaign.
+    /// The folder of the campaign; of a report that was read, that of its file.
     pub folder: PathBuf,
+    /// The file that it was read from, if it was not made of stored runs.
+    pub read: Option<Box<ReportJson>>,
 }
 
 impl Report {
@@ -33,7 +36,35 @@ impl Report {
     /// Of a stored campaign whose groups are compared with the baselines of another where they have none of their own.
     pub fn beside(campaign: &CampaignFolder, lender: Option<&CampaignFolder>) -> Result<Report> {
         let analysis = analyse(campaign, lender)?;
-        Ok(Report { guidelines: list::all(&analysis), analysis, energy_model: None, folder: campaign.path().to_path_buf() })
+        Ok(Report {
+            guidelines: list::all(&analysis),
+            analysis,
+            energy_model: None,
+            folder: campaign.path().to_path_buf(),
+            read: None,
+        })
+    }
+
+    /// Of a `report.json`, from this machine or another: its numbers and guidelines as they are there, without the runs.
+    pub fn read(path: &Path) -> Result<Report> {
+        let read = ReportJson::read(path)?;
+        // Both become folders.
+        for (name, key) in [(&read.experiment, "experiment"), (&read.campaign, "campaign")] {
+            let mut parts = Path::new(name).components();
+            let is_one = matches!(parts.next(), Some(Component::Normal(part)) if part == name.as_str()) && parts.next().is_none();
+            if !is_one {
+                let reason = format!("its `{key}`, {name:?}, is no name");
+                return Err(collo_guidelines::Error::NotAReport { what: path.display().to_string(), reason }.into());
+            }
+        }
+        let analysis = read.analysis(&path.display().to_string())?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        Ok(Report { guidelines: read.guidelines.clone(), analysis, energy_model: None, folder, read: Some(Box::new(read)) })
+    }
+
+    /// As `report.json` has it.
+    pub fn json(&self) -> ReportJson {
+        self.read.as_deref().cloned().unwrap_or_else(|| ReportJson::new(&self.analysis, &self.guidelines))
     }
 
     /// The guideline with this id, if it applies here.

@@ -12,6 +12,7 @@ use collo_guidelines::verdict;
 use crate::overview::{cells, head, provenance, quality, summary};
 use crate::parts::absent::{self, Content};
 use crate::parts::figure::tags;
+use crate::parts::notes;
 use crate::parts::panels::SWEEP;
 use crate::report::Report;
 use crate::resources::{cpu, energy, energy_by_member, feasibility, launches, memory, pcie, sm_activity, timeline};
@@ -30,21 +31,27 @@ enum Shown {
     /// Workloads and groups: a campaign with nothing but a sweep gives the reason for showing none of them.
     OfGroups,
     If(fn(&Report) -> bool),
+    /// The same, of single runs, tasks or samples: a report that was read has none of these.
+    OfRuns(fn(&Report) -> bool),
 }
 
-use Shown::{Always, If, OfGroups};
+use Shown::{Always, If, OfGroups, OfRuns};
 
 /// The anchor and the title of a section, which campaigns have it, and its content.
 type SectionRow = (&'static str, &'static str, Shown, fn(&Report) -> Content);
 
-const OF_TRACES: Shown = If(|r| !r.analysis.traces.is_empty());
+const OF_TRACES: Shown = If(has_traces);
+
+fn has_traces(report: &Report) -> bool {
+    !report.analysis.traces.is_empty()
+}
 
 /// Every section, in print order: what a trace was measured for comes before what its baselines say.
 const SECTIONS: &[SectionRow] = &[
     ("summary", "How to use this GPU", Always, summary),
     ("policies", "Policies", OF_TRACES, policies::section),
-    ("waits", "Who waited, who was slowed", OF_TRACES, |r| waits::section(&r.analysis)),
-    ("sites", "Cards over time", OF_TRACES, |r| trace::timeline::section(&r.analysis)),
+    ("waits", "Who waited, who was slowed", OfRuns(has_traces), |r| waits::section(&r.analysis)),
+    ("sites", "Cards over time", OfRuns(has_traces), |r| trace::timeline::section(&r.analysis)),
     ("recovery", "Memory and recovery", OF_TRACES, trace::memory::section),
     ("trace-energy", "Energy of traces", OF_TRACES, trace::energy::section),
     ("published-policies", "What was published", OF_TRACES, |r| published::section(&r.analysis)),
@@ -54,12 +61,12 @@ const SECTIONS: &[SectionRow] = &[
     ("sm-activity", "SM activity", OfGroups, |r| sm_activity::section(&r.analysis)),
     ("metrics-see", SWEEP, If(|r| !r.analysis.launches().is_empty()), launches::section),
     ("memory", "Memory", OfGroups, memory::section),
-    ("prediction", "Predicted and measured", If(|r| r.analysis.campaign.predicted.is_some()), prediction::section),
+    ("prediction", "Predicted and measured", OfRuns(is_predicted), prediction::section),
     ("cpu", "CPU", OfGroups, |r| cpu::section(&r.analysis)),
     ("watching", "The cost of watching", If(|r| !r.analysis.watching.is_empty()), |r| watching::section(&r.analysis)),
     ("pcie", "PCIe", OfGroups, |r| pcie::section(&r.analysis)),
     ("energy", "Energy and power", OfGroups, |r| energy::section(&r.analysis)),
-    ("energy-by-member", "Energy by member, modelled", If(|r| r.energy_model.is_some()), energy_by_member::section),
+    ("energy-by-member", "Energy by member, modelled", OfRuns(|r| r.energy_model.is_some()), energy_by_member::section),
     ("mixed", "Mixed workloads", OfGroups, |r| mixed::section(&r.analysis)),
     ("latency", "Latency", OfGroups, latency::section),
     ("timelines", "Timelines", OfGroups, |r| timeline::section(&r.analysis)),
@@ -69,6 +76,10 @@ const SECTIONS: &[SectionRow] = &[
     ("quality", "Measurement quality", Always, |r| quality::section(&r.analysis)),
     ("provenance", "Provenance", Always, |r| Ok(provenance::section(&r.analysis))),
 ];
+
+fn is_predicted(report: &Report) -> bool {
+    report.analysis.campaign.predicted.is_some() || report.analysis.report.as_ref().is_some_and(|report| report.is_predicted)
+}
 
 /// The summary, which begins with the gain, the first figure of the page.
 fn summary(report: &Report) -> Content {
@@ -82,7 +93,8 @@ fn all(report: &Report) -> Vec<Section> {
     let instead = launches::instead(&report.analysis);
     let section = |(id, title, shown, content): &SectionRow| {
         let content = match (shown, &instead) {
-            (If(has), _) if !has(report) => return None,
+            (If(has) | OfRuns(has), _) if !has(report) => return None,
+            (OfRuns(_), _) if report.read.is_some() => Err(absent::NO_RUNS.into()),
             (OfGroups, Some(why)) => Err(why.clone()),
             _ => content(report),
         };
@@ -122,8 +134,8 @@ pub fn document(report: &Report, plots: Option<String>) -> Document {
         files: vec![("Markdown", "report.md"), ("JSON", "report.json"), ("CSV", "report.csv")],
         plots,
         runs: None,
-        warnings: verdict::unfinished(analysis).into_iter().chain(analysis
-            .references()
+        warnings: notes::of_report(analysis).into_iter().chain(verdict::unfinished(analysis)).chain(analysis
+            .references
             .iter()
             .filter(|r| r.verdict == ReferenceVerdict::Outside)
             .take(OUTSIDE)

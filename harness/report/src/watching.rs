@@ -7,7 +7,6 @@ use collo_figures::document::{Block, Section, Table, TableCell, TableLayout};
 use collo_figures::draw::{Panel, cut};
 use collo_figures::modes::mode_label;
 use collo_guidelines::published::watching::published_tools;
-use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::{Quantity, RatioVerdict};
 use collo_store::observer_name;
@@ -92,7 +91,9 @@ fn number_cell(value: Option<f64>, text: impl Fn(f64) -> String) -> TableCell {
 
 /// Ratios to nobody, a panel for each group, all on one scale.
 fn drawn(analysis: &Analysis) -> Option<Block> {
-    let groups = || analysis.watching.groups.iter().filter(|g| g.rows.iter().any(|row| row.ratio.is_some()));
+    // A report does not say how valid each cell is: the tables have its numbers.
+    let groups =
+        || analysis.watching.groups.iter().filter(|g| !analysis.is_reported() && g.rows.iter().any(|row| row.ratio.is_some()));
     let ratios = || groups().flat_map(|g| &g.rows).filter_map(|row| row.ratio.as_ref());
     let low = ratios().map(|q| q.low.unwrap_or(q.estimate)).fold(1.0, f64::min);
     // An interval of two blocks may reach far: it is cut off before it makes all others invisible.
@@ -138,7 +139,8 @@ fn drawn(analysis: &Analysis) -> Option<Block> {
         n if n > PANELS => format!(" Drawn: {PANELS} of {n} groups; all are in the tables."),
         _ => String::new(),
     };
-    let method = groups().find_map(|g| g.method).map_or("One block carries no interval.".into(), |m| format!("Whiskers: {m}."));
+    let method =
+        groups().find_map(|g| g.method.as_ref()).map_or("One block carries no interval.".into(), |m| format!("Whiskers: {m}."));
     let caption = format!(
         "Time of an epoch under each observer ÷ that under nobody within the same block. 1: it costs no time. {method}{}{left_out}",
         indicative_note(cells())
@@ -156,7 +158,7 @@ fn dot(analysis: &Analysis, row: &WatchedCost) -> MarkRow {
 }
 
 fn times(analysis: &Analysis, group: &WatchedGroup) -> Table {
-    let epoch = |row: &WatchedCost| analysis.watching.cells[row.cell].get(Key::EpochTime).map(|q| q.estimate);
+    let epoch = |row: &WatchedCost| row.epoch_time_s.as_ref().map(|q| q.estimate);
     let ratio = |q: &Option<Quantity>| match q {
         None => TableCell::default(),
         Some(q) => TableCell { sort: Some(q.estimate), ..TableCell::text(text(q)) },
@@ -168,7 +170,7 @@ fn times(analysis: &Analysis, group: &WatchedGroup) -> Table {
         ("members' CPU ÷ none".into(), Box::new(move |row| ratio(&row.members_cpu_ratio))),
         ("runs".into(), Box::new(|row| number_cell(Some(row.runs as f64), number::factor))),
     ];
-    let method = group.method.map_or("one block carries no interval".into(), |m| format!("95 % interval, {m}"));
+    let method = group.method.as_ref().map_or("one block carries no interval".into(), |m| format!("95 % interval, {m}"));
     let caption = format!("{}: time of an epoch, and its ratio to that of nobody within the same block ({method})", group.name);
     table(analysis, group, caption, columns)
 }

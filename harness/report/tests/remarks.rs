@@ -35,7 +35,7 @@ fn each_value_is_within_its_reference_or_outside_and_other_devices_are_not_compa
         Reference { device: Some("a100".into()), ..reference(pair, "slowdown", 99.0, 0.01) },
     ];
     let report = analysed(&f);
-    let checks = report.analysis.references();
+    let checks = &report.analysis.references;
     let verdicts: Vec<ReferenceVerdict> = checks.iter().map(|c| c.verdict).collect();
     use ReferenceVerdict::{Outside, Unmeasured, Within};
     assert_eq!(verdicts, [Within, Outside, Within, Unmeasured, Unmeasured]);
@@ -75,7 +75,7 @@ fn each_value_is_within_its_reference_or_outside_and_other_devices_are_not_compa
 
     // On the GPU that it is about it counts.
     f.device.name = "NVIDIA A100-SXM4-40GB".into();
-    assert_eq!(analysed(&f).analysis.references().len(), 6);
+    assert_eq!(analysed(&f).analysis.references.len(), 6);
     // Without references nobody speaks of them.
     assert!(!text(&analysed(&Fixture::quickstart()), "markdown").contains("eference"));
 }
@@ -99,7 +99,7 @@ fn epochs_that_grow_within_runs_are_suspicious_and_stay_in_the_numbers() {
     let all = suspicious(&f);
     assert_eq!(said(&all), 3, "{all:?}");
     assert!(all[0].starts_with("epochs became steadily longer within 6 of 6 runs, by 7"), "{all:?}");
-    assert!(analysed(&f).analysis.cells.iter().all(|c| c.is_valid() && c.counted.len() == c.repetitions.len()));
+    assert!(analysed(&f).analysis.cells.iter().all(|c| c.is_valid() && c.count() == c.repetitions.len()));
     f.growth = 0.8;
     assert_eq!(suspicious(&f).iter().filter(|s| s.contains("steadily shorter")).count(), 3);
 }
@@ -118,7 +118,7 @@ fn one_odd_run_is_named_and_kept_and_its_cell_has_numbers_with_it_and_without() 
     let odd = analysed(&f);
     let cell = odd.analysis.cell(two).unwrap();
     let look = cell.second_look.as_ref().unwrap();
-    assert_eq!((cell.counted.len(), look.left_out.len(), look.left_out[0].repetition), (3, 1, 2), "kept, and named");
+    assert_eq!((cell.count(), look.left_out.len(), look.left_out[0].repetition), (3, 1, 2), "kept, and named");
     assert!(odd.analysis.cells.iter().filter(|c| c.name() != two).all(|c| c.second_look.is_none()));
     assert!(width(&odd, three) < 2.0 * width(&calm, three), "{} {}", width(&odd, three), width(&calm, three));
     assert!(width(&odd, two) > 5.0 * width(&calm, two), "its own scatter stays in its own interval");

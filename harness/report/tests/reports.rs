@@ -18,6 +18,7 @@ mod page;
 mod prediction;
 mod recompute;
 mod remarks;
+mod reported;
 mod sentences;
 #[path = "../../store/tests/support/skip.rs"]
 mod skip;

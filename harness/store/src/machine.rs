@@ -48,7 +48,7 @@ impl DeviceRecord {
 }
 
 /// Everything about a machine that may change a number; an unknown value is absent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub hostname: Option<String>,
     pub kernel: Option<String>,

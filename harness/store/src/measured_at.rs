@@ -73,6 +73,12 @@ impl Campaign {
 }
 
 impl Devices {
+    /// Devices of which no more than their labels is known; none for a campaign on one.
+    pub fn labelled(labels: &[String]) -> Devices {
+        let at = |label: &String| MeasuredAt { origin: None, gpu: None, uuid: None, label: label.clone() };
+        Devices { all: labels.iter().map(at).collect(), of_block: BTreeMap::new() }
+    }
+
     /// Index of the device of a block; 0 for a block of which nothing is planned.
     pub fn of(&self, block: u32) -> usize {
         self.of_block.get(&block).copied().unwrap_or(0)

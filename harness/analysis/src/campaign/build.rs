@@ -12,9 +12,10 @@ use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, S
 
 use super::devices::{self, Differing};
 use super::lender::{self, Lenders};
-use super::{Analysis, Index, Traces};
+use super::{Analysis, Index, Traces, reference};
 use crate::cell::pools::Pools;
 use crate::cell::quantities::{self, Baselines, Values};
+use crate::cell::reported::MISSING;
 use crate::cell::second_look::{self, FarRun, SecondLook};
 use crate::cell::{Cell, Member, absent, suspect};
 use crate::reading::repetition::Repetition;
@@ -22,9 +23,6 @@ use crate::reading::usage::{MemoryKind, Usage};
 use crate::reading::{check, data, idle};
 use crate::watching::Watching;
 use crate::{timeline, trace};
-
-/// For a planned run that is not stored.
-const MISSING: &str = "missing";
 
 /// Analyse a campaign, with the baselines of another if it has none of its own. A problem with one run lowers that run; only a campaign
 /// that is unreadable, or was modified, is an error.
@@ -122,7 +120,7 @@ pub fn analyse(folder: &CampaignFolder, lender: Option<&CampaignFolder>) -> Resu
     suspect::all(&mut cells);
     compare_gains(&mut cells, campaign.thresholds.relevant_ratio);
 
-    Ok(Analysis {
+    let mut analysis = Analysis {
         comments: folder.comments(),
         index: Index::of(&cells, baselines_by_device, lenders.stand_ins),
         borrowed,
@@ -137,14 +135,18 @@ pub fn analyse(folder: &CampaignFolder, lender: Option<&CampaignFolder>) -> Resu
         devices_can_be_told: differing.can_be_told,
         differences: differing.differences,
         others_ratio,
-        method,
+        method: method.map(String::from),
         measured_for_s,
         synthetic,
         shortened,
         idle_w,
         problems,
+        references: Vec::new(),
+        report: None,
         campaign,
-    })
+    };
+    analysis.references = reference::all(&analysis);
+    Ok(analysis)
 }
 
 /// Read a run with the cores of the machine that it was measured on.
@@ -230,6 +232,7 @@ pub fn begin(record: CellRecord, mut repetitions: Vec<Repetition>, outcomes: BTr
         second_look: None,
         repetitions,
         counted,
+        reported: None,
         quantities: BTreeMap::new(),
         metrics: BTreeMap::new(),
         members: Vec::new(),

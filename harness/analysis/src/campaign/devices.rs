@@ -8,14 +8,14 @@ use collo_quantity::stats::devices::{self, DeviceRatio, DeviceValue};
 use collo_quantity::{Key, Trait};
 use collo_store::Campaign;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cell::Cell;
 use crate::cell::quantities::Values;
 use crate::reading::repetition::Repetition;
 
 /// A quantity of which one device has more or less than the others.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct DeviceDifference {
     /// One of the report's `devices`.

@@ -13,6 +13,9 @@ const DIGITS: usize = 12;
 
 /// The environment of a campaign: `driver` → `580.95.05`.
 pub fn of(analysis: &Analysis) -> Vec<(String, String)> {
+    if let Some(report) = &analysis.report {
+        return report.environment.clone();
+    }
     on(analysis, &analysis.campaign.machine)
 }
 

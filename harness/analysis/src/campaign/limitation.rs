@@ -111,6 +111,10 @@ fn measured_s(analysis: &Analysis) -> Option<f64> {
 
 /// One sentence on what is open and why, and what to do; `None` where every group was compared with running in turn.
 pub fn sentence(analysis: &Analysis) -> Option<String> {
+    // What keeps groups undecided is read in their runs.
+    if analysis.is_reported() {
+        return None;
+    }
     let groups: Vec<&Cell> =
         analysis.groups().filter(|c| c.record.degree > 1 && !c.serves() && c.outcome() == "completed").collect();
     let decided = |c: &&Cell| {

@@ -9,6 +9,7 @@ mod lender;
 pub mod limitation;
 pub mod predicted;
 pub mod reference;
+pub mod reported;
 pub mod width;
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,6 +18,8 @@ use collo_quantity::Key;
 use collo_store::{Campaign, Comment, Devices};
 
 use crate::campaign::devices::DeviceDifference;
+use crate::campaign::reference::ReferenceCheck;
+use crate::campaign::reported::FromReport;
 use crate::cell::Cell;
 use crate::reading::check::Drift;
 use crate::reading::data::Shortened;
@@ -55,7 +58,7 @@ pub struct Analysis {
     /// Mean share of the cores that other processes used, of a merged campaign where it was largest; `None` on a GPU, or if unread.
     pub others_ratio: Option<f64>,
     /// How the intervals were made: `pooled t` or `moderated t`; absent if no cell has two repetitions.
-    pub method: Option<&'static str>,
+    pub method: Option<String>,
     /// Time from the first launch to the last end.
     pub measured_for_s: Option<f64>,
     /// Names of the data sets that were stand-ins.
@@ -67,6 +70,10 @@ pub struct Analysis {
     /// Unreadable entries of the campaign's folder.
     pub problems: Vec<String>,
     pub timelines: Vec<Timeline>,
+    /// Values that the experiment expects on this device, compared with what was measured.
+    pub references: Vec<ReferenceCheck>,
+    /// What is known from a report alone; absent where the runs are here.
+    pub report: Option<FromReport>,
     index: Index,
 }
 
@@ -139,7 +146,7 @@ impl Analysis {
     pub fn solo(&self, label: &str) -> Option<&Cell> {
         let own = self.index.solos.get(label).and_then(|at| self.cells.get(*at));
         let borrowed = || self.borrowed.iter().find(|c| c.name() == label);
-        own.filter(|c| !c.counted.is_empty()).or_else(borrowed).or(own)
+        own.filter(|c| c.counts()).or_else(borrowed).or(own)
     }
 
     /// The solo cell of a workload where these runs were measured, to compare its own values with theirs. On several devices

@@ -5,12 +5,12 @@ use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_store::Reference;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Analysis;
 
 /// A value that the experiment expects of a cell, compared with what was measured.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct ReferenceCheck {
     pub cell: String,
@@ -24,7 +24,7 @@ pub struct ReferenceCheck {
     pub verdict: ReferenceVerdict,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum ReferenceVerdict {
@@ -46,7 +46,7 @@ impl ReferenceVerdict {
 
 impl ReferenceCheck {
     fn of(analysis: &Analysis, reference: &Reference) -> Self {
-        let cell = analysis.cells.iter().find(|c| c.name() == reference.cell && !c.counted.is_empty());
+        let cell = analysis.cells.iter().find(|c| c.name() == reference.cell && c.counts());
         let key = Key::find(&reference.quantity);
         let measured = cell.zip(key).and_then(|(c, key)| c.reading(key)).filter(|q| q.estimate.is_finite());
         let (low, high) = reference.bounds();
@@ -78,10 +78,8 @@ impl ReferenceCheck {
     }
 }
 
-impl Analysis {
-    /// The references of this device, in the order of the experiment.
-    pub fn references(&self) -> Vec<ReferenceCheck> {
-        let device = &self.campaign.device.name;
-        self.campaign.references.iter().filter(|r| r.is_about(device)).map(|r| ReferenceCheck::of(self, r)).collect()
-    }
+/// The references of this device, in the order of the experiment.
+pub(super) fn all(analysis: &Analysis) -> Vec<ReferenceCheck> {
+    let campaign = &analysis.campaign;
+    campaign.references.iter().filter(|r| r.is_about(&campaign.device.name)).map(|r| ReferenceCheck::of(analysis, r)).collect()
 }

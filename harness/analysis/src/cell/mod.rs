@@ -5,6 +5,7 @@ pub mod lent;
 pub mod pace;
 pub mod pools;
 pub mod quantities;
+pub mod reported;
 pub mod second_look;
 pub mod server;
 pub mod steady;
@@ -21,6 +22,7 @@ use collo_store::{CellRecord, Features, MemberSpec, Serving, Validity, Verdict};
 use serde_json::{Map, Value};
 
 use crate::cell::lent::Lender;
+use crate::cell::reported::ReportedRuns;
 use crate::cell::second_look::SecondLook;
 use crate::reading::repetition::Repetition;
 use crate::reading::usage::MemoryKind;
@@ -39,10 +41,12 @@ pub struct Cell {
     pub suspicious: Vec<String>,
     /// Its main quantities without the runs far from the others; `None` if it has none.
     pub second_look: Option<SecondLook>,
-    /// All stored runs of the cell.
+    /// All stored runs of the cell; none of one that was read from a report.
     pub repetitions: Vec<Repetition>,
     /// Of these, the ones its numbers come from.
-    pub counted: Vec<usize>,
+    pub(crate) counted: Vec<usize>,
+    /// What a report has of its runs, where these are not here.
+    pub reported: Option<ReportedRuns>,
     pub quantities: BTreeMap<Key, Quantity>,
     /// Means of metrics that are not a member's, by metric.
     pub metrics: BTreeMap<String, Quantity>,
@@ -107,6 +111,9 @@ impl Cell {
 
     /// Completed only if every planned run of it was; else the most frequent other outcome.
     pub fn outcome(&self) -> &'static str {
+        if let Some(reported) = &self.reported {
+            return reported.outcome;
+        }
         let others = self.outcomes.iter().filter(|(word, n)| **word != "completed" && **n > 0);
         others.max_by_key(|(_, n)| **n).map_or("completed", |(word, _)| word)
     }
@@ -139,11 +146,14 @@ impl Cell {
 
     /// The regime that a member reported, in any run.
     pub fn regime(&self, member: usize) -> Option<&Regime> {
+        if let Some(reported) = &self.reported {
+            return reported.regimes.get(member)?.as_ref();
+        }
         let hellos = self.repetitions.iter().filter_map(|r| r.record().members.get(member)?.hello.as_ref());
         hellos.filter_map(|hello| hello.get("regime")?.as_object()).next()
     }
 
-    /// Runs that its numbers come from.
+    /// Runs that its numbers come from, as far as they are here.
     pub fn counted(&self) -> impl Iterator<Item = &Repetition> {
         self.counted.iter().map(|&i| &self.repetitions[i])
     }

@@ -8,7 +8,8 @@ use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::{Quantity, outliers};
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use super::Cell;
 use super::quantities::Values;
@@ -22,7 +23,7 @@ const LEAST: f64 = 0.01;
 pub const TWICE: [Key; 4] = [Key::ThroughputGain, Key::Slowdown, Key::EpochTime, Key::Makespan];
 
 /// A run far from the others of its cell.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct FarRun {
     pub cell: String,
@@ -34,20 +35,30 @@ pub struct FarRun {
 }
 
 /// A cell's main quantities without the far runs.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct SecondLook {
     /// Runs that were left out: of the cell, or of a baseline that it is compared with.
     pub left_out: Vec<FarRun>,
     /// Those that differ, each with those runs, and without them; by name and without them in `report.json`, which has the same names
     /// beside `second_look` with all runs.
-    #[serde(serialize_with = "without")]
+    #[serde(serialize_with = "without", deserialize_with = "only_without")]
     #[schemars(with = "BTreeMap<String, Option<Quantity>>")]
     pub quantities: Vec<(Key, Quantity, Quantity)>,
 }
 
 fn without<S: Serializer>(quantities: &[(Key, Quantity, Quantity)], to: S) -> Result<S::Ok, S::Error> {
     to.collect_map(quantities.iter().map(|(key, _, without)| (key, without)))
+}
+
+/// A report has them without those runs; with them they are beside, among the quantities of the cell, whose reader fills them in.
+fn only_without<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(Key, Quantity, Quantity)>, D::Error> {
+    let all = Map::<String, Value>::deserialize(from)?;
+    let read = |(name, q): (String, Value)| {
+        let q: Quantity = serde_json::from_value(q).ok()?;
+        Some((Key::find(&name)?, q.clone(), q))
+    };
+    Ok(all.into_iter().filter_map(read).collect())
 }
 
 /// The time by which repetitions of a cell are compared. Members that exit when finished train their last epochs in less company:

@@ -41,6 +41,9 @@ impl CellVerdict {
 impl Cell {
     /// Its verdict: that of its validity, unless all runs that ended by themselves ran out of memory.
     pub fn verdict(&self) -> CellVerdict {
+        if let Some(reported) = &self.reported {
+            return reported.verdict;
+        }
         let ended = || self.repetitions.iter().map(|r| &r.record().outcome).filter(|o| o.is_final());
         if ended().next().is_some() && ended().all(|o| matches!(o, Outcome::OutOfMemory { .. })) {
             return CellVerdict::OutOfMemory;

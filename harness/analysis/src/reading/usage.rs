@@ -41,6 +41,12 @@ pub enum MemoryKind {
 }
 
 impl MemoryKind {
+    /// By its word in JSON.
+    pub fn find(word: &str) -> Option<MemoryKind> {
+        use MemoryKind::{Gpu, PeakRss, Pss, Rss};
+        [Gpu, Pss, Rss, PeakRss].into_iter().find(|kind| kind.as_str() == word)
+    }
+
     /// For captions.
     pub fn text(self) -> &'static str {
         match self {

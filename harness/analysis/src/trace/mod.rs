@@ -17,7 +17,7 @@ use collo_store::{TaskEnd, Verdict};
 use crate::cell::Cell;
 use crate::reading::repetition::Repetition;
 
-pub use arm::Arm;
+pub use arm::{Arm, ArmValues};
 pub use policies::{OrdersNeeded, RatioToReference, TraceMatrix, gains, shared_variance, verdict_text};
 pub use readings::SiteReadings;
 pub use run::{DecisionCount, TraceRun};
@@ -75,7 +75,7 @@ impl Traces {
 
     /// True if the campaign has no cell of a trace.
     pub fn is_empty(&self) -> bool {
-        self.cells.is_empty()
+        self.cells.is_empty() && self.matrices.is_empty()
     }
 
     /// Runs of a cell, in the order of their repetitions.

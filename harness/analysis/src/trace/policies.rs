@@ -36,7 +36,7 @@ pub struct TraceMatrix {
     /// The same over orders of a policy's total ÷ that of the reference; absent for one order.
     pub spread_ratio: Option<f64>,
     /// How the intervals were made; absent for one order.
-    pub method: Option<&'static str>,
+    pub method: Option<String>,
     /// Relative differences below this are not worth acting on.
     pub threshold: f64,
 }
@@ -173,10 +173,7 @@ impl TraceMatrix {
             arms,
             reference,
             pairs: Vec::new(),
-            noise_ratio: Pool::fit(&noise).map(|pool| match pool {
-                Pool::Pooled(v) => v.s2.sqrt(),
-                Pool::Moderated { prior, .. } => prior.s2.sqrt(),
-            }),
+            noise_ratio: Pool::fit(&noise).as_ref().map(deviation),
             spread_ratio: None,
             method: None,
             threshold,
@@ -227,12 +224,8 @@ impl TraceMatrix {
         }
         let pool = orders::pool(&values.iter().collect::<Vec<_>>(), self.reference);
         if key == Key::Total {
-            self.method = pool.as_ref().map(Pool::name);
-            let shared = pool.as_ref().map(|p| match p {
-                Pool::Pooled(v) => v.s2,
-                Pool::Moderated { prior, .. } => prior.s2,
-            });
-            self.spread_ratio = shared.map(f64::sqrt);
+            self.method = pool.as_ref().map(|pool| pool.name().into());
+            self.spread_ratio = pool.as_ref().map(deviation);
         }
         let reference_valid = self.reference().is_valid();
         let ratio = |i: usize| orders::ratio(&values[i], &values[self.reference], pool.as_ref()).filter(|_| i != self.reference);
@@ -248,6 +241,13 @@ impl TraceMatrix {
             let needed = OrdersNeeded::of(variance, ratio.estimate, self.threshold).told_by(test.as_ref(), ratio.n);
             self.arms[i].ratios.insert(key, RatioToReference { ratio, test, needed });
         }
+    }
+
+    /// With what follows from its values by order alone, of a report that has these: its pairs, and how ratios vary.
+    pub fn paired(mut self) -> TraceMatrix {
+        self.spread_ratio = self.pool(Key::Total).as_ref().map(deviation);
+        self.pair();
+        self
     }
 
     /// Every two arms by their total.
@@ -322,6 +322,14 @@ fn scaled(scale: u32) -> Option<String> {
 /// So that above 1 is better.
 pub fn gains(ratio: &Quantity, key: Key) -> Quantity {
     if key.better == Better::Larger { ratio.clone() } else { inverse(ratio) }
+}
+
+/// The standard deviation that a pool stands for.
+fn deviation(pool: &Pool) -> f64 {
+    match pool {
+        Pool::Pooled(v) => v.s2.sqrt(),
+        Pool::Moderated { prior, .. } => prior.s2.sqrt(),
+    }
 }
 
 fn inverse(q: &Quantity) -> Quantity {

@@ -10,7 +10,8 @@ use crate::complete;
 
 #[derive(Debug, Args)]
 pub struct Report {
-    /// `last`, `last-1`, `NAME`, `NAME/last-1`, a folder, or the beginning of an id; several of the same ingredients become one report
+    /// `last`, `last-1`, `NAME`, `NAME/last-1`, a folder, or the beginning of an id; several of the same ingredients become one report.
+    /// A report.json, from anywhere, is rendered again without the runs
     #[arg(value_name = "CAMPAIGN", default_value = "last", add = complete::campaigns())]
     pub campaigns: Vec<String>,
     /// Compare groups without a baseline of their own with those of this campaign on the same GPU; by default with those of the newest

@@ -87,18 +87,11 @@ fn variation(runs: &Runs, [left, right]: [&Side; 2]) -> Option<CampaignVariation
 
 /// One side of the comparison as typed: a file, a folder with a campaign or a report in it, or a campaign of `runs/`.
 fn side(runs: &Runs, asked: &str) -> Result<Side, Diagnostics> {
-    let path = Path::new(asked);
     if asked.starts_with("published:") {
         return Err(Diagnostic::new(format!("unknown publication `{asked}`")).hint(format!("available: `{STUDY}`")).into());
     }
-    if path.is_file() {
-        return Ok(ComparedReport::read(path)?.into());
-    }
-    if path.extension().is_some_and(|e| e == "json") {
-        return Err(Diagnostic::new(format!("no `{asked}` here")).hint("`collo report` writes reports/NAME/report.json").into());
-    }
-    if path.is_dir() && !path.join("campaign.json").is_file() && path.join("report.json").is_file() {
-        return Ok(ComparedReport::read(&path.join("report.json"))?.into());
+    if let Some(path) = super::report_file(asked)? {
+        return Ok(ComparedReport::read(&path)?.into());
     }
     let campaign = runs.find(asked)?;
     let mut report = ComparedReport::of(collo_report::json(&super::report::of(runs, &campaign)?), asked)?;

@@ -12,3 +12,20 @@ pub mod report;
 pub mod show;
 pub mod status;
 pub mod verify;
+
+use std::path::{Path, PathBuf};
+
+use collo_text::Diagnostic;
+
+/// The `report.json` that a text names: a file, or a folder with one and without a campaign. `None` if it names a campaign.
+fn report_file(asked: &str) -> Result<Option<PathBuf>, Diagnostic> {
+    let path = Path::new(asked);
+    let inside = path.join("report.json");
+    if path.is_file() {
+        return Ok(Some(path.into()));
+    }
+    if path.extension().is_some_and(|e| e == "json") {
+        return Err(Diagnostic::new(format!("no `{asked}` here")).hint("`collo report` writes reports/NAME/report.json"));
+    }
+    Ok(Some(inside).filter(|inside| !path.join("campaign.json").is_file() && inside.is_file()))
+}

@@ -1,13 +1,13 @@
-//! `collo report`: from stored runs to the page, or to one file for another program; needs neither the machine nor the project of
-//! the measurement.
+//! `collo report`: from stored runs, or from a `report.json`, to the page, or to one file for another program; needs neither the machine
+//! nor the project of the measurement.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use collo_analysis::campaign::Analysis;
 use collo_figures::document::Written;
 use collo_launch::Errand;
-use collo_report::export::{FORMATS, Format, ReportTable, TABLES, Writer};
+use collo_report::export::{self, FORMATS, Format, ReportTable, TABLES, Writer};
 use collo_report::{EnergyModel, Report};
 use collo_store::{CampaignFolder, LendsNothing, MergeScope, Runs};
 use collo_text::{Diagnostic, Diagnostics, ExitClass};
@@ -18,33 +18,87 @@ use super::merge;
 use crate::answer::{Answer, Answered};
 use crate::args::MemberEnergy;
 use crate::context::Context;
-use crate::{args, output};
+use crate::{args, bundled, output};
 use collo_text::shown;
 
 pub fn run(context: &Context<'_>, a: &args::Report) -> Answered {
     let asked = asked(context, a)?;
     let runs = context.runs()?;
+    let reports = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
+    if let Some(path) = read_from(&runs, &a.campaigns)? {
+        let report = read(&path, a)?;
+        if asked.is_none() {
+            free(&report, &path, &reports, a.to.as_deref())?;
+        }
+        return finish(context, a, asked, &report, &reports);
+    }
     let (campaign, _unpacked) = match &a.campaigns[..] {
         [one] => context.campaign(one)?,
         several => together(&runs, several)?,
     };
-    let reports = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
     let energy_model = a.energy_model.map(|MemberEnergy::SmShare| EnergyModel::SmShare);
     let report = match &a.baseline {
         Some(lender) => beside(context, &campaign, lender)?,
         None => of(&runs, &campaign)?,
     };
-    let report = Report { energy_model, ..report };
+    finish(context, a, asked, &Report { energy_model, ..report }, &reports)
+}
+
+type AskedFormat = Option<(&'static Format, &'static ReportTable)>;
+
+/// The page, or what was asked for instead.
+fn finish(context: &Context<'_>, a: &args::Report, asked: AskedFormat, report: &Report, reports: &Path) -> Answered {
     if let Some((format, table)) = asked {
-        return exported(&report, format, table, a.to.as_deref());
+        export::check(report, format, table)?;
+        return exported(report, format, table, a.to.as_deref());
     }
-    let written = collo_report::write(&report, &a.to.clone().unwrap_or(reports))?;
+    let written = collo_report::write(report, a.to.as_deref().unwrap_or(reports))?;
     if a.open {
         open(&written.html)?;
     }
-    let mut answer = answer(context, &report);
+    let mut answer = answer(context, report);
     answer.note(format!("report: {}", shown(&written.html)));
     Ok(answer)
+}
+
+/// The `report.json` that is asked for.
+fn read_from(runs: &Runs, asked: &[String]) -> Result<Option<PathBuf>, Diagnostics> {
+    let of = |asked: &String| if bundled::is_bundle(Path::new(asked)) { Ok(None) } else { super::report_file(asked) };
+    match asked {
+        // A folder may have the name of an experiment, whose runs say more.
+        [one] => Ok(of(one)?.filter(|path| path == Path::new(one) || runs.find(one).is_err())),
+        several => match several.iter().find(|one| one.ends_with(".json") && Path::new(one).is_file()) {
+            Some(file) => Err(Diagnostic::new(format!("`{file}` is a report, and only stored campaigns become one report"))
+                .hint(format!("`collo report {file}` alone"))
+                .into()),
+            None => Ok(None),
+        },
+    }
+}
+
+/// A report that was written before, here or elsewhere.
+fn read(path: &Path, a: &args::Report) -> Result<Report, Diagnostics> {
+    let needs_runs = [(a.baseline.is_some(), "--baseline"), (a.energy_model.is_some(), "--energy-model")];
+    if let Some((_, option)) = needs_runs.into_iter().find(|(is_asked, _)| *is_asked) {
+        return Err(Diagnostic::new(format!("`{option}` needs the stored runs, and `{}` has none", path.display()))
+            .hint(format!("where its runs are stored: `collo report CAMPAIGN {option} …`"))
+            .into());
+    }
+    Ok(Report::read(path)?)
+}
+
+/// Refuse to replace the file that is read, or, unless its place was named, a report with more than that has.
+fn free(report: &Report, file: &Path, reports: &Path, to: Option<&Path>) -> Result<(), Diagnostic> {
+    let campaign = &report.analysis.campaign;
+    let folder = to.unwrap_or(reports).join(&campaign.experiment).join(&campaign.id);
+    let there = folder.join("report.json");
+    let is_same = || fs::canonicalize(file).is_ok_and(|file| fs::canonicalize(&there).is_ok_and(|there| file == there));
+    if !there.exists() || to.is_some() && !is_same() {
+        return Ok(());
+    }
+    Err(Diagnostic::new(format!("{} has a report of this campaign already", shown(&folder)))
+        .caused_by("the page of a report.json has less than one of stored runs, and would replace it".to_string())
+        .hint(format!("`--to DIR` writes it elsewhere; where its runs are stored: `collo report {}`", campaign.short_id())))
 }
 
 /// A report as it is answered with.
@@ -84,7 +138,7 @@ fn beside(context: &Context<'_>, campaign: &CampaignFolder, asked: &str) -> Resu
     if report.analysis.lenders().iter().any(|l| l.campaign == lender.manifest().id) {
         return Ok(report);
     }
-    let usable = report.analysis.borrowed.iter().any(|cell| !cell.counted.is_empty());
+    let usable = report.analysis.borrowed.iter().any(|cell| cell.counts());
     let why = if usable { "every group has a baseline of its own" } else { "none of its solo cells has a usable run" };
     let hint = if usable { format!("`collo report {own}`") } else { format!("why: `collo show {from}`") };
     Err(refused(why.into(), hint).into())
@@ -153,7 +207,7 @@ pub fn of_new_runs(campaign: &CampaignFolder, reports: &Path, runs: usize) -> Re
 }
 
 /// The requested format, and its table; an impossible one is refused before anything is read.
-fn asked(context: &Context<'_>, a: &args::Report) -> Result<Option<(&'static Format, &'static ReportTable)>, Diagnostics> {
+fn asked(context: &Context<'_>, a: &args::Report) -> Result<AskedFormat, Diagnostics> {
     let wrong = |what: String, hint: String| Err(Diagnostic::new(what).hint(hint).into());
     let Some(format) = FORMATS.iter().find(|format| a.format.as_deref() == Some(format.word)) else { return Ok(None) };
     let is_parquet = |path: &Path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"));

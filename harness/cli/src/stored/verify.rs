@@ -106,7 +106,7 @@ fn replayed(trace: &TraceRecord, run: &StoredRun) -> Result<usize, String> {
 
 /// Whether its numbers are as the references of the experiment; `None` without any for this device.
 fn references(report: &Report) -> Option<Finding> {
-    let all = report.analysis.references();
+    let all = &report.analysis.references;
     let of = |verdict: ReferenceVerdict| all.iter().filter(move |r| r.verdict == verdict);
     let (outside, unmeasured) = (of(ReferenceVerdict::Outside).count(), of(ReferenceVerdict::Unmeasured).count());
     let mut text = format!("{} of {} within their tolerance", all.len() - outside - unmeasured, all.len());

@@ -68,7 +68,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
 fn ask<'a>(analysis: &Analysis, cell: &'a Cell) -> Option<FootprintSum<'a>> {
     let shares_all = cell.record.degree > 1 && !cell.record.mode.partitioned && !cell.record.mode.one_process;
     let ran = match cell.outcome() {
-        "completed" if !cell.counted.is_empty() => true,
+        "completed" if cell.counts() => true,
         "out_of_memory" => false,
         _ => return None,
     };

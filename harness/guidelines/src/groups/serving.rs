@@ -45,7 +45,7 @@ pub fn criterion(server: &Server) -> Key {
 pub fn kept(server: &Server) -> Promise {
     let Some(q) = server.get(criterion(server)) else {
         // The p99 lies among requests that were never answered: there is no later.
-        let lost = server.leaves_unanswered() && server.cell.counted.len() > 1;
+        let lost = server.leaves_unanswered() && server.cell.count() > 1;
         return if lost { Promise::Missed } else { Promise::Open };
     };
     let limited = server.serving.slo_s.is_some();
@@ -178,7 +178,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     };
     let quantities =
         groups.iter().flat_map(|c| c.servers()).flat_map(|s| [evidence(&s, criterion(&s)), evidence(&s, Key::LatencyP99)]);
-    let again = groups.iter().map(|c| c.counted.len()).max();
+    let again = groups.iter().map(|c| c.count()).max();
     // More repetitions of a window that is too short are no answer.
     let next = if lacks_times(&groups).is_some() {
         Next::default()

@@ -52,7 +52,6 @@ pub struct CellJson {
     /// Unusual but not left out.
     pub suspicious: Vec<String>,
     /// Its main quantities without the runs far from the others; null if no run is far.
-    #[serde(skip_deserializing)]
     pub second_look: Option<SecondLook>,
     #[serde(flatten, deserialize_with = "quantities")]
     #[schemars(schema_with = "of_cells")]

@@ -5,8 +5,9 @@
 //! of its other lists are complete. Without its campaign, its device or a cell's label it is not a report: `read` checks this.
 //!
 //! Types of the store and of the analysis are used where there is one. To add a field: in such a type, or in this file or in `cell.rs`, with
-//! its default, filled in `of.rs`; the schema and `collo compare` follow.
+//! its default, filled in `of.rs` and read back in `analysis.rs`; the schema and `collo compare` follow.
 
+mod analysis;
 mod cell;
 mod comparable;
 mod of;
@@ -59,7 +60,6 @@ pub struct ReportJson {
     /// The devices of a campaign on several, `GPU 1`; empty for one.
     pub devices: Vec<String>,
     /// What differs between them by more than the noise.
-    #[serde(skip_deserializing)]
     pub device_differences: Vec<DeviceDifference>,
     /// The part of the experiment that it is, `1/4`; null for the whole.
     pub shard: Option<String>,
@@ -92,11 +92,9 @@ pub struct ReportJson {
     /// Policies of traces. Their runs are no groups, and `cells` has none of them.
     pub traces: Vec<TraceJson>,
     /// What it costs to be watched, of an experiment that says who watches.
-    #[serde(skip_deserializing)]
     pub watching: Vec<WatchedGroup>,
     pub guidelines: Vec<Guideline>,
     /// Values that the experiment expects on this device, and whether they were found.
-    #[serde(skip_deserializing)]
     pub references: Vec<ReferenceCheck>,
     /// Unreadable entries of the campaign's folder.
     pub problems: Vec<String>,

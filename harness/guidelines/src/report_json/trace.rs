@@ -113,7 +113,7 @@ impl TraceJson {
             tasks: matrix.tasks,
             orders: matrix.orders.clone(),
             reference: matrix.reference().name(),
-            method: matrix.method.map(String::from),
+            method: matrix.method.clone(),
             policies: matrix.arms.iter().map(|arm| PolicyJson::of(arm, analysis)).collect(),
         }
     }

@@ -168,7 +168,7 @@ pub fn decide<'t>(analysis: &Analysis, groups: &Groups, tests: impl Iterator<Ite
 
 /// What would decide a rule that looks at intervals: where nothing else is missing, as many repetitions again.
 pub fn decide_by_interval(analysis: &Analysis, groups: &Groups, condition: &str) -> Next {
-    let again = groups.judged.iter().map(|c| c.counted.len()).max();
+    let again = groups.judged.iter().map(|c| c.count()).max();
     next(analysis, groups, again, || study(analysis, condition))
 }
 

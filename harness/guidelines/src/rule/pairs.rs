@@ -185,6 +185,9 @@ pub fn members(cell: &Cell) -> Vec<&str> {
 /// True if the numbers of both come from the same devices, so that their own values may be compared. Means over several devices are
 /// alike only if each has as many runs in both.
 pub fn together(a: &Cell, b: &Cell) -> bool {
+    if let Some((a, b)) = a.reported.as_ref().zip(b.reported.as_ref()) {
+        return a.on_one_device && b.on_one_device && (a.counted > 0) == (b.counted > 0);
+    }
     let devices = |c: &Cell| {
         let mut runs = BTreeMap::<usize, usize>::new();
         c.counted().for_each(|r| *runs.entry(r.device).or_default() += 1);
@@ -196,7 +199,10 @@ pub fn together(a: &Cell, b: &Cell) -> bool {
 
 /// The quantity that gives the work per second of a cell.
 pub fn work(cell: &Cell) -> Key {
-    let several = cell.counted().map(|r| r.device).collect::<BTreeSet<_>>().len() > 1;
+    let several = match &cell.reported {
+        Some(reported) => !reported.on_one_device,
+        None => cell.counted().map(|r| r.device).collect::<BTreeSet<_>>().len() > 1,
+    };
     match GainBy::of(&cell.record) {
         GainBy::EpochTime if !several => Key::EpochTime,
         GainBy::Makespan if !several => Key::Makespan,

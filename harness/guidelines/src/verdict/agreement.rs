@@ -127,7 +127,7 @@ fn joint(found: &[Agreement]) -> Agreement {
 fn compare(cell: &Cell, figure: &PublishedFigure) -> Option<Agreement> {
     let members: Vec<(&str, Option<u64>)> =
         cell.record.members.iter().map(|m| (m.workload.as_str(), m.batch_size.map(u64::from))).collect();
-    if !figure.is_about(&cell.record.sharing, &members) || cell.repetitions.is_empty() {
+    if !figure.is_about(&cell.record.sharing, &members) || !cell.ran() {
         return None;
     }
     let regimes = cell.record.members.iter().enumerate().map(|(i, m)| (m.workload.as_str(), cell.regime(i)));

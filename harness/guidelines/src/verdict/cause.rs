@@ -35,10 +35,10 @@ impl Cause {
     pub fn of(analysis: &Analysis, cell: &Cell, key: Key) -> Option<Cause> {
         let known = cell.reading(key);
         match known {
-            _ if cell.counted.is_empty() => Some(without_runs(cell)),
+            _ if !cell.counts() => Some(without_runs(cell)),
             Some(q) if cell.is_valid() && q.low.is_some() && key == Key::EnergyOfSolo => few_steps(analysis, cell),
             Some(q) if cell.is_valid() && q.low.is_some() => None,
-            _ if cell.counted.len() == 1 => Some(Cause::OneRun),
+            _ if cell.count() == 1 => Some(Cause::OneRun),
             Some(_) if !cell.is_valid() => Some(lowered(analysis, cell)),
             Some(_) => Some(Cause::OneRun),
             None => Some(unread(cell, key)),

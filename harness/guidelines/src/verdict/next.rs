@@ -70,7 +70,7 @@ fn without_baseline(analysis: &Analysis) -> Next {
         );
         return Next::after(before, None);
     }
-    match analysis.cells.iter().find(|c| c.is_solo() && c.counted.is_empty() && !c.repetitions.is_empty()) {
+    match analysis.cells.iter().find(|c| c.is_solo() && !c.counts() && c.ran()) {
         Some(solo) => Next::command(show(analysis, solo)),
         None => Next::command(format!("collo run {name}")),
     }

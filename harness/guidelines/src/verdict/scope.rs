@@ -48,7 +48,7 @@ impl Scope {
         }
         let degrees: BTreeSet<u32> = judged.iter().map(|c| c.record.degree).collect();
         let devices: BTreeSet<usize> = judged.iter().flat_map(|c| c.counted()).map(|r| r.device).collect();
-        let counted = || judged.iter().map(|c| c.counted.len());
+        let counted = || judged.iter().map(|c| c.count());
         let unjudged = count(causes);
         let scope = Scope {
             judged: judged.len(),
@@ -150,7 +150,7 @@ pub fn unfinished(analysis: &Analysis) -> Vec<String> {
         let mut modes: Vec<&str> = Vec::new();
         for cell in analysis.groups().filter(|c| c.record.degree > 1) {
             let family = cell.family();
-            let none = || analysis.groups().filter(|c| c.family() == family).all(|c| c.repetitions.is_empty());
+            let none = || analysis.groups().filter(|c| c.family() == family).all(|c| !c.ran());
             if !modes.contains(&family) && none() {
                 modes.push(family);
             }

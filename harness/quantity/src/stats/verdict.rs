@@ -31,6 +31,14 @@ impl RatioVerdict {
         }
     }
 
+    /// The verdict with this keyword and this text, which has the number of repetitions; where only the keyword is known, without it.
+    pub fn find(word: &str, text: &str) -> Option<RatioVerdict> {
+        let open = [None].into_iter().chain((1..100).map(Some)).map(|more| RatioVerdict::CannotTell { more });
+        let mut all = [RatioVerdict::Better, RatioVerdict::Worse, RatioVerdict::Same].into_iter().chain(open);
+        let same = |v: &RatioVerdict| v.as_str() == word;
+        all.clone().find(|v| same(v) && v.text() == text).or_else(|| all.find(same))
+    }
+
     /// As people read it.
     pub fn text(self) -> String {
         match self {

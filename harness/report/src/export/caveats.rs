@@ -2,6 +2,7 @@
 
 use collo_analysis::campaign::Analysis;
 
+use crate::parts::figure::measured_by;
 pub use crate::parts::figure::tags;
 use crate::parts::notes;
 
@@ -13,6 +14,7 @@ pub fn sentences(analysis: &Analysis) -> Vec<String> {
     }
     said.extend(notes::synthetic(analysis).map(|text| format!("data: {text}")));
     said.extend(notes::shortened(analysis));
+    said.extend(measured_by(analysis).map(|program| format!("measured by {program}, imported")));
     said.extend(analysis.campaign.indicative.iter().map(|why| format!("indicative: {why}")));
     said
 }

@@ -64,7 +64,7 @@ const LABELS: &[LabelColumn] = &[
             ExportValue::list(outcomes.map(|(word, n)| format!("{n} {}", words::outcome(word))))
         })
     }),
-    ("repetitions", Whole, |at| at.cell.map_or(0, |cell| cell.counted.len()).into()),
+    ("repetitions", Whole, |at| at.cell.map_or(0, |cell| cell.count()).into()),
     ("validity", Text, |at| at.cell.map_or("discarded", |cell| cell.verdict().as_str()).into()),
     ("reasons", Text, |at| match at.cell {
         Ok(cell) => ExportValue::list(&cell.validity.reasons),

@@ -150,7 +150,7 @@ fn claimed_slowdown(at: &At) -> Option<PredictedValue> {
 /// The same workload alone on the whole device: the mean of its solo cell.
 static ALONE: &[DatasetColumn] = &[
     ("solo_cell", Text, |at| ExportValue::text(&at.record.spec.solo)),
-    ("solo_repetitions", Whole, |at| at.solo.map(|s| s.counted.len()).into()),
+    ("solo_repetitions", Whole, |at| at.solo.map(|s| s.count()).into()),
     ("solo_validity", Text, |at| at.solo.map(|s| s.verdict().as_str()).into()),
     ("solo_epoch_time_s", Number, |at| alone(at, Key::EpochTime)),
     ("solo_latency_p99_s", Number, |at| alone(at, Key::LatencyP99)),

@@ -42,7 +42,7 @@ pub fn suite(analysis: &Analysis) -> Result<String> {
     });
     let refusals = c.plan.refusals.iter().map(|r| case(analysis, &r.cell, &r.sharing, Standing::Skipped { why: refused(r) }));
     let mut suite = TestSuite::new(line(&caveats::name(analysis)));
-    let references = analysis.references();
+    let references = &analysis.references;
     let references = references.iter().map(|r| {
         let standing = match r.verdict {
             ReferenceVerdict::Within => Standing::Passed,
@@ -139,7 +139,7 @@ fn standing(cell: &Cell) -> Standing {
     if !left.is_empty() {
         return Standing::Skipped { why: format!("incomplete: {}", left.join(", ")) };
     }
-    if cell.counted.is_empty() {
+    if !cell.counts() {
         let why = cell.validity.reasons.first().cloned().unwrap_or_else(|| "no usable run".into());
         return Standing::Failed { kind: "discarded", why: format!("discarded: {why}"), each: cell.validity.reasons.clone() };
     }
@@ -149,7 +149,7 @@ fn standing(cell: &Cell) -> Standing {
 /// Remarks on a cell: its validity unless valid, anything unusual, its numbers.
 fn said(cell: &Cell) -> Vec<String> {
     let mut lines = Vec::new();
-    if !cell.counted.is_empty() && !cell.validity.reasons.is_empty() {
+    if cell.counts() && !cell.validity.reasons.is_empty() {
         lines.push(format!("{}: {}", cell.verdict().text(), cell.validity.reasons.join("; ")));
     }
     lines.extend(cell.suspicious.iter().map(|s| format!("suspicious: {s}")));

@@ -148,7 +148,7 @@ fn of_cell(analysis: &Analysis, cell: &Cell, created_ms: u64) -> MlflowRun {
     MlflowRun {
         id: run_id(analysis, cell.name(), 0),
         name,
-        status: if cell.counted.is_empty() { FAILED } else { FINISHED },
+        status: if !cell.counts() { FAILED } else { FINISHED },
         start_ms,
         end_ms,
         params: params(cell.record.members.first(), &cell.record),

@@ -23,7 +23,6 @@ use std::path::Path;
 
 use collo_analysis::campaign::Analysis;
 use collo_figures::document::markdown;
-use collo_guidelines::report_json::ReportJson;
 use collo_guidelines::report_json::table::ExportTable;
 
 use crate::report::Report;
@@ -47,6 +46,19 @@ pub static TABLES: &[ReportTable] = &[
     ("observers", "A row per observer of each watched group, with its ratio to the unobserved run", observers::table),
     ("dataset", "A row per member and repetition, as training data for predictors", dataset::table),
 ];
+
+/// Tables, and formats, that have what is read in runs: a report that was read has none of these.
+const OF_RUNS: [&str; 10] =
+    ["campaign", "runs", "epochs", "tasks", "attempts", "observers", "dataset", "junit", "sqlite", "mlflow"];
+
+/// Refuse a format, and its table, that a report has not the runs for.
+pub fn check(report: &Report, format: &Format, table: &ReportTable) -> Result<()> {
+    let Some(read) = &report.analysis.report else { return Ok(()) };
+    let is_table = matches!(format.writer, Writer::Table(_));
+    let (name, what) =
+        if is_table { (table.0, format!("`--table {}`", table.0)) } else { (format.word, format!("`--format {}`", format.word)) };
+    if OF_RUNS.contains(&name) { Err(Error::NoRuns { what, path: read.path.clone() }) } else { Ok(()) }
+}
 
 /// What writes a format.
 pub enum Writer {
@@ -101,6 +113,6 @@ pub static FORMATS: &[Format] = &[
 ];
 
 fn json(report: &Report) -> Result<String> {
-    let json = serde_json::to_string_pretty(&ReportJson::new(&report.analysis, &report.guidelines));
+    let json = serde_json::to_string_pretty(&report.json());
     Ok(json.map_err(|e| Error::Io(e.into()))? + "\n")
 }

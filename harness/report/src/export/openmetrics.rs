@@ -75,7 +75,7 @@ pub fn exposition(analysis: &Analysis) -> String {
     let cells: Vec<(&Cell, String)> = analysis.cells.iter().map(|cell| (cell, labels(&of_cell(&common, cell)))).collect();
     head(&mut out, "collo_cell_repetitions", "gauge", None, "Repetitions behind a cell's numbers.");
     for (cell, labels) in &cells {
-        let _ = writeln!(out, "collo_cell_repetitions{labels} {}", cell.counted.len());
+        let _ = writeln!(out, "collo_cell_repetitions{labels} {}", cell.count());
     }
     for key in Key::with(Trait::Cell) {
         samples(&mut out, &Family::of(key), key.label, &cells, |cell| cell.get(key).cloned());

@@ -27,7 +27,7 @@ pub fn campaign(analysis: &Analysis) -> ExportTable {
         ("synthetic", Text, |a| ExportValue::list(&a.synthetic)),
         ("shortened", Text, |a| ExportValue::list(caveats::shortened(a))),
         ("indicative", Text, |a| ExportValue::list(&a.campaign.indicative)),
-        ("intervals", Text, |a| a.method.into()),
+        ("intervals", Text, |a| a.method.clone().into()),
         ("planned", Whole, |a| a.planned.into()),
         ("experiment_toml", Text, |a| ExportValue::text(&a.campaign.source_toml)),
     ];

@@ -20,6 +20,10 @@ use crate::parts::values::reading;
 /// More rows would make the page slow: the rest is in `report.json`.
 const ROWS: usize = 500;
 
+/// Columns that are read in runs.
+const ATTESTED: &str = "attested";
+const RUNS: &str = "runs";
+
 type GetQuantity = Box<dyn Fn(&Cell) -> Option<Quantity>>;
 type Text = Box<dyn Fn(&Quantity) -> String>;
 
@@ -55,7 +59,7 @@ pub fn brief(analysis: &Analysis, rows: usize) -> Option<Block> {
     let mut table = table(analysis, &chosen(analysis, rows));
     table.caption = String::new();
     // Links to files lead nowhere from elsewhere.
-    table.columns.pop();
+    table.columns.retain(|column| column.name != RUNS);
     table.if_any()
 }
 
@@ -63,10 +67,10 @@ fn table(analysis: &Analysis, chosen: &[&Cell]) -> Table {
     let mut numbers = numbers(analysis);
     // A column that nobody fills says nothing.
     numbers.retain(|n| analysis.cells.iter().any(|c| (n.get)(c).is_some()));
-    let mut heads: Vec<String> = ["cell", "mode", "outcome", "attested", "#reps"].map(String::from).to_vec();
+    let mut heads: Vec<String> = ["cell", "mode", "outcome", ATTESTED, "#reps"].map(String::from).to_vec();
     heads.extend(numbers.iter().map(|n| format!("#{}", n.head)));
     heads.push("validity".into());
-    heads.push("runs".into());
+    heads.push(RUNS.into());
     let mut table = Table::with(&heads.iter().map(String::as_str).collect::<Vec<_>>());
     table.look = TableLayout::Interactive;
     table.tags = tags(analysis);
@@ -86,6 +90,13 @@ fn table(analysis: &Analysis, chosen: &[&Cell]) -> Table {
         let workload = cell.workload();
         table.rows.push(Row { begins: before.is_some_and(|b| b != workload), ..row });
         before = Some(workload);
+    }
+    if analysis.is_reported() {
+        let of_runs = |place: &usize| [ATTESTED, RUNS].contains(&heads[*place].as_str());
+        for place in (0..heads.len()).rev().filter(of_runs) {
+            table.columns.remove(place);
+            table.rows.iter_mut().for_each(|row| drop(row.cells.remove(place)));
+        }
     }
     table
 }
@@ -146,7 +157,7 @@ fn with_percent(q: &Quantity) -> String {
 fn chosen(analysis: &Analysis, rows: usize) -> Vec<&Cell> {
     let mut cells: Vec<&Cell> = analysis.cells.iter().collect();
     if cells.len() > rows {
-        let failed = |c: &Cell| c.counted.is_empty() && !c.repetitions.is_empty();
+        let failed = |c: &Cell| !c.counts() && c.ran();
         let told = |c: &Cell| c.get(Key::ThroughputGain).map_or(0.0, |q| q.estimate.ln().abs());
         cells.sort_by(|a, b| failed(b).cmp(&failed(a)).then(told(b).total_cmp(&told(a))));
         // Failures are told first, but they leave room for the rest.
@@ -169,13 +180,13 @@ fn row(analysis: &Analysis, cell: &Cell, numbers: &[Numbers], reason: Option<usi
         all if all == attested => "✓".into(),
         all => format!("{attested}/{all}"),
     };
-    let outcome = if cell.repetitions.is_empty() { "not run".into() } else { words::outcome(cell.outcome()) };
+    let outcome = if !cell.ran() { "not run".into() } else { words::outcome(cell.outcome()) };
     let mut cells = vec![
         TableCell::text(cell.name()),
         TableCell { mode: cell.record.sharing.clone(), ..TableCell::text(mode_label(&cell.record.sharing)) },
         TableCell::text(outcome),
         TableCell::text(attested),
-        TableCell { text: cell.counted.len().to_string(), sort: Some(cell.counted.len() as f64), ..Default::default() },
+        TableCell::number(cell.count().to_string(), cell.count() as f64),
     ];
     cells.extend(numbers.iter().map(|n| match (n.get)(cell) {
         Some(q) => TableCell {

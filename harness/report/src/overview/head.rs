@@ -22,11 +22,13 @@ pub fn accounted(analysis: &Analysis) -> Fact {
     let beside = if refused == 0 { String::new() } else { format!("; {} refused", number::count(refused, "cell")) };
     Fact {
         name: format!("{} planned, {} accounted for", analysis.planned, analysis.planned - analysis.count("missing")),
-        lines: vec![
+        lines: [
             FactLine::Strip(if strip.is_empty() { vec![("r", 1)] } else { strip }, said.clone()),
             FactLine::Text(format!("{said}{time}{beside}")),
-            FactLine::Link(crate::parts::notes::verdicts(analysis), "quality"),
-        ],
+        ]
+        .into_iter()
+        .chain(crate::parts::notes::verdicts(analysis).map(|verdicts| FactLine::Link(verdicts, "quality")))
+        .collect(),
     }
 }
 

@@ -3,6 +3,8 @@
 use collo_analysis::campaign::{Analysis, environment};
 use collo_figures::document::{Block, Section};
 
+use crate::parts::figure::measured_by;
+
 pub fn section(analysis: &Analysis) -> Section {
     let (c, m) = (&analysis.campaign, &analysis.campaign.machine);
     let mut facts: Vec<(String, String)> =
@@ -14,6 +16,9 @@ pub fn section(analysis: &Analysis) -> Section {
         let blocks = format!("blocks {} to {}", origin.first_block, origin.last_block);
         facts.push(("merged from".into(), format!("{}, {blocks}, created {}", origin.text(), origin.created_utc)));
     }
+    let merged = analysis.report.iter().flat_map(|report| &report.merged_from);
+    facts.extend(merged.map(|campaign| ("merged from".into(), campaign.clone())));
+    facts.extend(measured_by(analysis).map(|program| ("measured by".into(), program.into())));
     for (index, device) in analysis.devices.all().iter().enumerate().filter(|_| !c.is_merged()) {
         let Some(gpu) = &device.gpu else { continue };
         let mut blocks: Vec<u32> = c.plan.order.iter().map(|run| run.block).collect();
@@ -27,14 +32,19 @@ pub fn section(analysis: &Analysis) -> Section {
         facts.push(("shard".into(), format!("{shard}: the other cells of the experiment are in other campaigns")));
     }
     // The order of the plan stands below; the digest of the files stands for those that are folded.
-    let known = environment::of(analysis).into_iter().filter(|(name, _)| !["run order", "epochs"].contains(&name.as_str()));
+    let known = environment::of(analysis)
+        .into_iter()
+        .filter(|(name, _)| analysis.is_reported() || !["run order", "epochs"].contains(&name.as_str()));
     facts.extend(known.map(|(name, text)| (environment::word(&name).to_string(), text)));
     let mut put =
         |name: &str, value: Option<String>| facts.extend(value.filter(|v| !v.is_empty()).map(|v| (name.to_string(), v)));
     put("precision", environment::precision(&analysis.cells.iter().collect::<Vec<_>>()));
     put("load at the start", m.load_1min.map(|l| format!("{l:.2}")));
     put("not passed on to members", Some(m.withheld.join(", ")));
-    put("order", Some(format!("shuffled by seed {}, {} epochs per member", c.plan.seed, c.plan.epochs)));
+    put(
+        "order",
+        (!analysis.is_reported()).then(|| format!("shuffled by seed {}, {} epochs per member", c.plan.seed, c.plan.epochs)),
+    );
     if let Some(s) = &c.surroundings {
         put("command", Some(s.command.join(" ")));
         for (name, value) in &s.variables {
@@ -51,7 +61,9 @@ pub fn section(analysis: &Analysis) -> Section {
         );
         blocks.push(Block::Folded(title, vec![Block::Facts(digests)]));
     }
-    blocks.push(Block::Verbatim("the experiment, as read".into(), c.source_toml.clone()));
+    if !c.source_toml.is_empty() {
+        blocks.push(Block::Verbatim("the experiment, as read".into(), c.source_toml.clone()));
+    }
     blocks.extend(members(analysis).map(|lines| Block::Verbatim("the command lines of the members".into(), lines)));
     for (interpreter, packages) in c.surroundings.iter().flat_map(|s| &s.packages) {
         let lines: Vec<String> = packages.iter().map(|(name, version)| format!("{name}=={version}")).collect();

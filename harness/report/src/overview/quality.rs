@@ -11,7 +11,7 @@ use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::Cooling;
 
-use crate::parts::absent::Content;
+use crate::parts::absent::{Content, NO_RUNS};
 use crate::parts::anchor::{REASONS, with_reasons};
 use crate::parts::figure::tags;
 use crate::parts::values::label;
@@ -31,7 +31,10 @@ struct SourceQuality {
 
 pub fn section(analysis: &Analysis) -> Content {
     let records: Vec<_> = analysis.all_cells().flat_map(|c| &c.repetitions).map(|r| r.record()).collect();
-    if records.is_empty() {
+    if analysis.cells.is_empty() && analysis.is_reported() {
+        return Err(NO_RUNS.into());
+    }
+    if records.is_empty() && !analysis.cells.iter().any(Cell::ran) {
         return Err("Nothing has run yet.".into());
     }
     let mut sources: Vec<SourceQuality> = Vec::new();
@@ -162,7 +165,7 @@ fn notes(analysis: &Analysis) -> Vec<String> {
         notes.push(format!("Involuntary context switches: up to {} per second of one member.", number::three(most)));
     }
     notes.extend(analysis.width_sentence());
-    let references = analysis.references();
+    let references = &analysis.references;
     if !references.is_empty() {
         let within = references.iter().filter(|r| r.verdict == ReferenceVerdict::Within).count();
         notes.push(format!("Reference values: {within} of {} within their tolerance.", references.len()));
@@ -214,7 +217,7 @@ fn cooling(all: &[&Cooling]) -> Option<String> {
 }
 
 fn finding(analysis: &Analysis) -> String {
-    format!("{}.", crate::parts::notes::verdicts(analysis))
+    crate::parts::notes::verdicts(analysis).map_or_else(String::new, |verdicts| format!("{verdicts}."))
 }
 
 #[cfg(test)]

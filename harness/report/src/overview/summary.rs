@@ -32,7 +32,9 @@ pub fn section(report: &Report) -> Section {
     let analysis = &report.analysis;
     let mut blocks: Vec<Block> = limitation::sentence(analysis).map(Block::Text).into_iter().collect();
     blocks.extend(super::advice::blocks(analysis, &report.guidelines));
-    if nothing(analysis).is_none() && analysis.groups().any(|c| c.record.degree > 1 && !c.serves()) {
+    // What keeps a group from a decision is read in its runs.
+    let decides = nothing(analysis).is_none() && !analysis.is_reported();
+    if decides && analysis.groups().any(|c| c.record.degree > 1 && !c.serves()) {
         blocks.push(Block::Table(decisions(analysis)));
     }
     let circular = analysis.campaign.device.simulated && analysis.campaign.device.kind == "gpu";

@@ -29,6 +29,9 @@ pub fn apart(sections: Vec<Section>) -> (Vec<Section>, String) {
 /// What is said where a campaign compares observers alone.
 pub const ONLY_WATCHED: &str = "Every cell says who watches it: see The cost of watching.";
 
+/// Of a section that shows single runs, in a report that was read.
+pub const NO_RUNS: &str = "It needs the stored runs, and a report.json has none.";
+
 /// Refuse an analysis of which no cell has numbers.
 pub fn numbers(analysis: &Analysis) -> Result<(), &'static str> {
     nothing(analysis).map_or(Ok(()), Err)
@@ -40,9 +43,9 @@ pub fn nothing(analysis: &Analysis) -> Option<&'static str> {
         Some(ONLY_WATCHED)
     } else if analysis.cells.is_empty() {
         Some("The plan has no cells.")
-    } else if analysis.cells.iter().all(|c| c.repetitions.is_empty()) {
+    } else if analysis.cells.iter().all(|c| !c.ran()) {
         Some("Nothing has run yet.")
-    } else if analysis.cells.iter().all(|c| c.counted.is_empty()) {
+    } else if analysis.cells.iter().all(|c| !c.counts()) {
         Some("No run completed with a usable number; see Feasibility for how each cell ended.")
     } else {
         None

@@ -30,7 +30,13 @@ pub fn tags(analysis: &Analysis) -> Vec<String> {
     if !analysis.campaign.indicative.is_empty() {
         tags.push("indicative".into());
     }
+    tags.extend(measured_by(analysis).map(|program| format!("measured by {program}")));
     tags
+}
+
+/// The program that measured what was imported.
+pub fn measured_by(analysis: &Analysis) -> Option<&str> {
+    analysis.report.as_ref()?.measured_by.as_deref()
 }
 
 /// Modes of a set of cells in their order, with the label that legends print.
@@ -57,7 +63,7 @@ pub fn interval(q: &Quantity, factor: f64) -> Option<(f64, f64)> {
 
 /// Why a cell has no number, in the space of a bar.
 pub fn failure(cell: &Cell) -> Option<String> {
-    if !cell.counted.is_empty() {
+    if cell.counts() {
         // It ran and has numbers; this one was not measured.
         return None;
     }
@@ -107,8 +113,12 @@ pub fn mark(cell: &Cell, what: &str, q: Option<&Quantity>, factor: f64, unit: &s
 
 /// The sentence of a caption about how intervals were made.
 pub fn whiskers(analysis: &Analysis) -> String {
-    crate::parts::notes::method(analysis)
-        .map_or_else(|| "One repetition carries no interval.".into(), |m| format!("Whiskers: {m}, on logarithms."))
+    match crate::parts::notes::method(analysis) {
+        Some(method) => format!("Whiskers: {method}, on logarithms."),
+        // What another program measured has intervals of another kind.
+        None if measured_by(analysis).is_some() => "Whiskers: 95 % interval, each cell by its own spread.".into(),
+        None => "One repetition carries no interval.".into(),
+    }
 }
 
 /// The meaning of open bars, if there are any.
@@ -130,7 +140,7 @@ pub fn figure(
     values: Table,
 ) -> Figure {
     // Most figures have a panel per workload; those of mixed groups say their own modes.
-    let shown = analysis.cells.iter().filter(|c| c.record.is_uniform() && !c.repetitions.is_empty());
+    let shown = analysis.cells.iter().filter(|c| c.record.is_uniform() && c.ran());
     Figure {
         id: id.into(),
         title: title.into(),

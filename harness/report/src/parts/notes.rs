@@ -16,6 +16,8 @@ use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_store::{AttestationVerdict, SAMPLING_OFF};
 
+use super::figure::measured_by;
+
 /// `quickstart on cpu: 12 of 12 runs completed in 2 min 4 s`.
 pub fn title(analysis: &Analysis) -> String {
     let (campaign, completed) = (&analysis.campaign, analysis.count("completed"));
@@ -36,15 +38,15 @@ pub fn title(analysis: &Analysis) -> String {
 
 /// How the intervals were made and what they are based on.
 pub fn method(analysis: &Analysis) -> Option<String> {
-    let method = analysis.method?;
+    let method = analysis.method.as_deref()?;
     let range = |cells: Vec<usize>| match (cells.iter().min(), cells.iter().max()) {
         (Some(a), Some(b)) if a == b => Some(a.to_string()),
         (Some(a), Some(b)) => Some(format!("{a} to {b}")),
         _ => None,
     };
     let counted = |solo: bool| {
-        let cells = analysis.cells.iter().filter(|c| c.is_solo() == solo && !c.counted.is_empty());
-        range(cells.map(|c| c.counted.len()).collect())
+        let cells = analysis.cells.iter().filter(|c| c.is_solo() == solo && c.counts());
+        range(cells.map(|c| c.count()).collect())
     };
     let (groups, solo) = (counted(false), counted(true));
     let repetitions = |n: &str| if n == "1" { "1 repetition".to_string() } else { format!("{n} repetitions") };
@@ -57,9 +59,23 @@ pub fn method(analysis: &Analysis) -> Option<String> {
     Some(format!("95 % interval, {method}, {repetitions}"))
 }
 
+/// Where a report was read from, what is absent therefore, and what has it.
+pub fn of_report(analysis: &Analysis) -> Option<String> {
+    let report = analysis.report.as_ref()?;
+    let name =
+        std::path::Path::new(&report.path).file_name().map_or_else(|| report.path.clone(), |n| n.to_string_lossy().into_owned());
+    let runs = match measured_by(analysis) {
+        Some(program) => format!("measured by {program}; collo has no runs of it"),
+        None => format!("where its runs are stored, `collo report {}` has them", analysis.campaign.short_id()),
+    };
+    Some(format!(
+        "rendered from `{name}`, which has the numbers and not the runs: single runs, samples, timelines and attestations are absent; {runs}"
+    ))
+}
+
 /// The lines below the table: the method, what is absent and why, caveats about the numbers.
 pub fn notes(analysis: &Analysis) -> Vec<String> {
-    let mut lines = verdict::unfinished(analysis);
+    let mut lines: Vec<String> = of_report(analysis).into_iter().chain(verdict::unfinished(analysis)).collect();
     let gain = analysis.groups().any(|c| c.get(Key::ThroughputGain).is_some());
     let in_turn = in_turn(analysis).map_or_else(String::new, |how| format!(", {how}"));
     let meaning = format!("gain is work per second against running in turn{in_turn}");
@@ -73,8 +89,8 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
     if analysis.cells.iter().flat_map(|c| c.counted()).any(|r| !r.record().is_sampled()) {
         facts.push(format!("{SAMPLING_OFF}: no power, activity or CPU load was recorded"));
     }
-    let ran = analysis.cells.iter().any(|c| !c.counted.is_empty());
-    let trains = analysis.cells.iter().any(|c| !c.counted.is_empty() && !c.serves());
+    let ran = analysis.cells.iter().any(|c| c.counts());
+    let trains = analysis.cells.iter().any(|c| c.counts() && !c.serves());
     if ran && trains && analysis.cells.iter().all(|c| c.get(Key::EnergyPerEpoch).is_none()) {
         let why = analysis.cells.iter().find_map(|c| c.absent.get(&Key::EnergyPerEpoch));
         // Windows of a few shortened epochs are too short for a counter that spans a whole trace.
@@ -100,7 +116,7 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
         lines.push(format!("indicative: {why}"));
     }
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
-    for cell in analysis.all_cells().filter(|c| !c.is_valid() && !c.counted.is_empty()) {
+    for cell in analysis.all_cells().filter(|c| !c.is_valid() && c.counts()) {
         let why = cell.validity.reasons.join("; ");
         match reasons.iter_mut().find(|(w, _)| *w == why) {
             Some((_, cells)) => cells.push(cell.name()),
@@ -148,17 +164,26 @@ fn second_looks(analysis: &Analysis) -> Vec<String> {
     lines
 }
 
-/// `48 cells valid, 0 indicative, 4 out of memory`.
-pub fn verdicts(analysis: &Analysis) -> String {
+/// `48 cells valid, 0 indicative, 4 out of memory`; `None` where some cells are not known.
+pub fn verdicts(analysis: &Analysis) -> Option<String> {
+    if !analysis.has_all_cells() {
+        return None;
+    }
     let of = |v: CellVerdict| analysis.all_cells().filter(|c| c.verdict() == v).count();
     let valid = format!("{} valid", number::count(of(CellVerdict::Valid), "cell"));
     let others = CellVerdict::ALL.into_iter().filter(|v| *v != CellVerdict::Valid).map(|v| (v, of(v)));
     let told = others.filter(|(v, n)| *n > 0 || *v == CellVerdict::Indicative).map(|(v, n)| format!("{n} {}", v.text()));
-    [valid].into_iter().chain(told).collect::<Vec<_>>().join(", ")
+    Some([valid].into_iter().chain(told).collect::<Vec<_>>().join(", "))
 }
 
 /// What a merged campaign comes from, and how its numbers are compared.
 pub fn merged(analysis: &Analysis) -> Option<String> {
+    if let Some(report) = analysis.report.as_ref().filter(|report| !report.merged_from.is_empty()) {
+        return Some(format!(
+            "merged from {}; each group is compared with the baselines of its own part",
+            report.merged_from.join(", ")
+        ));
+    }
     let origins = &analysis.campaign.origins;
     let mut places: Vec<(String, Vec<String>)> = Vec::new();
     for origin in origins {
@@ -200,7 +225,7 @@ const REASONS: usize = 3;
 /// The servers without a p99, each reason once.
 fn without_p99(analysis: &Analysis) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for server in analysis.cells.iter().filter(|c| !c.counted.is_empty()).flat_map(Cell::servers) {
+    for server in analysis.cells.iter().filter(|c| c.counts()).flat_map(Cell::servers) {
         let Some(why) = server.absent(Key::LatencyP99).filter(|_| server.get(Key::LatencyP99).is_none()) else { continue };
         match reasons.iter_mut().find(|(known, _)| *known == why) {
             Some((_, cells)) => cells.push(server.cell.name()),
@@ -273,7 +298,9 @@ pub fn without_baseline(analysis: &Analysis) -> Vec<String> {
 
 /// The cards of a campaign on several, and how its numbers are compared.
 pub fn cards(analysis: &Analysis) -> Option<String> {
-    let several = analysis.devices.are_several() && !analysis.campaign.is_merged();
+    let is_merged =
+        analysis.campaign.is_merged() || analysis.report.as_ref().is_some_and(|report| !report.merged_from.is_empty());
+    let several = analysis.devices.are_several() && !is_merged;
     let labels = analysis.devices.all().iter().map(|device| device.label.clone()).collect::<Vec<_>>();
     several.then(|| {
         let told = match analysis.devices_can_be_told {

@@ -60,7 +60,7 @@ const VALIDITY: &str = "validity";
 fn ended(c: &Cell) -> String {
     let (word, all) = (c.outcome(), c.outcomes.values().sum::<usize>());
     match c.outcomes.get(word).copied().unwrap_or(0) {
-        n if n < all && !c.counted.is_empty() => format!("{n} of {all} {}", words::outcome(word)),
+        n if n < all && c.counts() => format!("{n} of {all} {}", words::outcome(word)),
         _ => words::outcome(word),
     }
 }
@@ -80,7 +80,7 @@ fn table(analysis: &Analysis) -> Table {
     let fairness = |c: &Cell| c.get(Key::Fairness).map(|q| format!("{:.2}", q.estimate));
     let memory = |c: &Cell| c.get(Key::Memory).map(|q| number::gib(q.estimate));
     let validity = |c: &Cell| {
-        let doubted = !c.is_valid() && !c.counted.is_empty();
+        let doubted = !c.is_valid() && c.counts();
         doubted.then(|| c.verdict().text().to_string())
     };
     let lender = |c: &Cell| c.lender.as_ref().map(|l| l.short_id().to_string());
@@ -124,8 +124,7 @@ pub fn cell(analysis: &Analysis, cell: &Cell, width: usize) -> String {
     let of = number::count(cell.record.repetitions.max(cell.repetitions.len() as u32) as usize, "repetition");
     let device = campaign.device.name_said();
     let verdict = cell.verdict().text();
-    let title =
-        format!("{} of {last}, {}, {device}: {verdict}, {} of {of}", cell.name(), campaign.experiment, cell.counted.len());
+    let title = format!("{} of {last}, {}, {device}: {verdict}, {} of {of}", cell.name(), campaign.experiment, cell.count());
     let q = |key: Key| cell.get(key).map(number::with_interval);
     let solo = cell.workload().and_then(|w| analysis.solo_beside(cell.counted(), w)).filter(|_| !cell.is_solo());
     let mut rows: Vec<(&str, Vec<String>)> = Vec::new();
@@ -234,7 +233,9 @@ pub fn cell(analysis: &Analysis, cell: &Cell, width: usize) -> String {
     let mut facts: Vec<(String, String)> = rows.map(|(label, parts)| (label.to_string(), aligned(parts))).collect();
     let mut put = |label: &str, what: String| facts.push((label.to_string(), what));
     put("ran on", environment::ran_on(analysis, cell).join(", "));
-    put("attested", notes::attested(cell));
+    if cell.reported.is_none() {
+        put("attested", notes::attested(cell));
+    }
     for (word, n) in cell.outcomes.iter().filter(|(word, n)| **word != "completed" && **n > 0) {
         put("not used", format!("{n} {}", words::outcome(word)));
     }

@@ -16,7 +16,7 @@ pub fn text(analysis: &Analysis, cell: &Cell, width: usize) -> String {
     let c = &analysis.campaign;
     let of = number::count(cell.record.repetitions.max(cell.repetitions.len() as u32) as usize, "repetition");
     let verdict = cell.verdict().text();
-    let counted = cell.counted.len();
+    let counted = cell.count();
     let title =
         format!("{} of {}, {}, {}: {verdict}, {counted} of {of}", cell.name(), c.short_id(), c.experiment, c.device.name_said());
     let mut blocks = Vec::new();

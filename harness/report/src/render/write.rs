@@ -1,12 +1,12 @@
 //! The report's files. In: an analysis and the folder of reports. Out: `NAME/CAMPAIGN/` with the page, Markdown, JSON, CSV and
-//! plots, and copies of all but the plots in `NAME/`, which thus shows the latest.
+//! plots, and copies of all but the plots in `NAME/`, which thus shows the latest. One that
+//! was read from a `report.json` has no copies.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use collo_figures::document::{self, Block, Document, Figure, TableLayout, Written, replace};
 use collo_figures::draw::file;
-use collo_guidelines::report_json::ReportJson;
 use fs_err as fs;
 
 use crate::export::{cells, csv};
@@ -27,7 +27,7 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
     fs::create_dir_all(folder.join("plots"))?;
     let mut report = sections::document(of, None);
     details(of, &mut report);
-    let runs = below(&of.folder, reports);
+    let runs = below(&of.folder, reports).filter(|_| of.read.is_none());
     let figures =
         report.sections.iter().flat_map(|s| &s.blocks).filter_map(|b| if let Block::Figure(f) = b { Some(f) } else { None });
     let figures: Vec<&Figure> = figures.collect();
@@ -54,7 +54,7 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
             Err(panic) => std::panic::resume_unwind(panic),
         })
     })?;
-    let json = serde_json::json!(ReportJson::new(&of.analysis, &of.guidelines));
+    let json = serde_json::json!(of.json());
     let cells = csv::text(&cells::table(&of.analysis));
     let mut write = |place: &Path, plots: String, up: &str| {
         report.plots = Some(plots);
@@ -62,7 +62,11 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
         replace(&place.join("report.csv"), cells.as_bytes())?;
         document::write(place, ("report", "report"), &report, &json)
     };
-    write(&folder, "plots/".into(), "../../../")?;
+    let own = write(&folder, "plots/".into(), "../../../")?;
+    if of.read.is_some() {
+        // What lies one folder higher is of the newest campaign that has its runs here.
+        return Ok(Written { folder, plots, ..own });
+    }
     // The copies lie one folder higher, so their links differ.
     let copies = write(&experiment, format!("{}/plots/", campaign.id), "../../")?;
     Ok(Written { folder, plots, ..copies })

@@ -20,7 +20,9 @@ pub fn section(analysis: &Analysis) -> Content {
     }
     let (factor, unit) = words::energy_unit(analysis.cells.iter().filter_map(|c| c.get(Key::EnergyPerEpoch)));
     let word = if unit == "kJ" { "kilojoules" } else { "joules" };
+    // A report has no idle power.
     let idle: Vec<String> = analysis.idle_w.iter().map(|(state, w)| format!("{} W {state}", number::three(*w))).collect();
+    let idle = if idle.is_empty() { String::new() } else { format!(" ({})", idle.join(", ")) };
     let cap = analysis.campaign.machine.gpus.first().and_then(|g| g.power_limit_w);
     let text = cap.map(|w| format!("power cap {w:.0} W"));
     let limit = cap.zip(text.as_deref());
@@ -44,7 +46,7 @@ pub fn section(analysis: &Analysis) -> Content {
             id: "energy-above-idle",
             title: "Energy above idle",
             caption: &format!("{word} above idle, per member and epoch"),
-            meaning: &format!("The same, less the GPU's idle power ({}).", idle.join(", ")),
+            meaning: &format!("The same, less the GPU's idle power{idle}."),
             ..energy(Key::EnergyPerEpochAboveIdle)
         },
         BarFigure { id: "power", title: "Average power of the GPU", limit, ..power(Key::Power) },
@@ -65,6 +67,10 @@ pub fn section(analysis: &Analysis) -> Content {
 }
 
 fn absent(analysis: &Analysis) -> String {
+    let why = analysis.cells.iter().find_map(|c| c.absent.get(&Key::EnergyPerEpoch));
+    if let Some(why) = why.filter(|_| analysis.is_reported()) {
+        return format!("Energy is absent: {why}.");
+    }
     if analysis.campaign.device.persistence == Some(false) {
         return "Without persistence mode the driver's energy counter can restart at any time, so energy is absent, not zero. \
                 `nvidia-smi -pm 1` turns it on."

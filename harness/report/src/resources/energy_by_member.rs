@@ -30,7 +30,7 @@ pub fn section(report: &Report) -> Content {
     let analysis = &report.analysis;
     let model = report.energy_model.ok_or("No model was asked for.")?;
     let name = model.name();
-    let groups: Vec<&Cell> = analysis.groups().filter(|c| !c.counted.is_empty()).collect();
+    let groups: Vec<&Cell> = analysis.groups().filter(|c| c.counts()).collect();
     let rows: Vec<(&Cell, Result<Vec<Part>, &'static str>)> = groups.into_iter().map(|c| (c, parts(analysis, c))).collect();
     if rows.iter().all(|(_, parts)| parts.is_err()) {
         let why = rows.iter().find_map(|(_, parts)| parts.as_ref().err()).copied().unwrap_or("no group was measured");

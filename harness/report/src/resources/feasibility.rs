@@ -98,11 +98,14 @@ fn why(r: &collo_analysis::reading::repetition::Repetition) -> String {
 
 fn finding(analysis: &Analysis) -> String {
     let (oom, refused) = (analysis.count("out_of_memory"), analysis.campaign.plan.refusals.len());
-    let whole = |c: &&Cell| c.outcome() == "completed" && !c.repetitions.is_empty();
+    let whole = |c: &&Cell| c.outcome() == "completed" && c.ran();
     let some = |c: &&Cell| !whole(c) && c.outcomes.get("completed").is_some_and(|n| *n > 0);
     let (ran, partly) = (analysis.all_cells().filter(whole).count(), analysis.all_cells().filter(some).count());
-    let mut text = format!("{ran} of {} completed all runs", number::count(analysis.all_cells().count(), "planned cell"));
-    if partly > 0 {
+    let mut text = match analysis.has_all_cells() {
+        true => format!("{ran} of {} completed all runs", number::count(analysis.all_cells().count(), "planned cell")),
+        false => format!("{} planned", number::runs(analysis.planned)),
+    };
+    if partly > 0 && analysis.has_all_cells() {
         text += &format!(", {partly} some of them");
     }
     let others = analysis.accounted.iter().filter(|(word, n)| !["completed", "out_of_memory"].contains(word) && *n > 0);

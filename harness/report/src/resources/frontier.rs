@@ -45,7 +45,7 @@ pub fn figure(analysis: &Analysis) -> Figure {
 /// How a cell ended.
 fn fit(cell: &Cell) -> Feasibility {
     match cell.outcome() {
-        _ if cell.repetitions.is_empty() => Feasibility::NotRun,
+        _ if !cell.ran() => Feasibility::NotRun,
         "out_of_memory" => Feasibility::RanOut,
         "completed" => Feasibility::Ran,
         // Some repetition completed: it fits, though not every run of it was to the end.
@@ -60,7 +60,7 @@ fn said(cell: &Cell) -> String {
     let all: usize = cell.outcomes.values().sum();
     let completed = cell.outcomes.get("completed").copied().unwrap_or(0);
     match cell.outcome() {
-        _ if cell.repetitions.is_empty() => "not run".into(),
+        _ if !cell.ran() => "not run".into(),
         "completed" => "ran".into(),
         other => format!("{}, {completed} of {} completed", words::outcome(other), number::runs(all)),
     }

@@ -131,7 +131,7 @@ fn table(analysis: &Analysis, points: &[LaunchPoint], metrics: &[Key]) -> Table 
             row.push(p.cell.metric(*key).map_or_else(TableCell::default, |q| percent(q.estimate)));
             row.push(square().reading(p.blocks, p.threads, *key).map_or_else(TableCell::default, percent));
         }
-        row.extend([TableCell::text(p.cell.counted.len().to_string()), TableCell::text(p.cell.verdict().text())]);
+        row.extend([TableCell::text(p.cell.count().to_string()), TableCell::text(p.cell.verdict().text())]);
         table.row(row);
     }
     table.tags = tags(analysis);

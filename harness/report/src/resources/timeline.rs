@@ -11,7 +11,7 @@ use collo_quantity::number;
 use collo_quantity::unit::GIB;
 use collo_store::Sharing;
 
-use crate::parts::absent::{Content, numbers};
+use crate::parts::absent::{Content, NO_RUNS, numbers};
 use crate::parts::figure::{legend_with, tags};
 
 /// Names of the figures: the mixed set comes before the uniform one.
@@ -19,6 +19,9 @@ const FIGURES: [&str; 2] = ["timelines", "timelines-uniform"];
 
 pub fn section(analysis: &Analysis) -> Content {
     numbers(analysis)?;
+    if analysis.is_reported() {
+        return Err(NO_RUNS.into());
+    }
     let shown: Vec<&Timeline> = analysis.timelines.iter().filter(|t| t.lives_shown).collect();
     if shown.is_empty() {
         return Err("No run recorded when its members trained.".into());

@@ -25,7 +25,7 @@ pub fn section(analysis: &Analysis) -> Content {
         scale: Scale::Own(" Each panel has its own scale; all start at zero."),
         ..BarFigure::of(Key::EpochTime)
     };
-    let only_serving = || analysis.cells.iter().filter(|c| !c.counted.is_empty()).all(Cell::serves);
+    let only_serving = || analysis.cells.iter().filter(|c| c.counts()).all(Cell::serves);
     match bars.draw(analysis) {
         Some(figure) => Ok(Section { finding: finding(analysis), blocks: vec![figure], ..Section::default() }),
         None if only_serving() => Err("Only groups with a serving member completed: see Latency.".into()),

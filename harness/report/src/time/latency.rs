@@ -286,6 +286,8 @@ fn told(q: &Quantity) -> TableCell {
 /// Why there is no p99, in a few words.
 fn why(server: &Server) -> String {
     match server.leaves_unanswered() {
+        // Which of the reasons it is, is read in the runs.
+        _ if server.cell.reported.is_some() => failure(server.cell).unwrap_or_else(|| "absent".into()),
         true if server.is_overloaded() => "below its rate".to_string(),
         true => "some never answered".to_string(),
         false => failure(server.cell).unwrap_or_else(|| "too few requests".into()),

@@ -53,7 +53,7 @@ pub fn of(analysis: &Analysis) -> Option<Figure> {
     let measured = rows.iter().flat_map(|r| &r.cells).filter_map(|c| c.get(Key::ThroughputGain));
     // Twice the work is dark enough: one small gain would else look like a large one.
     let most = measured.map(|q| q.estimate).fold(2.0, f64::max);
-    if rows.iter().flat_map(|r| &r.cells).all(|c| c.repetitions.is_empty()) {
+    if rows.iter().flat_map(|r| &r.cells).all(|c| !c.ran()) {
         return None;
     }
     let refused = rows.iter().flat_map(|r| &r.refused).map(|r| r.degree).filter(|d| *d > 1);
@@ -141,7 +141,7 @@ fn field(row: &MatrixRow, mode: &str, degree: u32) -> Field {
         let value = match (gain, failure(cell)) {
             (Some(q), _) => FieldValue::Number(HeatNumber::of(q)),
             (None, Some(why)) => FieldValue::Failed(why),
-            (None, None) if cell.counted.is_empty() => FieldValue::Unmeasured,
+            (None, None) if !cell.counts() => FieldValue::Unmeasured,
             (None, None) => {
                 if let Some(why) = cell.absent.get(&Key::ThroughputGain) {
                     title += &format!("\n{why}");
@@ -149,7 +149,7 @@ fn field(row: &MatrixRow, mode: &str, degree: u32) -> Field {
                 FieldValue::Unusable(if cell.no_baseline.is_some() { NO_BASELINE } else { "not comparable" })
             }
         };
-        return Field { value, indicative: !cell.is_valid() && !cell.counted.is_empty(), title };
+        return Field { value, indicative: !cell.is_valid() && cell.counts(), title };
     }
     match row.refused.iter().find(|r| r.sharing == mode && r.degree == degree) {
         Some(r) => Field { value: FieldValue::Refused, indicative: false, title: format!("{}\nrefused: {}", what(), r.reason) },

@@ -122,7 +122,7 @@ fn is_pair(cell: &Cell, a: &str, b: &str) -> bool {
 
 /// The field of a direction without a slowdown: how its pair ended, why nothing of it counts, or that there was none.
 fn unmeasured(cell: Option<&Cell>, suffers: &str, who: &str) -> Field {
-    let Some(cell) = cell.filter(|c| !c.repetitions.is_empty()) else {
+    let Some(cell) = cell.filter(|c| c.ran()) else {
         return Field { value: FieldValue::Unmeasured, indicative: false, title: format!("{who}\nnot measured") };
     };
     if let Some(why) = failure(cell) {

@@ -24,7 +24,10 @@ use crate::parts::figure::{legend_with, tags};
 /// Why no run of a trace has numbers, if so.
 fn nothing(analysis: &Analysis) -> Option<&'static str> {
     let traces = &analysis.traces;
-    if traces.cells.iter().all(|c| c.repetitions.is_empty()) {
+    if analysis.is_reported() && traces.matrices.iter().flat_map(|matrix| &matrix.arms).any(|arm| !arm.by_order.is_empty()) {
+        return None;
+    }
+    if traces.cells.iter().all(|c| !c.ran()) {
         Some("No run of a trace was made yet.")
     } else if traces.runs.is_empty() {
         Some("No run of a trace completed with usable numbers; see Feasibility for how each ended.")
@@ -137,7 +140,7 @@ fn drawn_as(arm: &Arm) -> &str {
 /// What the sentence of a caption about ratios says.
 fn ratios_note(matrix: &TraceMatrix) -> String {
     let reference = matrix.reference().name();
-    let method = match matrix.method {
+    let method = match &matrix.method {
         Some(method) => format!(
             "Ratios within the same order, geometric mean over {}; whiskers: 95 % interval, {method}, the order is the unit.",
             orders_text(matrix)

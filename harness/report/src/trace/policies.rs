@@ -246,6 +246,8 @@ fn notes(matrix: &TraceMatrix) -> Vec<String> {
     }
     match matrix.noise_ratio {
         Some(noise) => notes.push(format!("Repeats of one order vary by {}: the noise of the machine.", percent(noise))),
+        // How much they vary is read in the runs.
+        None if matrix.arms.iter().flat_map(|arm| &arm.by_order).any(|at| at.repetitions > 1) => {}
         None => notes.push("No order was repeated: the noise of the machine is not known apart from that of orders.".into()),
     }
     if matrix.scale != 1 {

@@ -34,7 +34,7 @@ pub fn macros(analysis: &Analysis) -> String {
     }
     for column in columns(analysis) {
         for cell in &analysis.cells {
-            let Some(q) = column.of(cell).filter(|q| q.estimate.is_finite() && !cell.counted.is_empty()) else { continue };
+            let Some(q) = column.of(cell).filter(|q| q.estimate.is_finite() && cell.counts()) else { continue };
             let name = free(&format!("{}{}", letters(column.key.head()), subject(analysis, cell)), &mut taken);
             let indicative = if cell.is_valid() { "" } else { ", indicative" };
             let _ = writeln!(out, "% {}: {}{indicative}", comment(&column.head()), comment(cell.name()));

@@ -46,7 +46,7 @@ fn table(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> String {
     if left_out > 0 {
         let _ = write!(said, "; {} in the middle left out", collo_quantity::number::count(left_out, "degree"));
     }
-    let indicative = cells.iter().any(|c| !c.counted.is_empty() && !c.is_valid());
+    let indicative = cells.iter().any(|c| c.counts() && !c.is_valid());
     let noted = if indicative { "; \\textsuperscript{i} indicative: shown, supports no conclusion" } else { "" };
     let label = name(&format!("{}-{}", analysis.campaign.experiment, name_of(analysis, workload)));
     let mut out = format!("\\begin{{table}}\n\\centering\n\\caption{{{}{noted}}}\n\\label{{tab:gain-{label}}}\n", escape(&said));
@@ -71,7 +71,7 @@ fn field(cell: &Cell) -> String {
     let mark = if cell.is_valid() { "" } else { "\\textsuperscript{i}" };
     match cell.get(Key::ThroughputGain) {
         Some(q) => value(q, 1.0) + mark,
-        None if cell.counted.is_empty() && cell.outcome() != "completed" => escape(&words::outcome(cell.outcome())),
+        None if !cell.counts() && cell.outcome() != "completed" => escape(&words::outcome(cell.outcome())),
         None => "--".into(),
     }
 }

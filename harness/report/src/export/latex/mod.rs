@@ -131,10 +131,10 @@ fn row(analysis: &Analysis, cell: &Cell, columns: &[LatexColumn], again: bool) -
         None => escape(&without_mode(cell.name())),
     };
     let mut name = format!("{who} & {} & {}", escape(&mode_label(&cell.record.sharing)), cell.record.degree);
-    if !cell.counted.is_empty() && !cell.is_valid() {
+    if cell.counts() && !cell.is_valid() {
         name.push_str("\\textsuperscript{i}");
     }
-    if cell.counted.is_empty() {
+    if !cell.counts() {
         let how = match cell.outcome() {
             "completed" => "no usable run",
             word => &words::outcome(word),
@@ -158,7 +158,7 @@ fn caption(analysis: &Analysis, columns: &[LatexColumn]) -> String {
     if has(Key::WithinSlo) {
         said.push("in time: share of requests answered within the limit; goodput: those per second".into());
     }
-    let indicative: Vec<&Cell> = analysis.cells.iter().filter(|c| !c.counted.is_empty() && !c.is_valid()).collect();
+    let indicative: Vec<&Cell> = analysis.cells.iter().filter(|c| c.counts() && !c.is_valid()).collect();
     let mut caption = said.iter().map(|s| escape(s)).collect::<Vec<_>>().join("; ");
     if !indicative.is_empty() {
         caption.push_str("; \\textsuperscript{i} indicative: shown, supports no conclusion");

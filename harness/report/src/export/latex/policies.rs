@@ -59,7 +59,7 @@ fn table(analysis: &Analysis, matrix: &TraceMatrix, suffix: String) -> String {
     let mut said = vec![format!("{} of {} on {}, campaign {}", matrix.name(), c.experiment, c.device.text(), c.id)];
     said.extend(caveats::sentences(analysis));
     let orders = number::count(matrix.orders.len(), "order");
-    said.push(match matrix.method {
+    said.push(match &matrix.method {
         Some(method) => format!("means over {orders}, ratios within them; ±: 95 % interval, {method}"),
         None => format!("{orders}: no interval"),
     });

@@ -1,0 +1,299 @@
+//! Reports that are rendered from a `report.json`: what they show is what the page of the stored runs shows, line by line, and what
+//! needs the runs is absent.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use collo_quantity::Key;
+use collo_report::export::{self, FORMATS, TABLES};
+use collo_report::{Report, json, terminal, terminal_cell, write};
+use collo_store::{Outcome, Reference, RefusalRecord, Runs};
+use serde_json::Value;
+
+use crate::support::exports::export;
+use crate::support::serving::Serves;
+use crate::support::traces::{PolicyTruth, TraceTruth};
+use crate::support::{Fixture, predictions, study, watching};
+
+/// The report of a fixture's runs.
+fn analysed(fixture: &Fixture) -> Report {
+    let folder = tempfile::tempdir().unwrap();
+    Report::of(&fixture.write(folder.path())).unwrap()
+}
+
+/// The same from its file.
+fn reread(stored: &Report) -> Report {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.json");
+    fs_err::write(&path, serde_json::to_vec_pretty(&json(stored)).unwrap()).unwrap();
+    Report::read(&path).unwrap()
+}
+
+fn text(report: &Report, format: &str) -> String {
+    String::from_utf8(export(report, format).unwrap()).unwrap()
+}
+
+/// The lines of a page in Markdown by section; those of its head are under the empty title.
+fn sections(page: &str) -> BTreeMap<String, Vec<String>> {
+    let mut found = BTreeMap::<String, Vec<String>>::new();
+    let mut title = String::new();
+    for line in page.lines() {
+        match line.strip_prefix("## ") {
+            Some(next) => title = next.into(),
+            None => found.entry(title.clone()).or_default().extend((!line.trim().is_empty()).then(|| line.to_string())),
+        }
+    }
+    found
+}
+
+/// Tables of a section: their rows as fields by head.
+fn rows(lines: &[String]) -> Vec<BTreeMap<String, String>> {
+    let fields = |line: &String| line.trim_matches('|').split('|').map(|field| field.trim().to_string()).collect::<Vec<_>>();
+    let table: Vec<Vec<String>> = lines.iter().filter(|line| line.starts_with('|')).map(fields).collect();
+    let heads = table[0].clone();
+    table.into_iter().skip(2).map(|row| heads.iter().cloned().zip(row).collect()).collect()
+}
+
+/// The parts of a line: of some a report has not all.
+fn parts(line: &str) -> Vec<&str> {
+    let ends = ["|", "; ", ". ", ", ", " · ", "**"];
+    let mut all = vec![line];
+    for end in ends {
+        all = all.into_iter().flat_map(|part| part.split(end)).collect();
+    }
+    all.into_iter().map(|part| part.trim_matches([' ', '-', '.'])).filter(|part| !part.is_empty() && *part != "–").collect()
+}
+
+/// Lines that only the page of the file has, by section: with a part that none of the same section has in the other.
+fn only_there(stored: &str, read: &str) -> Vec<(String, String)> {
+    let (stored, read) = (sections(stored), sections(read));
+    let none = Vec::new();
+    let mut found = Vec::new();
+    for (title, lines) in &read {
+        let own = stored.get(title).unwrap_or(&none);
+        let known = |line: &&String| parts(line).iter().all(|part| own.iter().any(|own| own.contains(part)));
+        found.extend(lines.iter().filter(|line| !known(line)).map(|line| (title.clone(), line.clone())));
+    }
+    found
+}
+
+/// Where a page says itself that it has no runs.
+fn is_of_the_file(title: &str, line: &str) -> bool {
+    let of = |words: &[&str]| words.iter().any(|word| line.contains(word));
+    match title {
+        _ if of(&[
+            "rendered from `report.json`",
+            "It needs the stored runs",
+            "Left out, having nothing to show.",
+            "- merged from 2026",
+        ]) =>
+        {
+            true
+        }
+        "All cells" => line.starts_with('|'),
+        "Provenance" => of(&["- run order: ", "- epochs: ", "- merged from: "]),
+        "Feasibility" => of(&["planned; "]),
+        _ => false,
+    }
+}
+
+/// Everything that is rendered from a file is compared with what is rendered from the runs.
+fn agree(stored: &Report) -> Report {
+    let read = reread(stored);
+    let name = &stored.analysis.campaign.experiment;
+    let pretty = |report: &Report| serde_json::to_string_pretty(&json(report)).unwrap();
+    assert_eq!(pretty(stored), pretty(&read), "{name}: report.json stays the same, digit by digit");
+
+    let pages = [stored, &read].map(|report| text(report, "markdown"));
+    let strange: Vec<_> = only_there(&pages[0], &pages[1]).into_iter().filter(|(t, line)| !is_of_the_file(t, line)).collect();
+    assert!(strange.is_empty(), "{name}: {strange:#?}\n{}", pages[0]);
+    let [own, again] = [&pages[0], &pages[1]].map(|page| sections(page));
+    if !stored.analysis.cells.is_empty() {
+        let (own, again) = (rows(&own["All cells"]), rows(&again["All cells"]));
+        assert_eq!(own.len(), again.len(), "{name}");
+        for (own, again) in own.iter().zip(&again) {
+            let without: BTreeSet<&str> = own.keys().filter(|head| !again.contains_key(*head)).map(String::as_str).collect();
+            assert_eq!(without, BTreeSet::from(["attested", "runs"]), "{name}");
+            assert!(again.iter().all(|(head, text)| own[head] == *text), "{name}: {own:?} {again:?}");
+        }
+    }
+
+    let shown = [stored, &read].map(|report| terminal(report, usize::MAX));
+    let known: BTreeSet<&str> = shown[0].lines().collect();
+    let is_known = |line: &&str| parts(line).iter().all(|part| known.iter().any(|known| known.contains(part)));
+    let own_words = pages[1].lines().find(|line| line.contains("rendered from")).unwrap();
+    let is_own = |line: &&str| own_words.contains(line.trim()) || line.starts_with("merged from");
+    let strange: Vec<&str> = shown[1].lines().filter(|line| !is_known(line) && !is_own(line)).collect();
+    assert!(strange.is_empty(), "{name}: {strange:#?}\n{}", shown[0]);
+    for cell in &stored.analysis.cells {
+        let shown = [stored, &read].map(|report| terminal_cell(report, cell.name(), usize::MAX).unwrap());
+        let known: BTreeSet<&str> = shown[0].lines().collect();
+        let columns = |line: &str| line.split("  ").map(|part| part.trim().to_string()).collect::<BTreeSet<String>>();
+        let all: BTreeSet<String> = known.iter().flat_map(|line| columns(line)).collect();
+        let strange = |line: &&str| !line.trim_start().starts_with("ran on") && !columns(line).is_subset(&all);
+        let strange: Vec<&str> = shown[1].lines().filter(strange).collect();
+        assert!(strange.is_empty(), "{}: {strange:#?}\n{}", cell.name(), shown[0]);
+    }
+
+    for format in ["latex", "latex-macros", "openmetrics", "quantities", "policies"] {
+        assert_eq!(text(stored, format), text(&read, format), "{name}: {format}");
+    }
+    let of_slices = |csv: String| -> Vec<Vec<String>> {
+        let mut lines = csv::Reader::from_reader(csv.as_bytes());
+        let place = lines.headers().unwrap().iter().position(|head| head == "instance_sm_active_ratio").unwrap();
+        let row = |row: csv::StringRecord| row.iter().enumerate().filter(|(i, _)| *i != place).map(|(_, f)| f.into()).collect();
+        lines.records().map(|record| row(record.unwrap())).collect()
+    };
+    assert_eq!(of_slices(text(stored, "cells")), of_slices(text(&read, "cells")), "{name}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let [own, again] = [(stored, "own"), (&read, "again")].map(|(report, at)| write(report, &folder.path().join(at)).unwrap());
+    let values = |plots: &[std::path::PathBuf]| -> BTreeMap<String, String> {
+        let of = |plot: &std::path::PathBuf| {
+            let values = fs_err::read_to_string(plot.with_extension("csv")).unwrap();
+            (plot.file_stem().unwrap().to_string_lossy().into_owned(), values)
+        };
+        plots.iter().map(of).collect()
+    };
+    let (own, again) = (values(&own.plots), values(&again.plots));
+    for (figure, values) in &again {
+        assert_eq!(own.get(figure), Some(values), "{name}: the values of the figure {figure}");
+    }
+    read
+}
+
+#[test]
+fn a_report_of_cores_is_rendered_again_with_the_same_numbers() {
+    let mut f = Fixture::quickstart().mixed(("tiny", 1.7), ("small", 2.9), "naive", "exit").solo("small", 32, 2.1);
+    f.references = vec![Reference {
+        cell: "tiny×2 naive b32".into(),
+        quantity: "throughput_gain".into(),
+        value: 2.4,
+        tolerance_ratio: 0.05,
+        device: None,
+    }];
+    let read = agree(&analysed(&f));
+    let page = text(&read, "markdown");
+    assert!(page.contains("rendered from `report.json`, which has the numbers and not the runs"), "{page}");
+    assert!(page.contains("`collo report 7f3a` has them"), "{page}");
+    assert!(page.contains("Timelines: It needs the stored runs, and a report.json has none."), "{page}");
+    let two = read.analysis.cell("tiny×2 naive b32").unwrap();
+    assert_eq!((two.count(), two.counted().count(), two.ran()), (3, 0, true));
+}
+
+#[test]
+fn what_failed_was_refused_is_far_or_not_run_is_said_as_of_its_runs() {
+    let no_memory = Outcome::OutOfMemory { member: 2, message: "tried to allocate 9 GiB".into() };
+    let crash = Outcome::Crashed { member: 0, status: "exited with 1".into(), message: "in epoch 1".into(), place_alone: true };
+    let mut f = Fixture::quickstart().group("tiny", 32, 4, "naive", 1.0).ends(no_memory);
+    f = f.group("tiny", 32, 5, "naive", 1.0).ends(crash);
+    f.refusals = vec![RefusalRecord {
+        cell: "tiny×9 naive b32".into(),
+        sharing: "naive".into(),
+        reason: "9 members need 9 cores".into(),
+        hint: Some("fewer members".into()),
+    }];
+    agree(&analysed(&f));
+    agree(&analysed(&Fixture { stop_after: 7, ..f.clone() }));
+    agree(&analysed(&Fixture { stop_after: 0, ..f.clone() }));
+    agree(&analysed(&f.clone().repetitions(1)));
+    let odd = Fixture { odd_run: Some(("tiny×2 naive b32", 2, 1.4)), ..Fixture::quickstart() }.repetitions(5);
+    let read = agree(&analysed(&odd));
+    assert!(read.analysis.cells.iter().any(|cell| cell.second_look.is_some()));
+}
+
+#[test]
+fn a_report_of_a_gpu_is_rendered_again_with_the_same_numbers() {
+    let (fixture, _) = study::campaign("a100-40gb", 3, 2);
+    let read = agree(&analysed(&fixture));
+    let page = text(&read, "markdown");
+    assert!(page.contains("Nothing here was measured."), "{page}");
+}
+
+#[test]
+fn servers_policies_and_observers_are_rendered_again_with_the_same_numbers() {
+    let usual = Serves::usual();
+    let mut f = Fixture::named("serving").solo("tiny", 32, 8.0).serves("serve", &usual);
+    f = f.beside(&[("serve", usual.clone().left(110.0))], &[("tiny", 10.0)], "mps");
+    agree(&analysed(&f));
+    agree(&analysed(&watching::tools()));
+    let mut f = Fixture::quickstart();
+    let trace = TraceTruth::burst(3).policy(PolicyTruth::of("magm:sm=80%,free=5GB", "measured", "mps", 3, 1.1));
+    f.trace = Some(TraceTruth { spread: 0.05, ..trace.policy(PolicyTruth::of("rr", "none", "mps", 3, 1.3)) });
+    agree(&analysed(&f));
+    agree(&analysed(&predictions::predicted()));
+}
+
+#[test]
+fn a_merged_report_is_rendered_again_with_the_same_numbers() {
+    let part = |pace: f64, seed: u64| {
+        let mut f = Fixture::named("parts").solo("tiny", 32, pace).group("tiny", 32, 2, "naive", 1.25 * pace).seed(seed);
+        f = f.group("tiny", 32, 3, "naive", 1.9 * pace);
+        f.id = format!("20261120-184{seed}-7f3{seed}");
+        f
+    };
+    let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let parts = [part(2.0, 1).write(folders[0].path()), part(3.0, 2).write(folders[1].path())];
+    let merged = collo_store::merge(&Runs::at(folders[2].path()), &parts, &[]).unwrap();
+    let read = agree(&Report::of(&merged).unwrap());
+    assert!(text(&read, "markdown").contains("merged from 20261120-1841-7f31, 20261120-1842-7f32"));
+}
+
+#[test]
+fn formats_and_tables_of_runs_are_refused_and_name_what_has_them() {
+    let read = reread(&analysed(&Fixture::quickstart()));
+    let format = |word: &str| FORMATS.iter().find(|format| format.word == word).unwrap();
+    let table = |name: &str| TABLES.iter().find(|table| table.0 == name).unwrap();
+    let why = export::check(&read, format("junit"), table("cells")).unwrap_err().to_string();
+    assert!(why.starts_with("`--format junit` needs the stored runs, and `"), "{why}");
+    for name in ["runs", "epochs", "observers", "dataset", "campaign"] {
+        assert!(export::check(&read, format("csv"), table(name)).is_err(), "{name}");
+    }
+    assert!(
+        export::check(&read, format("csv"), table("cells")).is_ok()
+            && export::check(&read, format("latex"), table("cells")).is_ok()
+    );
+    assert!(export::check(&analysed(&Fixture::quickstart()), format("junit"), table("cells")).is_ok());
+}
+
+#[test]
+fn what_another_program_measured_stays_marked_and_needs_no_more_than_it_has() {
+    let q = serde_json::json!({ "estimate": 41.5, "low": null, "high": null, "repetitions": 1, "df": null });
+    let member = serde_json::json!({ "workload": "train", "batch_size": 32, "solo": "train solo b32" });
+    let cell = serde_json::json!({ "cell": "train solo b32", "sharing": "solo", "members": [member], "repetitions": 1,
+        "outcome": "completed", "outcomes": { "completed": 1 }, "validity": "indicative", "reasons": ["it was imported"],
+        "metrics": { "duration_s": q, "power_w": q }, "absent": { "epoch_time_s": "radT does not measure it" } });
+    let report = serde_json::json!({ "schema": 2, "experiment": "radt-x", "campaign": "imported-from-radt-1", "measured_by": "radT",
+        "device": { "name": "NVIDIA A100", "kind": "gpu" }, "planned": 1, "accounted": { "completed": 1 }, "cells": [cell] });
+    let at = |report: &Value| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("radt.json");
+        fs_err::write(&path, report.to_string()).unwrap();
+        Report::read(&path)
+    };
+    let read = at(&report).unwrap();
+    let page = text(&read, "markdown");
+    assert!(page.contains("measured by radT"), "{page}");
+    assert!(page.contains("measured by radT; collo has no runs of it"), "{page}");
+    assert_eq!(read.analysis.cells[0].metric(Key::Power).map(|q| (q.estimate, q.n)), Some((41.5, 1)));
+
+    // What would lead out of the folder of reports, or cannot be said, is refused.
+    for (key, value) in [("campaign", "../../x"), ("experiment", "/etc"), ("experiment", "")] {
+        let mut other = report.clone();
+        other[key] = value.into();
+        let why = at(&other).unwrap_err().to_string();
+        assert!(why.contains(&format!("its `{key}`, {value:?}, is no name")), "{why}");
+    }
+    let mut other = report.clone();
+    other["cells"][0]["outcome"] = "evaporated".into();
+    assert!(at(&other).unwrap_err().to_string().contains("`cells[0]`: the outcome `evaporated` is unknown"));
+}
+
+#[test]
+fn a_report_that_was_read_replaces_no_copies_of_the_newest_campaign() {
+    let read = reread(&analysed(&Fixture::quickstart()));
+    let reports = tempfile::tempdir().unwrap();
+    let written = write(&read, reports.path()).unwrap();
+    assert!(written.html.starts_with(&written.folder) && written.folder.ends_with(Path::new("quickstart/20261120-1842-7f3a")));
+    assert!(!reports.path().join("quickstart/report.html").exists());
+}
