@@ -274,7 +274,7 @@ fn manifest(from: &Path, entry: &mut tar::Entry<impl Read>) -> Result<(Vec<u8>, 
 fn room_for(from: &Path, about: &Manifest, aside: &Path) -> Result<(), Diagnostic> {
     let needed = about.files.values().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
     let Ok(disk) = nix::sys::statvfs::statvfs(aside) else { return Ok(()) };
-    let free = disk.blocks_available() as u64 * disk.fragment_size() as u64;
+    let free = disk.blocks_available().saturating_mul(disk.fragment_size());
     if needed <= free {
         return Ok(());
     }
