@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use collo_plan::project::Project;
+use collo_prepare::python;
 use collo_store::{CampaignFolder, Runs};
 use collo_text::Diagnostics;
-use serde_json::Value;
 
-use crate::archive;
+use crate::archive::{self, Manifest};
 
 /// The endings of a bundle's name.
 const ENDINGS: [&str; 2] = [".tar.gz", ".tgz"];
@@ -17,15 +18,20 @@ pub fn is_bundle(path: &Path) -> bool {
     ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// The campaign of a bundle in a temporary folder, which is deleted with the second.
-pub fn read(bundle: &Path) -> Result<(CampaignFolder, tempfile::TempDir), Diagnostics> {
-    let scratch = tempfile::tempdir()?;
+/// The campaign of a bundle in a temporary folder, which is deleted with the second: in the project, or else in the cache, which are
+/// on disks, as the folder of the system's temporary files often is not.
+pub fn read(bundle: &Path, project: Option<&Project>) -> Result<(CampaignFolder, tempfile::TempDir), Diagnostics> {
+    let in_cache = || {
+        let cache = python::cache_folder();
+        fs_err::create_dir_all(&cache)?;
+        archive::scratch(&cache)
+    };
+    let scratch = project.and_then(|project| archive::scratch(project.root()).ok()).map_or_else(in_cache, Ok)?;
     let (folder, about) = archive::unpack(bundle, scratch.path())?;
     Ok((its_campaign(&folder, &about)?, scratch))
 }
 
 /// The campaign of an unpacked bundle, by what its manifest says.
-pub fn its_campaign(folder: &Path, about: &Value) -> Result<CampaignFolder, Diagnostics> {
-    let id = about["campaign"].as_str().unwrap_or_default();
-    Ok(Runs::at(folder.join("runs")).find(id)?)
+pub fn its_campaign(folder: &Path, about: &Manifest) -> Result<CampaignFolder, Diagnostics> {
+    Ok(Runs::at(folder.join("runs")).find(&about.campaign)?)
 }

@@ -40,7 +40,7 @@ impl<'a> Context<'a> {
     pub fn campaign(&self, asked: &str) -> Result<(CampaignFolder, Option<tempfile::TempDir>), Diagnostics> {
         let path = self.folder()?.join(asked);
         if bundled::is_bundle(&path) && path.is_file() {
-            let (campaign, scratch) = bundled::read(&path)?;
+            let (campaign, scratch) = bundled::read(&path, self.project().ok().as_ref())?;
             return Ok((campaign, Some(scratch)));
         }
         Ok((self.runs()?.find(asked)?, None))

@@ -14,7 +14,7 @@ use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics};
 use fs_err as fs;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::answer::{Answer, Answered};
 use crate::archive::{self, Packed};
@@ -22,7 +22,6 @@ use crate::bundled::{is_bundle, its_campaign};
 use crate::context::Context;
 use crate::{args, output};
 
-const SCHEMA: u32 = 1;
 /// Where the files lie that are ingredients of a campaign, besides its experiment's.
 const FOLDERS: [&str; 3] = ["workloads/", "traces/", "observers/"];
 /// Beside the workloads only pins, examples and the like are shared; anything larger is data.
@@ -57,10 +56,10 @@ pub fn run(context: &Context<'_>, a: &args::Bundle) -> Answered {
     collo_report::write(&report, &scratch.path().join("reports"))?;
     tree(&scratch.path().join("reports"), "reports", &mut files)?;
     let data = data(m);
-    let about = json!({"schema": SCHEMA, "collo": env!("CARGO_PKG_VERSION"), "experiment": m.experiment, "campaign": m.id,
+    let about = json!({"collo": env!("CARGO_PKG_VERSION"), "experiment": m.experiment, "campaign": m.id,
         "created_utc": m.created_utc, "device": m.device, "data": data, "changed": changed});
     let count = files.len();
-    let bytes = archive::pack(&to, &name, about, &files).map_err(|e| e.of_machine())?;
+    let bytes = archive::pack(&to, &name, about, &files)?;
     let mut answer = Answer::of(json!({"campaign": m.id, "bundle": to, "bytes": bytes, "files": count, "data": data}));
     answer.line(format!("{}: {count} files, {:.1} MB", shown(&to), bytes as f64 / 1e6));
     data.iter().for_each(|set| answer.line(format!("  not in it: {} ({}); {}", set.name, set.version, set.get)));
@@ -192,7 +191,7 @@ pub fn opened(context: &Context<'_>, bundle: &Path) -> Result<(PathBuf, Campaign
     for line in differs(campaign.manifest(), &Project::at(&folder)) {
         output::note(line);
     }
-    for changed in about["changed"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for changed in &about.changed {
         output::warning(format!("{changed} is not what the campaign was measured with"));
     }
     if let Some(set) = campaign.manifest().ingredients.get(host::NAME).and_then(|i| i.version.as_deref()) {

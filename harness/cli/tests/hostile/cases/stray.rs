@@ -60,6 +60,23 @@ fn in_place_of(what: &str, file: &'static str, arguments: &'static [&'static str
     STRAYS.into_iter().map(refuses).collect()
 }
 
+/// An archive that these lines of Python write to `out` is no bundle to any verb: that is said in a few lines, and little is unpacked.
+fn no_bundle(name: &str, python: &'static str) -> Case {
+    const BEFORE: &str = "import gzip, io, sys, tarfile\nout = gzip.open(sys.argv[1], 'wb', 1)\n";
+    let under = "ulimit -f 8192";
+    case(KIND, name).under(under).act(move |scene| {
+        let mut made = std::process::Command::new("python3");
+        made.arg("-c").arg(format!("{BEFORE}{python}out.close()\n")).arg(scene.at("evil.tar.gz"));
+        hold(made.status().is_ok_and(|status| status.success()), || "the archive cannot be made".into())?;
+        ["show", "verify", "report", "run"].into_iter().try_for_each(|word| {
+            let said = scene.collo(&[word, "evil.tar.gz"], Duration::from_secs(30))?;
+            ended(&said).map_err(|e| format!("{word}: {e}"))?;
+            hold(said.code == 2, || format!("`{word}` ended with {}\n{}", said.code, end_of(&said)))?;
+            hold(said.stderr.len() < 2_000, || format!("`{word}` says {} characters", said.stderr.len()))
+        })
+    })
+}
+
 pub fn cases() -> Vec<Case> {
     let in_place = [
         in_place_of("slurm_script", "slurm/x/array.sh", &["slurm", "x"]),
@@ -69,7 +86,33 @@ pub fn cases() -> Vec<Case> {
         in_place_of("report", "report.json", &["compare", "report.json", "report.json"]),
         in_place_of("bundle", "x.tar.gz", &["verify", "x.tar.gz"]),
     ];
-    in_place.into_iter().flatten().chain(others()).collect()
+    in_place.into_iter().flatten().chain(bundles()).chain(others()).collect()
+}
+
+fn bundles() -> Vec<Case> {
+    vec![
+        no_bundle(
+            "bundle_with_a_name_of_a_hundred_megabytes",
+            "info = tarfile.TarInfo('././@LongLink')\ninfo.type, info.size = b'L', 100 << 20\nout.write(info.tobuf(tarfile.GNU_FORMAT))\n\
+             for _ in range(100): out.write(b'a' * (1 << 20))\nout.write(tarfile.TarInfo('x').tobuf(tarfile.GNU_FORMAT))\n",
+        )
+        .sample(),
+        no_bundle(
+            "bundle_with_a_header_of_a_hundred_megabytes",
+            "info = tarfile.TarInfo('x')\ninfo.type, info.size = b'x', 100 << 20\nout.write(info.tobuf(tarfile.USTAR_FORMAT))\n\
+             out.write(b'104857600 path=' + b'a' * ((100 << 20) - 16) + b'\\n')\n\
+             out.write(tarfile.TarInfo('x').tobuf(tarfile.USTAR_FORMAT))\n",
+        ),
+        no_bundle(
+            "bundle_that_unpacks_to_more_than_it_names",
+            "with tarfile.open(fileobj=out, mode='w') as all:\n\
+             \x20   for name, size in [('x/collo-bundle.json', 2), ('x/zeros', 64 << 20)]:\n\
+             \x20       info = tarfile.TarInfo(name)\n\
+             \x20       text = b'{\"schema\": 1, \"files\": {\"zeros\": {\"bytes\": 9, \"sha256\": \"\"}}}' if size == 2 else bytes(size)\n\
+             \x20       info.size = len(text)\n\
+             \x20       all.addfile(info, io.BytesIO(text))\n",
+        ),
+    ]
 }
 
 fn others() -> Vec<Case> {
