@@ -107,7 +107,10 @@ impl RunContext<'_> {
             Err(reason) => return not_staged(draft, blank(), reason).map(Some),
         };
         let slots = site.slots(seating, share);
-        let (launches, host) = self.commands.group(cell, seating, repetition, &slots, draft.path())?;
+        let (mut launches, mut host) = self.commands.group(cell, seating, repetition, &slots, draft.path())?;
+        // Before a log is opened, a member that started earlier may have moved the folder.
+        let logs = launches.iter_mut().chain(host.as_mut().map(|host| &mut host.process)).map(|launch| &mut launch.log);
+        logs.for_each(|log| *log = draft.inside_of(log));
         let observing = self.commands.observing(cell, draft.path());
         let recording = observing.as_ref().map_or(sampling.recording, |spec| spec.is_sampled_by_collo());
         let fast_hz = observing.as_ref().and_then(|spec| spec.observe.collo_hz()).unwrap_or(sampling.rate_hz);
@@ -125,7 +128,7 @@ impl RunContext<'_> {
             boards: site.boards(),
             card: site.card(0),
             hosting: seating.hosting,
-            watching: observing.map(|spec| Watching::of(spec, self.facts.gpus.len() < 2)),
+            watching: observing.map(|spec| Watching::of(spec, draft.inside(), self.facts.gpus.len() < 2)),
             stop: self.stop.clone(),
             show,
         };
@@ -150,7 +153,7 @@ impl RunContext<'_> {
         }
         let mut record = recorded(blank(), seating, &mut observation);
         if let Some(observer) = &mut record.observer {
-            with_samples(observer, draft.path());
+            with_samples(observer, draft.inside());
         }
         for (kept, launch) in record.members.iter_mut().zip(&launches) {
             kept.command = launch.command.clone();

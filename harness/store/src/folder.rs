@@ -251,7 +251,9 @@ impl CampaignFolder {
             let folder = draft.file_name()?.to_str()?.strip_prefix(".partial-")?.to_string();
             let last = digests.runs.get(&folder)?.last()?;
             let record = draft.join("run.json");
-            let found = record.symlink_metadata().is_ok_and(|m| m.is_file()).then(|| digest::sha256_file(&record).ok())??;
+            let is_own =
+                draft.symlink_metadata().is_ok_and(|m| m.is_dir()) && record.symlink_metadata().is_ok_and(|m| m.is_file());
+            let found = is_own.then(|| digest::sha256_file(&record).ok())??;
             (found == *last).then_some((folder, draft))
         };
         Ok(self.partials()?.into_iter().filter_map(noted).collect())

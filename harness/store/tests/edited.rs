@@ -6,7 +6,7 @@ mod support;
 
 use std::path::Path;
 
-use collo_store::{CampaignFolder, Level, verify};
+use collo_store::{CampaignFolder, Level, StoredRun, Verdict, verify};
 use serde_json::{Value, json};
 use support::{Store, edit, measure};
 
@@ -332,6 +332,54 @@ fn a_manifest_is_not_rolled_back_without_a_word() {
     campaign.journal().unwrap().opened(0).unwrap();
     std::fs::write(campaign.path().join("campaign.json"), before).unwrap();
     assert!(!said(campaign.path()).2);
+}
+
+#[test]
+fn a_run_whose_folder_was_moved_is_discarded_and_what_is_in_its_place_is_not_touched() {
+    let store = Store::new();
+    let campaign = store.begin("20261120-1842-7f3a", "2026-11-20T18:42:09Z");
+    campaign.journal().unwrap().opened(6).unwrap();
+    let theirs = store.folder.path().join("theirs");
+    std::fs::create_dir(&theirs).unwrap();
+    let names = ["epochs.parquet", "member-0.log", "run.json", "samples.parquet"];
+    names.iter().for_each(|name| std::fs::write(theirs.join(name), "theirs").unwrap());
+    let moved = campaign.path().join(".moved");
+    let reasons = [
+        "its folder was moved away, and a link put in its place",
+        "its folder was moved away, and something else put in its place",
+        "its folder was moved or removed",
+        "its folder was moved or removed",
+    ];
+    for (index, why) in reasons.into_iter().enumerate() {
+        let run = support::measure_while(&campaign, index, "completed", |folder| match index {
+            0 => {
+                std::fs::rename(folder, &moved).unwrap();
+                std::os::unix::fs::symlink(&theirs, folder).unwrap();
+            }
+            1 => {
+                std::fs::rename(folder, &moved).unwrap();
+                std::fs::create_dir(folder).unwrap();
+                std::fs::write(folder.join("run.json"), "theirs").unwrap();
+            }
+            2 => std::fs::rename(folder, &moved).unwrap(),
+            _ => std::fs::remove_dir_all(folder).unwrap(),
+        });
+        let _ = std::fs::remove_dir(&moved);
+        assert!(run.symlink_metadata().unwrap().is_dir());
+        let stored = StoredRun::open(&run).unwrap();
+        assert_eq!(stored.record.validity.verdict, Verdict::Discarded);
+        assert!(stored.record.validity.reasons[0].ends_with(why), "{:?}", stored.record.validity.reasons);
+        assert_eq!(stored.damage(), Vec::<String>::new());
+        // What was moved comes back, and what was removed does not.
+        assert_eq!(stored.record.files.contains_key("member-0.log"), index < 3, "{index}");
+        assert!(stored.record.files.contains_key("samples.parquet"));
+    }
+    assert_eq!(std::fs::read_dir(&theirs).unwrap().count(), names.len());
+    names.iter().for_each(|name| assert_eq!(std::fs::read(theirs.join(name)).unwrap(), b"theirs", "{name}"));
+    let kept =
+        std::fs::read_dir(campaign.path().join(".superseded")).unwrap().map(|entry| entry.unwrap().path().join("run.json"));
+    assert_eq!(kept.map(|kept| std::fs::read(kept).unwrap()).collect::<Vec<_>>(), [b"theirs"], "a folder is kept");
+    assert!(campaign.runs().unwrap().1.is_empty());
 }
 
 #[test]

@@ -107,7 +107,7 @@ pub async fn play(spec: ManageSpec<'_, '_>, draft: &mut RunDraft) -> Result<Play
         lost: vec![None; cards],
         broken: vec![false; cards],
         transcript: Transcript::of(0),
-        happened: std::fs::File::create(draft.path().join(HAPPENED)).map_err(collo_store::Error::from)?,
+        happened: std::fs::File::create(draft.inside().join(HAPPENED)).map_err(collo_store::Error::from)?,
         queue: VecDeque::new(),
         arrived_ns: vec![None; spec.tasks.len()],
         look_at_ns: None,

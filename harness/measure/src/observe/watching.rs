@@ -3,7 +3,7 @@
 //! In: who watches, and the members' processes. Out: an [`ObserverRecord`], or early the reason why the run has no number. An observer
 //! runs under a supervisor as members do, so nothing of it outlives the run, nor collo. What it writes is measured in bytes and removed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use collo_store::{COLLO_SAMPLES, DaemonCost, ObserverOutcome, ObserverRecord, Outcome, monotonic_ns, observer_name};
@@ -18,7 +18,7 @@ use super::{MemberState, Scene, failure_log};
 use collo_device::services::{DCGMI, HOST_ENGINE};
 use collo_launch::{Live, Service, ServiceEnd, ServiceOrders, tree};
 use collo_plan::observer::{Observer, Place};
-use collo_prepare::observer_spec::ObserverSpec;
+use collo_prepare::observer_spec::{OBSERVER_FOLDER, ObserverSpec};
 use collo_sample::peak_rss_bytes;
 
 /// Time to end after SIGTERM, once it did not end by its own signal.
@@ -43,6 +43,8 @@ pub struct EndOfMembers<'a> {
 /// The observer of a run, from its first to its last process.
 pub struct Watching {
     spec: ObserverSpec,
+    /// Its folder by the descriptor of the run's: its name may lead elsewhere before it ends.
+    inside: PathBuf,
     tools: Vec<Tool>,
     commands: Vec<Vec<String>>,
     from_ns: Option<u64>,
@@ -68,10 +70,11 @@ struct Tool {
 }
 
 impl Watching {
-    /// Nothing runs yet. `alone`: nobody else uses collo's processor time in this process.
-    pub fn of(spec: ObserverSpec, alone: bool) -> Watching {
+    /// Nothing runs yet. `run`: the run's folder by its descriptor. `alone`: nobody else uses collo's processor time in this process.
+    pub fn of(spec: ObserverSpec, run: &Path, alone: bool) -> Watching {
         Watching {
             spec,
+            inside: run.join(OBSERVER_FOLDER),
             tools: Vec::new(),
             commands: Vec::new(),
             from_ns: None,
@@ -87,7 +90,7 @@ impl Watching {
     /// Make the folder that it writes in; before members are started, because those around and inside them write there, too.
     pub fn make_room(&mut self) {
         if self.spec.observe.tool().is_some()
-            && let Err(e) = fs_err::create_dir_all(&self.spec.folder)
+            && let Err(e) = fs_err::create_dir_all(&self.inside)
         {
             self.failed = Some(ObserverOutcome::NotStarted { reason: e.to_string() });
         }
@@ -135,7 +138,7 @@ impl Watching {
             command: command.clone(),
             folder: self.spec.folder.clone(),
             env: tool.variables_in(&room),
-            log: self.spec.folder.join(&log),
+            log: self.inside.join(&log),
             asked_to_end: None,
         })?;
         self.commands.push(command);
@@ -213,7 +216,7 @@ impl Watching {
                 self.failed = Some(ObserverOutcome::EndedEarly { reason: text });
             }
         }
-        let (tool, folder) = (self.spec.observe.tool().cloned(), self.spec.folder.clone());
+        let (tool, folder) = (self.spec.observe.tool().cloned(), self.inside.clone());
         if let (Some(reason), None) = (self.too_much(), &self.failed) {
             self.failed = Some(ObserverOutcome::WroteTooMuch { reason });
         }
@@ -279,11 +282,11 @@ impl Watching {
     /// Why it may not go on writing.
     fn too_much(&self) -> Option<String> {
         let most = self.spec.observe.tool()?.most_bytes;
-        let Some(written) = size_of(&self.spec.folder) else { return Some(format!("more than {MOST_FILES} files")) };
+        let Some(written) = size_of(&self.inside) else { return Some(format!("more than {MOST_FILES} files")) };
         if written > most {
             return Some(format!("{written} bytes, `most` allows {most}"));
         }
-        let disk = statvfs(&self.spec.folder).ok()?;
+        let disk = statvfs(&self.inside).ok()?;
         let free = disk.blocks_available() as u64 * disk.fragment_size() as u64;
         // A disk that was as full before is not its doing.
         (free < LEAST_FREE_BYTES && written > 0 && free < written)
@@ -301,7 +304,7 @@ impl Watching {
     }
 
     fn last_words(&self) -> Vec<String> {
-        let logs = self.tools.iter().map(|tool| self.spec.folder.join(&tool.log));
+        let logs = self.tools.iter().map(|tool| self.inside.join(&tool.log));
         logs.map(|log| failure_log::tail(&log)).find(|lines| !lines.is_empty()).unwrap_or_default()
     }
 }

@@ -45,7 +45,7 @@ impl RunContext<'_> {
                 return not_staged(draft, blank, reason).map(Some);
             }
         };
-        let folder = draft.path().to_path_buf();
+        let folder = draft.inside().to_path_buf();
         let goal = |task: usize| EpochGoal { epochs: trace.tasks[task].epochs, measure_for_ns: 0 };
         let launch =
             |index: usize, task: usize, slot: &_| self.commands.launch_task(trace, index, task, repetition, slot, &folder);
@@ -176,7 +176,7 @@ fn write_tables(
     };
     let tasks: Vec<TaskRecord> = trace.tasks.iter().enumerate().map(task).collect();
     let decisions: Vec<DecisionRecord> = played.decided.iter().flat_map(|decided| decisions(decided, played.began_ns)).collect();
-    write_trace(draft.path(), &tasks, &played.attempts, &decisions)
+    write_trace(draft.inside(), &tasks, &played.attempts, &decisions)
 }
 
 /// A window has at least so many readings.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -11,9 +13,9 @@ use serde_json::Value;
 use crate::place::sync_folder;
 use crate::{
     Attestation, CellRecord, Cooling, DeviceRecord, EpochRecord, Error, Journal, MemberSpec, ObserverRecord, Outcome,
-    RequestRecord, Result, SampleWriter, TraceRecord, Validity, XidError, digest, names, place, tables,
+    RequestRecord, Result, SampleWriter, TraceRecord, Validity, Verdict, XidError, digest, names, place, tables,
 };
-use collo_text::open_regular;
+use collo_text::{open_folder, open_regular};
 
 /// The output of a process that all members were threads of.
 pub const PROCESS_LOG: &str = "process.log";
@@ -261,8 +263,8 @@ pub struct StoredFile {
 /// The last step of a complete, journalled run.
 pub(crate) fn put_in_place(campaign: &Path, folder: &str, aside: &Path) -> Result<()> {
     let place = campaign.join(folder);
-    if place.exists() {
-        supersede(campaign, folder)?;
+    if place.symlink_metadata().is_ok() {
+        keep_in_attic(campaign, folder, &place)?;
     }
     fs::rename(aside, &place)?;
     sync_folder(campaign)
@@ -273,23 +275,37 @@ pub struct RunDraft {
     campaign: PathBuf,
     folder: String,
     aside: PathBuf,
+    made: MadeFolder,
     events: fs::File,
 }
 
 impl RunDraft {
     pub(crate) fn begin(campaign: &Path, folder: &str) -> Result<Self> {
         let aside = campaign.join(format!(".partial-{folder}"));
-        if aside.exists() {
-            fs::remove_dir_all(&aside)?;
+        match aside.symlink_metadata() {
+            Ok(found) if found.is_dir() => fs::remove_dir_all(&aside)?,
+            Ok(_) => fs::remove_file(&aside)?,
+            Err(_) => {}
         }
-        fs::create_dir_all(&aside)?;
-        let events = fs::File::create(aside.join("events.jsonl"))?;
-        Ok(RunDraft { campaign: campaign.to_path_buf(), folder: folder.to_string(), aside, events })
+        let made = MadeFolder::new(&aside)?;
+        let events = place::fresh_file(&made.inside().join("events.jsonl"))?;
+        Ok(RunDraft { campaign: campaign.to_path_buf(), folder: folder.to_string(), aside, made, events })
     }
 
-    /// The temporary folder, where members write their logs.
+    /// The temporary folder, where members write, by its name.
     pub fn path(&self) -> &Path {
         &self.aside
+    }
+
+    /// The same folder by its descriptor: what is written below it is in the folder that was made, whatever members moved or put in its
+    /// place.
+    pub fn inside(&self) -> &Path {
+        self.made.inside()
+    }
+
+    /// What lies in the folder, by its descriptor.
+    pub fn inside_of(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(&self.aside).map_or_else(|_| path.to_path_buf(), |below| self.inside().join(below))
     }
 
     /// Record one event as it happens, so that `show` works on what a killed harness leaves behind.
@@ -300,23 +316,29 @@ impl RunDraft {
         Ok(())
     }
 
-    /// A writer for the samples of this run; it may live on another thread.
+    /// A writer for the samples of this run; it may live on another thread, but not longer than the draft.
     pub fn samples(&self) -> Result<SampleWriter> {
-        SampleWriter::create(&self.aside)
+        SampleWriter::create(self.inside())
     }
 
     /// Write the record and the tables, flush everything, journal the digest, and rename the folder into place. Returns the run's
     /// folder.
     ///
-    /// A folder of the same name (an interrupted run, a failed one measured again) moves to `.superseded/`.
-    pub fn commit(self, mut record: RunRecord, epochs: &[EpochRecord], requests: &[RequestRecord]) -> Result<PathBuf> {
-        tables::write_epochs(&self.aside.join("epochs.parquet"), epochs)?;
+    /// A folder of the same name (an interrupted run, a failed one measured again) moves to `.superseded/`. If the folder is not where it
+    /// was made, the run is recorded as discarded, with what is left of the first.
+    pub fn commit(mut self, mut record: RunRecord, epochs: &[EpochRecord], requests: &[RequestRecord]) -> Result<PathBuf> {
+        if let Some(why) = self.made.is_gone_from(&self.aside) {
+            record.validity.lower(Verdict::Discarded, why);
+            self.replace()?;
+        }
+        let inside = self.made.inside();
+        tables::write_epochs(&inside.join("epochs.parquet"), epochs)?;
         if record.members.iter().any(|m| m.serving.is_some()) {
-            tables::write_requests(&self.aside.join("requests.parquet"), requests)?;
+            tables::write_requests(&inside.join("requests.parquet"), requests)?;
         }
         drop(self.events);
         record.files.clear();
-        for (below, path) in files_below(&self.aside) {
+        for (below, path) in files_below(inside) {
             let name = names::written(&below);
             if name != "run.json" {
                 let file = open_regular(&path)?;
@@ -326,20 +348,75 @@ impl RunDraft {
             }
         }
         let json = to_json(&record)?;
-        let mut file = place::fresh_file(&self.aside.join("run.json"))?;
+        let mut file = place::fresh_file(&inside.join("run.json"))?;
         file.write_all(json.as_bytes())?;
         file.sync_all()?;
-        sync_folder(&self.aside)?;
+        sync_folder(inside)?;
         // Before it is there: no run is ever without its digest.
         Journal::open(&self.campaign)?.recorded(&self.folder, record.outcome.as_str(), &digest::sha256_text(&json))?;
         put_in_place(&self.campaign, &self.folder, &self.aside)?;
         Ok(self.campaign.join(&self.folder))
     }
 
+    /// Make the folder once more where it was, and move into it what lies in the first. What has taken its place is not touched: a link
+    /// is removed, and a folder kept.
+    fn replace(&mut self) -> Result<()> {
+        match self.aside.symlink_metadata() {
+            Ok(found) if found.is_dir() => keep_in_attic(&self.campaign, &self.folder, &self.aside)?,
+            Ok(_) => fs::remove_file(&self.aside)?,
+            Err(_) => {}
+        }
+        let made = MadeFolder::new(&self.aside)?;
+        for entry in std::fs::read_dir(self.inside()).into_iter().flatten().flatten() {
+            // What is on another disk by now is lost: the run is discarded as it is.
+            let _ = std::fs::rename(entry.path(), made.inside().join(entry.file_name()));
+        }
+        self.made = made;
+        if self.inside().join("samples.parquet").symlink_metadata().is_err() {
+            self.samples()?.finish()?;
+        }
+        Ok(())
+    }
+
     /// Throw the draft away: the second Ctrl-C.
     pub fn discard(self) -> Result<()> {
-        fs::remove_dir_all(&self.aside)?;
-        Ok(())
+        match self.made.is_gone_from(&self.aside) {
+            // It is not ours to remove.
+            Some(_) => Ok(()),
+            None => Ok(fs::remove_dir_all(&self.aside)?),
+        }
+    }
+}
+
+/// A folder that was made here, kept open so that it is the same whatever happens to its name.
+struct MadeFolder {
+    opened: fs::File,
+    inside: PathBuf,
+}
+
+impl MadeFolder {
+    fn new(path: &Path) -> Result<MadeFolder> {
+        fs::create_dir_all(path)?;
+        let opened = open_folder(path)?;
+        // Below it the kernel begins in the open folder itself, for supervisors too (proc_pid_fd(5)).
+        let inside = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), opened.as_raw_fd()));
+        let is_reached = inside.metadata().is_ok_and(|found| found.is_dir());
+        Ok(MadeFolder { inside: if is_reached { inside } else { path.to_path_buf() }, opened })
+    }
+
+    fn inside(&self) -> &Path {
+        &self.inside
+    }
+
+    /// What became of it, if this is not its name any more.
+    fn is_gone_from(&self, path: &Path) -> Option<&'static str> {
+        let own = self.opened.metadata().ok().map(|own| (own.dev(), own.ino()));
+        match path.symlink_metadata() {
+            Ok(found) if Some((found.dev(), found.ino())) == own => None,
+            Ok(found) if found.is_symlink() => Some("while it ran its folder was moved away, and a link put in its place"),
+            Ok(_) => Some("while it ran its folder was moved away, and something else put in its place"),
+            Err(_) => Some("while it ran its folder was moved or removed"),
+        }
     }
 }
 
@@ -372,12 +449,12 @@ fn files_below(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
 /// The folder of a campaign in which replaced runs are kept.
 pub(crate) const SUPERSEDED: &str = ".superseded";
 
-fn supersede(campaign: &Path, folder: &str) -> Result<()> {
+fn keep_in_attic(campaign: &Path, folder: &str, from: &Path) -> Result<()> {
     let attic = campaign.join(SUPERSEDED);
     fs::create_dir_all(&attic)?;
-    let free = (1..).map(|k| attic.join(format!("{folder}.{k}"))).find(|p| !p.exists());
+    let free = (1..).map(|k| attic.join(format!("{folder}.{k}"))).find(|p| p.symlink_metadata().is_err());
     if let Some(free) = free {
-        fs::rename(campaign.join(folder), free)?;
+        fs::rename(from, free)?;
     }
     Ok(())
 }

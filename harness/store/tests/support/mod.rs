@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use collo_store::{Campaign, CampaignFolder, EpochRecord, RunRecord, Runs};
+use collo_store::{Campaign, CampaignFolder, EpochRecord, RunRecord, Runs, SCHEMA};
 use serde_json::{Value, json};
 
 pub struct Store {
@@ -44,6 +44,11 @@ impl Store {
 
 /// Record the run at this place in the order.
 pub fn measure(campaign: &CampaignFolder, index: usize, outcome: &str) -> PathBuf {
+    measure_while(campaign, index, outcome, |_| {})
+}
+
+/// The same while a member does this with its folder.
+pub fn measure_while(campaign: &CampaignFolder, index: usize, outcome: &str, meanwhile: impl FnOnce(&Path)) -> PathBuf {
     let manifest = campaign.manifest();
     let planned = &manifest.plan.order[index];
     let folder = manifest.plan.folder(planned);
@@ -55,7 +60,7 @@ pub fn measure(campaign: &CampaignFolder, index: usize, outcome: &str) -> PathBu
     let salt: u64 = manifest.id.bytes().map(u64::from).sum();
     let launched_ns = 1_000_000_000_000 + index as u64 * 10_000_000_000 + salt;
     let mut record = json!({
-        "schema": 1, "experiment": manifest.experiment, "campaign": manifest.id, "cell": manifest.plan.cells[planned.cell],
+        "schema": SCHEMA, "experiment": manifest.experiment, "campaign": manifest.id, "cell": manifest.plan.cells[planned.cell],
         "repetition": planned.repetition, "block": planned.block, "device": manifest.device, "started_utc": manifest.created_utc,
         "timeline": {"launched_ns": launched_ns, "ready_ns": launched_ns + 1, "go_ns": launched_ns + 2,
             "done_ns": launched_ns + 5_000_000_000_u64, "ended_ns": launched_ns + 6_000_000_000_u64},
@@ -76,6 +81,7 @@ pub fn measure(campaign: &CampaignFolder, index: usize, outcome: &str) -> PathBu
         loss: None,
     };
     let epochs: Vec<_> = (0..record.members.len() as u32).map(epoch).collect();
+    meanwhile(draft.path());
     draft.commit(record, &epochs, &[]).unwrap()
 }
 
@@ -88,7 +94,7 @@ fn campaign(id: &str, created_utc: &str) -> Value {
     let order: Vec<Value> =
         (1..=3).flat_map(|n| [0, 1].map(|cell| json!({"block": n, "cell": cell, "repetition": n, "edge": null}))).collect();
     json!({
-        "schema": 1, "id": id, "experiment": "pair", "description": null, "tags": [], "created_utc": created_utc,
+        "schema": SCHEMA, "id": id, "experiment": "pair", "description": null, "tags": [], "created_utc": created_utc,
         "source_toml": "schema = 1\n", "thresholds": {"relevant_ratio": 0.05, "slowdown": 1.1, "overlap_ratio": 0.95,
             "start_skew_s": 0.1, "baseline_drift_ratio": 0.1},
         "plan": {"seed": 1, "epochs": 1, "cells": [cell("tiny solo b32", "tiny_solo_b32~0000", "solo", 1),

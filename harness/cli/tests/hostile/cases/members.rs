@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use collo_store::Verdict;
 use nix::sys::signal::Signal;
 
 use crate::hostile::case::{Case, case, hold, member, one};
+use crate::hostile::scene::Scene;
 use crate::hostile::signals_to::trains;
 
 const MESSAGES: &str = "protocol: raw messages";
@@ -155,12 +157,30 @@ fn files() -> Vec<Case> {
         })
     };
     let harmed = |how| member(FILES, how).exits_somehow();
+    // Its numbers are none, and what is in the place of its folder is as it was.
+    let moved = |how| {
+        let victim =
+            |scene: &Scene| ["run.json", "epochs.parquet", "samples.parquet"].map(|name| scene.aside("victim").join(name));
+        let put = move |scene: &Scene| {
+            fs_err::create_dir(scene.aside("victim")).map_err(|e| e.to_string())?;
+            victim(scene).into_iter().try_for_each(|file| fs_err::write(file, "theirs").map_err(|e| e.to_string()))
+        };
+        member(FILES, how).before(put).exits_somehow().looks(move |scene, _| {
+            let files = fs_err::read_dir(scene.aside("victim")).map_err(|e| e.to_string())?.count();
+            let is_same = victim(scene).iter().all(|file| std::fs::read(file).is_ok_and(|text| text == b"theirs"));
+            hold(files == 3 && is_same, || "a folder was written into that a member linked".into())?;
+            let valid = scene.runs().values().any(|run| run.record.validity.verdict == Verdict::Valid);
+            hold(!valid, || "a run is valid whose folder was moved away".into())
+        })
+    };
     vec![
         twice("writes_beside_its_script").sample(),
         twice("leaves_links_beside_its_script"),
         twice("leaves_a_fifo_beside_its_script"),
         twice("leaves_a_name_that_is_no_text"),
         harmed("removes_its_run_folder"),
+        moved("puts_a_link_in_place_of_its_run_folder").sample(),
+        moved("moves_its_run_folder"),
         harmed("removes_the_events"),
         harmed("writes_a_result_of_its_own"),
         harmed("puts_a_folder_where_the_result_goes"),

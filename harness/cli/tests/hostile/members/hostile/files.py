@@ -53,6 +53,22 @@ def removes_its_run_folder(wire):
     _finish(wire)
 
 
+def puts_a_link_in_place_of_its_run_folder(wire):
+    wire.start()
+    folder = _run_folder()
+    wire.epoch()
+    os.rename(folder, folder + "-moved")
+    os.symlink(os.path.join(os.environ["ASIDE"], "victim"), folder)
+    wire.epoch()
+    wire.done()
+
+
+def moves_its_run_folder(wire):
+    wire.start()
+    os.rename(_run_folder(), _run_folder() + "-moved")
+    _finish(wire)
+
+
 def removes_the_events(wire):
     wire.start()
     wire.epoch()
