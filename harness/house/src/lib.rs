@@ -9,6 +9,7 @@
 //! | circles between the rooms of a package | [`circles`], over the paths of [`paths`] |
 //! | names of types, unique in their package | [`types`] |
 //! | second lists of quantities and GPU models | [`lists`] |
+//! | files that are opened outside of bounded reading | [`reads`] |
 //! | words that are not to be used | [`words`] |
 //! | files that `docs/architecture.md` names | [`named`] |
 //! | features and the tests that prove them | [`features`] |
@@ -26,6 +27,7 @@ pub mod named;
 pub mod paths;
 pub mod production;
 pub mod ratchet;
+pub mod reads;
 pub mod rules;
 pub mod tokens;
 pub mod types;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::ceilings::{Ceilings, Rows};
 use crate::checkout::Checkout;
 use crate::ratchet::{Counts, Ratchet};
-use crate::{circles, lines, lists, types, words};
+use crate::{circles, lines, lists, reads, types, words};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
@@ -21,7 +21,7 @@ pub const HEAD: &str = "What is above the general ceilings of the house today. R
 lowers them.\nRaising one by hand needs a sentence in the commit.";
 
 /// In the order of the file.
-pub const RULES: [Rule; 7] = [
+pub const RULES: [Rule; 8] = [
     Rule {
         ratchet: Ratchet {
             section: "packages",
@@ -100,6 +100,19 @@ pub const RULES: [Rule; 7] = [
         about: "Constants that list three or more quantities or GPU models beside their one table, or a part of another constant: each with \
 its reason.",
         counts: second_lists,
+    },
+    Rule {
+        ratchet: Ratchet {
+            section: "reads",
+            unit: "files opened for reading without limits",
+            general: 0,
+            step: 1,
+            slack: 0,
+            way_out: "read it by a function of `text/src/regular.rs`; or add a row with the reason why only the kernel or collo writes it",
+            moved: lists::is_same,
+        },
+        about: "Functions that open files for reading outside of `text/src/regular.rs`, the home of bounded reading: each with its reason.",
+        counts: |checkout, _| Ok(reads::counts(&checkout.packages)),
     },
     Rule {
         ratchet: Ratchet {

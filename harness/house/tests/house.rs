@@ -53,6 +53,11 @@ fn quantities_and_models_have_one_list() {
 }
 
 #[test]
+fn files_are_read_within_limits() {
+    keeps("reads");
+}
+
+#[test]
 fn words_that_the_style_forbids_become_fewer() {
     keeps("words");
 }
