@@ -22,8 +22,8 @@ pub fn is_bundle(path: &Path) -> bool {
 /// on disks, as the folder of the system's temporary files often is not.
 pub fn read(bundle: &Path, project: Option<&Project>) -> Result<(CampaignFolder, tempfile::TempDir), Diagnostics> {
     let in_cache = || {
-        let cache = python::cache_folder();
-        fs_err::create_dir_all(&cache)?;
+        let cache = python::cache_folder()?;
+        python::make_cache(&cache)?;
         archive::scratch(&cache)
     };
     let scratch = project.and_then(|project| archive::scratch(project.root()).ok()).map_or_else(in_cache, Ok)?;

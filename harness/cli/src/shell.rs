@@ -26,7 +26,9 @@ fn dollar_quoted(word: &str) -> String {
             '\n' => quoted += "\\n",
             // Writing into a text cannot fail.
             c if quoting::is_unseen(c) => {
-                c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| drop(write!(quoted, "\\{byte:03o}")));
+                for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                    let _ = write!(quoted, "\\{byte:03o}");
+                }
             }
             c => quoted.push(c),
         }

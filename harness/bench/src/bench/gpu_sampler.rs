@@ -207,7 +207,7 @@ fn campaign(checkout: &Project, facts: &DeviceFacts) -> Campaign {
         plan: PlanRecord { seed: 0, epochs: 1, measure_for_s: None, cells: Vec::new(), order: Vec::new(), refusals: Vec::new() },
         predicted: None,
         device: facts.record(),
-        machine: machine::describe(checkout.root(), cores, 0, BTreeMap::new()),
+        machine: machine::describe(Some(checkout.root()), cores, 0, BTreeMap::new()),
         ingredients: BTreeMap::new(),
         indicative: Vec::new(),
         shard: None,

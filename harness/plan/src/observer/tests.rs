@@ -58,7 +58,7 @@ fn run_as_shipped(name: &str, program: &str) -> (Vec<String>, PathBuf) {
     let python = base.join("python").display().to_string();
     let words = observer.around(&[python, "train.py".into(), "--x".into()], &room);
     let path = format!("{}:{}", base.display(), std::env::var("PATH").unwrap_or_default());
-    let ended = std::process::Command::new(&words[0]).args(&words[1..]).env("PATH", path).current_dir(&base).status();
+    let ended = std::process::Command::new(&words[0]).args(&words[1..]).env("PATH", path).current_dir(base).status();
     assert!(ended.expect("sh starts").success(), "{words:?}");
     assert!(!base.join("HIT").exists() && !folder.join("HIT").exists(), "a part of the folder's name was executed");
     (std::fs::read_to_string(log).expect("it ran").lines().map(String::from).collect(), folder)

@@ -177,8 +177,8 @@ pub fn cache_folder() -> Result<PathBuf, PythonError> {
     Ok(CACHE.path())
 }
 
-/// The same, created if it does not exist.
-fn make_cache(cache: &Path) -> Result<(), PythonError> {
+/// Create a cache folder, that of the user with its own mode, if it does not exist.
+pub fn make_cache(cache: &Path) -> Result<(), PythonError> {
     match cache == CACHE.path() {
         true => CACHE.make().map(drop).map_err(|refused| PythonError::Cache(Box::new(refused))),
         false => Ok(fs::create_dir_all(cache)?),

@@ -15,7 +15,9 @@ mod projections;
 
 pub use engine::project;
 pub use paces::{ALONE_PPM, OverAllocation, Paces, Straight};
-pub use projection::{Attempted, CardTotals, Ending, Projection};
+#[cfg(test)]
+pub use projection::{Attempted, Ending};
+pub use projection::{CardTotals, Projection};
 
 /// What a task truly needs. No policy sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,10 @@
 //! What a projection says.
 
 use super::Work;
+use collo_schedule::Attempt;
+#[cfg(test)]
+use collo_schedule::TaskId;
 use collo_schedule::WHOLE_PERMILLE;
-use collo_schedule::{Attempt, TaskId};
 
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,11 +83,13 @@ impl Projection {
     }
 
     /// The time in all attempts at a task.
+    #[cfg(test)]
     pub fn execution_ns(&self, task: TaskId) -> u64 {
         self.attempts.iter().filter(|a| a.attempt.task == task).map(|a| a.ended_ns - a.started_ns).sum()
     }
 
     /// The time before and between attempts at a task.
+    #[cfg(test)]
     pub fn wait_ns(&self, task: TaskId) -> u64 {
         let mut known_ns = self.arrived_ns[task.0 as usize];
         let mut wait_ns = 0;
