@@ -31,6 +31,9 @@ impl DescribeConsent {
     }
 }
 
+/// A note is the path of its project, in the kernel's limit (PATH_MAX: limits.h(0p)).
+const LONGEST_PATH_BYTES: u64 = 4096;
+
 /// Note that a run was stored in this project. A state folder that cannot be written, or is not trusted, costs the note alone.
 pub fn note_run(project: &Project) {
     let _ = noted(project.root());
@@ -46,7 +49,7 @@ fn noted(root: &Path) -> Option<()> {
     std::fs::create_dir_all(folder).ok()?;
     // Those of projects that are gone.
     for entry in std::fs::read_dir(folder).ok()?.flatten() {
-        let of_what = std::fs::read_to_string(entry.path()).unwrap_or_default();
+        let of_what = collo_text::read_small_text(&entry.path(), LONGEST_PATH_BYTES).unwrap_or_default();
         if !Path::new(&of_what).is_dir() {
             let _ = std::fs::remove_file(entry.path());
         }
