@@ -83,7 +83,7 @@ fn asked(arguments: impl Iterator<Item = String>) -> Result<BenchArguments> {
 
 fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
     let BenchArguments { benches, effort } = asked(arguments)?;
-    let checkout = Project::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
+    let checkout = Project::nearest(Path::new(env!("CARGO_MANIFEST_DIR")))?.context("this checkout is no project any more")?;
     let ground = ScratchProject::new(&checkout)?;
     let mut failed = Vec::new();
     for bench in benches {

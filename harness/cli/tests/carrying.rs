@@ -169,7 +169,10 @@ fn the_commit_is_stored_and_whether_anything_is_not_committed() {
     let commit = git(&["rev-parse", "--short", "HEAD"]).expect("there");
     bench.run(&[]).exits(0);
     bench.collo(&["show", "--provenance"]).exits(0).answers(&format!("  git               {commit}\n"));
-    bench.write("notes", "not committed");
+    bench.write("notes", "of nothing that is committed");
+    bench.run(&["--new"]).exits(0);
+    bench.collo(&["show", "--provenance"]).exits(0).answers(&format!("  git               {commit}\n"));
+    bench.write(".gitignore", "/runs\n/reports\n__pycache__\n");
     bench.run(&["--new"]).exits(0);
     bench.collo(&["show", "--provenance"]).exits(0).answers(&format!("  git               {commit}-dirty\n"));
 }

@@ -1,7 +1,7 @@
 //! A program that is run for its answer: querying an interpreter, preparing data, an installer.
 //!
 //! It runs under a supervisor as members do, so nothing that it starts outlives it, nor collo, however collo ends. Its output is
-//! bounded, it has a time limit, and Ctrl-C, SIGTERM and SIGHUP end it with a message. One that is short, and starts nothing that
+//! bounded, it has a time limit, and each signal that asks collo to end ends it with a message. One that is short, and starts nothing that
 //! could stay, is run without a supervisor (`ask.rs`).
 //!
 //! To add a helper program: `Errand::to(program, limit)`, then `.run()` under a supervisor or `.ask()` for a short answer; never

@@ -16,7 +16,7 @@ use collo_plan::select::{Expression, Selection};
 use collo_plan::workload::Workloads;
 
 fn project() -> Project {
-    Project::find(Path::new(env!("CARGO_MANIFEST_DIR"))).expect("the checkout is a project")
+    Project::nearest(Path::new(env!("CARGO_MANIFEST_DIR"))).expect("its path is text").expect("the checkout is a project")
 }
 
 #[test]

@@ -33,9 +33,10 @@ impl<T> Earlier<T> {
         self.cells.push((cell, known));
     }
 
-    /// The same cell, on the same part of the device.
+    /// The same cell, on the same part of the device; where none was measured on that, one of which the part is not known.
     pub fn of(&self, cell: &CellRecord) -> Option<&T> {
-        self.cells.iter().find(|(record, _)| record.is_same(cell)).map(|(_, known)| known)
+        let same = || self.cells.iter().filter(|(record, _)| record.is_same(cell));
+        same().find(|(record, _)| record.slots == cell.slots).or_else(|| same().next()).map(|(_, known)| known)
     }
 
     fn solos(&self) -> impl Iterator<Item = (&MemberSpec, &T)> {

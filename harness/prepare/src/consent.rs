@@ -50,7 +50,10 @@ fn noted(root: &Path) -> Option<()> {
     // Those of projects that are gone.
     for entry in std::fs::read_dir(folder).ok()?.flatten() {
         let of_what = collo_text::read_small_text(&entry.path(), LONGEST_PATH_BYTES).unwrap_or_default();
-        if !Path::new(&of_what).is_dir() {
+        let of_what = Path::new(&of_what);
+        // A disk that is not mounted now may come back.
+        let is_gone = of_what.parent().is_some_and(Path::is_dir) && !of_what.is_dir();
+        if is_gone {
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -62,6 +65,7 @@ fn note_of(root: &Path, state: &Path) -> Option<PathBuf> {
     let found = std::fs::metadata(root).ok()?;
     // Not every file system knows it.
     let made = found.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
-    let text = format!("{} {} {} {}", root.canonicalize().ok()?.display(), found.dev(), found.ino(), made.as_nanos());
+    // Its device has another number after the next boot, on many file systems.
+    let text = format!("{} {} {}", root.canonicalize().ok()?.display(), found.ino(), made.as_nanos());
     Some(state.join(state_folder::PROJECTS).join(&sha256_text(&text)[..32]))
 }

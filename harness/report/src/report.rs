@@ -2,14 +2,14 @@
 //!
 //! To add a model that divides energy: a variant of [`EnergyModel`], its word in `cli/src/args/report.rs`.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use collo_analysis::campaign::{Analysis, analyse};
 use collo_figures::document::Section;
 use collo_guidelines::list;
 use collo_guidelines::report_json::ReportJson;
 use collo_guidelines::rule::Guideline;
-use collo_store::CampaignFolder;
+use collo_store::{CampaignFolder, is_plain};
 
 use crate::Result;
 
@@ -50,9 +50,8 @@ impl Report {
         let read = ReportJson::read(path)?;
         // Both become folders.
         for (name, key) in [(&read.experiment, "experiment"), (&read.campaign, "campaign")] {
-            let mut parts = Path::new(name).components();
-            let is_one = matches!(parts.next(), Some(Component::Normal(part)) if part == name.as_str()) && parts.next().is_none();
-            if !is_one {
+            // Beside the folder of a campaign lie the newest files of its experiment, as `report.json`.
+            if !is_plain(name) || name.starts_with("report.") {
                 let reason = format!("its `{key}`, {name:?}, is no name");
                 return Err(collo_guidelines::Error::NotAReport { what: path.display().to_string(), reason }.into());
             }

@@ -66,7 +66,7 @@ pub use lock::CampaignLock;
 pub use machine::{DeviceRecord, GpuRecord, Machine};
 pub use measured_at::{Devices, MeasuredAt};
 pub use merge::{MergeDifference, MergeScope, differences, merge};
-pub use names::last_part;
+pub use names::{is_plain, last_part};
 pub use observed::{
     COLLO_SAMPLES, DaemonCost, MONITOR, NOBODY_WATCHES, ObserverOutcome, ObserverRecord, PROFILER, observer_name,
 };

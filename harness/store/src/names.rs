@@ -10,7 +10,7 @@ pub fn last_part(id: &str) -> &str {
 }
 
 /// True if the text names one entry of a folder, not above, below or hidden: an experiment, a campaign, a cell.
-pub(crate) fn is_plain(name: &str) -> bool {
+pub fn is_plain(name: &str) -> bool {
     let is_one = matches!(Path::new(name).components().collect::<Vec<_>>()[..], [Component::Normal(only)] if only == name);
     is_one && name.len() <= 255 && !name.starts_with('.') && !name.chars().any(char::is_control)
 }

@@ -39,7 +39,7 @@ pub enum Outcome {
     DeviceLost { reason: String },
     /// A member sent something that violates the protocol, or cannot be true.
     ProtocolError { member: u32, message: String },
-    /// Ctrl-C, SIGTERM or the end of the allowed time.
+    /// A signal that asks collo to end, or the end of the allowed time.
     Interrupted,
 }
 

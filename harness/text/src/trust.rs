@@ -128,7 +128,11 @@ impl Eyes {
             let Ok(entries) = std::fs::read_dir(&folder) else { continue };
             for entry in entries {
                 let path = entry.map_err(|e| unseen(&folder, &e))?.path();
-                let found = std::fs::symlink_metadata(&path).map_err(|e| unseen(&path, &e))?;
+                let found = match std::fs::symlink_metadata(&path) {
+                    // Programs that run write and rename here, as Python does with byte code.
+                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+                    found => found.map_err(|e| unseen(&path, &e))?,
+                };
                 if found.is_symlink() {
                     // One that leads nowhere, to itself or to a device is nothing that is executed.
                     if std::fs::metadata(&path).is_ok_and(|target| target.is_file() || target.is_dir()) {

@@ -26,7 +26,7 @@ fn nets() -> String {
 #[test]
 fn generated_nets_are_left_out_by_their_shape_and_gpumemnet_is_trained_beside_them() {
     let bench = Bench::new().file("nets.csv", &nets());
-    let arguments = ["predict", "evaluate", "nets.csv", "--bins", "1000", "--memnet", "--split", "shape", "--json"];
+    let arguments = ["predict", "evaluate", "nets.csv", "--bins", "1000", "--memnet", "--split", "shape", "--describe", "--json"];
     let said = bench.collo(&arguments).exits(0).json();
     let measured = &said["measured"][0];
     let families: std::collections::BTreeSet<&str> =

@@ -104,7 +104,7 @@ fn thread(q: &SamplingQuality, readings: Option<u64>) -> Figure {
 
 /// In the simulated machine.
 pub fn inside(job: &Task) -> Result<SampledGpus> {
-    let checkout = Project::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
+    let checkout = Project::nearest(Path::new(env!("CARGO_MANIFEST_DIR")))?.context("this checkout is no project any more")?;
     let driver = gpu::ask(&Cards::load(&checkout.mig_profiles())?)?;
     let facts = on_gpus(driver.gpus.clone(), Some(&driver));
     ensure!(facts.gpus.iter().all(|g| g.simulated), "there is a real GPU, and these must be simulated");

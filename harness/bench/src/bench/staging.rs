@@ -101,7 +101,7 @@ fn figures(m: &StagingTimes) -> Vec<Figure> {
 
 /// In the simulated machine.
 pub fn inside(job: &Task) -> Result<StagingTimes> {
-    let checkout = Project::find(Path::new(env!("CARGO_MANIFEST_DIR")))?;
+    let checkout = Project::nearest(Path::new(env!("CARGO_MANIFEST_DIR")))?.context("this checkout is no project any more")?;
     let driver = gpu::ask(&Cards::load(&checkout.mig_profiles())?)?;
     let facts = on_gpus(GpuSelector::Auto.of(&driver)?, Some(&driver));
     let gpu = facts.gpu().context("there is no GPU")?;

@@ -66,12 +66,12 @@ impl<'a> Context<'a> {
     /// The project that contains the folder, or that `-C` names.
     pub fn project(&self) -> Result<Project, Diagnostic> {
         let folder = self.folder()?;
-        if self.is_named() { Project::named(&folder) } else { Project::find(&folder) }
-    }
-
-    /// Whether the folder was named, and not found.
-    fn is_named(&self) -> bool {
-        self.unpacked.is_none() && self.arguments.folder.is_some()
+        match &self.unpacked {
+            // The bundle was named.
+            Some(unpacked) => Ok(Project::at(unpacked)),
+            None if self.arguments.folder.is_some() => Project::named(&folder),
+            None => Project::find(&folder),
+        }
     }
 
     /// The stored campaigns; a folder of results alone, without a project around it, is enough.

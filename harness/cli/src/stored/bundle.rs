@@ -151,13 +151,14 @@ fn ingredients(project: &Project, m: &Campaign, files: &mut Packed) -> Result<Ve
     Ok(changed)
 }
 
-/// Files behind links that lead out of their folder of the project: whose they are is unknown, and they may be private.
+/// Files behind links that lead out of the project, whose folders may be links themselves: they may be private.
 fn linked_from_outside(project: &Project, files: &Packed) -> Result<Vec<String>, Diagnostics> {
     let mut outside = Vec::new();
     for folder in FOLDERS {
         for (name, path) in files.iter().filter(|(name, _)| name.starts_with(folder)) {
             let there = fs::canonicalize(path)?;
-            if !there.starts_with(fs::canonicalize(project.root().join(folder))?) {
+            let inside = [project.root().to_path_buf(), project.root().join(folder)];
+            if !inside.iter().any(|place| fs::canonicalize(place).is_ok_and(|place| there.starts_with(place))) {
                 outside.push(format!("{} is {}", quoted(name), quoted(&there.display().to_string())));
             }
         }

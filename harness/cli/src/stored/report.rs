@@ -27,8 +27,9 @@ pub fn run(context: &Context<'_>, a: &args::Report) -> Answered {
     let reports = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
     if let Some(path) = read_from(&runs, &a.campaigns)? {
         let report = read(&path, a)?;
-        if asked.is_none() {
-            free(&report, &path, &reports, a.to.as_deref())?;
+        match asked {
+            None => free(&report, &path, &reports, a.to.as_deref())?,
+            Some(_) => apart(&path, a.to.as_deref())?,
         }
         return finish(context, a, asked, &report, &reports);
     }
@@ -65,8 +66,8 @@ fn finish(context: &Context<'_>, a: &args::Report, asked: AskedFormat, report: &
 fn read_from(runs: &Runs, asked: &[String]) -> Result<Option<PathBuf>, Diagnostics> {
     let of = |asked: &String| if bundled::is_bundle(Path::new(asked)) { Ok(None) } else { super::report_file(asked) };
     match asked {
-        // A folder may have the name of an experiment, whose runs say more.
-        [one] => Ok(of(one)?.filter(|path| path == Path::new(one) || runs.find(one).is_err())),
+        // What has the name of a campaign or an experiment is meant by it: its runs say more.
+        [one] => Ok(of(one)?.filter(|_| one.ends_with(".json") || runs.find(one).is_err())),
         several => match several.iter().find(|one| one.ends_with(".json") && Path::new(one).is_file()) {
             Some(file) => Err(Diagnostic::new(format!("`{file}` is a report, and only stored campaigns become one report"))
                 .hint(format!("`collo report {file}` alone"))
@@ -99,6 +100,16 @@ fn free(report: &Report, file: &Path, reports: &Path, to: Option<&Path>) -> Resu
     Err(Diagnostic::new(format!("{} has a report of this campaign already", shown(&folder)))
         .caused_by("the page of a report.json has less than one of stored runs, and would replace it".to_string())
         .hint(format!("`--to DIR` writes it elsewhere; where its runs are stored: `collo report {}`", campaign.short_id())))
+}
+
+/// Refuse to write an export over the file that it is read from.
+fn apart(file: &Path, to: Option<&Path>) -> Result<(), Diagnostic> {
+    let is_same = |to: &Path| fs::canonicalize(to).is_ok_and(|to| fs::canonicalize(file).is_ok_and(|file| file == to));
+    match to {
+        Some(to) if is_same(to) => Err(Diagnostic::new(format!("`--to {}` is the report that is read", shown(to)))
+            .hint("another name: what a format leaves out would be lost")),
+        _ => Ok(()),
+    }
 }
 
 /// A report as it is answered with.

@@ -7,8 +7,9 @@ use collo_device::layout::RequestedLayout;
 use collo_device::lease::{GpuLease, Restored, Who};
 use collo_device::{apply, repartition};
 use collo_gpus::partition::Partition;
+use collo_launch::interrupted::ENDING;
 use collo_text::Remark;
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use regex::Regex;
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ pub struct Quiet {
 impl Quiet {
     pub fn begin() -> Quiet {
         let mut set = SigSet::empty();
-        [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().for_each(|signal| set.add(signal));
+        ENDING.into_iter().for_each(|signal| set.add(signal));
         // Threads that are started from now on have it too; programs are started with none held back.
         let held = set.thread_block();
         let came = held.and_then(|()| SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC));
@@ -198,7 +199,7 @@ mod tests {
         std::thread::spawn(|| {
             let quiet = Quiet::begin();
             assert!(!quiet.heard());
-            nix::sys::signal::raise(Signal::SIGTERM).expect("to this thread");
+            nix::sys::signal::raise(Signal::SIGUSR1).expect("to this thread");
             assert!(quiet.heard());
             assert!(quiet.heard(), "and not forgotten");
         })

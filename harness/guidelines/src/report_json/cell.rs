@@ -52,6 +52,7 @@ pub struct CellJson {
     /// Unusual but not left out.
     pub suspicious: Vec<String>,
     /// Its main quantities without the runs far from the others; null if no run is far.
+    #[serde(deserialize_with = "known")]
     pub second_look: Option<SecondLook>,
     #[serde(flatten, deserialize_with = "quantities")]
     #[schemars(schema_with = "of_cells")]
@@ -128,6 +129,12 @@ impl MemberJson {
         (&self.workload, self.batch_size, &self.settings, &self.solo, &self.regime)
             == (&other.workload, other.batch_size, &other.settings, &other.solo, &other.regime)
     }
+}
+
+/// What is as this collo writes it, else nothing: no verb but a page depends on it.
+fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecondLook>, D::Error> {
+    let value = Option::<Value>::deserialize(deserializer)?;
+    Ok(value.and_then(|value| serde_json::from_value(value).ok()))
 }
 
 fn one() -> u64 {

@@ -23,7 +23,8 @@ use std::collections::BTreeMap;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 pub use cell::{CellJson, MemberJson, Quantities};
@@ -60,6 +61,7 @@ pub struct ReportJson {
     /// The devices of a campaign on several, `GPU 1`; empty for one.
     pub devices: Vec<String>,
     /// What differs between them by more than the noise.
+    #[serde(deserialize_with = "known")]
     pub device_differences: Vec<DeviceDifference>,
     /// The part of the experiment that it is, `1/4`; null for the whole.
     pub shard: Option<String>,
@@ -92,12 +94,20 @@ pub struct ReportJson {
     /// Policies of traces. Their runs are no groups, and `cells` has none of them.
     pub traces: Vec<TraceJson>,
     /// What it costs to be watched, of an experiment that says who watches.
+    #[serde(deserialize_with = "known")]
     pub watching: Vec<WatchedGroup>,
     pub guidelines: Vec<Guideline>,
     /// Values that the experiment expects on this device, and whether they were found.
+    #[serde(deserialize_with = "known")]
     pub references: Vec<ReferenceCheck>,
     /// Unreadable entries of the campaign's folder.
     pub problems: Vec<String>,
+}
+
+/// The entries of a list that are as this collo writes them; of others, as another version may have written them, no verb depends.
+fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    let all = Vec::<Value>::deserialize(deserializer)?;
+    Ok(all.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect())
 }
 
 /// The device of a campaign.

@@ -99,7 +99,7 @@ pub enum CampaignEnd {
     Complete,
     /// Ctrl-C; `killed` if the current run was discarded.
     Interrupted { killed: bool },
-    /// SIGTERM or SIGHUP.
+    /// Another signal that asks collo to end, as SIGTERM.
     Terminated,
     /// The allowed time is over.
     TimeOver,

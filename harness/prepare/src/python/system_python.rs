@@ -37,15 +37,21 @@ pub fn find() -> Result<SystemPython, PythonError> {
         return Err(PythonError::NoPath);
     }
     let numbered = (OLDEST..=NEWEST).rev().map(|minor| format!("python3.{minor}"));
-    let mut seen = Vec::new();
+    let (mut seen, mut refused) = (Vec::new(), None);
     for name in std::iter::once("python3".to_string()).chain(numbered) {
         let Some(found) = on_path(&name) else { continue };
-        super::may_start(&found)?;
+        if let Err(why) = super::may_start(&found) {
+            refused.get_or_insert(why);
+            continue;
+        }
         match ask(&name)? {
             Ok(found) if fits(&found.version) => return Ok(found),
             Ok(found) => seen.push(format!("`{name}` is {}", found.version)),
             Err(reason) => seen.push(reason),
         }
+    }
+    if let Some(why) = refused {
+        return Err(why);
     }
     let seen = if seen.is_empty() { String::new() } else { format!(": {}", seen.join(", ")) };
     Err(PythonError::None { seen })

@@ -1,7 +1,7 @@
 //! `run.json`, and the draft that becomes a run: everything is written to a temporary folder, flushed and renamed.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -415,7 +415,9 @@ impl MadeFolder {
             Ok(found) if Some((found.dev(), found.ino())) == own => None,
             Ok(found) if found.is_symlink() => Some("while it ran its folder was moved away, and a link put in its place"),
             Ok(_) => Some("while it ran its folder was moved away, and something else put in its place"),
-            Err(_) => Some("while it ran its folder was moved or removed"),
+            Err(e) if e.kind() == ErrorKind::NotFound => Some("while it ran its folder was moved or removed"),
+            // A disk that does not answer says nothing of it: what is written next will fail, with the reason.
+            Err(_) => None,
         }
     }
 }
