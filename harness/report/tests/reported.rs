@@ -29,6 +29,21 @@ fn reread(stored: &Report) -> Report {
     Report::read(&path).unwrap()
 }
 
+/// From these contents of a file; or why not.
+fn read_from(file: &Value) -> Result<Report, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.json");
+    fs_err::write(&path, file.to_string()).unwrap();
+    Report::read(&path).map_err(|e| e.to_string())
+}
+
+/// Why a file is refused after a change.
+fn refused(file: &Value, change: impl Fn(&mut Value)) -> String {
+    let mut other = file.clone();
+    change(&mut other);
+    read_from(&other).unwrap_err()
+}
+
 fn text(report: &Report, format: &str) -> String {
     String::from_utf8(export(report, format).unwrap()).unwrap()
 }
@@ -130,7 +145,11 @@ fn agree(stored: &Report) -> Report {
         let known: BTreeSet<&str> = shown[0].lines().collect();
         let columns = |line: &str| line.split("  ").map(|part| part.trim().to_string()).collect::<BTreeSet<String>>();
         let all: BTreeSet<String> = known.iter().flat_map(|line| columns(line)).collect();
-        let strange = |line: &&str| !line.trim_start().starts_with("ran on") && !columns(line).is_subset(&all);
+        let strange = |line: &&str| match line.trim_start().strip_prefix("ran on") {
+            // What members report of themselves is read in the runs.
+            Some(what) => !parts(what).iter().all(|part| known.iter().any(|known| known.contains(part))),
+            None => !columns(line).is_subset(&all),
+        };
         let strange: Vec<&str> = shown[1].lines().filter(strange).collect();
         assert!(strange.is_empty(), "{}: {strange:#?}\n{}", cell.name(), shown[0]);
     }
@@ -237,6 +256,68 @@ fn a_merged_report_is_rendered_again_with_the_same_numbers() {
     let merged = collo_store::merge(&Runs::at(folders[2].path()), &parts, &[]).unwrap();
     let read = agree(&Report::of(&merged).unwrap());
     assert!(text(&read, "markdown").contains("merged from 20261120-1841-7f31, 20261120-1842-7f32"));
+    let shown = terminal_cell(&read, "tiny×2 naive b32", usize::MAX).unwrap();
+    assert!(!shown.contains("ran on"), "the environment is that of the first part: {shown}");
+}
+
+#[test]
+fn why_there_is_no_baseline_is_known_without_the_runs() {
+    let mut alone = Fixture::quickstart();
+    alone.baselines = false;
+    let stored = analysed(&alone);
+    let lacking = |report: &Report| -> Vec<(String, String)> {
+        report.analysis.cells_without_baseline().map(|(cell, why)| (cell.name().to_string(), why.to_string())).collect()
+    };
+    assert!(!lacking(&stored).is_empty());
+    assert_eq!(lacking(&reread(&stored)), lacking(&stored));
+}
+
+#[test]
+fn of_servers_without_the_quantity_that_decides_nothing_is_decided() {
+    let usual = Serves::usual();
+    let mut f = Fixture::named("serving").solo("tiny", 32, 8.0).serves("serve", &usual);
+    f = f.beside(&[("serve", usual.clone().left(110.0))], &[("tiny", 10.0)], "mps");
+    let mut file = json(&analysed(&f));
+    for cell in file["cells"].as_array_mut().unwrap() {
+        cell["within_slo_ratio"] = Value::Null;
+    }
+    let page = text(&read_from(&file).unwrap(), "markdown");
+    let is_undecided = |line: &str| line.starts_with('|') && line.contains("not in the file");
+    assert!(page.lines().any(is_undecided), "{page}");
+}
+
+#[test]
+fn names_that_are_unknown_and_numbers_that_contradict_each_other_are_refused() {
+    let mut f = Fixture::quickstart();
+    let trace = TraceTruth::burst(3).policy(PolicyTruth::of("magm:sm=80%,free=5GB", "measured", "mps", 3, 1.1));
+    f.trace = Some(TraceTruth { spread: 0.05, ..trace.policy(PolicyTruth::of("rr", "none", "mps", 3, 1.3)) });
+    let file = json(&analysed(&f));
+    assert!(read_from(&file).is_ok());
+    let why = |change: &dyn Fn(&mut Value)| refused(&file, change);
+    let policy = |file: &mut Value, key: &str, value: Value| file["traces"][0]["policies"][1][key] = value;
+    let quantity = serde_json::json!({ "estimate": 2.0, "low": null, "high": null, "repetitions": 1, "df": null });
+
+    let found = why(&|file| file["traces"][0]["reference"] = "a policy of tomorrow".into());
+    assert!(found.contains("`traces[0]`: its reference, `a policy of tomorrow`, is none of its policies"), "{found}");
+    let found = why(&|file| policy(file, "validity", "fine".into()));
+    assert!(found.contains("the validity `fine` is unknown"), "{found}");
+    let found = why(&|file| policy(file, "warmth", quantity.clone()));
+    assert!(found.contains("the quantity `warmth` is unknown"), "{found}");
+    let found = why(&|file| file["traces"][0]["policies"][1]["by_order"][0]["device"] = "GPU 9".into());
+    assert!(found.contains("`GPU 9`, is none of the report's"), "{found}");
+    let found = why(&|file| file["traces"][0]["policies"][1]["by_order"][0]["values"]["warmth"] = serde_json::json!(1.0));
+    assert!(found.contains("the quantity `warmth` is unknown"), "{found}");
+    let found = why(&|file| file["cells"][1]["warmth"] = quantity.clone());
+    assert!(found.contains("`cells[1]`: the quantity `warmth` is unknown"), "{found}");
+
+    let found = why(&|file| file["planned"] = 1.into());
+    assert!(found.contains("of 1 planned runs"), "{found}");
+    let found = why(&|file| file["cells"][1]["degree"] = 9.into());
+    assert!(found.contains("`cells[1]`: its degree is 9, and the number of its members "), "{found}");
+    for many in [u64::from(u32::MAX), u64::MAX] {
+        let found = why(&|file| file["cells"][1]["outcomes"] = serde_json::json!({ "completed": many, "crashed": 1 }));
+        assert!(found.contains("`cells[1]`: "), "{found}");
+    }
 }
 
 #[test]
@@ -265,28 +346,36 @@ fn what_another_program_measured_stays_marked_and_needs_no_more_than_it_has() {
         "metrics": { "duration_s": q, "power_w": q }, "absent": { "epoch_time_s": "radT does not measure it" } });
     let report = serde_json::json!({ "schema": 2, "experiment": "radt-x", "campaign": "imported-from-radt-1", "measured_by": "radT",
         "device": { "name": "NVIDIA A100", "kind": "gpu" }, "planned": 1, "accounted": { "completed": 1 }, "cells": [cell] });
-    let at = |report: &Value| {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("radt.json");
-        fs_err::write(&path, report.to_string()).unwrap();
-        Report::read(&path)
-    };
-    let read = at(&report).unwrap();
+    let read = read_from(&report).unwrap();
     let page = text(&read, "markdown");
     assert!(page.contains("measured by radT"), "{page}");
     assert!(page.contains("measured by radT; collo has no runs of it"), "{page}");
     assert_eq!(read.analysis.cells[0].metric(Key::Power).map(|q| (q.estimate, q.n)), Some((41.5, 1)));
+    assert!(page.contains("Epoch time is absent: radT does not measure it."), "{page}");
+    for said in ["CPU is not in the file.", "Memory is not in the file.", "PCIe in per item is not in the file."] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+
+    // How its runs ended may be unknown.
+    let mut bare = report.clone();
+    for key in ["planned", "accounted"] {
+        bare.as_object_mut().unwrap().remove(key);
+    }
+    bare["cells"][0].as_object_mut().unwrap().remove("outcomes");
+    let read = read_from(&bare).unwrap();
+    let (page, shown) = (text(&read, "markdown"), terminal(&read, usize::MAX));
+    assert!(read.analysis.cells[0].ran() && !page.contains("Nothing has run yet."), "{page}");
+    assert!(shown.contains("1 cell, how its runs ended is not in the file") && !shown.contains("0 of 0"), "{shown}");
 
     // What would lead out of the folder of reports, or cannot be said, is refused.
     for (key, value) in [("campaign", "../../x"), ("experiment", "/etc"), ("experiment", "")] {
         let mut other = report.clone();
         other[key] = value.into();
-        let why = at(&other).unwrap_err().to_string();
+        let why = read_from(&other).unwrap_err();
         assert!(why.contains(&format!("its `{key}`, {value:?}, is no name")), "{why}");
     }
-    let mut other = report.clone();
-    other["cells"][0]["outcome"] = "evaporated".into();
-    assert!(at(&other).unwrap_err().to_string().contains("`cells[0]`: the outcome `evaporated` is unknown"));
+    let why = refused(&report, |other| other["cells"][0]["outcome"] = "evaporated".into());
+    assert!(why.contains("`cells[0]`: the outcome `evaporated` is unknown"), "{why}");
 }
 
 #[test]

@@ -132,7 +132,7 @@ pub fn analyse(folder: &CampaignFolder, lender: Option<&CampaignFolder>) -> Resu
         cells,
         drifts,
         devices,
-        devices_can_be_told: differing.can_be_told,
+        devices_can_be_told: Some(differing.can_be_told),
         differences: differing.differences,
         others_ratio,
         method: method.map(String::from),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use collo_store::{Campaign, GpuRecord, Machine, MemberRecord, sha256_text};
 
 use super::Analysis;
+use super::reported::FromReport;
 use crate::cell::Cell;
 
 /// Digits of a digest shown to people.
@@ -100,7 +101,9 @@ pub fn ran_on(analysis: &Analysis, cell: &Cell) -> Vec<String> {
     // Of a merged campaign, one run of each origin.
     let runs: BTreeMap<usize, u32> = cell.repetitions.iter().map(|r| (r.device, r.record().block)).collect();
     let mut known: Vec<_> = runs.values().map(|block| on(analysis, campaign.machine_of(*block))).collect();
-    if known.is_empty() {
+    // The environment of a report of several parts or devices is that of the first.
+    let is_of_one = |report: &FromReport| report.merged_from.is_empty() && !analysis.devices.are_several();
+    if known.is_empty() && analysis.report.as_ref().is_none_or(is_of_one) {
         known.push(of(analysis));
     }
     let find = |name: &str| {

@@ -51,8 +51,8 @@ pub struct Analysis {
     pub drifts: Vec<Drift>,
     /// What it was measured on.
     pub devices: Devices,
-    /// A difference between these could be told from the noise of their blocks.
-    pub devices_can_be_told: bool,
+    /// A difference between these could be told from the noise of their blocks; `None` in a report, which does not have it.
+    pub devices_can_be_told: Option<bool>,
     /// How these differ by more than the noise.
     pub differences: Vec<DeviceDifference>,
     /// Mean share of the cores that other processes used, of a merged campaign where it was largest; `None` on a GPU, or if unread.

@@ -1,5 +1,6 @@
 //! What is known of a campaign from its report alone. In: what that has of the campaign, and its cells. Out: an [`Analysis`] without runs:
-//! nothing in it is computed again, and what needs a run is absent.
+//! its numbers and verdicts are the file's, and what needs a run is absent. What sections derive from numbers of cells, as the order of
+//! modes, is derived from these.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +37,7 @@ impl Analysis {
             watching: Watching::default(),
             borrowed: Vec::new(),
             drifts: Vec::new(),
-            // That no difference can be found is read in the runs.
-            devices_can_be_told: true,
+            devices_can_be_told: None,
             devices,
             differences: Vec::new(),
             others_ratio: None,
@@ -57,6 +57,11 @@ impl Analysis {
     /// True if all planned cells are here: a report has no cells of traces, and none of those that say who watches.
     pub fn has_all_cells(&self) -> bool {
         !self.is_reported() || self.traces.is_empty() && self.watching.is_empty()
+    }
+
+    /// True if it is known how its runs ended: a report of another program may not have it.
+    pub fn has_ends(&self) -> bool {
+        !self.is_reported() || !self.accounted.is_empty() || self.cells.is_empty()
     }
 
     /// True if it was read from a report, so that no run is here.

@@ -11,6 +11,9 @@ use super::Cell;
 use super::quantities::Baselines;
 use crate::reading::repetition::{NO_COMMON_TIME, Repetition};
 
+/// How every reason begins for which there is nothing to be compared with.
+const NO_BASELINE: &str = "no baseline: ";
+
 /// Why a solo cell has no numbers, by its label: those that were refused, are not planned, or did not complete.
 pub type Lacking = BTreeMap<String, String>;
 
@@ -20,21 +23,21 @@ pub fn lacking(cells: &[Cell], campaign: &Campaign) -> Lacking {
     let refused = |solo: &str| campaign.plan.refusals.iter().find(|r| r.cell == solo);
     let why = |solo: &str| match (solos.get(solo), refused(solo)) {
         (Some(cell), _) if !cell.counted.is_empty() => None,
-        (Some(cell), _) if cell.repetitions.is_empty() => Some(format!("no baseline: `{}` has not run", cell.name())),
+        (Some(cell), _) if cell.repetitions.is_empty() => Some(format!("{NO_BASELINE}`{}` has not run", cell.name())),
         (Some(cell), _) => {
             let word = crate::words::outcome(cell.outcome());
             let how = if cell.outcome() == "completed" { cell.validity.reasons.join("; ") } else { word };
-            Some(format!("no baseline: `{solo}` has no usable run: {how}"))
+            Some(format!("{NO_BASELINE}`{solo}` has no usable run: {how}"))
         }
-        (None, Some(refusal)) => Some(format!("no baseline: `{solo}` was refused here: {}", refusal.reason)),
-        (None, None) => Some(format!("no baseline: `{solo}` is not in the plan")),
+        (None, Some(refusal)) => Some(format!("{NO_BASELINE}`{solo}` was refused here: {}", refusal.reason)),
+        (None, None) => Some(format!("{NO_BASELINE}`{solo}` is not in the plan")),
     };
     let members = cells.iter().flat_map(|c| &c.record.members);
     members.filter_map(|m| Some((m.solo.clone(), why(&m.solo)?))).collect()
 }
 
 fn why_lacking(solo: &str, lacking: &Lacking) -> String {
-    lacking.get(solo).cloned().unwrap_or_else(|| format!("no baseline: `{solo}` has no usable run where it was measured"))
+    lacking.get(solo).cloned().unwrap_or_else(|| format!("{NO_BASELINE}`{solo}` has no usable run where it was measured"))
 }
 
 /// The first member's solo cell that has no usable run where the cell was measured.
@@ -46,6 +49,13 @@ fn unmeasured<'a>(cell: &'a Cell, baselines: &Baselines) -> Option<&'a str> {
 pub fn no_baseline(cell: &Cell, baselines: &Baselines, lacking: &Lacking) -> Option<String> {
     let solo = unmeasured(cell, baselines).filter(|_| !cell.counted.is_empty())?;
     Some(why_lacking(solo, lacking))
+}
+
+/// The same for a cell that was read from a report, from the reasons there.
+pub fn reported_no_baseline(cell: &Cell) -> Option<String> {
+    let mut reasons = Key::with(Trait::NeedsBaseline).filter_map(|key| cell.absent.get(&key));
+    let found = reasons.find(|why| why.starts_with(NO_BASELINE))?;
+    (cell.counts() && !cell.is_solo()).then(|| found.clone())
 }
 
 /// Why each missing quantity of a cell is absent, whose runs were measured for a time or for an amount of work. Reasons derived from

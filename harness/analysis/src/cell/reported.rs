@@ -57,7 +57,7 @@ impl Cell {
     /// True if some run of it was made, however that ended.
     pub fn ran(&self) -> bool {
         match &self.reported {
-            Some(_) => self.outcomes.iter().any(|(word, n)| *word != MISSING && *n > 0),
+            Some(reported) => reported.counted > 0 || self.outcomes.iter().any(|(word, n)| *word != MISSING && *n > 0),
             None => !self.repetitions.is_empty(),
         }
     }

@@ -41,7 +41,7 @@ pub fn criterion(server: &Server) -> Key {
     if server.serving.slo_s.is_some() { Key::WithinSlo } else { Key::LatencyP99OfSolo }
 }
 
-/// Does it meet the requirement?
+/// Does it meet the requirement? Without the quantity that is open in a report: whether requests were left unanswered is read in runs.
 pub fn kept(server: &Server) -> Promise {
     let Some(q) = server.get(criterion(server)) else {
         // The p99 lies among requests that were never answered: there is no later.

@@ -1,11 +1,12 @@
 //! From a report that was read to an [`Analysis`], so that the same sections render it. Out: every number as the file has it, and none that
-//! the file has not: runs, and what is read in them, are absent. It is the inverse of `of.rs`. Pairs of policies alone are compared again,
-//! from the file's values by order.
+//! the file has not: runs, and what is read in them, are absent. What has an unknown name is refused, not left out. It is the inverse of
+//! `of.rs`. Pairs of policies alone are compared again, from the file's values by order.
 
 use std::collections::BTreeMap;
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::campaign::reported::FromReport;
+use collo_analysis::cell::absent;
 use collo_analysis::cell::lent::Lender;
 use collo_analysis::cell::reported::{MISSING, ReportedRuns};
 use collo_analysis::cell::second_look::SecondLook;
@@ -20,7 +21,7 @@ use collo_store::{
     Campaign, CellRecord, DeviceRecord, Devices, Filing, Machine, MemberSpec, Outcome, PlanRecord, Sharing, Validity, Verdict,
 };
 
-use super::{CellJson, MemberJson, Ordered, PolicyJson, PolicyRatioJson, Quantities, ReportJson, Texts, TraceJson};
+use super::{CellJson, MemberJson, OrderJson, Ordered, PolicyJson, PolicyRatioJson, Quantities, ReportJson, Texts, TraceJson};
 use crate::{Error, Result};
 
 impl ReportJson {
@@ -41,6 +42,10 @@ impl ReportJson {
         let mut analysis = Analysis::reported(campaign, Devices::labelled(&self.devices), cells, report);
         analysis.planned = self.planned;
         analysis.accounted = outcomes(&self.accounted).map_err(wrong)?;
+        let accounted = sum(&self.accounted).map_err(wrong)?;
+        if !analysis.accounted.is_empty() && accounted != self.planned as u64 {
+            return Err(wrong(format!("`accounted` has {accounted} of {} planned runs", self.planned)));
+        }
         analysis.comments.clone_from(&self.comments);
         analysis.differences.clone_from(&self.device_differences);
         for difference in &mut analysis.differences {
@@ -53,7 +58,9 @@ impl ReportJson {
         analysis.problems.clone_from(&self.problems);
         analysis.references.clone_from(&self.references);
         analysis.watching.groups.clone_from(&self.watching);
-        analysis.traces.matrices = self.traces.iter().filter_map(|trace| self.matrix(trace)).collect();
+        let traces = self.traces.iter().enumerate();
+        let matrices = traces.map(|(i, trace)| self.matrix(trace).map_err(|why| wrong(format!("`traces[{i}]`: {why}"))));
+        analysis.traces.matrices = matrices.collect::<Result<Vec<TraceMatrix>>>()?;
         Ok(analysis)
     }
 
@@ -101,7 +108,11 @@ impl ReportJson {
         let members = cell.members.iter().map(member).collect::<Result<Vec<Member>, String>>()?;
         let verdict = CellVerdict::ALL.into_iter().find(|v| v.as_str() == cell.validity);
         let verdict = verdict.ok_or_else(|| format!("the validity `{}` is unknown", cell.validity))?;
-        let quantities = keyed(&cell.quantities);
+        if !members.is_empty() && cell.degree != members.len() as u64 {
+            return Err(format!("its degree is {}, and the number of its members {}", cell.degree, members.len()));
+        }
+        let runs = sum(&cell.outcomes)?.max(cell.repetitions as u64);
+        let quantities = keyed(&cell.quantities)?;
         let second_look = cell.second_look.clone().map(|look| with_all_runs(look, &quantities));
         let record = CellRecord {
             cell: cell.label.clone(),
@@ -112,7 +123,7 @@ impl ReportJson {
             members: members.iter().map(|m| m.spec.clone()).collect(),
             baseline: cell.baseline,
             against: Vec::new(),
-            repetitions: small(cell.outcomes.iter().map(|(_, n)| *n as u64).sum(), "number of runs")?,
+            repetitions: small(runs, "number of runs")?,
             after_measured: cell.after_measured,
             slots: cell.slots.clone(),
             alone_on_slice: Vec::new(),
@@ -146,18 +157,22 @@ impl ReportJson {
         found.lender = cell.baseline_campaign.as_ref().map(lender);
         found.second_look = second_look;
         found.quantities = quantities;
+        found.no_baseline = absent::reported_no_baseline(&found);
         Ok(found)
     }
 
-    fn matrix(&self, trace: &TraceJson) -> Option<TraceMatrix> {
-        let arms: Vec<Arm> = trace.policies.iter().map(|policy| self.arm(trace, policy)).collect();
+    fn matrix(&self, trace: &TraceJson) -> Result<TraceMatrix, String> {
+        let arm = |policy: &PolicyJson| self.arm(trace, policy).map_err(|why| format!("policy `{}`: {why}", policy.label));
+        let arms = trace.policies.iter().map(arm).collect::<Result<Vec<Arm>, String>>()?;
+        let reference = trace.policies.iter().position(|policy| policy.label == trace.reference);
+        let reference = reference.ok_or_else(|| format!("its reference, `{}`, is none of its policies", trace.reference))?;
         let matrix = TraceMatrix {
             trace: trace.trace.clone(),
             cards: trace.cards,
             scale: trace.scale,
             tasks: trace.tasks,
             orders: trace.orders.clone(),
-            reference: trace.policies.iter().position(|policy| policy.label == trace.reference)?,
+            reference,
             arms,
             pairs: Vec::new(),
             noise_ratio: None,
@@ -165,32 +180,40 @@ impl ReportJson {
             method: trace.method.clone(),
             threshold: self.thresholds.relevant_ratio,
         };
-        Some(matrix.paired())
+        Ok(matrix.paired())
     }
 
-    fn arm(&self, trace: &TraceJson, policy: &PolicyJson) -> Arm {
+    fn arm(&self, trace: &TraceJson, policy: &PolicyJson) -> Result<Arm, String> {
         let same = |p: &&PolicyJson| (&p.policy, &p.estimate) == (&policy.policy, &policy.estimate);
-        let device = |label: &String| self.devices.iter().position(|known| known == label);
         let verdicts = [Verdict::Valid, Verdict::Indicative, Verdict::Discarded];
-        let verdict = verdicts.into_iter().find(|v| words::verdict(*v) == policy.validity).unwrap_or(Verdict::Discarded);
-        Arm {
+        let verdict = verdicts.into_iter().find(|v| words::verdict(*v) == policy.validity);
+        let verdict = verdict.ok_or_else(|| format!("the validity `{}` is unknown", policy.validity))?;
+        let ratio = |(name, ratio): (&str, &PolicyRatioJson)| Ok::<_, String>((quantity(name)?, to_reference(ratio)));
+        Ok(Arm {
             policy: policy.policy.clone(),
             estimate: policy.estimate.clone(),
             sharing: policy.sharing.clone(),
             in_modes: trace.policies.iter().filter(same).any(|p| p.sharing != policy.sharing),
             validity: Validity { verdict, reasons: policy.reasons.clone() },
-            by_order: policy
-                .by_order
-                .iter()
-                .map(|at| ArmValues {
-                    order: (at.device.as_ref().and_then(device).unwrap_or(0), at.order),
-                    repetitions: at.runs,
-                    values: at.values.iter().filter_map(|(name, value)| Some((Key::find(name)?, *value))).collect(),
-                })
-                .collect(),
-            quantities: keyed(&policy.quantities),
-            ratios: policy.ratios.iter().filter_map(|(name, ratio)| Some((Key::find(name)?, to_reference(ratio)))).collect(),
-        }
+            by_order: policy.by_order.iter().map(|at| self.in_order(at)).collect::<Result<Vec<ArmValues>, String>>()?,
+            quantities: keyed(&policy.quantities)?,
+            ratios: policy.ratios.iter().map(ratio).collect::<Result<BTreeMap<Key, RatioToReference>, String>>()?,
+        })
+    }
+
+    fn in_order(&self, at: &OrderJson) -> Result<ArmValues, String> {
+        let device = match &at.device {
+            Some(label) => self.devices.iter().position(|known| known == label),
+            None => (self.devices.len() < 2).then_some(0),
+        };
+        let label = at.device.as_deref().unwrap_or("null");
+        let device = device.ok_or_else(|| format!("the device of order {}, `{label}`, is none of the report's", at.order))?;
+        let value = |(name, value): (&String, &f64)| Ok::<_, String>((quantity(name)?, *value));
+        Ok(ArmValues {
+            order: (device, at.order),
+            repetitions: at.runs,
+            values: at.values.iter().map(value).collect::<Result<BTreeMap<Key, f64>, String>>()?,
+        })
     }
 }
 
@@ -204,7 +227,7 @@ fn member(member: &MemberJson) -> Result<Member, String> {
     Ok(Member {
         spec,
         serving: member.serving.clone(),
-        quantities: keyed(&member.quantities),
+        quantities: keyed(&member.quantities)?,
         absent: texts(&member.absent),
         loss: member.loss,
         features: member.features.clone(),
@@ -215,10 +238,24 @@ fn small(number: u64, what: &str) -> Result<u32, String> {
     u32::try_from(number).map_err(|_| format!("{number} is too large for its {what}"))
 }
 
-fn keyed(all: &Quantities) -> BTreeMap<Key, Quantity> {
-    all.iter().filter_map(|(name, q)| Some((Key::find(name)?, q.clone()?))).collect()
+fn quantity(name: &str) -> Result<Key, String> {
+    Key::find(name).ok_or_else(|| format!("the quantity `{name}` is unknown"))
 }
 
+fn keyed(all: &Quantities) -> Result<BTreeMap<Key, Quantity>, String> {
+    let known = all.iter().filter_map(|(name, q)| Some((name, q.as_ref()?)));
+    known.map(|(name, q)| Ok((quantity(name)?, q.clone()))).collect()
+}
+
+fn sum(runs: &Ordered<usize>) -> Result<u64, String> {
+    let mut all = 0_u64;
+    for (_, n) in runs.iter() {
+        all = all.checked_add(*n as u64).ok_or("its outcomes have too many runs")?;
+    }
+    Ok(all)
+}
+
+// Imported reports have reasons for metrics without a definition, too: nothing shows these.
 fn texts(all: &Texts) -> BTreeMap<Key, String> {
     all.iter().filter_map(|(name, why)| Some((Key::find(name)?, why.clone()))).collect()
 }

@@ -5,8 +5,15 @@ use collo_analysis::words;
 use collo_figures::document::{Fact, FactLine};
 use collo_quantity::number;
 
+use crate::parts::absent::NO_ENDS;
+
 /// The outcomes of the planned runs, and the validity of their cells.
 pub fn accounted(analysis: &Analysis) -> Fact {
+    if !analysis.has_ends() {
+        let name = if analysis.planned == 0 { "runs".to_string() } else { format!("{} planned", analysis.planned) };
+        let verdicts = crate::parts::notes::verdicts(analysis).map(|verdicts| FactLine::Link(verdicts, "quality"));
+        return Fact { name, lines: [FactLine::Text(NO_ENDS.into())].into_iter().chain(verdicts).collect() };
+    }
     let ended: Vec<(&str, usize)> = analysis.accounted.iter().map(|(word, n)| (*word, *n)).filter(|(_, n)| *n > 0).collect();
     let class = |word: &str| match word {
         "completed" => "c",

@@ -1,7 +1,9 @@
 //! Sections without content, and why.
 
 use collo_analysis::campaign::Analysis;
+use collo_analysis::words::capital;
 use collo_figures::document::Section;
+use collo_quantity::Key;
 
 /// A section without its anchor and title, which are in the list of `sections.rs`; or why there is none.
 pub type Content = Result<Section, String>;
@@ -31,6 +33,17 @@ pub const ONLY_WATCHED: &str = "Every cell says who watches it: see The cost of 
 
 /// Of a section that shows single runs, in a report that was read.
 pub const NO_RUNS: &str = "It needs the stored runs, and a report.json has none.";
+
+/// Where runs should have ended, in a report that does not have it.
+pub const NO_ENDS: &str = "how its runs ended is not in the file";
+
+/// Why a report that was read lacks a quantity everywhere, by its own words; `None` where the runs are here, which show why.
+pub fn of_file(analysis: &Analysis, key: Key) -> Option<String> {
+    let why = analysis.cells.iter().filter(|c| c.counts()).find_map(|c| c.absent.get(&key));
+    let label = capital(key.label);
+    let said = why.map_or_else(|| format!("{label} is not in the file."), |why| format!("{label} is absent: {why}."));
+    analysis.is_reported().then_some(said)
+}
 
 /// Refuse an analysis of which no cell has numbers.
 pub fn numbers(analysis: &Analysis) -> Result<(), &'static str> {

@@ -8,8 +8,12 @@ use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::without_mode;
 
-/// The findings as remarks; the last says how many more there are.
+/// The findings as remarks; the last says how many more there are. A report of several devices has none: which group ran on which is in
+/// the runs.
 pub fn remarks(analysis: &Analysis) -> Vec<String> {
+    if analysis.is_reported() && analysis.devices.are_several() {
+        return Vec::new();
+    }
     let knees = knees(analysis);
     let threshold = analysis.campaign.thresholds.relevant_ratio;
     // Those that certainly gain come before larger estimates that are undecided.

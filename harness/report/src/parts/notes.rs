@@ -16,12 +16,16 @@ use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_store::{AttestationVerdict, SAMPLING_OFF};
 
+use super::absent::NO_ENDS;
 use super::figure::measured_by;
 
 /// `quickstart on cpu: 12 of 12 runs completed in 2 min 4 s`.
 pub fn title(analysis: &Analysis) -> String {
     let (campaign, completed) = (&analysis.campaign, analysis.count("completed"));
     let device = campaign.device.name_said();
+    if !analysis.has_ends() {
+        return format!("{} on {device}: {}, {NO_ENDS}", campaign.experiment, number::count(analysis.cells.len(), "cell"));
+    }
     let others: Vec<String> = analysis
         .accounted
         .iter()
@@ -59,6 +63,16 @@ pub fn method(analysis: &Analysis) -> Option<String> {
     Some(format!("95 % interval, {method}, {repetitions}"))
 }
 
+/// The same where no method is known.
+fn without_method(analysis: &Analysis) -> &'static str {
+    let gains = || analysis.groups().filter_map(|c| c.get(Key::ThroughputGain));
+    match () {
+        () if gains().any(|q| q.low.is_some()) => "± 95 % interval, made in an unknown way",
+        () if analysis.cells.iter().all(|c| c.count() < 2) => "no interval: every cell has one repetition",
+        () => "no interval",
+    }
+}
+
 /// Where a report was read from, what is absent therefore, and what has it.
 pub fn of_report(analysis: &Analysis) -> Option<String> {
     let report = analysis.report.as_ref()?;
@@ -82,7 +96,7 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
     match (method(analysis), gain) {
         (Some(m), true) => lines.push(format!("± {m}; {meaning}")),
         (Some(m), false) => lines.push(format!("± {m}")),
-        (None, true) => lines.push(format!("no interval: every cell has one repetition; {meaning}")),
+        (None, true) => lines.push(format!("{}; {meaning}", without_method(analysis))),
         (None, false) => {}
     }
     let mut facts = Vec::new();
@@ -304,8 +318,10 @@ pub fn cards(analysis: &Analysis) -> Option<String> {
     let labels = analysis.devices.all().iter().map(|device| device.label.clone()).collect::<Vec<_>>();
     several.then(|| {
         let told = match analysis.devices_can_be_told {
-            true => "",
-            false => "; each has one block, so that a difference between them cannot be told from the noise",
+            Some(true) => "",
+            None if !analysis.differences.is_empty() => "",
+            None => "; whether a difference between them is more than the noise is not in the file",
+            Some(false) => "; each has one block, so that a difference between them cannot be told from the noise",
         };
         let labels = labels.join(", ");
         format!("measured on {labels}; each group is compared with the baselines of its own card, solo rows are means over the cards{told}")

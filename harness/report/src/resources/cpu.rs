@@ -7,7 +7,7 @@ use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::memory::one_process_note;
-use crate::parts::absent::{Content, numbers};
+use crate::parts::absent::{Content, numbers, of_file};
 use crate::parts::bars::{BarFigure, Scale};
 
 pub fn section(analysis: &Analysis) -> Content {
@@ -31,7 +31,9 @@ pub fn section(analysis: &Analysis) -> Content {
         limit: capacity.as_ref().map(|(value, text)| (*value, text.as_str())),
         ..BarFigure::of(Key::Cpu)
     };
-    let figure = bars.draw(analysis).ok_or("No sample of the members' CPU time was taken.")?;
+    let figure = bars
+        .draw(analysis)
+        .ok_or_else(|| of_file(analysis, Key::Cpu).unwrap_or_else(|| "No sample of the members' CPU time was taken.".into()))?;
     Ok(Section { finding: finding(analysis, cores), blocks: vec![figure], ..Section::default() })
 }
 

@@ -9,7 +9,7 @@ use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 
 use super::over_time::TraceFigure;
-use crate::parts::absent::{Content, numbers};
+use crate::parts::absent::{Content, numbers, of_file};
 use crate::parts::bars::{BarFigure, Scale};
 use crate::parts::values::has;
 
@@ -67,9 +67,8 @@ pub fn section(analysis: &Analysis) -> Content {
 }
 
 fn absent(analysis: &Analysis) -> String {
-    let why = analysis.cells.iter().find_map(|c| c.absent.get(&Key::EnergyPerEpoch));
-    if let Some(why) = why.filter(|_| analysis.is_reported()) {
-        return format!("Energy is absent: {why}.");
+    if let Some(why) = of_file(analysis, Key::EnergyPerEpoch) {
+        return why;
     }
     if analysis.campaign.device.persistence == Some(false) {
         return "Without persistence mode the driver's energy counter can restart at any time, so energy is absent, not zero. \

@@ -6,7 +6,7 @@ use collo_analysis::words;
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_quantity::number;
 
-use crate::parts::absent::Content;
+use crate::parts::absent::{Content, NO_ENDS};
 
 /// Maximum number of failures and refusals listed.
 const NOTES: usize = 60;
@@ -102,6 +102,7 @@ fn finding(analysis: &Analysis) -> String {
     let some = |c: &&Cell| !whole(c) && c.outcomes.get("completed").is_some_and(|n| *n > 0);
     let (ran, partly) = (analysis.all_cells().filter(whole).count(), analysis.all_cells().filter(some).count());
     let mut text = match analysis.has_all_cells() {
+        _ if !analysis.has_ends() => words::capital(NO_ENDS),
         true => format!("{ran} of {} completed all runs", number::count(analysis.all_cells().count(), "planned cell")),
         false => format!("{} planned", number::runs(analysis.planned)),
     };

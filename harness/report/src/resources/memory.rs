@@ -6,7 +6,7 @@ use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::unit::GIB;
 
-use crate::parts::absent::{Content, numbers};
+use crate::parts::absent::{Content, numbers, of_file};
 use crate::parts::bars::{BarFigure, Scale};
 use crate::parts::figure::failure;
 use crate::report::Report;
@@ -42,7 +42,9 @@ pub fn section(report: &Report) -> Content {
         limit: capacity.as_ref().map(|(value, text)| (*value, text.as_str())),
         ..BarFigure::of(Key::Memory)
     };
-    let figure = bars.draw(analysis).ok_or("No memory was read: no sample was taken and no peak was kept.")?;
+    let figure = bars.draw(analysis).ok_or_else(|| {
+        of_file(analysis, Key::Memory).unwrap_or_else(|| "No memory was read: no sample was taken and no peak was kept.".into())
+    })?;
     let finding = report.guideline("memory-adds-up").map_or_else(|| finding(analysis), |g| g.finding.clone());
     Ok(Section { finding, blocks: vec![figure], ..report.judged("memory-adds-up") })
 }

@@ -7,19 +7,18 @@ use collo_quantity::Key;
 use collo_quantity::number;
 
 use super::over_time::TraceFigure;
-use crate::parts::absent::{Content, numbers};
+use crate::parts::absent::{Content, numbers, of_file};
 use crate::parts::bars::{BarFigure, Scale};
 use crate::parts::values::{has, reading};
 
 pub fn section(analysis: &Analysis) -> Content {
     numbers(analysis)?;
     if !has(analysis, Key::PcieRxPerItem) && !has(analysis, Key::PcieRx) {
-        let why = if analysis.campaign.device.kind == "cpu" {
-            "Training on the CPU moves nothing over PCIe to a GPU."
-        } else {
-            "No PCIe counter could be read during this campaign."
-        };
-        return Err(why.into());
+        return Err(match of_file(analysis, Key::PcieRxPerItem) {
+            _ if analysis.campaign.device.kind == "cpu" => "Training on the CPU moves nothing over PCIe to a GPU.".into(),
+            Some(why) => why,
+            None => "No PCIe counter could be read during this campaign.".into(),
+        });
     }
     let largest = analysis.cells.iter().filter_map(|c| c.get(Key::PcieRxPerItem)).map(|q| q.estimate).fold(0.0, f64::max);
     let (factor, unit) = if largest >= 2e6 { (1e-6, "MB") } else { (1e-3, "kB") };

@@ -7,7 +7,7 @@ use collo_figures::modes::mode_label;
 use collo_quantity::Key;
 use collo_quantity::number;
 
-use crate::parts::absent::{Content, numbers};
+use crate::parts::absent::{Content, numbers, of_file};
 use crate::parts::bars::{BarFigure, MEAN, Scale};
 use crate::parts::values::{finish, has, label, reading};
 
@@ -18,7 +18,8 @@ pub fn section(analysis: &Analysis) -> Content {
         return Err(match said {
             _ if analysis.campaign.device.kind == "cpu" => "A CPU has no streaming multiprocessors; see CPU.".to_string(),
             Some(why) => format!("SM activity was not read: {why}."),
-            None => "No source of SM activity could be read during this campaign.".into(),
+            None => of_file(analysis, Key::SmActive)
+                .unwrap_or_else(|| "No source of SM activity could be read during this campaign.".into()),
         });
     }
     let mut meaning = String::from(MEAN);

@@ -7,7 +7,7 @@ use collo_figures::document::Section;
 use collo_quantity::Key;
 use collo_quantity::number;
 
-use crate::parts::absent::{Content, numbers};
+use crate::parts::absent::{Content, numbers, of_file};
 use crate::parts::bars::{BarFigure, Scale};
 
 pub fn section(analysis: &Analysis) -> Content {
@@ -29,7 +29,9 @@ pub fn section(analysis: &Analysis) -> Content {
     match bars.draw(analysis) {
         Some(figure) => Ok(Section { finding: finding(analysis), blocks: vec![figure], ..Section::default() }),
         None if only_serving() => Err("Only groups with a serving member completed: see Latency.".into()),
-        None => Err("Only mixed groups completed: see Mixed workloads and All cells for each member's epoch time.".into()),
+        None => Err(of_file(analysis, Key::EpochTime).unwrap_or_else(|| {
+            "Only mixed groups completed: see Mixed workloads and All cells for each member's epoch time.".into()
+        })),
     }
 }
 

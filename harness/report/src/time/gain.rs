@@ -52,10 +52,11 @@ pub fn section(report: &Report) -> Content {
     let mut fig = figure(analysis, "throughput-gain", "Throughput gain over running in turn", panels, caption, table(analysis));
     fig.legend = legend(analysis.groups().filter(|c| shared(c)));
     Ok(Section {
-        finding: if sentences.is_empty() {
-            "No gain has an interval: a group or its baseline has only one repetition.".into()
-        } else {
-            sentences.join(" ")
+        finding: match () {
+            () if !sentences.is_empty() => sentences.join(" "),
+            () if measured.iter().any(|c| c.get(Key::ThroughputGain).is_some_and(|q| q.low.is_some())) => String::new(),
+            () if measured.iter().any(|c| c.count() > 1) && analysis.is_reported() => "No gain has an interval.".into(),
+            () => "No gain has an interval: a group or its baseline has only one repetition.".into(),
         },
         blocks: vec![Block::Figure(fig)],
         ..report.judged("collocate")

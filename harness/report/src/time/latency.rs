@@ -258,7 +258,10 @@ fn table(analysis: &Analysis, subjects: &[ServingSubject]) -> Table {
             TableCell::text(match kept(server) {
                 Promise::Kept => "yes",
                 Promise::Missed => "no",
-                Promise::Open if server.get(criterion(server)).is_none() => "",
+                Promise::Open if server.get(criterion(server)).is_none() => match server.cell.reported {
+                    Some(_) if server.cell.counts() => "not in the file",
+                    _ => "",
+                },
                 Promise::Open => "open",
             })
         }),
