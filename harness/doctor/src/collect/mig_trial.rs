@@ -199,7 +199,7 @@ mod tests {
         std::thread::spawn(|| {
             let quiet = Quiet::begin();
             assert!(!quiet.heard());
-            nix::sys::signal::raise(Signal::SIGUSR1).expect("to this thread");
+            nix::sys::signal::raise(nix::sys::signal::Signal::SIGUSR1).expect("to this thread");
             assert!(quiet.heard());
             assert!(quiet.heard(), "and not forgotten");
         })
