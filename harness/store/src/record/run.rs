@@ -416,7 +416,7 @@ impl MadeFolder {
             Ok(found) if found.is_symlink() => Some("while it ran its folder was moved away, and a link put in its place"),
             Ok(_) => Some("while it ran its folder was moved away, and something else put in its place"),
             Err(e) if e.kind() == ErrorKind::NotFound => Some("while it ran its folder was moved or removed"),
-            // A disk that does not answer says nothing of it: what is written next will fail, with the reason.
+            // A disk that does not answer, or no right to look: what is written next will fail, with the reason.
             Err(_) => None,
         }
     }
