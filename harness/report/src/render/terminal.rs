@@ -232,7 +232,10 @@ pub fn cell(analysis: &Analysis, cell: &Cell, width: usize) -> String {
     let rows = rows.into_iter().filter(|(_, parts)| !parts.is_empty());
     let mut facts: Vec<(String, String)> = rows.map(|(label, parts)| (label.to_string(), aligned(parts))).collect();
     let mut put = |label: &str, what: String| facts.push((label.to_string(), what));
-    put("ran on", environment::ran_on(analysis, cell).join(", "));
+    let ran_on = environment::ran_on(analysis, cell);
+    if !ran_on.is_empty() {
+        put("ran on", ran_on.join(", "));
+    }
     if cell.reported.is_none() {
         put("attested", notes::attested(cell));
     }
