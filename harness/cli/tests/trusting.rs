@@ -232,8 +232,9 @@ fn a_bundle_is_looked_at_without_executing_anything_and_its_project_counts_as_ne
     }
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
     let bench = bench.env("PATH", &path);
-    for verb in ["show", "verify", "report"] {
-        inside(&bench, place.path(), &[verb, "x.tar.gz"]).exits(0);
+    // Its runs crashed, which is what `verify` ends with.
+    for (verb, code) in [("show", 0), ("verify", 1), ("report", 0)] {
+        inside(&bench, place.path(), &[verb, "x.tar.gz"]).exits(code);
         assert_eq!(executed(&bench), 0, "{verb}");
     }
     let status = Command::new("tar").arg("-xzf").arg("x.tar.gz").current_dir(place.path()).status();
