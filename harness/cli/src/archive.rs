@@ -27,15 +27,15 @@ pub use scratch::scratch;
 
 /// The manifest, the first file of an archive.
 pub const MANIFEST: &str = "collo-bundle.json";
-/// Of the manifest; another one is of another version of collo.
+/// The version of the manifest; another one is from another version of collo.
 pub const SCHEMA: u64 = 1;
 const MANIFEST_LIMIT_BYTES: u64 = 64 << 20;
 const BUFFER_BYTES: usize = 64 << 10;
 /// Entries of an archive at most.
 const MOST_ENTRIES: usize = 2_000_000;
-/// Of the path of an entry: no system opens a longer one.
+/// Bytes of the path of an entry: no system opens a longer one.
 const LONGEST_NAME: u64 = 4 << 10;
-/// Of the headers before an entry, which have its path among others.
+/// Bytes of the headers before an entry, which have its path among others.
 const LONGEST_HEADER: u64 = 64 << 10;
 /// Folders in one another.
 const DEEPEST: usize = 32;
@@ -151,7 +151,8 @@ fn entries(from: &Path, aside: &Path) -> Result<(String, Manifest), Diagnostic> 
         if path.iter().any(|part| part.eq_ignore_ascii_case(".git")) {
             return Err(wrong(format!("its entry {named} is git's")));
         }
-        let (folder, below) = safe(&path).ok_or_else(|| wrong(format!("its entry {named} leads out of its folder")))?;
+        let (folder, below) =
+            safe(&path).ok_or_else(|| wrong(format!("its entry {named} leads out of its folder, or that has no plain name")))?;
         if path.components().count() > DEEPEST {
             return Err(wrong(format!("its entry {named} is more than {DEEPEST} folders deep")));
         }

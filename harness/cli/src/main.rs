@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     if let Some(code) = collo_measure::supervisor_entry() {
         return code;
     }
-    collo_launch::interrupted::stand();
+    collo_launch::interrupted::install_handlers();
     keep_others_out();
     // A shell that asks what can come next; answers and exits.
     clap_complete::CompleteEnv::with_factory(<Arguments as clap::CommandFactory>::command)

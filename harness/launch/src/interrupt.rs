@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
-use crate::interrupted::{Listening, ending_here, stand};
+use crate::interrupted::{Listening, ending_here, install_handlers};
 
 /// How urgently a run is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +30,7 @@ pub struct Interrupts {
 impl Interrupts {
     /// From now on the signals no longer end this process; the caller must check them.
     pub fn listen() -> std::io::Result<Self> {
-        stand();
+        install_handlers();
         let (came, mut coming) = mpsc::unbounded_channel();
         let mut tasks = tokio::task::JoinSet::new();
         for kind in ending_here() {

@@ -43,7 +43,7 @@ static CAME: AtomicI32 = AtomicI32::new(0);
 static NOTING: AtomicU32 = AtomicU32::new(0);
 static LISTENING: AtomicU32 = AtomicU32::new(0);
 
-extern "C" fn came(signal: i32) {
+extern "C" fn handle(signal: i32) {
     if NOTING.load(Ordering::SeqCst) > 0 {
         CAME.store(signal, Ordering::SeqCst);
     } else if LISTENING.load(Ordering::SeqCst) == 0 {
@@ -59,11 +59,11 @@ extern "C" fn came(signal: i32) {
 
 /// From now on, and to the end of the process, no signal of [`ENDING`] ends it without an exit code. Runtimes that listen later call
 /// this handler before their own (signal-hook-registry, `src/lib.rs`: a previous handler "is chained").
-pub fn stand() {
+pub fn install_handlers() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         for signal in ending_here() {
-            let action = SigAction::new(SigHandler::Handler(came), SaFlags::SA_RESTART, SigSet::empty());
+            let action = SigAction::new(SigHandler::Handler(handle), SaFlags::SA_RESTART, SigSet::empty());
             // SAFETY: the handler stores a number, or writes a static text and exits.
             let _ = unsafe { sigaction(signal, &action) };
         }
@@ -105,7 +105,7 @@ pub struct Noted(());
 
 impl Noted {
     pub fn begin() -> Noted {
-        stand();
+        install_handlers();
         NOTING.fetch_add(1, Ordering::SeqCst);
         Noted(())
     }

@@ -31,10 +31,10 @@ impl Project {
         Project::look(from)?.ok_or_else(none)
     }
 
-    /// The same, if there is one; an error if another user could have written it.
+    /// The nearest project at or above a folder, if there is one; an error if another user could have written it.
     pub fn look(from: &Path) -> Result<Option<Project>, Diagnostic> {
         let Some(project) = Project::nearest(from)? else { return Ok(None) };
-        match project.judged() {
+        match project.judge() {
             Ok(()) => Ok(Some(project)),
             Err(why) => {
                 let root = project.root().display();
@@ -46,16 +46,16 @@ impl Project {
         }
     }
 
-    fn judged(&self) -> Result<(), trust::Untrusted> {
+    fn judge(&self) -> Result<(), trust::Untrusted> {
         trust::project(&self.root, &DECIDING)
     }
 
     /// Whether no other user could have written it.
     pub fn is_own(&self) -> bool {
-        self.judged().is_ok()
+        self.judge().is_ok()
     }
 
-    /// The same for a folder that the user named: that very project is used, of whichever user.
+    /// The project of a folder that the user named: if it is that very folder, it is used whoever owns it.
     pub fn named(folder: &Path) -> Result<Project, Diagnostic> {
         let real = |path: &Path| path.canonicalize().ok();
         match Project::nearest(folder)? {

@@ -16,7 +16,7 @@ use collo_store::sha256_text;
 pub struct DescribeConsent(());
 
 impl DescribeConsent {
-    /// Of a verb that executes the scripts whether they are described or not.
+    /// The consent of a verb that executes the scripts whether they are described or not.
     pub fn by_running() -> DescribeConsent {
         DescribeConsent(())
     }
@@ -36,10 +36,10 @@ const LONGEST_PATH_BYTES: u64 = 4096;
 
 /// Note that a run was stored in this project. A state folder that cannot be written, or is not trusted, costs the note alone.
 pub fn note_run(project: &Project) {
-    let _ = noted(project.root());
+    let _ = write_note(project.root());
 }
 
-fn noted(root: &Path) -> Option<()> {
+fn write_note(root: &Path) -> Option<()> {
     let state = state_folder::make().ok()?;
     let note = note_of(root, &state)?;
     if note.exists() {

@@ -45,7 +45,7 @@ impl Report {
         })
     }
 
-    /// Of a `report.json`, from this machine or another: its numbers and guidelines as they are there, without the runs.
+    /// Read a `report.json` from this machine or another: its numbers and guidelines as they are there, without the runs.
     pub fn read(path: &Path) -> Result<Report> {
         let read = ReportJson::read(path)?;
         // Both become folders.

@@ -324,7 +324,7 @@ fn names_that_are_unknown_and_numbers_that_contradict_each_other_are_refused() {
 fn formats_and_tables_of_runs_are_refused_and_name_what_has_them() {
     let read = reread(&analysed(&Fixture::quickstart()));
     let format = |word: &str| FORMATS.iter().find(|format| format.word == word).unwrap();
-    let table = |name: &str| TABLES.iter().find(|table| table.0 == name).unwrap();
+    let table = |name: &str| TABLES.iter().find(|table| table.name == name).unwrap();
     let why = export::check(&read, format("junit"), table("cells")).unwrap_err().to_string();
     assert!(why.starts_with("`--format junit` needs the stored runs, and `"), "{why}");
     for name in ["runs", "epochs", "observers", "dataset", "campaign"] {

@@ -62,7 +62,7 @@ impl Eyes {
         }
     }
 
-    /// The same for files of the user's own, such as a project: in `sudo collo run` those of the user who called sudo, as git has it
+    /// Those who may own and write files of the user's own, such as a project: in `sudo collo run` those of the user who called sudo, as git has it
     /// (git-config(1), `safe.directory`), and for a user those of their groups.
     fn of_user() -> Eyes {
         let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
@@ -121,7 +121,7 @@ impl Eyes {
         self.modes(&real, &found)
     }
 
-    /// The same for everything in a folder; links that lead to folders are not entered.
+    /// Check that nothing in a folder can be written by others; links that lead to folders are not entered.
     fn tree(&self, folder: &Path) -> Result<(), Untrusted> {
         let mut folders = vec![folder.to_path_buf()];
         while let Some(folder) = folders.pop() {

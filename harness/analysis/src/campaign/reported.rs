@@ -25,7 +25,7 @@ pub struct FromReport {
 }
 
 impl Analysis {
-    /// Of these cells; what else the report has is filled in by the caller.
+    /// An analysis of these cells; what else the report has is filled in by the caller.
     pub fn reported(campaign: Campaign, devices: Devices, cells: Vec<Cell>, report: FromReport) -> Analysis {
         Analysis {
             index: Index::of(&cells, Vec::new(), BTreeMap::new()),

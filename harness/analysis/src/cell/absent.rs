@@ -51,7 +51,7 @@ pub fn no_baseline(cell: &Cell, baselines: &Baselines, lacking: &Lacking) -> Opt
     Some(why_lacking(solo, lacking))
 }
 
-/// The same for a cell that was read from a report, from the reasons there.
+/// Why a cell that was read from a report has nothing to be compared with, by the reasons in the file.
 pub fn reported_no_baseline(cell: &Cell) -> Option<String> {
     let mut reasons = Key::with(Trait::NeedsBaseline).filter_map(|key| cell.absent.get(&key));
     let found = reasons.find(|why| why.starts_with(NO_BASELINE))?;

@@ -22,7 +22,7 @@ pub struct Report {
     #[arg(long, value_name = "FORMAT", value_parser = words(FORMATS.iter().map(|f| (f.word, f.about))))]
     pub format: Option<String>,
     /// The table of csv and parquet, `cells` by default
-    #[arg(long, value_name = "TABLE", requires = "format", value_parser = words(TABLES.iter().map(|t| (t.0, t.1))))]
+    #[arg(long, value_name = "TABLE", requires = "format", value_parser = words(TABLES.iter().map(|t| (t.name, t.about))))]
     pub table: Option<String>,
     /// Write it here instead of reports/; with --format, to this file (of mlflow, folder) instead of printing it
     #[arg(long, value_name = "PATH")]

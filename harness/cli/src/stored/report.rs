@@ -28,8 +28,8 @@ pub fn run(context: &Context<'_>, a: &args::Report) -> Answered {
     if let Some(path) = read_from(&runs, &a.campaigns)? {
         let report = read(&path, a)?;
         match asked {
-            None => free(&report, &path, &reports, a.to.as_deref())?,
-            Some(_) => apart(&path, a.to.as_deref())?,
+            None => check_page(&report, &path, &reports, a.to.as_deref())?,
+            Some(_) => check_export(&path, a.to.as_deref())?,
         }
         return finish(context, a, asked, &report, &reports);
     }
@@ -89,7 +89,7 @@ fn read(path: &Path, a: &args::Report) -> Result<Report, Diagnostics> {
 }
 
 /// Refuse to replace the file that is read, or, unless its place was named, a report with more than that has.
-fn free(report: &Report, file: &Path, reports: &Path, to: Option<&Path>) -> Result<(), Diagnostic> {
+fn check_page(report: &Report, file: &Path, reports: &Path, to: Option<&Path>) -> Result<(), Diagnostic> {
     let campaign = &report.analysis.campaign;
     let folder = to.unwrap_or(reports).join(&campaign.experiment).join(&campaign.id);
     let there = folder.join("report.json");
@@ -103,7 +103,7 @@ fn free(report: &Report, file: &Path, reports: &Path, to: Option<&Path>) -> Resu
 }
 
 /// Refuse to write an export over the file that it is read from.
-fn apart(file: &Path, to: Option<&Path>) -> Result<(), Diagnostic> {
+fn check_export(file: &Path, to: Option<&Path>) -> Result<(), Diagnostic> {
     let is_same = |to: &Path| fs::canonicalize(to).is_ok_and(|to| fs::canonicalize(file).is_ok_and(|file| file == to));
     match to {
         Some(to) if is_same(to) => Err(Diagnostic::new(format!("`--to {}` is the report that is read", shown(to)))
@@ -254,10 +254,10 @@ fn asked(context: &Context<'_>, a: &args::Report) -> Result<AskedFormat, Diagnos
         }
     }
     let name = a.table.as_deref().unwrap_or("cells");
-    Ok(TABLES.iter().find(|table| table.0 == name).map(|table| (format, table)))
+    Ok(TABLES.iter().find(|table| table.name == name).map(|table| (format, table)))
 }
 
-fn exported(report: &Report, format: &Format, (name, _, rows): &ReportTable, to: Option<&Path>) -> Answered {
+fn exported(report: &Report, format: &Format, ReportTable { name, rows, .. }: &ReportTable, to: Option<&Path>) -> Answered {
     let (bytes, of_cells) = match &format.writer {
         Writer::Text(write) => (write(report)?.into_bytes(), format.word.starts_with("latex")),
         Writer::File(write) => (write(report)?, false),

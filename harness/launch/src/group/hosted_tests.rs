@@ -12,21 +12,26 @@ use crate::protocol::MemberEvent;
 /// What each of two members says, in the order of the signals.
 type Heard = Vec<(usize, String)>;
 
+/// Orders to start Python with a script.
+fn python(folder: &std::path::Path, script: &str) -> MemberLaunch {
+    MemberLaunch {
+        command: vec!["python3".into(), "-c".into(), script.into()],
+        folder: folder.into(),
+        env: BTreeMap::new(),
+        log: folder.join("process.log"),
+        cores: None,
+        memory_nodes: None,
+        adapter: None,
+        client_of: None,
+    }
+}
+
 /// Run a process that hosts two members, whose channels it finds as `a` and `b`; `kill` ends it when that member has said `ready`.
 fn host(script: &str, kill: Option<usize>) -> (Heard, Option<Ended>) {
     let folder = tempfile::tempdir().expect("a folder");
     let head = "import os, socket, sys, time\na, b = (socket.socket(fileno=fd) for fd in (3, 4))\n\
                 def say(to, event, **more):\n    import json\n    to.sendall((json.dumps({'event': event, **more}) + '\\n').encode())\n";
-    let process = MemberLaunch {
-        command: vec!["python3".into(), "-c".into(), format!("{head}{script}")],
-        folder: folder.path().into(),
-        env: BTreeMap::new(),
-        log: folder.path().join("process.log"),
-        cores: None,
-        memory_nodes: None,
-        adapter: None,
-        client_of: None,
-    };
+    let process = python(folder.path(), &format!("{head}{script}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let (sender, mut signals) = mpsc::channel(8);
@@ -165,16 +170,7 @@ async fn listen_slowly(group: Group, mut signals: mpsc::Receiver<(usize, Signal)
 fn what_a_member_said_last_is_heard_however_late_it_is_handed_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let launch = |script: &str| MemberLaunch {
-        command: vec!["python3".into(), "-c".into(), script.into()],
-        folder: folder.path().into(),
-        env: BTreeMap::new(),
-        log: folder.path().join("process.log"),
-        cores: None,
-        memory_nodes: None,
-        adapter: None,
-        client_of: None,
-    };
+    let launch = |script: &str| python(folder.path(), script);
     let ready = "b'{\"event\": \"ready\"}\\n'";
     let done = "b'{\"event\": \"done\"}\\n'";
     let own = format!(

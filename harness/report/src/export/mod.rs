@@ -30,34 +30,49 @@ use crate::{Error, Result, sections};
 
 pub use parquet::csv_of as csv_of_parquet;
 
-/// A table of a report: its name, what it has, and its rows.
-pub type ReportTable = (&'static str, &'static str, fn(&Analysis) -> ExportTable);
+/// A table of a report.
+pub struct ReportTable {
+    pub name: &'static str,
+    /// What it has.
+    pub about: &'static str,
+    pub rows: fn(&Analysis) -> ExportTable,
+    /// It has what is read in runs: a report that was read has none of these.
+    needs_runs: bool,
+}
+
+const fn table(name: &'static str, about: &'static str, rows: fn(&Analysis) -> ExportTable) -> ReportTable {
+    ReportTable { name, about, rows, needs_runs: false }
+}
+
+impl ReportTable {
+    const fn needs_runs(self) -> ReportTable {
+        ReportTable { needs_runs: true, ..self }
+    }
+}
 
 /// Every table.
 pub static TABLES: &[ReportTable] = &[
-    ("campaign", "The campaign, with its experiment as read", stored::campaign),
-    ("cells", "A row per cell, with intervals", cells::table),
-    ("quantities", "A row per quantity of a cell or a member", stored::quantities),
-    ("runs", "A row per run", stored::runs),
-    ("epochs", "A row per epoch of a member", stored::epochs),
-    ("policies", "A row per policy of a trace, with its ratios to the reference", traces::policies),
-    ("tasks", "A row per task of each run of a trace", traces::tasks),
-    ("attempts", "A row per attempt of each run of a trace", traces::attempts),
-    ("observers", "A row per observer of each watched group, with its ratio to the unobserved run", observers::table),
-    ("dataset", "A row per member and repetition, as training data for predictors", dataset::table),
+    table("campaign", "The campaign, with its experiment as read", stored::campaign).needs_runs(),
+    table("cells", "A row per cell, with intervals", cells::table),
+    table("quantities", "A row per quantity of a cell or a member", stored::quantities),
+    table("runs", "A row per run", stored::runs).needs_runs(),
+    table("epochs", "A row per epoch of a member", stored::epochs).needs_runs(),
+    table("policies", "A row per policy of a trace, with its ratios to the reference", traces::policies),
+    table("tasks", "A row per task of each run of a trace", traces::tasks).needs_runs(),
+    table("attempts", "A row per attempt of each run of a trace", traces::attempts).needs_runs(),
+    table("observers", "A row per observer of each watched group, with its ratio to the unobserved run", observers::table)
+        .needs_runs(),
+    table("dataset", "A row per member and repetition, as training data for predictors", dataset::table).needs_runs(),
 ];
 
-/// Tables, and formats, that have what is read in runs: a report that was read has none of these.
-const OF_RUNS: [&str; 10] =
-    ["campaign", "runs", "epochs", "tasks", "attempts", "observers", "dataset", "junit", "sqlite", "mlflow"];
-
-/// Refuse a format, and its table, that a report has not the runs for.
+/// Refuse a format, or its table, that needs runs, for a report that was read without them.
 pub fn check(report: &Report, format: &Format, table: &ReportTable) -> Result<()> {
     let Some(read) = &report.analysis.report else { return Ok(()) };
-    let is_table = matches!(format.writer, Writer::Table(_));
-    let (name, what) =
-        if is_table { (table.0, format!("`--table {}`", table.0)) } else { (format.word, format!("`--format {}`", format.word)) };
-    if OF_RUNS.contains(&name) { Err(Error::NoRuns { what, path: read.path.clone() }) } else { Ok(()) }
+    let (needs_runs, what) = match format.writer {
+        Writer::Table(_) => (table.needs_runs, format!("`--table {}`", table.name)),
+        _ => (format.needs_runs, format!("`--format {}`", format.word)),
+    };
+    if needs_runs { Err(Error::NoRuns { what, path: read.path.clone() }) } else { Ok(()) }
 }
 
 /// What writes a format.
@@ -81,15 +96,21 @@ pub struct Format {
     pub writer: Writer,
     /// What it is, if it is not printed: `a database`.
     pub unprinted: Option<&'static str>,
+    /// It has what is read in runs.
+    needs_runs: bool,
 }
 
 const fn format(word: &'static str, about: &'static str, writer: Writer) -> Format {
-    Format { word, about, writer, unprinted: None }
+    Format { word, about, writer, unprinted: None, needs_runs: false }
 }
 
 impl Format {
     const fn unprinted(self, what: &'static str) -> Format {
         Format { unprinted: Some(what), ..self }
+    }
+
+    const fn needs_runs(self) -> Format {
+        Format { needs_runs: true, ..self }
     }
 }
 
@@ -99,10 +120,12 @@ pub static FORMATS: &[Format] = &[
     format("parquet", "The same with types; needs --to", Table(parquet::bytes)).unprinted("a Parquet file"),
     format("latex", "booktabs tables", Text(|r| Ok(latex::tables(&r.analysis)))),
     format("latex-macros", "A macro for each number, and for its interval", Text(|r| Ok(latex::macros(&r.analysis)))),
-    format("junit", "A test case per cell, for CI systems", Text(|r| junit::suite(&r.analysis))),
+    format("junit", "A test case per cell, for CI systems", Text(|r| junit::suite(&r.analysis))).needs_runs(),
     format("openmetrics", "Gauges, for monitoring", Text(|r| Ok(openmetrics::exposition(&r.analysis)))),
-    format("sqlite", "A database of all tables but dataset; needs --to", File(sqlite::database)).unprinted("a database"),
-    format("mlflow", "A file store for `mlflow ui`; --to names its folder", Folder(mlflow::write)),
+    format("sqlite", "A database of all tables but dataset; needs --to", File(sqlite::database))
+        .unprinted("a database")
+        .needs_runs(),
+    format("mlflow", "A file store for `mlflow ui`; --to names its folder", Folder(mlflow::write)).needs_runs(),
     format("json", "report.json", Text(json)),
     format("markdown", "The text without its figures", Text(|r| Ok(markdown::document(&sections::document(r, None))))),
     format(

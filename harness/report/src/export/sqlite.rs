@@ -5,7 +5,7 @@ use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue}
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::{TABLES, cells};
+use super::{ReportTable, TABLES, cells};
 use crate::report::Report;
 use crate::{Error, Result};
 
@@ -17,7 +17,7 @@ pub fn database(report: &Report) -> Result<Vec<u8>> {
     let wrong = |e: rusqlite::Error| Error::Database(e.to_string());
     let mut to = Connection::open_in_memory().map_err(wrong)?;
     let transaction = to.transaction().map_err(wrong)?;
-    for (name, _, rows) in TABLES.iter().filter(|table| table.0 != "dataset") {
+    for ReportTable { name, rows, .. } in TABLES.iter().filter(|table| table.name != "dataset") {
         // Quantities of cells have a table of their own.
         let rows = if *name == "cells" { cells::labels_only(&report.analysis) } else { rows(&report.analysis) };
         write(&transaction, name, rows).map_err(wrong)?;

@@ -31,7 +31,7 @@ pub fn apart(sections: Vec<Section>) -> (Vec<Section>, String) {
 /// What is said where a campaign compares observers alone.
 pub const ONLY_WATCHED: &str = "Every cell says who watches it: see The cost of watching.";
 
-/// Of a section that shows single runs, in a report that was read.
+/// Why a section that shows single runs is absent in a report that was read.
 pub const NO_RUNS: &str = "It needs the stored runs, and a report.json has none.";
 
 /// Where runs should have ended, in a report that does not have it.

@@ -63,7 +63,7 @@ pub fn method(analysis: &Analysis) -> Option<String> {
     Some(format!("95 % interval, {method}, {repetitions}"))
 }
 
-/// The same where no method is known.
+/// What is known of the intervals where their method is not.
 fn without_method(analysis: &Analysis) -> &'static str {
     let gains = || analysis.groups().filter_map(|c| c.get(Key::ThroughputGain));
     match () {

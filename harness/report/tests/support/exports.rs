@@ -6,12 +6,12 @@ use collo_report::export::{FORMATS, TABLES, Writer};
 
 pub fn export(report: &Report, what: &str) -> collo_report::Result<Vec<u8>> {
     let (name, ending) = what.split_once('.').unwrap_or((what, "csv"));
-    let table = TABLES.iter().find(|table| table.0 == name);
+    let table = TABLES.iter().find(|table| table.name == name);
     let word = if table.is_some() { ending } else { what };
     match (&FORMATS.iter().find(|format| format.word == word).expect("a format").writer, table) {
         (Writer::Text(write), None) => Ok(write(report)?.into_bytes()),
         (Writer::File(write), None) => write(report),
-        (Writer::Table(write), Some((_, _, rows))) => write(&rows(&report.analysis)),
+        (Writer::Table(write), Some(table)) => write(&(table.rows)(&report.analysis)),
         _ => panic!("`{what}` is no file"),
     }
 }

@@ -264,7 +264,7 @@ pub struct StoredFile {
 pub(crate) fn put_in_place(campaign: &Path, folder: &str, aside: &Path) -> Result<()> {
     let place = campaign.join(folder);
     if place.symlink_metadata().is_ok() {
-        keep_in_attic(campaign, folder, &place)?;
+        keep_superseded(campaign, folder, &place)?;
     }
     fs::rename(aside, &place)?;
     sync_folder(campaign)
@@ -297,7 +297,7 @@ impl RunDraft {
         &self.aside
     }
 
-    /// The same folder by its descriptor: what is written below it is in the folder that was made, whatever members moved or put in its
+    /// The temporary folder by its descriptor: what is written below it is in the folder that was made, whatever members moved or put in its
     /// place.
     pub fn inside(&self) -> &Path {
         self.made.inside()
@@ -362,7 +362,7 @@ impl RunDraft {
     /// is removed, and a folder kept.
     fn replace(&mut self) -> Result<()> {
         match self.aside.symlink_metadata() {
-            Ok(found) if found.is_dir() => keep_in_attic(&self.campaign, &self.folder, &self.aside)?,
+            Ok(found) if found.is_dir() => keep_superseded(&self.campaign, &self.folder, &self.aside)?,
             Ok(_) => fs::remove_file(&self.aside)?,
             Err(_) => {}
         }
@@ -451,7 +451,7 @@ fn files_below(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
 /// The folder of a campaign in which replaced runs are kept.
 pub(crate) const SUPERSEDED: &str = ".superseded";
 
-fn keep_in_attic(campaign: &Path, folder: &str, from: &Path) -> Result<()> {
+fn keep_superseded(campaign: &Path, folder: &str, from: &Path) -> Result<()> {
     let attic = campaign.join(SUPERSEDED);
     fs::create_dir_all(&attic)?;
     let free = (1..).map(|k| attic.join(format!("{folder}.{k}"))).find(|p| p.symlink_metadata().is_err());
