@@ -55,7 +55,7 @@ impl Project {
         self.judge().is_ok()
     }
 
-    /// The project of a folder that the user named: if it is that very folder, it is used whoever owns it.
+    /// The project of a folder that the user named: if it is that very folder, it is used even if another user owns it.
     pub fn named(folder: &Path) -> Result<Project, Diagnostic> {
         let real = |path: &Path| path.canonicalize().ok();
         match Project::nearest(folder)? {
