@@ -231,16 +231,20 @@ impl Sampler for ResidentPeaks {
     }
 }
 
-/// Proportional memory of every member: rarely, because the kernel walks page tables under the member's own lock for it.
+/// Proportional memory of every member, and the RSS that it is a part of: rarely, because the kernel walks page tables under the member's own lock for it.
 pub struct Proportional(pub Trees);
 
 impl Sampler for Proportional {
     fn sample(&mut self, at_ns: u64, samples: &mut Vec<Sample>) {
         for (scope, pids) in self.0.pids() {
-            let shares: Vec<u64> = pids.iter().filter_map(|&p| process::pss_bytes(p)).collect();
-            if !shares.is_empty() {
-                let value = Some(shares.iter().sum::<u64>() as f64);
-                samples.push(Sample { at_ns, window_ns: 0, source: "proc-slow", scope, metric: "pss_bytes", value });
+            let read: Vec<(u64, u64)> = pids.iter().filter_map(|&p| process::rss_and_pss_bytes(p)).collect();
+            if read.is_empty() {
+                continue;
+            }
+            // A walk takes long enough for memory to come or go: only the RSS of the same walk shows what a PSS leaves out.
+            let sum = |of: fn(&(u64, u64)) -> u64| Some(read.iter().map(of).sum::<u64>() as f64);
+            for (metric, value) in [("rss_at_pss_bytes", sum(|read| read.0)), ("pss_bytes", sum(|read| read.1))] {
+                samples.push(Sample { at_ns, window_ns: 0, source: "proc-slow", scope: scope.clone(), metric, value });
             }
         }
         self.0.pss_is_read();

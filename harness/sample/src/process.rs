@@ -107,9 +107,12 @@ pub fn peak_rss_bytes(pid: u32) -> Option<u64> {
     field(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmHWM:").map(|kib| kib * 1024)
 }
 
-/// Proportional memory of a process, bytes: pages that it shares with others count in part. Walks page tables.
-pub fn pss_bytes(pid: u32) -> Option<u64> {
-    field(&std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss:").map(|kib| kib * 1024)
+/// The resident memory of a process and its proportional part, bytes, both from one walk of the page tables: in the proportional part,
+/// pages that it shares with others count in part.
+pub fn rss_and_pss_bytes(pid: u32) -> Option<(u64, u64)> {
+    let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let bytes = |name| field(&rollup, name).map(|kib| kib * 1024);
+    bytes("\nRss:").zip(bytes("\nPss:"))
 }
 
 fn read<'a>(file: &File, buffer: &'a mut [u8]) -> Option<&'a str> {
@@ -191,7 +194,8 @@ mod tests {
         assert!(me.gauges(&mut buffer).unwrap().rss_pages > 0);
         assert!(me.switches(&mut buffer).unwrap().0 > 0);
         assert!(peak_rss_bytes(me.pid).unwrap() > 0);
-        assert!(pss_bytes(me.pid).unwrap() > 0);
+        let (rss_bytes, pss_bytes) = rss_and_pss_bytes(me.pid).unwrap();
+        assert!(0 < pss_bytes && pss_bytes <= rss_bytes, "{pss_bytes} of {rss_bytes}");
     }
     #[test]
     fn a_thread_that_ran_is_read_again_and_one_that_slept_keeps_its_count() {

@@ -196,36 +196,33 @@ fn ratio(some: usize, all: usize) -> Option<f64> {
 }
 
 const PSS: &str = "pss_bytes";
+/// RSS from the same walk of the page tables as a reading of PSS, at the same time.
+const RSS_AT_PSS: &str = "rss_at_pss_bytes";
 const RSS: &str = "rss_bytes";
 
 /// The peak of each scope's proportional memory in `training_of` it. PSS is read rarely, RSS often: it is the largest RSS, less what
-/// RSS counted too often at the reading of PSS with the largest RSS. At least the largest PSS, and at most the largest RSS.
+/// RSS counted too often at the reading of PSS with the largest RSS. At least the largest PSS, and at most the largest RSS. Absent where
+/// no PSS has the RSS of the same walk: one that was read beside it can be that of another moment.
 pub fn proportional_peaks(path: &Path, training_of: impl Fn(&str) -> Window) -> collo_store::Result<BTreeMap<String, f64>> {
-    let mut read = readings(path, &[PSS, RSS], &Trust::default())?;
+    let mut read = readings(path, &[PSS, RSS_AT_PSS, RSS], &Trust::default())?;
     for ((scope, _), readings) in &mut read {
         let Window { start_ns, end_ns } = training_of(scope);
         readings.retain(|r| (start_ns..=end_ns).contains(&r.0));
     }
     let of = |(scope, metric): &(String, String)| {
-        let rss = read.get(&(scope.clone(), RSS.to_string())).map_or(&[][..], Vec::as_slice);
-        (metric == PSS).then(|| Some((scope.clone(), proportional_peak(&read[&(scope.clone(), PSS.to_string())], rss)?)))?
+        let of = |metric: &str| read.get(&(scope.clone(), metric.to_string())).map_or(&[][..], Vec::as_slice);
+        (metric == PSS).then(|| Some((scope.clone(), proportional_peak(of(PSS), of(RSS_AT_PSS), of(RSS))?)))?
     };
     Ok(read.keys().filter_map(of).collect())
 }
 
-/// The peak from readings of PSS and of RSS, both in order; `None` without one of PSS.
-fn proportional_peak(pss: &[Reading], rss: &[Reading]) -> Option<f64> {
-    // Memory may have come or gone between two readings: the lesser neighbour leaves more of the peak.
-    let beside = |at: u64| {
-        let next = rss.partition_point(|r| r.0 < at);
-        [next.checked_sub(1), Some(next)].into_iter().flatten().filter_map(|i| Some(rss.get(i)?.2)).reduce(f64::min)
-    };
-    let most = pss.iter().map(|r| r.2).reduce(f64::max)?;
-    let with_rss = pss.iter().filter_map(|r| Some((beside(r.0)?, r.2)));
-    let Some((resident, proportional)) = with_rss.max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))) else {
-        return Some(most);
-    };
-    let peak = rss.iter().map(|r| r.2).reduce(f64::max)?;
+/// The peak from readings of PSS, of the RSS at the same times, and of RSS; `None` without a pair of the first two.
+fn proportional_peak(pss: &[Reading], rss_at_pss: &[Reading], rss: &[Reading]) -> Option<f64> {
+    let with_rss = |r: &Reading| Some((rss_at_pss.iter().find(|with| with.0 == r.0)?.2, r.2));
+    let pairs: Vec<(f64, f64)> = pss.iter().filter_map(with_rss).collect();
+    let (resident, proportional) = pairs.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)))?;
+    let most = pairs.iter().map(|pair| pair.1).reduce(f64::max)?;
+    let peak = rss.iter().map(|r| r.2).fold(resident, f64::max);
     Some((peak - (resident - proportional).max(0.0)).max(most))
 }
 
@@ -317,35 +314,50 @@ mod tests {
         values.iter().enumerate().map(|(i, mb)| (i as u64 * 100_000_000, 0, mb * 1e6)).collect()
     }
 
-    fn peak_mb(pss: &[(u64, f64)], rss: &[f64]) -> Option<f64> {
-        let pss: Vec<Reading> = pss.iter().map(|(ms, mb)| (ms * 1_000_000, 0, mb * 1e6)).collect();
-        proportional_peak(&pss, &tenths(rss)).map(|bytes| (bytes / 1e6).round())
+    /// From readings of PSS: when, in ms, its value, and the RSS of the same walk.
+    fn peak_mb(pss: &[(u64, f64, f64)], rss: &[f64]) -> Option<f64> {
+        let of = |mb: fn(&(u64, f64, f64)) -> f64| -> Vec<Reading> {
+            pss.iter().map(|read| (read.0 * 1_000_000, 0, mb(read) * 1e6)).collect()
+        };
+        proportional_peak(&of(|r| r.1), &of(|r| r.2), &tenths(rss)).map(|bytes| (bytes / 1e6).round())
     }
 
     #[test]
     fn memory_that_was_freed_before_pss_was_read_is_in_its_peak() {
         // 400 MB for most of the time; 12 MB at the end, of which 5 are shared.
-        assert_eq!(peak_mb(&[(510, 7.0)], &[12.0, 412.0, 412.0, 412.0, 12.0, 12.0]), Some(407.0));
+        assert_eq!(peak_mb(&[(510, 7.0, 12.0)], &[12.0, 412.0, 412.0, 412.0, 12.0, 12.0]), Some(407.0));
         // A steady member: what it shares is not its own.
-        assert_eq!(peak_mb(&[(510, 300.0)], &[500.0, 500.0, 500.0, 500.0, 500.0, 500.0]), Some(300.0));
+        assert_eq!(peak_mb(&[(510, 300.0, 500.0)], &[500.0, 500.0, 500.0, 500.0, 500.0, 500.0]), Some(300.0));
     }
 
     #[test]
     fn of_several_readings_the_one_nearest_to_the_largest_rss_tells_what_is_shared() {
         // Forked loaders share 1500 MB with their parent while they live: 2000 MB of RSS are 600 MB.
         let rss = [500.0, 500.0, 2000.0, 2040.0, 500.0, 500.0];
-        assert_eq!(peak_mb(&[(210, 600.0), (500, 490.0)], &rss), Some(640.0));
+        assert_eq!(peak_mb(&[(210, 600.0, 2000.0), (500, 490.0, 500.0)], &rss), Some(640.0));
         // Without the first all is counted that came on top: an upper bound.
-        assert_eq!(peak_mb(&[(500, 490.0)], &rss), Some(2030.0));
+        assert_eq!(peak_mb(&[(500, 490.0, 500.0)], &rss), Some(2030.0));
     }
 
     #[test]
     fn a_peak_is_no_less_than_the_largest_pss_and_no_more_than_the_largest_rss() {
-        assert_eq!(peak_mb(&[(100, 90.0), (400, 20.0)], &[95.0, 95.0, 30.0, 30.0, 30.0]), Some(90.0));
-        // PSS read just before memory was freed, RSS just after.
-        assert_eq!(peak_mb(&[(150, 400.0)], &[410.0, 410.0, 10.0]), Some(410.0));
-        assert_eq!(peak_mb(&[(150, 400.0)], &[]), Some(400.0));
+        assert_eq!(peak_mb(&[(100, 90.0, 95.0), (400, 20.0, 30.0)], &[95.0, 95.0, 30.0, 30.0, 30.0]), Some(90.0));
+        // More was resident when PSS was read than at any reading of RSS.
+        assert_eq!(peak_mb(&[(150, 400.0, 410.0)], &[10.0, 410.0, 10.0]), Some(400.0));
+        assert_eq!(peak_mb(&[(150, 400.0, 410.0)], &[]), Some(400.0));
         assert_eq!(peak_mb(&[], &[410.0]), None);
+    }
+
+    #[test]
+    fn memory_that_is_freed_while_pss_is_read_takes_nothing_from_the_peak() {
+        // Asked for at 150 ms, read at 250 ms: readings of RSS on both sides of 150 ms are of before, when 390 MB more were resident.
+        assert_eq!(peak_mb(&[(150, 20.0, 22.0)], &[410.0, 410.0, 410.0, 22.0]), Some(408.0));
+        let alone = [(150_000_000, 0, 20e6)];
+        assert_eq!(
+            proportional_peak(&alone, &[], &tenths(&[410.0, 410.0, 22.0])),
+            None,
+            "PSS without the RSS of its walk is none"
+        );
     }
 
     #[test]

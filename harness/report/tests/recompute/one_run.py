@@ -178,20 +178,15 @@ def peak(run, metric, scope, span):
 
 
 def pss_peak(run, scope, span):
-    """The largest RSS, less what RSS counted too often at the reading of PSS with the largest RSS; at least the largest PSS."""
+    """The largest RSS, less what RSS counted too often at the reading of PSS with the largest RSS, both from one walk; at least the largest PSS."""
     of = lambda metric: inside(series, span) if (series := readings(run, metric, scope)) is not None else ([], [], [])
-    (at, pss, _), (rss_at, rss, _) = of("pss_bytes"), of("rss_bytes")
-    if not len(pss):
+    (at, pss, _), (walked_at, walked, _), (_, rss, _) = of("pss_bytes"), of("rss_at_pss_bytes"), of("rss_bytes")
+    with_rss = dict(zip(walked_at, walked))
+    pairs = [(with_rss[when], share) for when, share in zip(at, pss) if when in with_rss]
+    if not pairs:
         return None
-    beside = []
-    for when, share in zip(at, pss):
-        before, after = rss[rss_at < when][-1:], rss[rss_at >= when][:1]
-        if len(before) or len(after):
-            beside.append((min([*before, *after]), share))
-    if not beside:
-        return float(max(pss))
-    resident, share = max(beside)
-    return float(max(max(rss) - max(0.0, resident - share), max(pss)))
+    resident, share = max(pairs)
+    return float(max(max([*rss, resident]) - max(0.0, resident - share), max(share for _, share in pairs)))
 
 
 def footprints(run):

@@ -540,7 +540,9 @@ impl Fixture {
                 if at < starts[i] || at > ends[i] {
                     let is_held = at > ends[i] && self.more_when_done_gib > 0.0;
                     let held = |factor: f64| Some((truth.memory_gib[i] * factor + self.more_when_done_gib) * GIB);
-                    for (metric, factor) in [("rss_bytes", 1.3), ("pss_bytes", 1.0)].into_iter().filter(|_| is_held) {
+                    for (metric, factor) in
+                        [("rss_bytes", 1.3), ("rss_at_pss_bytes", 1.3), ("pss_bytes", 1.0)].into_iter().filter(|_| is_held)
+                    {
                         put(0, metric, held(factor));
                     }
                     continue;
@@ -571,8 +573,10 @@ impl Fixture {
         }
         for (i, scope) in scopes.iter().enumerate() {
             let middle = (starts[i] + ends[i]) / 2;
-            let value = Some(truth.memory_gib[i] * GIB);
-            out.push(Sample { at_ns: middle, window_ns: 0, source: "proc", scope: scope.clone(), metric: "pss_bytes", value });
+            for (metric, factor) in [("rss_at_pss_bytes", 1.3), ("pss_bytes", 1.0)] {
+                let value = Some(truth.memory_gib[i] * factor * GIB);
+                out.push(Sample { at_ns: middle, window_ns: 0, source: "proc", scope: scope.clone(), metric, value });
+            }
         }
         out
     }
@@ -584,7 +588,7 @@ pub fn of_one_process(samples: Vec<Sample>) -> Vec<Sample> {
     let mut sums = BTreeMap::<(u64, &'static str, &'static str), Sample>::new();
     for sample in of_members {
         // Read once of each member, in the middle of its life.
-        let is_slow = ["pss_bytes", "gpu_memory_bytes"].contains(&sample.metric);
+        let is_slow = ["rss_at_pss_bytes", "pss_bytes", "gpu_memory_bytes"].contains(&sample.metric);
         let moment = if is_slow { 0 } else { sample.at_ns };
         let sum = sums.entry((moment, sample.source, sample.metric)).or_insert_with(|| Sample {
             scope: PROCESS_SCOPE.into(),
