@@ -1,6 +1,7 @@
 //! The presets of adapters, on what the trainers that they are for were recorded to print.
 
 use crate::adapter::{Adapter, Translator};
+use crate::output::OutputLines;
 use collo_plan::goal::EpochGoal;
 use collo_plan::workload::adapters::{PRESETS, preset};
 
@@ -58,12 +59,18 @@ const EVERY_THIRD_STEP: &str = "\
 
 /// The epochs that an adapter of two reports for these lines, one second apart: (index, start, end) of each.
 fn told(name: &str, lines: &str) -> Vec<(u64, u64, u64)> {
-    let adapter =
-        Adapter { pattern: preset(name).unwrap().pattern.into(), items: None, goal: EpochGoal { epochs: 2, measure_for_ns: 0 } };
+    let adapter = Adapter {
+        pattern: preset(name).unwrap().pattern.into(),
+        preset: Some(name.into()),
+        items: None,
+        goal: EpochGoal { epochs: 2, measure_for_ns: 0 },
+    };
     let mut translator = Translator::new(&adapter, 0).unwrap();
     let mut messages = Vec::new();
+    let mut output = OutputLines::default();
     for (at_s, line) in lines.lines().enumerate() {
-        messages.extend(translator.line(line, at_s as u64 * 1_000_000_000));
+        let at_ns = at_s as u64 * 1_000_000_000;
+        output.take(format!("{line}\n").as_bytes(), at_ns, &mut |line, at_ns| messages.extend(translator.line(line, at_ns)));
     }
     let s = |message: &serde_json::Value, key: &str| message[key].as_u64().unwrap() / 1_000_000_000;
     let epochs = messages.iter().filter(|message| message["event"] == "epoch");

@@ -1,5 +1,6 @@
 //! A script without the protocol: its output is read here, kept in its log, and translated.
 //!
+//! Its two streams are two pipes, because a progress bar on one has no end of line and would swallow the beginning of a line on the other.
 //! Whatever it prints, its supervisor stays responsive: a turn reads a limited amount, a line is searched once, and one too long
 //! for an epoch's is ignored.
 
@@ -10,30 +11,45 @@ use std::os::unix::net::UnixStream;
 
 use collo_store::monotonic_ns;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use serde_json::Value;
 
 use super::adapter::{Adapter, Translator};
+use super::output::OutputLines;
 
 /// The default capacity of a pipe (pipe(7)).
 const PIECE: usize = 1 << 16;
-/// Pieces read per turn; then the supervisor checks whether its member has ended and whether collo wants its end.
+/// Pieces of each stream read per turn; then the supervisor checks whether its member has ended and whether collo wants its end.
 const PIECES: usize = 16;
-/// Maximum length of a line that reports an epoch.
-const LONGEST: usize = 1 << 14;
 
 pub struct Foreign {
-    output: File,
-    log: File,
-    lines: OutputLines,
+    streams: [Stream; 2],
+    log: SharedLog,
     translator: Translator,
     channel: UnixStream,
-    open: bool,
+}
+
+/// Standard output, or standard error.
+struct Stream {
+    /// `None` once nothing can write to it any more.
+    output: Option<File>,
+    lines: OutputLines,
 }
 
 impl Foreign {
-    pub fn new(adapter: &Adapter, output: File, log: File, channel: UnixStream, started_ns: u64) -> Result<Foreign, String> {
-        non_blocking(&output).map_err(|e| e.to_string())?;
+    /// `outputs` are the reading ends of its standard output and standard error.
+    pub fn new(
+        adapter: &Adapter,
+        outputs: [File; 2],
+        log: File,
+        channel: UnixStream,
+        started_ns: u64,
+    ) -> Result<Foreign, String> {
+        for output in &outputs {
+            non_blocking(output).map_err(|e| e.to_string())?;
+        }
         let translator = Translator::new(adapter, started_ns).map_err(|e| e.to_string())?;
-        Ok(Foreign { output, log, lines: OutputLines::default(), translator, channel, open: true })
+        let streams = outputs.map(|output| Stream { output: Some(output), lines: OutputLines::default() });
+        Ok(Foreign { streams, log: SharedLog::new(log), translator, channel })
     }
 
     /// The channel from collo to the member.
@@ -41,73 +57,111 @@ impl Foreign {
         self.channel.as_fd()
     }
 
-    /// Its output, as long as any process may still write to it.
-    pub fn output(&self) -> Option<BorrowedFd<'_>> {
-        self.open.then(|| self.output.as_fd())
+    /// Its streams, as long as any process may still write to them.
+    pub fn outputs(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.streams.iter().filter_map(|stream| stream.output.as_ref()).map(AsFd::as_fd)
+    }
+
+    /// When to look again even if nothing happens.
+    pub fn due_ns(&self) -> Option<u64> {
+        self.streams.iter().filter_map(|stream| stream.lines.complete_at_ns()).min()
     }
 
     /// Read available output, up to a limit: append it to the log, and translate it. True if there may be more.
     pub fn pump(&mut self) -> bool {
         let mut piece = [0; PIECE];
+        let mut more = true;
         for _ in 0..PIECES {
-            match self.output.read(&mut piece) {
-                Ok(n) if n > 0 => {
-                    let at_ns = monotonic_ns();
-                    let _ = self.log.write_all(&piece[..n]);
-                    let (translator, channel) = (&mut self.translator, &mut self.channel);
-                    self.lines.take(&piece[..n], &mut |line| {
-                        for message in translator.line(line, at_ns) {
-                            // If nobody listens any more, the lifeline says so too.
-                            let _ = channel.write_all(format!("{message}\n").as_bytes());
-                        }
-                    });
+            // One piece of each in turn, so that the log has them in the order in which they arrive.
+            more = (0..self.streams.len()).fold(false, |more, stream| self.read(stream, &mut piece) || more);
+            if !more {
+                let now_ns = monotonic_ns();
+                for stream in 0..self.streams.len() {
+                    self.translate(stream, |lines, pass| lines.settle(now_ns, pass));
                 }
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return false,
-                Ok(_) | Err(_) => {
-                    self.open = false;
-                    return false;
-                }
+                break;
             }
         }
-        true
+        let report = self.translator.wait(monotonic_ns());
+        self.send(report);
+        more
     }
 
-    /// Read the rest after its end. Root may enlarge a pipe further than others, but not endlessly.
-    pub fn finish(&mut self) {
+    /// Read the rest after its end; `ended_well` if it ended with 0 by itself. Root may enlarge a pipe further than others, but not endlessly.
+    pub fn finish(&mut self, ended_well: bool) {
         (0..PIECES).any(|_| !self.pump());
+        for stream in 0..self.streams.len() {
+            self.translate(stream, OutputLines::end);
+        }
+        let messages = self.translator.end(ended_well);
+        self.send(messages);
+    }
+
+    /// Read a piece of a stream. True if there may be more.
+    fn read(&mut self, stream: usize, piece: &mut [u8]) -> bool {
+        let Some(output) = &mut self.streams[stream].output else { return false };
+        match output.read(piece) {
+            Ok(n) if n > 0 => {
+                let at_ns = monotonic_ns();
+                self.log.append(stream, &piece[..n]);
+                self.translate(stream, |lines, pass| lines.take(&piece[..n], at_ns, pass));
+                true
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => true,
+            Err(e) if e.kind() == ErrorKind::WouldBlock => false,
+            Ok(_) | Err(_) => {
+                self.streams[stream].output = None;
+                self.translate(stream, OutputLines::end);
+                false
+            }
+        }
+    }
+
+    /// Send what the lines translate to that `step` passes on.
+    fn translate(&mut self, stream: usize, step: impl FnOnce(&mut OutputLines, &mut dyn FnMut(&str, u64))) {
+        let mut messages = Vec::new();
+        let translator = &mut self.translator;
+        step(&mut self.streams[stream].lines, &mut |line, at_ns| messages.extend(translator.line(line, at_ns)));
+        self.send(messages);
+    }
+
+    fn send(&mut self, messages: impl IntoIterator<Item = Value>) {
+        for message in messages {
+            // If the other end is closed, so is the lifeline.
+            let _ = self.channel.write_all(format!("{message}\n").as_bytes());
+        }
     }
 }
 
-/// Splits output that arrives in pieces into lines.
-#[derive(Default)]
-struct OutputLines {
-    /// The beginning of an incomplete line.
-    begun: Vec<u8>,
-    /// It is too long already.
-    lost: bool,
+/// The one log of two streams: what comes from the other begins a line.
+struct SharedLog {
+    file: File,
+    newest: usize,
+    /// The newest piece ended a line.
+    is_ended: bool,
+    /// The streams whose line was ended here, by the other.
+    broken: [bool; 2],
 }
 
-impl OutputLines {
-    /// Pass on the lines that end in this piece. Progress bars end theirs with a carriage return.
-    fn take(&mut self, mut piece: &[u8], hand: &mut dyn FnMut(&str)) {
-        while let Some(end) = piece.iter().position(|&b| b == b'\n' || b == b'\r') {
-            let (line, rest) = (&piece[..end], &piece[end + 1..]);
-            if !std::mem::take(&mut self.lost) && self.begun.len() + line.len() <= LONGEST {
-                if self.begun.is_empty() {
-                    hand(String::from_utf8_lossy(line).trim_end());
-                } else {
-                    self.begun.extend_from_slice(line);
-                    hand(String::from_utf8_lossy(&self.begun).trim_end());
-                }
-            }
-            self.begun.clear();
-            piece = rest;
+impl SharedLog {
+    fn new(file: File) -> Self {
+        SharedLog { file, newest: 0, is_ended: true, broken: [false; 2] }
+    }
+
+    fn append(&mut self, stream: usize, piece: &[u8]) {
+        if stream != self.newest && !self.is_ended {
+            let _ = self.file.write_all(b"\n");
+            (self.broken[self.newest], self.is_ended) = (true, true);
         }
-        self.lost |= self.begun.len() + piece.len() > LONGEST;
-        match self.lost {
-            true => self.begun.clear(),
-            false => self.begun.extend_from_slice(piece),
+        self.newest = stream;
+        // `print` writes the end of a line on its own: it stands there already.
+        let piece = match std::mem::take(&mut self.broken[stream]) {
+            true => piece.strip_prefix(b"\n").unwrap_or(piece),
+            false => piece,
+        };
+        if let Some(last) = piece.last() {
+            let _ = self.file.write_all(piece);
+            self.is_ended = matches!(last, b'\n' | b'\r');
         }
     }
 }
@@ -122,30 +176,23 @@ mod tests {
     use super::*;
     use collo_plan::goal::EpochGoal;
 
-    fn lines(pieces: &[&[u8]]) -> Vec<String> {
-        let (mut lines, mut found) = (OutputLines::default(), Vec::new());
-        for piece in pieces {
-            lines.take(piece, &mut |line| found.push(line.to_string()));
-        }
-        found
-    }
-
     #[test]
-    fn lines_come_whole_however_their_pieces_come() {
-        assert_eq!(lines(&[b"epoch 1 took", b" 2 s\nepoch", b" ", b"2\r\n", b"torn"]), ["epoch 1 took 2 s", "epoch 2", ""]);
-        assert_eq!(lines(&[b"10 %\r20 %\r", b"\xff\n"]), ["10 %", "20 %", "\u{fffd}"]);
-    }
-
-    #[test]
-    fn a_line_that_is_too_long_is_none_and_the_one_after_it_is_one() {
-        let long = vec![b'x'; LONGEST / 2 + 1];
-        assert_eq!(lines(&[&long, &long, b" epoch 1\n", b"epoch 2\n"]), ["epoch 2"]);
-        let (mut all, mut lines) = (0, OutputLines::default());
-        for _ in 0..3200 {
-            lines.take(&[b'x'; PIECE], &mut |_| all += 1);
-            assert!(lines.begun.len() <= LONGEST);
-        }
-        assert_eq!(all, 0, "200 MB without an end");
+    fn the_log_of_two_streams_has_their_lines() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut log = SharedLog::new(file.reopen().unwrap());
+        let pieces = [
+            (1, "\r 25%|#  |"),
+            (0, "epoch 1"),
+            (0, "\n"),
+            (1, "\r 50%|## |"),
+            (0, "epo"),
+            (1, "\r 75%|###|"),
+            (0, "\n"),
+            (0, "end\n"),
+        ];
+        pieces.iter().for_each(|(stream, piece)| log.append(*stream, piece.as_bytes()));
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        assert_eq!(text, "\r 25%|#  |\nepoch 1\n\r 50%|## |\nepo\n\r 75%|###|\nend\n");
     }
 
     #[test]
@@ -154,12 +201,13 @@ mod tests {
         let log = tempfile::NamedTempFile::new().unwrap();
         let adapter = Adapter {
             pattern: r"^epoch (?P<epoch>\d+) took (?P<seconds>[\d.]+) s".into(),
+            preset: None,
             items: None,
             goal: EpochGoal { epochs: 2, measure_for_ns: 0 },
         };
         let (channel, heard) = UnixStream::pair().unwrap();
-        let output = File::from(std::os::fd::OwnedFd::from(output));
-        let mut foreign = Foreign::new(&adapter, output, log.reopen().unwrap(), channel, 0).unwrap();
+        let outputs = [File::from(std::os::fd::OwnedFd::from(output)), File::open("/dev/null").unwrap()];
+        let mut foreign = Foreign::new(&adapter, outputs, log.reopen().unwrap(), channel, 0).unwrap();
         let writer = std::thread::spawn(move || {
             let mut input = input;
             let text = "step 17: loss 0.25\n".repeat(10_000);

@@ -33,6 +33,7 @@ pub mod interrupt;
 pub mod interrupted;
 pub mod mark;
 pub mod memory_policy;
+mod output;
 mod process;
 pub mod protocol;
 mod service;

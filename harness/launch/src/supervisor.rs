@@ -238,10 +238,11 @@ fn start(orders: &Orders, channel: OwnedFd, hosted: Vec<OwnedFd>) -> Result<Supe
     let mut foreign = None;
     match (&orders.adapter, log) {
         (Some(adapter), Some(log)) => {
-            let (output, input) = std::io::pipe().map_err(text)?;
-            command.stdout(input.try_clone().map_err(text)?).stderr(input).env("PYTHONUNBUFFERED", "1").env_remove("COLLO_FD");
-            let channel = UnixStream::from(channel);
-            foreign = Some(Foreign::new(adapter, OwnedFd::from(output).into(), log, channel, started_ns)?);
+            let (printed, stdout) = std::io::pipe().map_err(text)?;
+            let (logged, stderr) = std::io::pipe().map_err(text)?;
+            command.stdout(stdout).stderr(stderr).env("PYTHONUNBUFFERED", "1").env_remove("COLLO_FD");
+            let outputs = [printed, logged].map(|output| OwnedFd::from(output).into());
+            foreign = Some(Foreign::new(adapter, outputs, log, UnixStream::from(channel), started_ns)?);
         }
         (_, log) => {
             if let Some(log) = log {
@@ -294,7 +295,7 @@ fn watch(control: &mut UnixStream, died: &SignalFd, mut member: SupervisedMember
         .collect();
     tree::end_descendants(Duration::from_secs(10));
     if let Some(foreign) = &mut member.foreign {
-        foreign.finish();
+        foreign.finish(!doomed && matches!(ended, WaitStatus::Exited(_, 0)));
     }
     let (code, signal) = match ended {
         WaitStatus::Exited(_, code) => (Some(code), None),
@@ -313,13 +314,15 @@ fn wait(control: &UnixStream, died: &SignalFd, foreign: Option<&mut Foreign>) ->
     if let Some(foreign) = &foreign {
         // A script without the protocol cannot hear `stop`: whatever is said on its channel means the end.
         fds.push(PollFd::new(foreign.channel(), PollFlags::POLLIN));
-        fds.extend(foreign.output().map(|output| PollFd::new(output, PollFlags::POLLIN)));
+        fds.extend(foreign.outputs().map(|output| PollFd::new(output, PollFlags::POLLIN)));
     }
     // Every process that ends raises SIGCHLD, so there is no need for a timeout; a second is only a belt to the braces.
-    let _ = poll(&mut fds, PollTimeout::from(1000u16));
+    let until_due = |due_ns: u64| (due_ns.saturating_sub(monotonic_ns()) / 1_000_000 + 1).min(1000) as u16;
+    let timeout_ms = foreign.as_ref().and_then(|foreign| foreign.due_ns()).map_or(1000, until_due);
+    let _ = poll(&mut fds, PollTimeout::from(timeout_ms));
     let ready = |i: usize| fds.get(i).and_then(PollFd::any).unwrap_or(false);
-    let (told, printed) = (ready(0) || ready(2), ready(3));
-    if printed && let Some(foreign) = foreign {
+    let told = ready(0) || ready(2);
+    if let Some(foreign) = foreign {
         foreign.pump();
     }
     told

@@ -114,7 +114,12 @@ impl MemberCommands<'_> {
         env.insert("COLLO_COPY".into(), Some(place.copy.to_string()));
         env.insert("COLLO_REPETITION".into(), Some(place.repetition.to_string()));
         env.extend(slot.env.clone());
-        let adapter = workload.epochs.as_ref().map(|a| Adapter { pattern: a.pattern.as_str().to_string(), items: a.items, goal });
+        let adapter = workload.epochs.as_ref().map(|a| Adapter {
+            pattern: a.pattern.as_str().to_string(),
+            preset: a.preset.map(|preset| preset.name.to_string()),
+            items: a.items,
+            goal,
+        });
         let all_cores = cpu::facts().cores;
         Ok(MemberLaunch {
             command,

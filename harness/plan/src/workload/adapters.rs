@@ -12,9 +12,15 @@ pub struct Preset {
     pub pattern: &'static str,
     /// The library, in the versions whose output it was tested with.
     pub tested_with: &'static str,
-    /// What an epoch is, and how the script must be configured.
+    /// What an epoch is.
     pub about: &'static str,
+    /// How the script must be configured.
+    pub condition: &'static str,
 }
+
+/// The groups of a pattern that mean something, each optional: the number of an epoch, or of a step where those are the unit; how long it
+/// took, as durations that are added up; its loss.
+pub const GROUPS: [&str; 7] = ["epoch", "step", "hours", "minutes", "seconds", "milliseconds", "loss"];
 
 pub const PRESETS: &[Preset] = &[
     // `train_one_epoch` of train.py in huggingface/pytorch-image-models logs the first update of every epoch, counted from 0,
@@ -23,8 +29,8 @@ pub const PRESETS: &[Preset] = &[
         name: "timm",
         pattern: r"^Train: (?P<epoch>[1-9]\d*) \[ *0/",
         tested_with: "the loop of timm's train.py, timm 1.0.31",
-        about: "from the first update of an epoch to that of the next: training, validation and checkpoint. The script must \
-                train one epoch more than wanted (`--epochs`)",
+        about: "from the first update of an epoch to that of the next: training, validation and checkpoint",
+        condition: "that the script trains one epoch more than wanted (`--epochs`)",
     },
     // A bar is drawn again and again, after the validation too: the first that is full counts. Short of the end its last block
     // is a narrower one, also where 99.6 % are shown as 100 %.
@@ -33,17 +39,17 @@ pub const PRESETS: &[Preset] = &[
         pattern: r"^Epoch (?P<epoch>\d+): 100%\|(?:█+|#+)\|",
         tested_with: "lightning 2.4.0 and 2.6.6",
         about: "from the last training batch of an epoch to that of the next: the validation and the checkpoint after the \
-                former, and the training of the latter, to the batches that the GPU lags behind. It is read from the progress \
-                bar of tqdm; if `rich` is installed, the script must select that one (`callbacks=[TQDMProgressBar()]`)",
+                former, and the training of the latter, to the batches that the GPU lags behind",
+        condition: "the progress bar of tqdm, which the script must select if `rich` is installed (`callbacks=[TQDMProgressBar()]`)",
     },
     // Version 5 quotes the values and shows four digits, version 4 does not. Evaluations and the summary begin otherwise.
     Preset {
         name: "huggingface",
-        pattern: r"^(?:\x1b\[A)?\{'loss': .*'epoch': '?(?P<epoch>\d+)(?:\.0)?'?[,}]",
+        pattern: r"^\{'loss': .*'epoch': '?(?P<epoch>\d+)(?:\.0)?'?[,}]",
         tested_with: "transformers 4.57.1 and 5.23.0",
         about: "from the last step of an epoch to that of the next: the evaluation and the checkpoint after the former, and the \
-                training of the latter. The script must log each epoch (`logging_strategy=\"epoch\"`); by default it logs every \
-                500 steps",
+                training of the latter",
+        condition: "that the script logs each epoch (`--logging_strategy epoch`); by default it logs every 500 steps",
     },
 ];
 

@@ -97,7 +97,7 @@ collo_text::keys! { "collo schema workload";
 
 collo_text::keys! { "collo schema workload";
     pub static EPOCHS {
-        pattern [Text], "a regular expression over lines, with the named group `epoch`, and `seconds` if the line has them";
+        pattern [Text], "a regular expression over output lines; its groups `epoch` or `step`, `seconds`, `minutes`, `milliseconds`, `hours` and `loss` are optional";
         preset [Choice(&ADAPTERS)], "a pattern for the output of this library, instead of `pattern`";
         items [Whole(1..=u64::MAX)], "items per epoch";
     }

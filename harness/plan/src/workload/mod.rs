@@ -43,8 +43,10 @@ pub enum WorkloadPython {
 /// How to read the epochs of a foreign script from its output.
 #[derive(Debug, Clone)]
 pub struct EpochsAdapter {
-    /// With the named group `epoch`, and `seconds` if the output has them.
+    /// With groups of [`adapters::GROUPS`].
     pub pattern: Regex,
+    /// The preset that it is, if it is one.
+    pub preset: Option<&'static adapters::Preset>,
     pub items: Option<u64>,
 }
 

@@ -265,7 +265,7 @@ fn adapter(source: &Arc<Source>, table: &Fields, mistakes: &mut Diagnostics) -> 
             mistakes.push(both.note("a preset is a pattern: leave one out"));
         }
         let known = preset.text().and_then(adapters::preset)?;
-        return Some(EpochsAdapter { pattern: Regex::new(known.pattern).ok()?, items });
+        return Some(EpochsAdapter { pattern: Regex::new(known.pattern).ok()?, preset: Some(known), items });
     }
     let Some(found) = table.found("pattern") else {
         // A value that was wrong is no longer there, and was said.
@@ -287,10 +287,19 @@ fn adapter(source: &Arc<Source>, table: &Fields, mistakes: &mut Diagnostics) -> 
             return None;
         }
     };
-    if !pattern.capture_names().flatten().any(|name| name == "epoch") {
-        mistakes.push(at(Diagnostic::new("`pattern` has no group `epoch`").note("as in `(?P<epoch>…)`")));
+    let groups: Vec<&str> = pattern.capture_names().flatten().collect();
+    // Groups of other names are the user's own, unless they are misspelt.
+    for group in groups.iter().filter(|group| !adapters::GROUPS.contains(group)) {
+        if let Some(near) = nearest(group, adapters::GROUPS) {
+            let what = Diagnostic::new(format!("the group {} of `pattern` means nothing", quoted(group)));
+            mistakes.push(at(what.note(format!("did you mean `{near}`?"))));
+        }
     }
-    Some(EpochsAdapter { pattern, items })
+    if groups.contains(&"epoch") && groups.contains(&"step") {
+        let both = Diagnostic::new("`pattern` has both a group `epoch` and a group `step`");
+        mistakes.push(at(both.note("the one that is the unit of a line: leave out the other")));
+    }
+    Some(EpochsAdapter { pattern, preset: None, items })
 }
 
 /// The name in a table's header, so that carets do not underline the whole table.

@@ -52,10 +52,17 @@ items = 1000
        |           ^^^^^^^^^^^^^^^^^^^^^
     ");
     assert!(read("command = ['x']\n[epochs]\npattern = 'epoch (?P<epoch>\\d+)'\n").is_ok(), "seconds may be missing");
-    insta::assert_snapshot!(said("command = ['x']\n[epochs]\npattern = 'took (?P<seconds>\\d+)'\n"), @r"
-    error: `pattern` has no group `epoch` at workloads/mynet/workload.toml:3:11
-     3 | pattern = 'took (?P<seconds>\d+)'
-       |           ^^^^^^^^^^^^^^^^^^^^^^^ as in `(?P<epoch>…)`
+    let reads = |pattern: &str| read(&format!("command = ['x']\n[epochs]\npattern = '{pattern}'\n")).is_ok();
+    assert!(reads(r"took (?P<seconds>\d+)") && reads("^Test set:") && reads(r"(?P<step>\d+) (?P<accuracy>\S+)"));
+    insta::assert_snapshot!(said("command = ['x']\n[epochs]\npattern = 'took (?P<second>\\d+)'\n"), @r"
+    error: the group `second` of `pattern` means nothing at workloads/mynet/workload.toml:3:11
+     3 | pattern = 'took (?P<second>\d+)'
+       |           ^^^^^^^^^^^^^^^^^^^^^^ did you mean `seconds`?
+    ");
+    insta::assert_snapshot!(said("command = ['x']\n[epochs]\npattern = '(?P<epoch>\\d+) (?P<step>\\d+)'\n"), @r"
+    error: `pattern` has both a group `epoch` and a group `step` at workloads/mynet/workload.toml:3:11
+     3 | pattern = '(?P<epoch>\d+) (?P<step>\d+)'
+       |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ the one that is the unit of a line: leave out the other
     ");
     insta::assert_snapshot!(said("command = ['x']\n[epochs]\nitems = 3\n"), @r"
     error: `pattern` is missing in `[epochs]` at workloads/mynet/workload.toml:2:1
