@@ -14,6 +14,7 @@ pub fn outcome_in_full(outcome: &Outcome) -> String {
     match outcome {
         Outcome::OutOfMemory { member, message }
         | Outcome::HostOutOfMemory { member, message }
+        | Outcome::EndedEarly { member, message }
         | Outcome::ProtocolError { member, message } => format!("{word}, member {member}: {message}"),
         Outcome::Crashed { member, status, message, .. } => format!("{word}, member {member} {status}: {message}"),
         Outcome::ProcessEnded { status, message } => format!("{word}, {status}: {message}"),

@@ -44,6 +44,8 @@ pub enum MemberEvent {
     Requests(Requests),
     /// It is about to exit.
     Error(Told),
+    /// From the supervisor of a foreign script: what its output lacks, while no line matches and when it ended too early.
+    Shortfall(Shortfall),
     /// Its measured epochs are over.
     Done,
     /// From a process that hosts several members, of one whose thread has ended: as a process of its own would have exited. The
@@ -212,6 +214,15 @@ pub struct Told {
     /// Free GPU memory, at that moment.
     pub free_bytes: Option<u64>,
     pub total_bytes: Option<u64>,
+}
+
+/// Why the output of a foreign script does not suffice.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Shortfall {
+    /// In a sentence.
+    pub message: String,
+    /// The newest lines of its output, if none matched.
+    pub newest: Vec<String>,
 }
 
 /// Whose memory ran out.

@@ -7,6 +7,7 @@ use collo_store::{CampaignFolder, PlannedRun, StoredRun};
 
 use crate::observe::View;
 use collo_device::lease::Restored;
+use collo_launch::protocol::Shortfall;
 use collo_plan::experiment::ChangedKey;
 use collo_prepare::data::Prepared;
 use collo_prepare::ingredients::Change;
@@ -50,6 +51,8 @@ pub enum Event<'a> {
     Begins { planned: &'a PlannedRun },
     /// Status of the run; sent a few times a second.
     Stands { planned: &'a PlannedRun, view: View },
+    /// A foreign script has trained for long, and no line of its output matches.
+    NothingMatches { planned: &'a PlannedRun, member: usize, shortfall: &'a Shortfall },
     /// A run is in the store.
     Ends { planned: &'a PlannedRun, run: &'a StoredRun },
     /// It failed and is measured again: the experiment has retries left.

@@ -59,9 +59,12 @@ impl Trial<'_> {
         let finished = session.measure(&mut |event| match event {
             Event::Ends { run, .. } => runs.push(run.clone()),
             // How a card was put back, or could not be, is never kept to oneself.
-            Event::Python(_) | Event::Describes { .. } | Event::Data(_) | Event::Restored { .. } | Event::NotRestored { .. } => {
-                watch(event);
-            }
+            Event::Python(_)
+            | Event::Describes { .. }
+            | Event::Data(_)
+            | Event::NothingMatches { .. }
+            | Event::Restored { .. }
+            | Event::NotRestored { .. } => watch(event),
             _ => {}
         });
         match finished.map_err(|unfinished| unfinished.error)?.end {

@@ -243,8 +243,8 @@ fn ending(member: &MemberRecord, outcome: &Outcome) -> String {
     };
     match outcome {
         Outcome::Completed => format!("{exit}{left}"),
-        Outcome::ProtocolError { message, .. } | Outcome::TimedOut { message, .. } => {
-            format!("{}: {message}{left}", outcome.text())
+        Outcome::EndedEarly { message, .. } | Outcome::ProtocolError { message, .. } | Outcome::TimedOut { message, .. } => {
+            format!("{}: {message}", outcome.text())
         }
         other => format!("{}{left}", other.text()),
     }

@@ -27,6 +27,8 @@ pub enum Outcome {
     /// The process of which all members were threads ended before it should; `message` says where each of them was, if not who is to
     /// blame, which the end of a process does not tell.
     ProcessEnded { status: String, message: String },
+    /// A foreign script ended with 0 before it had shown all epochs that were wanted; `message` has what its output lacks.
+    EndedEarly { member: u32, message: String },
     /// A time limit ran out in `phase` (`start`, `set-up`, `warm-up`, `measure`, `total`).
     TimedOut { member: u32, phase: String, message: String },
     /// The sharing mode was not in force inside the measured window.
@@ -50,12 +52,13 @@ fn is_false(value: &bool) -> bool {
 impl Outcome {
     /// Every keyword, in the order in which outcomes are counted: first the usual end, last those that are the device's or its user's
     /// and not the run's own.
-    pub const WORDS: [&'static str; 12] = [
+    pub const WORDS: [&'static str; 13] = [
         "completed",
         "out_of_memory",
         "host_out_of_memory",
         "crashed",
         "process_ended",
+        "ended_early",
         "timed_out",
         "mode_lost",
         "observer_lost",
@@ -65,7 +68,7 @@ impl Outcome {
         "interrupted",
     ];
     /// What an experiment may expect of a cell: the ends that are a run's own, but for the usual one.
-    pub const EXPECTABLE: &'static [&'static str] = Self::WORDS.split_at(1).1.split_at(9).0;
+    pub const EXPECTABLE: &'static [&'static str] = Self::WORDS.split_at(1).1.split_at(10).0;
 
     /// Its keyword, as in JSON.
     pub fn as_str(&self) -> &'static str {
@@ -75,6 +78,7 @@ impl Outcome {
             Outcome::HostOutOfMemory { .. } => "host_out_of_memory",
             Outcome::Crashed { .. } => "crashed",
             Outcome::ProcessEnded { .. } => "process_ended",
+            Outcome::EndedEarly { .. } => "ended_early",
             Outcome::TimedOut { .. } => "timed_out",
             Outcome::ModeLost { .. } => "mode_lost",
             Outcome::ObserverLost { .. } => "observer_lost",
@@ -115,6 +119,7 @@ impl Outcome {
             Outcome::OutOfMemory { member, .. }
             | Outcome::HostOutOfMemory { member, .. }
             | Outcome::Crashed { member, .. }
+            | Outcome::EndedEarly { member, .. }
             | Outcome::TimedOut { member, .. }
             | Outcome::ProtocolError { member, .. } => Some(*member),
             Outcome::Completed
@@ -295,6 +300,7 @@ mod tests {
             Outcome::OutOfMemory { member: 0, message: String::new() },
             Outcome::HostOutOfMemory { member: 0, message: String::new() },
             Outcome::ProtocolError { member: 0, message: String::new() },
+            Outcome::EndedEarly { member: 0, message: String::new() },
             Outcome::DeviceLost { reason: String::new() },
         ];
         assert!(never.iter().all(|outcome| !outcome.may_pass()));

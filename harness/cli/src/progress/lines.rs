@@ -144,6 +144,7 @@ impl Display for Lines {
             | Event::Cools { .. }
             | Event::Beside { .. }
             | Event::Partials { .. }
+            | Event::NothingMatches { .. }
             | Event::Wrote { .. }
             | Event::Restored { .. }
             | Event::NotRestored { .. } => tell(&event),

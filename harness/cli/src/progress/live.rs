@@ -237,6 +237,7 @@ impl Display for Live {
             | Event::Cools { .. }
             | Event::Beside { .. }
             | Event::Partials { .. }
+            | Event::NothingMatches { .. }
             | Event::Wrote { .. }
             | Event::Restored { .. }
             | Event::NotRestored { .. } => self.tell(&event),

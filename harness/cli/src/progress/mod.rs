@@ -60,6 +60,11 @@ fn notice(event: &Event<'_>) -> Vec<Line> {
                 if *count == 1 { ("1 run was".into(), "begins") } else { (format!("{count} runs were"), "begin") };
             plain(format!("{runs} cut off when an earlier collo ended, and {again} again"))
         }
+        Event::NothingMatches { member, shortfall, .. } => {
+            let what = format!("member {member} has printed no line that ends an epoch yet: {}", shortfall.message);
+            let newest = shortfall.newest.iter().map(|line| Line::plain(format!("  │ {line}")));
+            [Line::of(Label::Warning, what)].into_iter().chain(newest).collect()
+        }
         Event::Wrote { files } => {
             const SHOWN: usize = 5;
             let written = |name: &String| Line::plain(format!("`{name}` was written while it ran: not an ingredient"));

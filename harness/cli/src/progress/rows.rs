@@ -198,6 +198,7 @@ mod tests {
             last_epoch_s: Some(last_epoch_s),
             loss: Some(1.83),
             served: None,
+            shortfall: None,
             watched,
         }
     }

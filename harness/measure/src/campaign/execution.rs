@@ -18,10 +18,11 @@ use super::leased::Leases;
 use super::{CampaignEnd, CampaignSpec, Only, Spent};
 use crate::error::RunError;
 use crate::events::{Event, Watcher};
-use crate::observe::View;
+use crate::observe::{Phase, View};
 use crate::run::{BeforeRun, RunContext, RunDevice};
 use collo_device::lease::{GpuLease, LeasedGpu};
 use collo_launch::interrupt::{Interrupts, Stop};
+use collo_launch::protocol::Shortfall;
 use collo_plan::facts::CardShare;
 use collo_plan::plan::PlannedCell;
 
@@ -253,7 +254,8 @@ impl<'w> Loops<'_, 'w> {
             self.expect_unchanged()?;
             self.so_far().journal.began(&plan.folder(planned))?;
             self.tell(Event::Begins { planned });
-            let mut show = |view: View| self.stands(planned, view);
+            let mut reported = Vec::new();
+            let mut show = |view: View| self.stands(planned, view, &mut reported);
             let run = bench.run(cell, planned, &before, RunDevice { share, leases: &mut cards }, &mut show).await?;
             let written = bench.written();
             if !written.is_empty() {
@@ -312,13 +314,21 @@ impl<'w> Loops<'_, 'w> {
         Err(files.hint(&name).map_or(what.clone(), |hint| what.hint(hint)).into())
     }
 
-    fn stands(&self, planned: &PlannedRun, view: View) {
+    /// Pass on how a run stands; `reported` are the members of it whose output matched nothing.
+    fn stands(&self, planned: &PlannedRun, view: View, reported: &mut Vec<(usize, Shortfall)>) {
         let mut so_far = self.so_far();
         // A signal is answered at once, not when the run has ended.
         let asked = self.interrupts.asked();
         if asked > so_far.heard {
             so_far.heard = asked;
             (so_far.watcher)(Event::Stopping { now: asked == Stop::Now });
+        }
+        let silent = view.members.iter().enumerate().filter(|(_, m)| m.phase != Phase::Ended);
+        for (member, shortfall) in silent.filter_map(|(member, m)| Some((member, m.shortfall.clone()?))) {
+            if !reported.contains(&(member, shortfall.clone())) {
+                (so_far.watcher)(Event::NothingMatches { planned, member, shortfall: &shortfall });
+                reported.push((member, shortfall));
+            }
         }
         (so_far.watcher)(Event::Stands { planned, view });
     }

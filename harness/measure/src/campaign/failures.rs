@@ -142,7 +142,7 @@ fn cause(run: &RunRecord, outcome: &Outcome) -> Option<String> {
         }
         Outcome::Crashed { status, message, .. } | Outcome::ProcessEnded { status, message } => format!("{status}: {message}"),
         Outcome::TimedOut { phase, message, .. } => format!("a member {message}, in {phase}"),
-        Outcome::ProtocolError { message, .. } => message.clone(),
+        Outcome::EndedEarly { message, .. } | Outcome::ProtocolError { message, .. } => message.clone(),
         Outcome::ModeLost { reason } if stage::found_cpu(&run.attestation) => reason.clone(),
         _ => return None,
     };

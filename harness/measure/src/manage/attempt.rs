@@ -82,6 +82,7 @@ pub fn of_member(outcome: Outcome, index: u32) -> Outcome {
         Outcome::OutOfMemory { message, .. } => Outcome::OutOfMemory { member: index, message },
         Outcome::HostOutOfMemory { message, .. } => Outcome::HostOutOfMemory { member: index, message },
         Outcome::Crashed { status, message, place_alone, .. } => Outcome::Crashed { member: index, status, message, place_alone },
+        Outcome::EndedEarly { message, .. } => Outcome::EndedEarly { member: index, message },
         Outcome::TimedOut { phase, message, .. } => Outcome::TimedOut { member: index, phase, message },
         Outcome::ProtocolError { message, .. } => Outcome::ProtocolError { member: index, message },
         other @ (Outcome::Completed
@@ -105,6 +106,7 @@ pub fn how_ended(outcome: &Outcome) -> HowEnded {
         Outcome::HostOutOfMemory { .. }
         | Outcome::Crashed { .. }
         | Outcome::ProcessEnded { .. }
+        | Outcome::EndedEarly { .. }
         | Outcome::TimedOut { .. }
         | Outcome::ObserverLost { .. }
         | Outcome::NotStaged { .. }

@@ -112,6 +112,10 @@ impl AnyStory {
     }
 
     fn goes_on(&mut self, member: usize, step: &Step, wanted: u32) {
+        // The lines of a foreign script are judged by its supervisor, which speaks for it.
+        if !self.watch.seats[member].barrier && matches!(step, Step::Epoch(..) | Step::Says("done")) {
+            return self.honest(member, wanted);
+        }
         let acts = match step {
             Step::Honest => return self.honest(member, wanted),
             Step::Epoch(index, measured, start, end) => return self.epoch(member, (*index, *measured, *start, *end), wanted),

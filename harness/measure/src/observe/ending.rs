@@ -46,6 +46,10 @@ pub fn why(seat: &MemberState, member: usize, phase: Phase, ended: &Ended, trace
         let whom = if loader_killed { "one of its data-loader workers" } else { "it" };
         return ran_out(Whose::Host, &format!("the kernel's OOM killer ended {whom}"));
     }
+    if !seat.barrier && ended.live == Live::Exited(0) && seat.told_error.is_none() {
+        let lacks = seat.shortfall.as_ref().map_or_else(|| place.clone(), |shortfall| shortfall.message.clone());
+        return Outcome::EndedEarly { member: index, message: format!("it ended with 0; {lacks}{}", left(&ended.orphans)) };
+    }
     // Of somebody who says nothing, the place is all there is to say.
     let place_alone = seat.told_error.is_none() && phase != Phase::Tail;
     let mut message = match (live, &seat.told_error) {
@@ -60,19 +64,24 @@ pub fn why(seat: &MemberState, member: usize, phase: Phase, ended: &Ended, trace
     if ended.cut_off {
         message.push_str("; its last line on the channel was truncated");
     }
-    match &ended.orphans[..] {
-        [] => {}
-        [(pid, _)] => message.push_str(&format!("; its child {pid} was ended")),
-        many => {
-            let pids: Vec<String> = many.iter().map(|(pid, _)| pid.to_string()).collect();
-            message.push_str(&format!("; its children {} were ended", pids.join(", ")));
-        }
-    }
+    message.push_str(&left(&ended.orphans));
     // Which of its members brought a process down it does not say, unless one of them did.
     if shared && seat.told_error.is_none() {
         return Outcome::ProcessEnded { status: live.to_string(), message: format!("member {index} was {message}") };
     }
     Outcome::Crashed { member: index, status: ended.live.to_string(), message, place_alone }
+}
+
+/// The processes that it left behind.
+fn left(orphans: &[(u32, String)]) -> String {
+    match orphans {
+        [] => String::new(),
+        [(pid, _)] => format!("; its child {pid} was ended"),
+        many => {
+            let pids: Vec<String> = many.iter().map(|(pid, _)| pid.to_string()).collect();
+            format!("; its children {} were ended", pids.join(", "))
+        }
+    }
 }
 
 /// Another possible cause: an error that often is one of memory, where that is unknown or was not the case.

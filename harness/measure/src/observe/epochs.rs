@@ -1,4 +1,5 @@
-//! Whether a reported epoch can be true: its times, its index, and its kind. Pure.
+//! Whether an epoch that a member reports can be true: its times, its index, and its kind. Pure. The lines of foreign scripts are judged
+//! where they are read, by `collo_launch::adapter`.
 //!
 //! Members read the same clock as the harness, `CLOCK_MONOTONIC`, which is one for all processes of a machine and never goes back
 //! (clock_gettime(2)). So a time before `go` or after the arrival of its message is wrong without any tolerance.
@@ -15,11 +16,9 @@ const CLOCK: &str = "times must be of `time.monotonic_ns()`, not of `time.time_n
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     pub member: usize,
-    /// It waited for `go`. A foreign script did not: its supervisor reports its epochs.
-    pub barrier: bool,
     /// How long the experiment wants it to measure.
     pub wanted: EpochGoal,
-    /// The earliest possible start: `go`, or its launch.
+    /// The earliest possible start: `go`.
     pub since_ns: u64,
     pub now_ns: u64,
     /// Epochs reported before.
@@ -38,9 +37,8 @@ impl Known<'_> {
             return Some(said);
         }
         if epoch.start_ns < self.since_ns {
-            let than = if self.barrier { "`go`" } else { "it was launched" };
             let early = seconds(self.since_ns - epoch.start_ns);
-            return Some(format!("epoch {index} of member {member} begins {early} before {than}: {CLOCK}"));
+            return Some(format!("epoch {index} of member {member} begins {early} before `go`: {CLOCK}"));
         }
         if epoch.end_ns > self.now_ns {
             let late = seconds(epoch.end_ns - self.now_ns);
@@ -49,13 +47,9 @@ impl Known<'_> {
         if epoch.end_ns <= epoch.start_ns {
             return Some(format!("epoch {index} of member {member} ends when it begins: nothing was trained in it"));
         }
-        if let Some(last) = self.before.last() {
-            // A script's own seconds are rounded, and its lines are read a little later than they are printed.
-            let earliest = if self.barrier { last.end_ns } else { last.start_ns };
-            if epoch.start_ns < earliest || epoch.end_ns < last.end_ns {
-                let over = seconds(last.end_ns.saturating_sub(epoch.start_ns));
-                return Some(format!("epoch {index} of member {member} begins {over} before epoch {} ends", last.index));
-            }
+        if let Some(last) = self.before.last().filter(|last| epoch.start_ns < last.end_ns) {
+            let over = seconds(last.end_ns - epoch.start_ns);
+            return Some(format!("epoch {index} of member {member} begins {over} before epoch {} ends", last.index));
         }
         if epoch.items == Some(0) {
             return Some(format!("epoch {index} of member {member} has 0 items: nothing was trained in it"));
@@ -98,12 +92,7 @@ impl Known<'_> {
 
     /// What is wrong with its index or kind.
     fn misnamed(&self, epoch: &Epoch) -> Option<String> {
-        let first = match self.wanted.epochs {
-            0 | 1 if self.barrier => 0,
-            // The script's start may be in the first one, which is known where its lines are read.
-            0 | 1 => u32::from(!self.before.first().unwrap_or(epoch).measured),
-            _ => 1,
-        };
+        let first = u32::from(self.wanted.epochs > 1);
         if epoch.measured == (epoch.index >= first && !self.is_over()) {
             return None;
         }
@@ -154,19 +143,12 @@ mod tests {
     }
 
     fn said_of(wanted: EpochGoal, told: &[Epoch]) -> Option<String> {
-        let known = |before| Known { member: 1, barrier: true, wanted, since_ns: GO, now_ns: 110 * S, before };
+        let known = |before| Known { member: 1, wanted, since_ns: GO, now_ns: 110 * S, before };
         let (last, before) = told.split_last().expect("one at least");
         for at in 0..before.len() {
             assert_eq!(known(&before[..at]).impossible(&before[at]), None);
         }
         known(before).impossible(last)
-    }
-
-    /// The same for a foreign script that was launched at 100 s.
-    fn foreign(epochs: u32, told: &[Epoch]) -> Option<String> {
-        let wanted = goal(epochs);
-        let (last, before) = told.split_last().expect("one at least");
-        Known { member: 0, barrier: false, wanted, since_ns: GO, now_ns: 110 * S, before }.impossible(last)
     }
 
     #[test]
@@ -211,7 +193,7 @@ mod tests {
     fn done_is_said_when_the_measured_epochs_are_told() {
         let done = |epochs: u32, before: &[Epoch]| {
             let wanted = goal(epochs);
-            Known { member: 0, barrier: true, wanted, since_ns: GO, now_ns: 110 * S, before }.not_done()
+            Known { member: 0, wanted, since_ns: GO, now_ns: 110 * S, before }.not_done()
         };
         let both = [epoch(0, false, GO, GO + S), epoch(1, true, GO + S, GO + 2 * S)];
         assert_eq!(done(2, &both), None);
@@ -228,8 +210,7 @@ mod tests {
         assert_eq!(said_of(wanted, &all), None);
         insta::assert_snapshot!(said_of(wanted, &[at(0, false), at(1, true), at(2, false)]).expect("impossible"), @"member 1 reports epoch 2 as unmeasured, but epoch 1 alone is measured, or more of them until 2.000 s are measured");
         assert!(said_of(wanted, &[at(0, false), at(1, true), at(2, true), at(3, true)]).is_some());
-        let done =
-            |before: &[Epoch]| Known { member: 0, barrier: true, wanted, since_ns: GO, now_ns: 110 * S, before }.not_done();
+        let done = |before: &[Epoch]| Known { member: 0, wanted, since_ns: GO, now_ns: 110 * S, before }.not_done();
         assert_eq!(done(&all), None);
         insta::assert_snapshot!(done(&all[..2]).expect("impossible"), @"member 0 sends `done` after 1.000 s of measured epochs, at least 2.000 s are asked for");
     }
@@ -240,17 +221,5 @@ mod tests {
         assert_eq!((items(None), items(Some(1)), items(Some(MOST_ITEMS))), (None, None, None));
         insta::assert_snapshot!(items(Some(0)).expect("impossible"), @"epoch 0 of member 1 has 0 items: nothing was trained in it");
         insta::assert_snapshot!(items(Some(u64::MAX)).expect("impossible"), @"epoch 0 of member 1 has 18446744073709551615 items: an impossible count");
-    }
-
-    #[test]
-    fn a_foreign_script_trains_from_its_launch_and_may_have_its_start_in_the_only_epoch_that_is_wanted() {
-        assert_eq!(foreign(1, &[epoch(0, true, GO, GO + S)]), None, "its line said how long it took");
-        let warm_up = epoch(0, false, GO, GO + S);
-        assert_eq!(foreign(1, std::slice::from_ref(&warm_up)), None, "no line did");
-        assert_eq!(foreign(1, &[warm_up.clone(), epoch(1, true, GO + S, GO + 2 * S)]), None);
-        let rounded = epoch(1, true, GO + S - 1_000_000, GO + 2 * S);
-        assert_eq!(foreign(2, &[warm_up.clone(), rounded]), None, "a script rounds its seconds");
-        insta::assert_snapshot!(foreign(2, &[epoch(0, false, GO - S, GO + S)]).expect("impossible"), @"epoch 0 of member 0 begins 1.000 s before it was launched: times must be of `time.monotonic_ns()`, not of `time.time_ns()`");
-        insta::assert_snapshot!(foreign(2, &[warm_up, epoch(1, true, GO, GO + S / 2)]).expect("impossible"), @"epoch 1 of member 0 begins 1.000 s before epoch 0 ends");
     }
 }

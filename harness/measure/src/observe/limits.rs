@@ -46,7 +46,7 @@ impl Standing<'_> {
         let timed_out = |member: usize, phase: &str, limit: Duration, what: &str| Outcome::TimedOut {
             member: member as u32,
             phase: phase.into(),
-            message: format!("{what} for {} s", limit.as_secs_f64()),
+            message: format!("{what} for {} s", limit.as_secs_f64()) + &self.seats[member].lacks(),
         };
         if !self.went && since(self.from_ns) > rules.set_up_timeout {
             let waits = |s: &MemberState| s.barrier && s.ready_ns.is_none() && s.ended.is_none();

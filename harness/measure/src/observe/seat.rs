@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::ServingStats;
 use collo_launch::Ended;
-use collo_launch::protocol::{AllocatorPeaks, Epoch, Hello, Requests, Told, Whose};
+use collo_launch::protocol::{AllocatorPeaks, Epoch, Hello, Requests, Shortfall, Told, Whose};
 
 /// Maximum number of requests that one member may report in a run: an hour at more than a thousand a second, in 240 MB.
 const MOST_REQUESTS: usize = 5_000_000;
@@ -62,6 +62,8 @@ pub struct MemberState {
     pub log_tail: Vec<String>,
     pub(super) done: bool,
     pub(super) told_error: Option<Told>,
+    /// Of a foreign script: what its output lacks so far.
+    pub shortfall: Option<Shortfall>,
     pub(super) last_progress_ns: Option<u64>,
     pub(super) stopped_by_us: bool,
 }
@@ -100,6 +102,7 @@ impl MemberState {
             log_tail: Vec::new(),
             done: false,
             told_error: None,
+            shortfall: None,
             last_progress_ns: None,
             stopped_by_us: false,
         }
@@ -142,6 +145,11 @@ impl MemberState {
             warm_up_allocated_bytes: known.warm_up_allocated_bytes.max(told.warm_up_allocated_bytes),
             warm_up_reserved_bytes: known.warm_up_reserved_bytes.max(told.warm_up_reserved_bytes),
         });
+    }
+
+    /// What the output of a foreign script lacks, behind another sentence.
+    pub(super) fn lacks(&self) -> String {
+        self.shortfall.as_ref().map(|shortfall| format!(": {}", shortfall.message)).unwrap_or_default()
     }
 
     /// Its load and capacity; `None` if it trains.

@@ -139,11 +139,15 @@ impl Watch {
                 self.go_if_ready(now_ns, acts);
             }
             MemberEvent::Epoch(epoch) => {
-                if let Some(message) = self.known(member, now_ns).impossible(&epoch) {
+                // Lines are judged where they are read.
+                if self.seats[member].barrier
+                    && let Some(message) = self.known(member, now_ns).impossible(&epoch)
+                {
                     self.impossible(member, message, now_ns, acts);
                     return;
                 }
                 let seat = &mut self.seats[member];
+                seat.shortfall = None;
                 // Whatever it said of an error, it got over it.
                 seat.told_error = None;
                 seat.phase = seat.phase.max(Phase::Measure);
@@ -180,7 +184,9 @@ impl Watch {
                 self.impossible(member, told.message, now_ns, acts);
             }
             MemberEvent::Error(told) => seat.told_error = Some(told),
-            MemberEvent::Done => match self.known(member, now_ns).not_done() {
+            // A member that speaks the protocol has no lines to be matched.
+            MemberEvent::Shortfall(shortfall) => seat.shortfall = Some(shortfall).filter(|_| !seat.barrier),
+            MemberEvent::Done => match self.known(member, now_ns).not_done().filter(|_| self.seats[member].barrier) {
                 None => self.done(member, now_ns, acts),
                 Some(message) => self.impossible(member, message, now_ns, acts),
             },
@@ -191,10 +197,9 @@ impl Watch {
 
     /// What a member's epochs are checked against.
     fn known(&self, member: usize, now_ns: u64) -> Known<'_> {
-        let MemberState { barrier, epochs: before, .. } = &self.seats[member];
-        // A foreign script trains from its launch, and who has a barrier says nothing of epochs before `go`.
-        let since_ns = self.go_ns.filter(|_| *barrier).unwrap_or(self.launched_ns);
-        Known { member, barrier: *barrier, wanted: self.rules.goal, since_ns, now_ns, before }
+        // It sends no epoch before `go`.
+        let since_ns = self.go_ns.unwrap_or(self.launched_ns);
+        Known { member, wanted: self.rules.goal, since_ns, now_ns, before: &self.seats[member].epochs }
     }
 
     fn unless_impossible(&mut self, member: usize, kept: Result<(), String>, now_ns: u64, acts: &mut Vec<Act>) {

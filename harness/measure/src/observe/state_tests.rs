@@ -515,6 +515,39 @@ fn a_foreign_script_trains_from_its_start_and_is_ended_when_it_has_shown_enough(
     assert_eq!(w.evidence_is_in(4 * S), [Act::Kill(0)]);
 }
 
+#[test]
+fn a_foreign_script_that_ends_with_0_too_early_has_not_crashed() {
+    let ends = |messages: &[serde_json::Value], live: Live| {
+        let mut w = Watch::begin(rules(AfterMeasured::Exit), &[false], 0);
+        w.on(0, Signal::Started { pid: 7 }, S, Traces::default());
+        for message in messages {
+            let (event, raw) = parse(message.to_string().as_bytes()).unwrap();
+            w.on(0, Signal::Said { event, raw }, 2 * S, Traces::default());
+        }
+        w.on(0, ended(live), 3 * S, Traces::default());
+        w.outcome()
+    };
+    let epoch = json!({"event": "epoch", "index": 0, "measured": false, "start_ns": S, "end_ns": 2 * S});
+    let shortfall = json!({"event": "shortfall", "message": "1 of 2 epochs: let it train longer", "newest": []});
+    let message = "it ended with 0; 1 of 2 epochs: let it train longer".to_string();
+    assert_eq!(ends(&[epoch.clone(), shortfall], Live::Exited(0)), Outcome::EndedEarly { member: 0, message });
+    let message = "it ended with 0; in epoch 1".to_string();
+    assert_eq!(ends(&[epoch.clone()], Live::Exited(0)), Outcome::EndedEarly { member: 0, message }, "its supervisor was cut off");
+    assert_eq!(ends(&[epoch], Live::Exited(3)).as_str(), "crashed");
+}
+
+#[test]
+fn the_message_of_an_overdue_foreign_script_has_what_its_output_lacks() {
+    let mut w = Watch::begin(rules(AfterMeasured::Exit), &[false], 0);
+    w.on(0, Signal::Started { pid: 7 }, S, Traces::default());
+    let shortfall = json!({"event": "shortfall", "message": "0 of its 7 lines match the pattern", "newest": ["Epoch 1"]});
+    let (event, raw) = parse(shortfall.to_string().as_bytes()).unwrap();
+    w.on(0, Signal::Said { event, raw }, 2 * S, Traces::default());
+    w.tick(30 * S);
+    let Outcome::TimedOut { message, .. } = w.outcome() else { panic!("{:?}", w.outcome()) };
+    assert_eq!(message, "finished no epoch for 20 s: 0 of its 7 lines match the pattern");
+}
+
 /// The protocol error that a message of member 0 ends a run with, when all members are ready, or none if `early`.
 fn refused(early: bool, messages: &[serde_json::Value]) -> String {
     let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));

@@ -23,7 +23,7 @@ pub fn out_of_turn(member: usize, seat: &MemberState, event: &MemberEvent, told_
         // Told by the end of its thread, of which its reader makes the end of the member.
         MemberEvent::Left { .. } => return None,
         // Who fails may do so at any time, and who knows what else a later protocol says, and when.
-        MemberEvent::Error(_) | MemberEvent::Unknown => return None,
+        MemberEvent::Error(_) | MemberEvent::Shortfall(_) | MemberEvent::Unknown => return None,
     };
     let trains = matches!(event, MemberEvent::Epoch(_) | MemberEvent::Done);
     let again = match event {

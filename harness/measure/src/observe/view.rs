@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{MemberState, Phase};
+use collo_launch::protocol::Shortfall;
 use collo_sample::LatestValues;
 use collo_store::member_scope;
 
@@ -58,6 +59,8 @@ pub struct MemberView {
     pub loss: Option<f64>,
     /// Its requests, if it serves.
     pub served: Option<ServingStats>,
+    /// Of a foreign script whose output matches no pattern so far.
+    pub shortfall: Option<Shortfall>,
     pub watched: LatestValues,
 }
 
@@ -86,6 +89,7 @@ impl MemberView {
             last_epoch_s: last.map(|e| (e.end_ns - e.start_ns) as f64 / 1e9),
             loss: last.and_then(|e| e.loss),
             served: seat.served(),
+            shortfall: seat.shortfall.clone(),
             watched: latest.get(&member_scope(index)).copied().unwrap_or_default(),
         }
     }

@@ -71,7 +71,7 @@ pub fn failure(cell: &Cell) -> Option<String> {
         "completed" if cell.validity.verdict == Verdict::Discarded => Some("discarded".into()),
         "completed" => None,
         "out_of_memory" => Some("OOM".into()),
-        "process_ended" => Some("ended".into()),
+        "process_ended" | "ended_early" => Some("ended".into()),
         other => Some(words::outcome(other)),
     }
 }

@@ -88,7 +88,7 @@ fn why(r: &collo_analysis::reading::repetition::Repetition) -> String {
         O::Crashed { member, status, message, .. } => format!("{word}, member {member} {status} {message}"),
         O::ProcessEnded { status, message } => format!("{word}, {status}: {message}"),
         O::TimedOut { member, phase, message } => format!("{word} in {phase}, member {member}: {message}"),
-        O::ProtocolError { member, message } => format!("{word}, member {member}: {message}"),
+        O::EndedEarly { member, message } | O::ProtocolError { member, message } => format!("{word}, member {member}: {message}"),
         O::ModeLost { reason } | O::ObserverLost { reason } | O::NotStaged { reason } | O::DeviceLost { reason } => {
             format!("{word}: {reason}")
         }

@@ -16,6 +16,7 @@ impl RunRecord {
                 format!("crashed: member {member} {status}{joint}{message}{}", self.others(*member))
             }
             Outcome::ProcessEnded { status, message } => format!("the process of all members {status}: {message}"),
+            Outcome::EndedEarly { member, message } => format!("ended early: member {member}: {message}{}", self.others(*member)),
             Outcome::TimedOut { member, phase, message } => {
                 let pid = self.members.get(*member as usize).and_then(|m| m.pid);
                 let pid = pid.map(|p| format!(" (pid {p})")).unwrap_or_default();
@@ -30,7 +31,7 @@ impl RunRecord {
         })
     }
 
-    /// What became of the others when a member crashed.
+    /// What became of the others when a member ended.
     fn others(&self, dead: u32) -> String {
         let rest: Vec<String> = (0..self.members.len() as u32).filter(|&m| m != dead).map(|m| m.to_string()).collect();
         match &rest[..] {
