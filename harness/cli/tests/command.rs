@@ -13,6 +13,7 @@ mod company_claims;
 mod compare;
 mod execution;
 mod forecasts;
+mod foreign_lines;
 mod gpu_faults;
 mod gpu_kill;
 mod gpu_verbs;

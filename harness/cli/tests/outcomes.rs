@@ -439,6 +439,6 @@ fn epochs_whose_lines_a_foreign_script_kept_back_are_no_epochs_of_0_s() {
     bench.run(&[]).exits(1);
     let run = bench.run_of(1);
     let Outcome::ProtocolError { member: 0, message } = &run.record.outcome else { panic!("{:?}", run.record.outcome) };
-    assert!(message.starts_with("the output tells of the ends of epochs 1 and 2 at once"), "{message}");
+    assert!(message.starts_with("the output reports the ends of epochs 1 and 2 at once"), "{message}");
     assert_eq!(crate::support::epochs(&run).len(), 1, "the first, which began with the script and counts as warm-up");
 }

@@ -64,7 +64,7 @@ def anything():
 
 
 def two_streams():
-    """Half a line on one, half on the other."""
+    """Half a line on one, half on the other: no line of either."""
     for number in (1, 2):
         time.sleep(0.1)
         os.write(1, f"epoch {number} to".encode())
