@@ -15,6 +15,7 @@ mod run;
 mod slurm;
 mod stored;
 mod trace;
+mod try_scripts;
 mod workload;
 
 use std::path::PathBuf;
@@ -39,12 +40,13 @@ pub use run::{Foreign, Measure, Only, Run};
 pub use slurm::Slurm;
 pub use stored::{Bundle, List, Show, Status, Verify, What};
 pub use trace::{Trace, TraceVerb};
+pub use try_scripts::Try;
 pub use workload::{Data, DataVerb, Workload, WorkloadVerb};
 
 /// Verbs by what they are for, in the order of the help page; a test compares them with the verbs that there are.
 /// `--help` lists the first group, `collo help all` every one.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Every day", &["init", "plan", "run", "report", "compare", "list", "show", "doctor"]),
+    ("Every day", &["try", "init", "plan", "run", "report", "compare", "list", "show", "doctor"]),
     ("Measure", &["status", "restore", "nightly", "slurm", "merge"]),
     ("Predict", &["predict"]),
     ("Stored", &["verify", "bundle", "import", "prune"]),
@@ -127,6 +129,8 @@ pub enum Colour {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Run commands of your own alone and together, and report whether they should share this machine's GPU or CPU
+    Try(Try),
     /// Show the cells of an experiment, their order, the forecast, and what cannot run here
     Plan(Plan),
     /// Measure an experiment, or finish an unfinished campaign

@@ -69,6 +69,7 @@ fn main() -> ExitCode {
     output::set_up(&arguments);
     let context = context::Context::of(&arguments);
     let answer = || match &arguments.verb {
+        Verb::Try(a) => measuring::try_scripts::run(&context, a).map(Answer::from),
         Verb::Plan(a) => measuring::plan::run(&context, a).map(Answer::from),
         Verb::Run(a) => measuring::run::run(&context, a).map(Answer::from),
         Verb::Status(a) => stored::status::run(&context, a),
@@ -103,7 +104,7 @@ fn main() -> ExitCode {
     match output::unwritten() {
         Some(unwritten) if code == exit::DONE => {
             // What was measured is stored: only the answer is missing.
-            let measures = matches!(arguments.verb, Verb::Run(_) | Verb::Nightly(_));
+            let measures = matches!(arguments.verb, Verb::Run(_) | Verb::Nightly(_) | Verb::Try(_));
             let unwritten = match measures {
                 true => unwritten.of(ExitClass::Incomplete).hint("what was measured is stored: `collo report`"),
                 false => unwritten,

@@ -49,6 +49,7 @@ mod terminal;
 mod torture;
 mod traces;
 mod trusting;
+mod try_scripts;
 mod utilising;
 #[path = "../../store/tests/support/vendor.rs"]
 mod vendor;

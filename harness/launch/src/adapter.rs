@@ -31,9 +31,11 @@ pub struct Adapter {
     pub preset: Option<String>,
     /// Items in an epoch, if known.
     pub items: Option<u64>,
-    /// How long it is to measure; what it trains beyond that is not measured.
+    /// How long it is to measure.
     #[serde(flatten)]
     pub goal: EpochGoal,
+    /// Whether what it trains beyond that is measured, too: which of it counts is decided by what its neighbours did.
+    pub measures_on: bool,
 }
 
 /// A line is read when the supervisor gets to it, and a delay of one line (a busy machine, a log on a slow disk) moves it nearer
@@ -56,6 +58,7 @@ pub struct Translator {
     preset: Option<&'static Preset>,
     items: Option<u64>,
     goal: EpochGoal,
+    measures_on: bool,
     started_ns: u64,
     last_end_ns: u64,
     last: Option<String>,
@@ -111,6 +114,7 @@ impl Translator {
             preset,
             items: adapter.items,
             goal: adapter.goal,
+            measures_on: adapter.measures_on,
             started_ns,
             last_end_ns: started_ns,
             last: None,
@@ -157,8 +161,11 @@ impl Translator {
                 self.last_end_ns = at_ns;
                 ended.into_iter().flat_map(|epoch| self.messages(epoch)).collect()
             }
-            // What it prints when it has shown enough does not matter.
-            Err(_) if self.is_done => Vec::new(),
+            // What it prints when it has shown enough does not matter; no epoch spans the line that is left out.
+            Err(_) if self.is_done => {
+                self.wrong = true;
+                Vec::new()
+            }
             Err(message) => {
                 self.wrong = true;
                 vec![json!({"event": "error", "kind": OUTPUT, "message": message})]
@@ -202,7 +209,7 @@ impl Translator {
     fn messages(&mut self, EndedEpoch { start_ns, end_ns, loss }: EndedEpoch) -> Vec<Value> {
         let index = self.seen;
         self.seen += 1;
-        let measured = !self.is_done && (index > 0 || self.wanted == 1);
+        let measured = (!self.is_done || self.measures_on) && (index > 0 || self.wanted == 1);
         if measured {
             self.measured_from_ns.get_or_insert(start_ns);
         }
@@ -302,7 +309,13 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn adapter(pattern: &str) -> Adapter {
-        Adapter { pattern: pattern.into(), preset: None, items: Some(10), goal: EpochGoal { epochs: 2, measure_for_ns: 0 } }
+        Adapter {
+            pattern: pattern.into(),
+            preset: None,
+            items: Some(10),
+            goal: EpochGoal { epochs: 2, measure_for_ns: 0 },
+            measures_on: false,
+        }
     }
 
     #[test]
@@ -317,6 +330,18 @@ mod tests {
         assert_eq!(second[0]["measured"], true);
         assert_eq!(second[1]["event"], "done");
         assert_eq!(t.line("epoch 3 took 2.0 s", 10_000_000_000)[0]["measured"], false);
+    }
+
+    #[test]
+    fn where_members_keep_running_epochs_are_measured_on_up_to_the_first_line_that_cannot_be() {
+        let on = Adapter { measures_on: true, ..adapter(r"^Epoch (?P<epoch>\d+) finished") };
+        let mut t = Translator::new(&on, 100).unwrap();
+        let mut measured = |epoch: u32, at_ms: u64| {
+            let messages = t.line(&format!("Epoch {epoch} finished"), at_ms * MS);
+            messages.first().map(|message| message["measured"] == true)
+        };
+        assert_eq!([measured(0, 900), measured(1, 1500), measured(2, 2100)], [Some(false), Some(true), Some(true)]);
+        assert_eq!([measured(7, 2700), measured(8, 3300)], [None, None], "one that is left out would be in the next");
     }
 
     #[test]
@@ -482,7 +507,13 @@ mod tests {
 
     /// What is reported of a script that printed these lines, a second each, and ended with 0.
     fn shortfall(preset: Option<&str>, pattern: &str, wanted: EpochGoal, lines: &[&str]) -> Option<String> {
-        let adapter = Adapter { pattern: pattern.into(), preset: preset.map(str::to_string), items: None, goal: wanted };
+        let adapter = Adapter {
+            pattern: pattern.into(),
+            preset: preset.map(str::to_string),
+            items: None,
+            goal: wanted,
+            measures_on: false,
+        };
         let mut translator = Translator::new(&adapter, 0).unwrap();
         for (at, line) in (1..).zip(lines) {
             translator.line(line, at * 1000 * MS);

@@ -64,6 +64,7 @@ fn told(name: &str, lines: &str) -> Vec<(u64, u64, u64)> {
         preset: Some(name.into()),
         items: None,
         goal: EpochGoal { epochs: 2, measure_for_ns: 0 },
+        measures_on: false,
     };
     let mut translator = Translator::new(&adapter, 0).unwrap();
     let mut messages = Vec::new();

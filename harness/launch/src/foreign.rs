@@ -204,6 +204,7 @@ mod tests {
             preset: None,
             items: None,
             goal: EpochGoal { epochs: 2, measure_for_ns: 0 },
+            measures_on: false,
         };
         let (channel, heard) = UnixStream::pair().unwrap();
         let outputs = [File::from(std::os::fd::OwnedFd::from(output)), File::open("/dev/null").unwrap()];

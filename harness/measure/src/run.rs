@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collo_store::{
-    AfterMeasured, Attestation, AttestationVerdict, CampaignFolder, Cooling, EpochRecord, Ingredient, Outcome, PlannedRun,
-    RequestRecord, RunDraft, RunRecord, SCHEMA, Sharing, StoredRun, Thresholds, Validity, Verdict, XidError, utc_now,
+    Attestation, AttestationVerdict, CampaignFolder, Cooling, EpochRecord, Ingredient, Outcome, PlannedRun, RequestRecord,
+    RunDraft, RunRecord, SCHEMA, Sharing, StoredRun, Thresholds, Validity, Verdict, XidError, utc_now,
 };
 use tokio::sync::watch;
 
@@ -202,15 +202,9 @@ impl RunContext<'_> {
     }
 
     fn rules(&self, cell: &Cell) -> Rules {
-        let foreign = cell.members().any(|m| m.workload().epochs.is_some());
-        // A foreign script cannot be held.
-        let after_measured = match cell.after_measured() {
-            AfterMeasured::KeepRunning if !foreign => AfterMeasured::KeepRunning,
-            _ => AfterMeasured::Exit,
-        };
         Rules {
             goal: self.commands.experiment.goal(),
-            after_measured,
+            after_measured: cell.after_measured(),
             set_up_timeout: self.set_up_timeout(cell),
             stall_timeout: self.commands.experiment.stall_timeout,
             timeout: self.commands.experiment.timeout,
@@ -278,9 +272,6 @@ fn recorded(mut record: RunRecord, seating: &Seating, observation: &mut Observat
     record.sampling = std::mem::take(&mut observation.sampling);
     let absent = || Attestation::absent("the run ended before the evidence was gathered");
     record.attestation = observation.attestation.take().unwrap_or_else(absent);
-    if record.members.iter().any(|m| !m.barrier) {
-        record.cell.after_measured = AfterMeasured::Exit;
-    }
     record
 }
 

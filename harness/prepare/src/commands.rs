@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use collo_store::MemberSpec;
+use collo_store::{AfterMeasured, MemberSpec};
 use collo_text::Diagnostic;
 
 use crate::hosting;
@@ -71,6 +71,8 @@ impl MemberCommands<'_> {
             self.launch(member, place, slot, self.experiment.goal(), folder)
         };
         let mut members: Vec<MemberLaunch> = cell.members().zip(slots).enumerate().map(launch).collect::<Result<_, _>>()?;
+        let measures_on = cell.after_measured() == AfterMeasured::KeepRunning;
+        members.iter_mut().filter_map(|launch| launch.adapter.as_mut()).for_each(|adapter| adapter.measures_on = measures_on);
         if let Some(spec) = self.observing(cell, folder) {
             spec.put_on(&mut members);
         }
@@ -119,6 +121,7 @@ impl MemberCommands<'_> {
             preset: a.preset.map(|preset| preset.name.to_string()),
             items: a.items,
             goal,
+            measures_on: false,
         });
         let all_cores = cpu::facts().cores;
         Ok(MemberLaunch {

@@ -9,4 +9,5 @@ pub mod plan;
 pub mod run;
 pub mod slurm;
 pub mod steps;
+pub mod try_scripts;
 mod until;

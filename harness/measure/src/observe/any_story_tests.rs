@@ -183,7 +183,7 @@ fn whatever_members_say_no_run_is_complete_with_an_epoch_that_cannot_be() {
     let result = runner.run(&told, |(barrier, wanted, hold, keep_survivors, steps)| {
         let rules = Rules {
             goal: EpochGoal { epochs: wanted, measure_for_ns: 0 },
-            after_measured: if hold && barrier.iter().all(|b| *b) { AfterMeasured::KeepRunning } else { AfterMeasured::Exit },
+            after_measured: if hold { AfterMeasured::KeepRunning } else { AfterMeasured::Exit },
             set_up_timeout: Duration::from_secs(60),
             stall_timeout: Duration::from_secs(20),
             timeout: Duration::from_secs(300),

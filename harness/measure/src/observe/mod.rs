@@ -13,6 +13,7 @@ pub mod inbox;
 mod last_words;
 mod limits;
 mod memory;
+mod overlapping;
 mod seat;
 mod state;
 #[cfg(test)]

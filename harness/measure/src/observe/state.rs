@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::ending;
 use super::epochs::Known;
 use super::limits::{GRACE, Rules, Standing};
+use super::overlapping;
 use super::seat::{MemberState, Phase, Traces};
 use super::turns::{self, WarmUps};
 use collo_launch::protocol::{self, Command, MemberEvent};
@@ -44,6 +45,8 @@ pub struct Watch {
     ready_ns: Option<u64>,
     go_ns: Option<u64>,
     done_ns: Option<u64>,
+    /// When the last member had finished.
+    all_done_at_ns: Option<u64>,
     warm_ups: WarmUps,
     outcome: Option<Outcome>,
     stop_ns: Option<u64>,
@@ -66,6 +69,7 @@ impl Watch {
             ready_ns: None,
             go_ns: None,
             done_ns: None,
+            all_done_at_ns: None,
             warm_ups: WarmUps::default(),
             outcome: None,
             stop_ns: None,
@@ -154,6 +158,9 @@ impl Watch {
                 seat.last_progress_ns = Some(now_ns);
                 seat.training_start_ns.get_or_insert(epoch.start_ns);
                 seat.epochs.push(epoch);
+                if seat.done {
+                    self.stop_if_all_done(now_ns, acts);
+                }
                 // Under `exit` whoever is done leaves: the evidence is gathered while all are there.
                 let trains = |s: &MemberState| !s.epochs.is_empty() && s.ended.is_none();
                 if self.rules.after_measured == AfterMeasured::Exit
@@ -294,6 +301,10 @@ impl Watch {
         // A member that ended before it was done is out of the count only where survivors may finish.
         let finished = |s: &MemberState| s.done || s.ended.is_some();
         if self.seats.iter().all(finished) {
+            let at_ns = *self.all_done_at_ns.get_or_insert(now_ns);
+            if self.waits_for_overlap(now_ns, at_ns) {
+                return;
+            }
             // Who was ended before it was done completes nothing.
             if self.seats.iter().all(|s| s.done) {
                 self.outcome.get_or_insert(Outcome::Completed);
@@ -312,12 +323,24 @@ impl Watch {
         }
     }
 
+    /// Whether scripts without a barrier train on until they have measured enough beside all others.
+    fn waits_for_overlap(&self, now_ns: u64, at_ns: u64) -> bool {
+        self.rules.after_measured == AfterMeasured::KeepRunning
+            && self.stop_ns.is_none()
+            && self.kill_ns.is_none()
+            && self.seats.iter().all(|s| s.ended.is_none())
+            && !overlapping::is_enough(&self.seats, self.rules.goal)
+            && now_ns.saturating_sub(at_ns) < overlapping::patience_ns(&self.seats, self.rules.goal)
+    }
+
     fn ended(&mut self, member: usize, ended: Ended, now_ns: u64, traces: Traces, acts: &mut Vec<Act>) {
         let stopping = self.stop_ns.is_some() || self.kill_ns.is_some();
         let seat = &mut self.seats[member];
         seat.training_end_ns = seat.training_end_ns.or(seat.training_start_ns.map(|_| now_ns));
         let phase = std::mem::replace(&mut seat.phase, Phase::Ended);
-        let asked = seat.stopped_by_us || stopping || (seat.done && self.rules.after_measured == AfterMeasured::Exit);
+        // A script without a barrier may end by itself once it is done.
+        let leaves = self.rules.after_measured == AfterMeasured::Exit || !seat.barrier && ended.live == Live::Exited(0);
+        let asked = seat.stopped_by_us || stopping || seat.done && leaves;
         // Whether it fails before or after it is told to stop is a matter of chance, once it is done: a failure it is.
         let by_itself = seat.barrier && seat.done && ended.live != Live::Exited(0) && self.kill_ns.is_none();
         // Nobody knows what went on below a supervisor that did not watch, and whoever stopped it may have touched more.
@@ -478,6 +501,8 @@ impl Watch {
             if let Some(outcome) = standing.overdue(&self.rules, now_ns) {
                 self.fail(outcome);
                 self.stop_all(now_ns, &mut acts);
+            } else if self.all_done_at_ns.is_some() {
+                self.stop_if_all_done(now_ns, &mut acts);
             }
         }
         acts
@@ -494,7 +519,10 @@ impl Watch {
     }
 
     /// Every epoch of every member, as stored.
-    pub fn epochs(&self) -> Vec<EpochRecord> {
+    pub fn epochs(&mut self) -> Vec<EpochRecord> {
+        if self.rules.after_measured == AfterMeasured::KeepRunning {
+            overlapping::leave_out_others(&mut self.seats);
+        }
         let of = |(member, seat): (usize, &MemberState)| seat.epochs.iter().map(|e| e.record(member)).collect::<Vec<_>>();
         self.seats.iter().enumerate().flat_map(of).collect()
     }

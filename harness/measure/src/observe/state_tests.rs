@@ -711,3 +711,68 @@ fn last_words_count_where_a_program_gave_up_and_not_where_it_was_killed() {
         assert_eq!(ending(live.clone()), word, "{live}");
     }
 }
+
+/// A script without a barrier beside a member with one.
+fn beside_a_script(after_measured: AfterMeasured) -> Story {
+    let watch = Watch::begin(rules(after_measured), &[true, false], 0);
+    let mut s = Story { watch, now_ns: 0, evidence_is_slow: false };
+    s.hears(0, Signal::Started { pid: 100 });
+    s.hears(1, Signal::Started { pid: 101 });
+    s
+}
+
+/// An epoch of a tenth of a second that ends now, of a member without a barrier.
+fn line(s: &mut Story, index: u32) -> Vec<Act> {
+    let end = s.now_ns + S / 10;
+    let epoch =
+        json!({"event": "epoch", "index": index, "measured": index > 0, "items": 1, "start_ns": end - S / 10, "end_ns": end});
+    s.says(1, epoch)
+}
+
+#[test]
+fn a_script_without_a_barrier_is_measured_until_it_has_enough_beside_the_others() {
+    let mut s = beside_a_script(AfterMeasured::KeepRunning);
+    // It is done before its neighbour is ready.
+    line(&mut s, 0);
+    line(&mut s, 1);
+    assert_eq!(s.says(1, json!({"event": "done"})), [Act::FirstDone], "and it trains on");
+    s.hello(0);
+    s.ready(0);
+    line(&mut s, 2);
+    assert_eq!(s.done(0), [], "all are finished, but the script has no epoch beside its neighbour's");
+    let enough = line(&mut s, 3);
+    assert_eq!(enough, [Act::AllDone]);
+    assert_eq!(s.watch.stop(s.now_ns), [Act::Send(0, Command::Stop), Act::Kill(1)]);
+    let measured: Vec<u32> = s.watch.epochs().iter().filter(|e| e.member == 1 && e.measured).map(|e| e.index).collect();
+    assert_eq!(measured, [3], "what lies beside the set-up of its neighbour is not");
+}
+
+#[test]
+fn a_script_that_has_shown_enough_may_end_by_itself() {
+    for (exit, outcome) in [(0, None), (3, Some("crashed"))] {
+        let mut s = beside_a_script(AfterMeasured::KeepRunning);
+        s.hello(0);
+        s.ready(0);
+        line(&mut s, 0);
+        line(&mut s, 1);
+        s.says(1, json!({"event": "done"}));
+        s.ends(1, Live::Exited(exit));
+        if outcome.is_none() {
+            s.done(0);
+        }
+        s.ends(0, Live::Exited(0));
+        assert_eq!(s.watch.outcome().as_str(), outcome.unwrap_or("completed"));
+    }
+}
+
+#[test]
+fn a_script_that_prints_no_more_is_not_waited_for_without_end() {
+    let mut s = beside_a_script(AfterMeasured::KeepRunning);
+    line(&mut s, 0);
+    line(&mut s, 1);
+    s.says(1, json!({"event": "done"}));
+    s.hello(0);
+    s.ready(0);
+    assert_eq!(s.done(0), []);
+    assert_eq!(s.watch.tick(s.now_ns + S), [Act::AllDone]);
+}

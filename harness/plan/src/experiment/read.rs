@@ -121,12 +121,6 @@ impl ExperimentReader<'_> {
             let why = "members that exit are compared by the time for equal work: set `epochs`, or let them keep running";
             self.wrong(&found.span, Diagnostic::new(what).note(why));
         }
-        let foreign = groups.iter().flat_map(|g| &g.members).map(|(member, _)| member.workload()).find(|w| w.epochs.is_some());
-        if let (Some(found), Some(foreign)) = (fields.found("measure_for"), foreign) {
-            let what = format!("`measure_for` lets members keep running, which `{}` of a mixed group cannot", foreign.name);
-            let why = "a foreign script ends after its epochs, and then the others compute less beside it: set `epochs`";
-            self.wrong(&found.span, Diagnostic::new(what).note(why));
-        }
         let given = Experiment::from_fields(fields);
         self.check_observe(fields, given.sampling.recording);
         let cores = self.cores(fields);

@@ -388,23 +388,6 @@ proptest! {
 }
 
 #[test]
-fn members_of_a_mixed_group_with_a_foreign_script_cannot_keep_running_so_a_time_is_refused() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
-    let workloads = Workloads::load(&folder).expect("readable");
-    let parse = |lines: &str| {
-        let text = mine(&format!("{lines}[[group]]\nmembers = [{{ workload = \"lines\" }}, {{ workload = \"sleep\" }}]\n"));
-        Experiment::parse(Path::new("experiments/mine.toml"), &Source::file("experiments/mine.toml", &*text), &workloads)
-    };
-    assert!(parse("").is_ok());
-    insta::assert_snapshot!(parse("measure_for = \"10s\"\n").expect_err("it is wrong").to_string(), @r#"
-    error: `measure_for` lets members keep running, which `lines` of a mixed group cannot, at experiments/mine.toml:3:15
-     3 | measure_for = "10s"
-       |               ^^^^^
-    hint: a foreign script ends after its epochs, and then the others compute less beside it: set `epochs`
-    "#);
-}
-
-#[test]
 fn a_manager_has_its_documented_rules_and_settles_when_the_file_says() {
     let workloads = Workloads::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads")).expect("readable");
     let rules = |text: &str| {

@@ -1,0 +1,101 @@
+//! How much is measured in the time that may be spent. In: what the first looks found, and a time. Out: repetitions, epochs, and for how
+//! long a run measures.
+
+use std::time::Duration;
+
+use super::files::Script;
+use super::look::FirstLook;
+
+/// What the experiment asks for.
+#[derive(Debug, PartialEq)]
+pub struct BudgetPlan {
+    pub repetitions: u32,
+    pub epochs: u32,
+    /// Whole epochs for at least so long; absent where the scripts end by themselves before that.
+    pub measure_for_s: Option<f64>,
+}
+
+/// Solo runs are repeated so many times as often as groups.
+const SOLO: f64 = 2.0;
+/// Between two runs, and for the processes of one to start and end, seconds.
+const BETWEEN_S: f64 = 2.0;
+/// Longest time that a run measures, seconds.
+const LONGEST_S: f64 = 10.0;
+
+/// How long each command is looked at: together a fourth of all the time, within what shows anything.
+pub fn first_look(total: Duration, scripts: usize) -> Duration {
+    (total / (4 * scripts.max(1) as u32)).clamp(Duration::from_secs(5), Duration::from_secs(60))
+}
+
+/// The plan for commands in so many modes, within the time that is left.
+pub fn plan(looks: &[FirstLook], scripts: &[Script], modes: u32, left: Duration) -> BudgetPlan {
+    let degree: f64 = scripts.iter().map(|script| f64::from(script.count)).sum();
+    let unit_s = looks.iter().map(FirstLook::epoch_s).fold(0.0, f64::max);
+    let set_up_s: f64 = looks.iter().map(|look| look.set_up_s + look.epoch_s()).sum();
+    let slowest_set_up_s = looks.iter().map(|look| look.set_up_s + look.epoch_s()).fold(0.0, f64::max);
+    let count = looks.len() as f64;
+    let needs_s = |repetitions: f64, measure_s: f64| {
+        let alone = SOLO * (set_up_s + count * (measure_s + BETWEEN_S));
+        // At worst, members that share a device take as long as in turn.
+        let together = f64::from(modes) * (degree * (slowest_set_up_s + measure_s) + BETWEEN_S);
+        repetitions * (alone + together)
+    };
+    // The longest run of most repetitions that fits; if none does, the shortest.
+    let candidates = [(3.0, LONGEST_S), (3.0, 5.0), (2.0, 5.0), (3.0, 2.0), (2.0, 2.0), (2.0, 1.0)];
+    let fits = |(repetitions, measure_s): &&(f64, f64)| needs_s(*repetitions, measure_s.max(unit_s)) <= left.as_secs_f64();
+    let (repetitions, measure_s) = candidates.iter().find(fits).copied().unwrap_or((2.0, 0.0));
+    let own_end = looks.iter().filter(|look| look.ended.is_some()).map(|look| look.progress.epochs_s.len() as u32 + 1).min();
+    let wanted = (measure_s / unit_s.max(1e-3)).ceil() as u32 + 1;
+    match own_end {
+        Some(epochs) if epochs <= wanted => BudgetPlan { repetitions: repetitions as u32, epochs, measure_for_s: None },
+        _ => BudgetPlan { repetitions: repetitions as u32, epochs: 2, measure_for_s: Some(measure_s).filter(|s| *s > 0.0) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use collo_launch::FoundProgress;
+
+    fn look(set_up_s: f64, epochs_s: &[f64], ends: bool) -> FirstLook {
+        let progress = FoundProgress {
+            pattern: "^".into(),
+            preset: None,
+            names_epochs: true,
+            lines: Vec::new(),
+            epochs_s: epochs_s.to_vec(),
+        };
+        FirstLook { progress, set_up_s, ended: ends.then(|| "it exited with 0".into()) }
+    }
+
+    fn script(count: u32) -> Script {
+        Script { name: "a".into(), text: "python a.py".into(), count }
+    }
+
+    #[test]
+    fn short_epochs_are_measured_for_long_and_often_and_long_ones_as_the_time_allows() {
+        let of = |epoch_s: f64, left_s: u64| {
+            let plan = plan(&[look(1.0, &[epoch_s; 3], false)], &[script(2)], 1, Duration::from_secs(left_s));
+            (plan.repetitions, plan.epochs, plan.measure_for_s)
+        };
+        assert_eq!(of(0.5, 170), (3, 2, Some(10.0)));
+        assert_eq!(of(0.5, 100), (3, 2, Some(5.0)));
+        assert_eq!(of(0.5, 40), (2, 2, Some(2.0)));
+        assert_eq!(of(8.0, 30), (2, 2, None), "the least that is a result, whatever it takes");
+    }
+
+    #[test]
+    fn a_script_that_ends_by_itself_is_measured_to_its_last_epoch() {
+        let ends = plan(&[look(0.1, &[1.0, 1.0, 1.0], true)], &[script(2)], 1, Duration::from_secs(170));
+        assert_eq!(ends, BudgetPlan { repetitions: 3, epochs: 4, measure_for_s: None });
+        let long = plan(&[look(0.1, &[1.0; 50], true)], &[script(2)], 1, Duration::from_secs(170));
+        assert_eq!(long.measure_for_s, Some(10.0));
+    }
+
+    #[test]
+    fn looks_share_a_fourth_of_the_time() {
+        assert_eq!(first_look(Duration::from_secs(180), 1), Duration::from_secs(45));
+        assert_eq!(first_look(Duration::from_secs(180), 3), Duration::from_secs(15));
+        assert_eq!(first_look(Duration::from_secs(10), 3), Duration::from_secs(5));
+    }
+}

@@ -1,0 +1,72 @@
+//! `collo try`: commands of one's own, in a folder without a project.
+
+use crate::support::Bench;
+
+/// Epochs of a fourth of a second, with their duration in the line.
+const TIMED: &str = "import time
+for epoch in range(400):
+    start = time.monotonic()
+    while time.monotonic() - start < 0.25: sum(range(1000))
+    print(f'epoch {epoch} took {time.monotonic() - start:.3f} s')
+";
+
+/// Every twentieth step, with the time of that step alone, after a set-up that the other has not.
+const STEPS: &str = "import time
+time.sleep(2)
+for step in range(20000):
+    start = time.monotonic()
+    while time.monotonic() - start < 0.01: sum(range(100))
+    if step % 20 == 0: print(f'iter {step}: loss 2.51, time {(time.monotonic() - start) * 1000:.2f}ms')
+";
+
+fn bench() -> Bench {
+    Bench::new().file("mine/timed.py", TIMED).file("mine/steps.py", STEPS)
+}
+
+#[test]
+fn two_scripts_are_measured_alone_and_together_from_one_line() {
+    let bench = bench();
+    let tried = bench.collo(&["-C", "mine", "try", "python3 timed.py", "python3 steps.py", "--for", "20s", "--save", "tried"]);
+    let tried = tried.says("`epoch 1 took").says("a line such as `iter ").says("report: ");
+    let sentence = tried.stdout.lines().next().unwrap_or_default();
+    let of = |text: &str| sentence.contains(text);
+    assert!(
+        of("naive sharing: `python3 timed.py` takes ") && of("`python3 steps.py` takes "),
+        "{}\n{}",
+        tried.stdout,
+        tried.stderr
+    );
+    assert!(of("× the work per second of running in turn: "), "{sentence}");
+    let written = |name: &str| fs_err::read_to_string(bench.at("mine/tried").join(name)).expect("written");
+    assert!(written("workloads/timed/workload.toml").contains(r"(?P<seconds>"));
+    let steps = written("workloads/steps/workload.toml");
+    assert!(
+        steps.contains(r"(?P<step>") && !steps.contains("milliseconds"),
+        "a line has the time of one step of twenty: {steps}"
+    );
+    // It is a project as any other.
+    bench.collo(&["-C", "mine/tried", "plan", "try"]).exits(0);
+    bench.collo(&["-C", "mine/tried", "report", "last"]).exits(0).answers("timed+steps naive");
+    bench.collo(&["-C", "mine", "try", "python3 timed.py", "--save", "tried"]).exits(2).says("is a project already");
+}
+
+#[test]
+fn what_cannot_be_measured_is_said_with_its_last_lines() {
+    let bench = bench()
+        .file("mine/broken.py", "print('loading'); raise SystemExit('no data in ./data')\n")
+        .file("mine/silent.py", "print('loading')\nprint('ready')\n");
+    let broken = bench.collo(&["-C", "mine", "try", "python3 broken.py"]).exits(2);
+    insta::assert_snapshot!(without_times(&broken.stderr), @"");
+    let silent = bench.collo(&["-C", "mine", "try", "python3 silent.py"]).exits(2);
+    insta::assert_snapshot!(without_times(&silent.stderr), @"");
+    let several = bench.collo(&["-C", "mine", "try", "python3 timed.py", "python3 steps.py", "--degree", "3"]).exits(2);
+    insta::assert_snapshot!(several.stderr, @"");
+}
+
+/// Durations vary.
+fn without_times(text: &str) -> String {
+    let number = |word: &str| word.parse::<f64>().is_ok();
+    text.lines()
+        .map(|line| line.split(' ').map(|w| if number(w) { "N" } else { w }).collect::<Vec<_>>().join(" ") + "\n")
+        .collect()
+}

@@ -1,0 +1,334 @@
+//! Finds the lines of an unknown script that report progress, and writes the pattern of the `[epochs]` adapter for them.
+//!
+//! In: the lines of its first output, each with its time. Out: patterns that the adapter itself reads epochs with, the best first. Lines
+//! are alike if they have the same text around their numbers; one of these numbers must rise by the same step from line to line. Lines
+//! that recur without such a number are the last resort. A bar is drawn again after a time, not after an amount of work: of a bar that
+//! starts again and again, only its starts count. A duration that the lines print is used only if it is about the time between
+//! them: some scripts print the time of one step of many, or that since the start.
+
+use std::collections::BTreeMap;
+
+use collo_plan::goal::EpochGoal;
+use collo_plan::workload::adapters::PRESETS;
+use regex::Regex;
+
+use super::adapter::{Adapter, Translator};
+
+/// A line of output, and when its last byte arrived, nanoseconds of `CLOCK_MONOTONIC`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputLine {
+    pub at_ns: u64,
+    pub text: String,
+}
+
+/// A pattern that reads epochs from the lines of a script.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundProgress {
+    /// For `[epochs]` of a workload.
+    pub pattern: String,
+    /// The preset with this pattern, if it is one's.
+    pub preset: Option<&'static str>,
+    /// Whether the lines name epochs, not steps or something else.
+    pub names_epochs: bool,
+    /// The first lines that it matches.
+    pub lines: Vec<String>,
+    /// Durations of the epochs after the first, which has the start of the script in it, seconds.
+    pub epochs_s: Vec<f64>,
+}
+
+/// A part of a line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Piece<'a> {
+    Text(&'a str),
+    Number(&'a str),
+}
+
+/// Fewest lines that show a step; of lines that name epochs two are enough.
+const FEWEST: usize = 3;
+/// Longest line that is looked at, bytes.
+const LONGEST: usize = 2000;
+/// Kinds of lines at most: a script that prints anything has no more than that.
+const MOST_KINDS: usize = 400;
+/// Lines that are shown of a pattern.
+const SHOWN: usize = 3;
+/// A printed duration may differ from the time between two lines by this ratio and this time, seconds.
+const ABOUT: (f64, f64) = (0.25, 0.05);
+/// The longest epoch may take so many times as long as the shortest.
+const MOST_APART: f64 = 10.0;
+/// Words before a number of epochs.
+const EPOCH: &str = r"(?i)\bep(?:och|ochs)?\b\W*$";
+
+/// The patterns that read at least two epochs from these lines, the best first; `launched_ns` is when the script was started.
+pub fn find_progress(lines: &[OutputLine], launched_ns: u64) -> Vec<FoundProgress> {
+    let lines: Vec<&OutputLine> = lines.iter().filter(|l| !l.text.is_empty() && l.text.len() <= LONGEST).collect();
+    let presets =
+        PRESETS.iter().filter_map(|preset| found(preset.pattern.to_string(), Some(preset.name), true, &lines, launched_ns));
+    let mut all: Vec<FoundProgress> = presets.collect();
+    all.extend(bars(&lines, launched_ns));
+    let mut kinds = BTreeMap::<Vec<&str>, Vec<(&OutputLine, Vec<Piece<'_>>)>>::new();
+    for &line in &lines {
+        if is_bar(&line.text) {
+            continue;
+        }
+        let pieces = pieces(&line.text);
+        // Lines of one kind begin alike: what follows the second number may differ, as a time that is not yet known.
+        let mut texts = pieces.iter().filter_map(|piece| match piece {
+            Piece::Text(text) => Some(*text),
+            Piece::Number(_) => None,
+        });
+        let kind: Vec<&str> = texts.by_ref().take(2).collect();
+        if kinds.len() < MOST_KINDS || kinds.contains_key(&kind) {
+            kinds.entry(kind).or_default().push((line, pieces));
+        }
+    }
+    for of_kind in kinds.values() {
+        all.extend(counted(of_kind, &lines, launched_ns));
+    }
+    if all.is_empty() {
+        all.extend(kinds.values().filter_map(|of_kind| recurring(of_kind, &lines, launched_ns)));
+    }
+    // Epochs before steps, what is long before what is short, so that little of it is lost between two readings.
+    let typical = |found: &FoundProgress| found.epochs_s.iter().copied().fold(0.0, f64::max);
+    all.sort_by(|a, b| {
+        (b.names_epochs, b.preset.is_some())
+            .cmp(&(a.names_epochs, a.preset.is_some()))
+            .then(typical(b).total_cmp(&typical(a)))
+            .then(a.pattern.len().cmp(&b.pattern.len()))
+    });
+    all.dedup_by(|a, b| a.pattern == b.pattern);
+    all
+}
+
+/// Lines whose first rising number counts epochs or steps.
+fn counted(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], lines: &[&OutputLine], launched_ns: u64) -> Option<FoundProgress> {
+    let slots = of_kind.iter().map(|(_, pieces)| numbers(pieces)).min()?;
+    (0..slots).find_map(|slot| {
+        let mut firsts: Vec<(u64, usize)> = Vec::new();
+        for (at, (_, pieces)) in of_kind.iter().enumerate() {
+            let value = number(pieces, slot)?.parse::<u64>().ok()?;
+            if firsts.last().is_none_or(|(last, _)| *last != value) {
+                firsts.push((value, at));
+            }
+        }
+        let steps: Vec<i128> = firsts.windows(2).map(|pair| i128::from(pair[1].0) - i128::from(pair[0].0)).collect();
+        let step = *steps.first()?;
+        // The last may be cut short, as the last step of a training is.
+        let is_even = steps.iter().rev().skip(usize::from(steps.len() > 2)).all(|s| *s == step) && step > 0;
+        let names_epochs = Regex::new(EPOCH).ok()?.is_match(&before(&of_kind[0].1, slot));
+        if !is_even || firsts.len() < if names_epochs { 2 } else { FEWEST } {
+            return None;
+        }
+        let of_first: Vec<&(&OutputLine, Vec<Piece<'_>>)> = firsts.iter().map(|(_, at)| &of_kind[*at]).collect();
+        let group = if names_epochs || step == 1 { "epoch" } else { "step" };
+        let plain = begin(&of_kind[0].1, slot, group);
+        let timed = duration_after(&of_first, slot).map(|end| plain.clone() + &end);
+        let timed = timed.and_then(|pattern| found(pattern, None, names_epochs, lines, launched_ns));
+        timed.or_else(|| found(plain, None, names_epochs, lines, launched_ns))
+    })
+}
+
+/// Lines that come again and again, without a number that counts.
+fn recurring(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], lines: &[&OutputLine], launched_ns: u64) -> Option<FoundProgress> {
+    let pieces = &of_kind.first()?.1;
+    let Some(Piece::Text(text)) = pieces.first() else { return None };
+    if of_kind.len() < FEWEST || !text.chars().any(char::is_alphabetic) {
+        return None;
+    }
+    let end = if pieces.len() == 1 { "$" } else { "" };
+    found(format!("^{}{end}", regex::escape(text)), None, false, lines, launched_ns)
+}
+
+/// Bars of tqdm. Of one that starts again and again each start is the end of an epoch, and of one that counts by ones and does not start
+/// again each step is; in between it is drawn after a time (tqdm 4, `format_meter` and `mininterval`).
+fn bars(lines: &[&OutputLine], launched_ns: u64) -> Option<FoundProgress> {
+    let bar = Regex::new(r"^(\D*?)(?:(\d+)(\D*?))?\s*\d+%\|.*?\| (\d+)/(\d+) \[").ok()?;
+    let drawn: Vec<_> = lines.iter().filter_map(|line| bar.captures(&line.text)).collect();
+    let first = drawn.first()?;
+    let text = |group: usize| first.get(group).map_or(String::new(), |m| regex::escape(m.as_str()));
+    let number = if first.get(2).is_some() { r"\d+" } else { "" };
+    let begin = format!(r"^{}{number}{}\s*", text(1), text(3));
+    let mut counts: Vec<u64> = drawn.iter().filter_map(|found| found[4].parse().ok()).collect();
+    counts.dedup();
+    let by_ones = counts.len() > FEWEST && counts.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    let pattern = match by_ones {
+        true => format!(r"{begin}\d+%\|.*?\| (?P<epoch>[1-9]\d*)/{} \[", &first[5]),
+        false => format!(r"{begin}0%\|"),
+    };
+    found(pattern, None, !by_ones, lines, launched_ns)
+}
+
+/// Whether a line is a drawing of a bar.
+fn is_bar(line: &str) -> bool {
+    const BLOCKS: [char; 6] = ['█', '━', '▏', '▎', '▍', '■'];
+    line.contains("%|") || line.contains(BLOCKS)
+}
+
+/// What the adapter reads with a pattern, if that is at least one epoch after the first, and nothing impossible.
+fn found(
+    pattern: String,
+    preset: Option<&'static str>,
+    names_epochs: bool,
+    lines: &[&OutputLine],
+    launched_ns: u64,
+) -> Option<FoundProgress> {
+    let goal = EpochGoal { epochs: u32::MAX, measure_for_ns: 0 };
+    let mut translator = Translator::new(
+        &Adapter { pattern: pattern.clone(), preset: preset.map(str::to_string), items: None, goal, measures_on: false },
+        launched_ns,
+    )
+    .ok()?;
+    let (mut epochs, mut shown) = (Vec::new(), Vec::new());
+    let mut last_ns = None;
+    for line in lines {
+        for message in translator.line(&line.text, line.at_ns) {
+            if message["event"] != "epoch" {
+                return None;
+            }
+            let span_ns = (message["start_ns"].as_u64()?, message["end_ns"].as_u64()?);
+            let since_ns: Option<u64> = last_ns.replace(span_ns.1).map(|last| span_ns.1.saturating_sub(last));
+            epochs.push((span_ns.1.saturating_sub(span_ns.0) as f64 / 1e9, since_ns.map(|ns| ns as f64 / 1e9)));
+            if shown.len() < SHOWN {
+                shown.push(line.text.clone());
+            }
+        }
+    }
+    // The time between two lines has what a script does between epochs in it; a duration is at most that, and not a small part of it.
+    let is_about =
+        |(took_s, since_s): &(f64, Option<f64>)| since_s.is_none_or(|since| (took_s - since).abs() <= ABOUT.0 * since + ABOUT.1);
+    let epochs_s: Vec<f64> = epochs.iter().skip(1).map(|epoch| epoch.0).collect();
+    // What comes twice for one epoch leaves a short one behind each.
+    let shortest = epochs_s.iter().copied().fold(f64::INFINITY, f64::min);
+    let longest = epochs_s.iter().copied().fold(0.0, f64::max);
+    let is_regular = shortest >= longest / MOST_APART;
+    (!epochs_s.is_empty() && is_regular && epochs.iter().all(is_about)).then_some(FoundProgress {
+        pattern,
+        preset,
+        names_epochs,
+        lines: shown,
+        epochs_s,
+    })
+}
+
+/// The pattern from the beginning of a line to one of its numbers, which becomes this group.
+fn begin(pieces: &[Piece<'_>], slot: usize, group: &str) -> String {
+    let mut pattern = String::from("^");
+    let mut seen = 0;
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => pattern += &regex::escape(text),
+            Piece::Number(_) if seen == slot => {
+                // What follows belongs to it: `epoch 1` is not the beginning of `epoch 10`.
+                return pattern + &format!(r"(?P<{group}>\d+)\b");
+            }
+            Piece::Number(_) => {
+                seen += 1;
+                pattern += r"[\d.:,]+";
+            }
+        }
+    }
+    pattern
+}
+
+/// The rest of a pattern, from behind the number that counts to a duration, if all lines have one at the same place.
+fn duration_after(of_first: &[&(&OutputLine, Vec<Piece<'_>>)], slot: usize) -> Option<String> {
+    let pieces = &of_first.last()?.1;
+    (slot + 1..numbers(pieces)).find_map(|at| {
+        let (word, after) = (word_before(pieces, at), text_after(pieces, at));
+        let value = number(pieces, at)?;
+        let is_named = Regex::new(r"(?i)(time|took|elapsed|duration|in)\W*$").ok()?.is_match(&word);
+        let unit = Regex::new(r"^(\s?)(ms|s|sec|secs|seconds|min|minutes)\b(?:[^/]|$)").ok()?;
+        let unit = unit.captures(&after).map(|found| (found[1].to_string(), found[2].to_string()));
+        let (group, end) = match unit {
+            Some((space, unit)) if unit == "ms" => ("milliseconds", format!("{space}{unit}")),
+            Some((space, unit)) if unit.starts_with("min") => ("minutes", format!("{space}{unit}")),
+            Some((space, unit)) => ("seconds", format!("{space}{unit}")),
+            None if is_named && value.contains(':') => ("seconds", String::new()),
+            None => return None,
+        };
+        let is_alike = |of: &&(&OutputLine, Vec<Piece<'_>>)| {
+            let pieces = &of.1;
+            word_before(pieces, at) == word && text_after(pieces, at).starts_with(&end)
+        };
+        let digits = if value.contains(':') { r"[\d.:]+" } else { r"[\d.]+" };
+        let pattern = format!(".*?{}(?P<{group}>{digits}){}", regex::escape(&word), regex::escape(&end));
+        // After the number that counts, `.*?` alone would find an earlier number: there must be something to go by.
+        let can_be_found = !word.trim().is_empty() || !end.trim().is_empty();
+        (can_be_found && of_first.iter().all(is_alike)).then_some(pattern)
+    })
+}
+
+/// The pieces of a line: numbers as people write them, and the texts between.
+fn pieces(line: &str) -> Vec<Piece<'_>> {
+    let (mut pieces, mut begun, mut at) = (Vec::new(), 0, 0);
+    let bytes = line.as_bytes();
+    while at < bytes.len() {
+        if !bytes[at].is_ascii_digit() {
+            at += 1;
+            continue;
+        }
+        let start = at;
+        while at < bytes.len()
+            && (bytes[at].is_ascii_digit()
+                || matches!(bytes[at], b'.' | b':') && bytes.get(at + 1).is_some_and(u8::is_ascii_digit))
+        {
+            at += 1;
+        }
+        if start > begun {
+            pieces.push(Piece::Text(&line[begun..start]));
+        }
+        pieces.push(Piece::Number(&line[start..at]));
+        begun = at;
+    }
+    if begun < line.len() {
+        pieces.push(Piece::Text(&line[begun..]));
+    }
+    pieces
+}
+
+fn numbers(pieces: &[Piece<'_>]) -> usize {
+    pieces.iter().filter(|piece| matches!(piece, Piece::Number(_))).count()
+}
+
+/// The place of a number among the pieces.
+fn place(pieces: &[Piece<'_>], slot: usize) -> Option<usize> {
+    pieces.iter().enumerate().filter(|(_, piece)| matches!(piece, Piece::Number(_))).nth(slot).map(|(place, _)| place)
+}
+
+fn number<'a>(pieces: &[Piece<'a>], slot: usize) -> Option<&'a str> {
+    match pieces.get(place(pieces, slot)?) {
+        Some(Piece::Number(number)) => Some(number),
+        _ => None,
+    }
+}
+
+/// Everything before a number.
+fn before(pieces: &[Piece<'_>], slot: usize) -> String {
+    let Some(place) = place(pieces, slot) else { return String::new() };
+    pieces[..place]
+        .iter()
+        .map(|piece| match piece {
+            Piece::Text(text) | Piece::Number(text) => *text,
+        })
+        .collect()
+}
+
+/// The text right before a number, from its last word on.
+fn word_before(pieces: &[Piece<'_>], slot: usize) -> String {
+    let before = place(pieces, slot).and_then(|place| place.checked_sub(1));
+    let Some(Piece::Text(text)) = before.and_then(|place| pieces.get(place)) else { return String::new() };
+    let trimmed = text.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let from = trimmed.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
+    text[from..].trim_start().to_string()
+}
+
+/// The text right after a number.
+fn text_after(pieces: &[Piece<'_>], slot: usize) -> String {
+    match place(pieces, slot).and_then(|place| pieces.get(place + 1)) {
+        Some(Piece::Text(text)) => text.to_string(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+#[path = "find_progress_tests.rs"]
+mod tests;

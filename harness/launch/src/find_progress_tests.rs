@@ -1,0 +1,131 @@
+//! What is found in output as real trainers print it.
+
+use super::*;
+
+/// Lines at these seconds after the launch.
+fn output(lines: &[(f64, &str)]) -> Vec<OutputLine> {
+    lines.iter().map(|(at_s, text)| OutputLine { at_ns: (at_s * 1e9) as u64, text: text.to_string() }).collect()
+}
+
+/// The best pattern, and the durations that it reads, hundredths of a second.
+fn best(lines: &[OutputLine]) -> Option<(String, Vec<u64>)> {
+    let found = find_progress(lines, 0);
+    found.first().map(|f| (f.pattern.clone(), f.epochs_s.iter().map(|s| (s * 100.0).round() as u64).collect()))
+}
+
+#[test]
+fn epochs_are_found_by_their_word_and_their_number() {
+    let found = best(&output(&[
+        (1.0, "loading 3 files"),
+        (2.0, "Epoch 1/10, loss 0.53"),
+        (3.5, "Epoch 2/10, loss 0.41"),
+        (5.0, "Epoch 3/10, loss 0.33"),
+    ]));
+    assert_eq!(found, Some((r"^Epoch (?P<epoch>\d+)\b".into(), vec![150, 150])));
+}
+
+#[test]
+fn a_duration_of_the_line_is_read_if_it_is_about_the_time_between_lines() {
+    let timed = best(&output(&[(1.0, "epoch 0 took 0.412 s"), (1.5, "epoch 1 took 0.482 s"), (2.0, "epoch 2 took 0.487 s")]));
+    assert_eq!(timed, Some((r"^epoch (?P<epoch>\d+)\b.*?took (?P<seconds>[\d.]+) s".into(), vec![48, 49])));
+    // It prints the time of the last of ten steps.
+    let of_one = best(&output(&[
+        (0.3, "iter 0: loss 2.51, time 30.10ms"),
+        (0.6, "iter 10: loss 2.50, time 30.02ms"),
+        (0.9, "iter 20: loss 2.49, time 30.31ms"),
+    ]));
+    assert_eq!(of_one, Some((r"^iter (?P<step>\d+)\b".into(), vec![30, 30])));
+    // It prints the time since the start.
+    let since = best(&output(&[
+        (1.0, "step 1 time 1.0s"),
+        (2.0, "step 2 time 2.0s"),
+        (3.0, "step 3 time 3.0s"),
+        (4.0, "step 4 time 4.0s"),
+    ]));
+    assert_eq!(since, Some((r"^step (?P<epoch>\d+)\b".into(), vec![100, 100, 100])));
+}
+
+#[test]
+fn epochs_come_before_steps() {
+    let found = best(&output(&[
+        (0.1, "Epoch: [0]  [  0/100]  eta: 0:00:10  loss: 2.5  time: 0.0155"),
+        (0.5, "Epoch: [0]  [ 50/100]  eta: 0:00:05  loss: 2.4  time: 0.0085"),
+        (1.0, "Epoch: [0] Total time: 0:00:01"),
+        (1.1, "Epoch: [1]  [  0/100]  eta: 0:00:10  loss: 2.3  time: 0.0155"),
+        (1.5, "Epoch: [1]  [ 50/100]  eta: 0:00:05  loss: 2.2  time: 0.0085"),
+        (2.0, "Epoch: [1] Total time: 0:00:01"),
+        (2.1, "Epoch: [2]  [  0/100]  eta: 0:00:10  loss: 2.1  time: 0.0155"),
+    ]));
+    let (pattern, epochs) = found.expect("epochs");
+    assert_eq!((&*pattern, epochs), (r"^Epoch: \[(?P<epoch>\d+)\b", vec![100, 100]));
+}
+
+#[test]
+fn a_line_without_a_number_that_recurs_is_an_epoch() {
+    let found = best(&output(&[
+        (0.5, "starting"),
+        (1.0, "validation finished"),
+        (2.0, "validation finished"),
+        (3.0, "validation finished"),
+    ]));
+    assert_eq!(found, Some(("^validation finished$".into(), vec![100, 100])));
+    let values = best(&output(&[(1.0, "Test set: loss 0.31"), (2.0, "Test set: loss 0.12"), (3.0, "Test set: loss 0.25")]));
+    assert_eq!(values, Some((r"^Test set: loss ".into(), vec![100, 100])));
+}
+
+#[test]
+fn a_preset_is_found_by_name() {
+    let bar = |epoch: u32| format!("Epoch {epoch}: 100%|██████████| 250/250 [00:00<00:00, 859.61it/s, loss=0.653]");
+    let lines = output(&[(1.0, &bar(0)), (2.0, &bar(1)), (3.0, &bar(2))]);
+    assert_eq!(find_progress(&lines, 0).first().and_then(|found| found.preset), Some("lightning"));
+}
+
+/// As tqdm 4.70.1 draws it, cut at carriage returns: every tenth of a second, and twice at its end.
+#[test]
+fn of_a_bar_that_starts_again_its_starts_count() {
+    let draws = |desc: &str, epoch: f64| {
+        let at = |s: f64, text: &str| (epoch + s, format!("{desc}{text}"));
+        vec![
+            at(0.0, ":   0%|          | 0/100 [00:00<?, ?it/s]"),
+            at(0.1, ":  25%|██▌       | 25/100 [00:00<00:00, 249.00it/s]"),
+            at(0.2, ":  50%|█████     | 50/100 [00:00<00:00, 231.28it/s]"),
+            at(0.3, ":  75%|███████▌  | 75/100 [00:00<00:00, 241.78it/s]"),
+            at(0.4, ": 100%|██████████| 100/100 [00:00<00:00, 241.78it/s]"),
+            at(0.4001, ": 100%|██████████| 100/100 [00:00<00:00, 239.84it/s]"),
+        ]
+    };
+    let output_of = |desc: &dyn Fn(u32) -> String| {
+        let all: Vec<(f64, String)> = (0..4).flat_map(|epoch| draws(&desc(epoch), 1.0 + 0.5 * f64::from(epoch))).collect();
+        best(&output(&all.iter().map(|(at, text)| (*at, &**text)).collect::<Vec<_>>()))
+    };
+    assert_eq!(output_of(&|_| "train".into()), Some((r"^train:\s*0%\|".into(), vec![50, 50, 50])));
+    assert_eq!(output_of(&|epoch| format!("E{epoch}")), Some((r"^E\d+:\s*0%\|".into(), vec![50, 50, 50])));
+}
+
+/// As tqdm 4.70.1 draws it around a loop over epochs.
+#[test]
+fn of_a_bar_over_epochs_each_step_counts() {
+    let lines = output(&[
+        (0.0, "training:   0%|          | 0/4 [00:00<?, ?it/s]"),
+        (0.4, "training:  25%|██▌       | 1/4 [00:00<00:01,  2.38it/s]"),
+        (0.8, "training:  50%|█████     | 2/4 [00:00<00:00,  2.38it/s]"),
+        (1.2, "training:  75%|███████▌  | 3/4 [00:01<00:00,  2.38it/s]"),
+    ]);
+    let (pattern, epochs) = best(&lines).expect("each step is drawn");
+    assert_eq!(epochs, [40, 40], "{pattern}");
+}
+
+#[test]
+fn nothing_is_found_where_nothing_counts() {
+    assert_eq!(best(&output(&[(1.0, "loading"), (2.0, "3 layers"), (3.0, "ready")])), None);
+    assert_eq!(best(&[]), None);
+    // A version and a date are no steps.
+    assert_eq!(best(&output(&[(1.0, "torch 2.9.1"), (1.1, "cuda 12.8"), (1.2, "2026-11-27 is today")])), None);
+}
+
+#[test]
+fn whatever_a_script_prints_is_looked_at_in_bounded_time() {
+    let lines: Vec<OutputLine> =
+        (0..20_000).map(|n| OutputLine { at_ns: n * 1_000_000, text: format!("{} {n} value {}", n % 977, n * 7 % 13) }).collect();
+    find_progress(&lines, 0);
+}
