@@ -99,7 +99,7 @@ mod tests {
     fn the_line_with_most_words_of_the_pattern_and_a_number_is_the_nearest() {
         let lines = ["loading 3 files", "Epoch begins", "Epoch 1/4000 loss 0.1", "Epoch 2/4000 loss 0.1", "bye"];
         insta::assert_snapshot!(text(r"^epoch (?P<epoch>\d+) took", &lines), @"0 of its 5 lines match the pattern; the nearest: `Epoch 1/4000 loss 0.1`");
-        insta::assert_snapshot!(text(r"^\d+ [a-z]+$", &lines), @"0 of its 5 lines match the pattern; the last: `bye`");
+        insta::assert_snapshot!(text(r"^\d+ [A-Z]+$", &lines), @"0 of its 5 lines match the pattern; the last: `bye`");
         insta::assert_snapshot!(text("^x", &["\x1b hello"]), @r"its only line does not match the pattern; the last: `\x1b hello`");
         insta::assert_snapshot!(text("^x", &[]), @"it printed no line");
         assert_eq!(Unmatched::new(r"^(?i)Train: (?P<epoch>[1-9]\d*) \[ *0/{2,3}").words, ["train"]);

@@ -62,7 +62,8 @@ items = 1000
     insta::assert_snapshot!(said("command = ['x']\n[epochs]\npattern = '(?P<epoch>\\d+) (?P<step>\\d+)'\n"), @r"
     error: `pattern` has both a group `epoch` and a group `step` at workloads/mynet/workload.toml:3:11
      3 | pattern = '(?P<epoch>\d+) (?P<step>\d+)'
-       |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ the one that is the unit of a line: leave out the other
+       |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    hint: the one that is the unit of a line: leave out the other
     ");
     insta::assert_snapshot!(said("command = ['x']\n[epochs]\nitems = 3\n"), @r"
     error: `pattern` is missing in `[epochs]` at workloads/mynet/workload.toml:2:1
