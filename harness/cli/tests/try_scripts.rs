@@ -27,7 +27,7 @@ fn bench() -> Bench {
 fn two_scripts_are_measured_alone_and_together_from_one_line() {
     let bench = bench();
     let tried = bench.collo(&["-C", "mine", "try", "python3 timed.py", "python3 steps.py", "--for", "20s", "--save", "tried"]);
-    let tried = tried.says("`epoch 1 took").says("a line such as `iter ").says("report: ");
+    let tried = tried.says("a line such as `epoch ").says("a line such as `iter ").says("report: ");
     let sentence = tried.stdout.lines().next().unwrap_or_default();
     let of = |text: &str| sentence.contains(text);
     assert!(
@@ -46,7 +46,7 @@ fn two_scripts_are_measured_alone_and_together_from_one_line() {
     );
     // It is a project as any other.
     bench.collo(&["-C", "mine/tried", "plan", "try"]).exits(0);
-    bench.collo(&["-C", "mine/tried", "report", "last"]).exits(0).answers("timed+steps naive");
+    bench.collo(&["-C", "mine/tried", "report", "last"]).exits(0).answers("steps+timed naive");
     bench.collo(&["-C", "mine", "try", "python3 timed.py", "--save", "tried"]).exits(2).says("is a project already");
 }
 
@@ -56,11 +56,28 @@ fn what_cannot_be_measured_is_said_with_its_last_lines() {
         .file("mine/broken.py", "print('loading'); raise SystemExit('no data in ./data')\n")
         .file("mine/silent.py", "print('loading')\nprint('ready')\n");
     let broken = bench.collo(&["-C", "mine", "try", "python3 broken.py"]).exits(2);
-    insta::assert_snapshot!(without_times(&broken.stderr), @"");
+    insta::assert_snapshot!(without_times(&broken.stderr), @r"
+    `python3 broken.py`: looking for its progress, for at most N s
+    error: `python3 broken.py`: it exited with N after N s
+      caused by: its last lines:
+          │ loading
+          │ no data in ./data
+    hint: run it by hand in this folder first
+    ");
     let silent = bench.collo(&["-C", "mine", "try", "python3 silent.py"]).exits(2);
-    insta::assert_snapshot!(without_times(&silent.stderr), @"");
+    insta::assert_snapshot!(without_times(&silent.stderr), @r"
+    `python3 silent.py`: looking for its progress, for at most N s
+    error: `python3 silent.py`: no progress is found in the N lines that it printed in N s
+      caused by: its last lines:
+          │ loading
+          │ ready
+    hint: print a line with the number of the epoch or of the step at the end of each, and flush it; if an epoch takes longer than that, `--for 30m` looks longer; `[epochs]` of a workload has a pattern for other lines (`collo init`)
+    ");
     let several = bench.collo(&["-C", "mine", "try", "python3 timed.py", "python3 steps.py", "--degree", "3"]).exits(2);
-    insta::assert_snapshot!(several.stderr, @"");
+    insta::assert_snapshot!(several.stderr, @r"
+    error: `--degree` is for one command, and there are several
+    hint: name a command as often as it is to run
+    ");
 }
 
 /// Durations vary.

@@ -270,10 +270,9 @@ impl Scene<'_> {
         acts
     }
 
-    /// Members leave when they have shown enough, and there is an epoch before the last: they train together before anybody leaves.
+    /// Members may leave when they have shown enough, and there is an epoch before the last: all train together before one leaves.
     fn leaves_early(&self) -> bool {
-        let rules = &self.setting.rules;
-        rules.after_measured == AfterMeasured::Exit && rules.goal.epochs > 1
+        self.watch.may_leave() && self.setting.rules.goal.epochs > 1
     }
 
     /// Evidence has arrived, or is given up.

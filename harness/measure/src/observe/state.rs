@@ -161,9 +161,9 @@ impl Watch {
                 if seat.done {
                     self.stop_if_all_done(now_ns, acts);
                 }
-                // Under `exit` whoever is done leaves: the evidence is gathered while all are there.
+                // The evidence is gathered while all are there.
                 let trains = |s: &MemberState| !s.epochs.is_empty() && s.ended.is_none();
-                if self.rules.after_measured == AfterMeasured::Exit
+                if self.may_leave()
                     && self.rules.goal.epochs > 1
                     && self.seats.iter().all(trains)
                     && self.stop_ns.is_none()
@@ -267,6 +267,11 @@ impl Watch {
             }
         }
         self.stop_if_all_done(now_ns, acts);
+    }
+
+    /// Whether a member that has finished may leave while others measure: as `exit` asks for, or a script without a barrier by itself.
+    pub fn may_leave(&self) -> bool {
+        self.rules.after_measured == AfterMeasured::Exit || self.seats.iter().any(|seat| !seat.barrier)
     }
 
     fn ask_for_evidence(&mut self, acts: &mut Vec<Act>) {
