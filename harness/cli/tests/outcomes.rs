@@ -219,12 +219,32 @@ fail_at = \"epoch1\"\nhow = \"exit\"",
 }
 
 #[test]
-fn a_command_that_does_not_exist_is_said_to_be_missing() {
+fn a_command_whose_program_is_not_there_is_refused_and_named_by_plan_run_and_check() {
+    for (program, reason) in [("./no-such-program", "no such program"), ("no-such-program", "it is not in `bin` of its Python")] {
+        let bench = Bench::of("[axes]\nworkload = \"nowhere\"")
+            .file("workloads/nowhere/workload.toml", &format!("command = [\"{program}\"]\nenvironment = \"system\"\n"));
+        let reason = format!("`{program}` of workload `nowhere` does not start: {reason}");
+        bench.collo(&["plan", "x"]).answers(&reason);
+        bench.run(&[]).exits(3).says(&reason);
+        bench.collo(&["workload", "check", "nowhere"]).exits(3).says(&reason);
+        assert_eq!(bench.campaigns(), 0, "nothing was measured");
+    }
+}
+
+#[test]
+fn a_program_that_does_not_start_is_named_by_run_and_check_alike() {
     let bench = Bench::of("[axes]\nworkload = \"nowhere\"")
-        .file("workloads/nowhere/workload.toml", "command = [\"./no-such-program\"]\nenvironment = \"system\"\n");
-    bench.run(&[]).exits(1).says("no-such-program");
+        .file(
+            "workloads/nowhere/workload.toml",
+            "command = [\"./train\"]\nenvironment = \"system\"\n[epochs]\npattern = 'e(?P<epoch>\\d+)'\n",
+        )
+        .file("workloads/nowhere/train", "#!/no/such/interpreter\n");
+    let at = bench.at("workloads/nowhere/train");
+    std::fs::set_permissions(at, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("its mode");
+    bench.run(&[]).exits(1).says("not started: `./train` does not start");
     bench.nothing_is_left(Duration::ZERO);
-    assert!(crash(&bench.run_of(1)).1.starts_with("not started: `./no-such-program` does not start"));
+    assert!(crash(&bench.run_of(1)).1.starts_with("not started: `./train` does not start"));
+    bench.collo(&["workload", "check", "nowhere"]).exits(1).answers("not started: `./train` does not start: No such file");
 }
 
 #[test]

@@ -104,6 +104,9 @@ pub enum Live {
     WithProcess(Box<Live>),
 }
 
+/// How the exit of a member begins that was never started.
+pub const NOT_STARTED: &str = "not started";
+
 impl std::fmt::Display for Live {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -112,7 +115,7 @@ impl std::fmt::Display for Live {
                 Ok(name) => write!(f, "killed by {name}"),
                 Err(_) => write!(f, "killed by signal {signal}"),
             },
-            Live::NotStarted(reason) => write!(f, "not started: {reason}"),
+            Live::NotStarted(reason) => write!(f, "{NOT_STARTED}: {reason}"),
             Live::SupervisorLost => write!(f, "its supervisor was killed"),
             Live::WithProcess(how) => write!(f, "ended with the process of all members ({how})"),
             Live::SupervisorHung => write!(f, "its supervisor stopped responding and was killed"),

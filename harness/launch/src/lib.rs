@@ -45,7 +45,7 @@ pub mod tree;
 pub use adapter::Adapter;
 pub use ask::CommandOutput;
 pub use errand::{Errand, ErrandOutput, Unanswered};
-pub use group::{Ended, Group, LaunchError, Live, MemberLaunch, Signal};
+pub use group::{Ended, Group, LaunchError, Live, MemberLaunch, NOT_STARTED, Signal};
 pub use group::{HostLaunch, channel_of};
 pub use process::all as all_processes;
 pub use service::{Service, ServiceEnd, ServiceOrders};

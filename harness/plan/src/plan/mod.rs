@@ -201,6 +201,7 @@ fn seat(cell: &Cell, record: &CellRecord, basis: &Basis<'_>) -> Result<Seating, 
     let Basis { experiment, facts, .. } = *basis;
     let refuse = |refusal: Option<Refusal>| refusal.map_or(Ok(()), Err);
     refuse(lacking(cell, facts))?;
+    refuse(cell.terms().iter().find_map(|term| facts.python.not_startable(term.member.workload())))?;
     refuse(cell.observe().and_then(|by| by.lacking(facts)))?;
     refuse(cell.unobservable())?;
     if let Some(trace) = cell.trace() {
