@@ -23,7 +23,7 @@ pub mod trust;
 pub mod units;
 mod wrap;
 
-pub use diagnostic::{Diagnostic, Diagnostics, ExitClass, Source};
+pub use diagnostic::{Diagnostic, Diagnostics, ExitClass, PROCESS_LIMIT, Source, is_process_limit};
 pub use nearest::nearest;
 pub use paths::{is_program, on_path, program_in, shown};
 pub use quoting::quoted;
