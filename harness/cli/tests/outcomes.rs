@@ -462,3 +462,28 @@ fn epochs_whose_lines_a_foreign_script_kept_back_are_no_epochs_of_0_s() {
     assert!(message.starts_with("the output tells of the ends of epochs 1 and 2 at once"), "{message}");
     assert_eq!(crate::support::epochs(&run).len(), 1, "the first, which began with the script and counts as warm-up");
 }
+
+/// It speaks the protocol, but leaves right behind its `done`.
+const LEAVES: &str = "import collo, os, time
+member = collo.connect()
+member.hello(model=('net', 1))
+member.ready()
+for epoch in member.epochs():
+    if epoch.index > 0 and not epoch.measured:
+        os._exit(0)
+    for _ in epoch.batches(range(2)):
+        time.sleep(0.02)
+    epoch.finish(items=2)
+";
+
+#[test]
+fn a_member_that_leaves_right_behind_done_has_crashed_every_time() {
+    let bench = Bench::of("repetitions = 6\nepochs = 2\n[axes]\nworkload = \"leaves\"")
+        .file("workloads/leaves/workload.toml", "command = [\"python\", \"train.py\"]\nenvironment = \"system\"\n")
+        .file("workloads/leaves/train.py", LEAVES);
+    bench.run(&["--keep-going"]).exits(1);
+    for run in bench.runs().values() {
+        let Outcome::Crashed { message, .. } = &run.record.outcome else { panic!("{:?}", run.record.outcome) };
+        assert_eq!(message, "after `done`, before it was asked to stop");
+    }
+}
