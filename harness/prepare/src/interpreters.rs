@@ -197,7 +197,7 @@ impl Interpreters {
         if workload.environment == WorkloadPython::System {
             return Vec::new();
         }
-        // A workload names its environment from its own folder, `../venv`; those who compare such paths expect none of these dots.
+        // A workload names its environment from its own folder, `../venv`; `sys.prefix` of its Python has none of these dots.
         let is_dotted = |folder: &Path| folder.components().any(|part| part == Component::ParentDir);
         let plain =
             |folder: &Path| folder.canonicalize().ok().filter(|_| is_dotted(folder)).unwrap_or_else(|| folder.to_path_buf());
