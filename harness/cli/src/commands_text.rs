@@ -70,7 +70,15 @@ pub fn text(steps: &[Step]) -> String {
 /// As a shell would start it: folder, environment, command.
 fn process(start: &ProcessStart) -> String {
     let removed = start.environment.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| format!("-u {name}"));
-    let set = start.environment.iter().filter_map(|(name, value)| Some(format!("{name}={}", quoted(value.as_deref()?))));
+    let here = std::env::var("PATH").unwrap_or_default();
+    let set = start.environment.iter().filter_map(|(name, value)| {
+        let value = value.as_deref()?;
+        // On top of the user's own, as a person would write it.
+        match value.strip_suffix(&here).filter(|own| name == "PATH" && own.ends_with(':')) {
+            Some(own) => Some(format!("{name}={}\"$PATH\"", quoted(own))),
+            None => Some(format!("{name}={}", quoted(value))),
+        }
+    });
     let words: Vec<String> = removed.chain(set).collect();
     let command: Vec<String> = start.command.iter().map(quoted).collect();
     let folder = quoted(&start.folder);

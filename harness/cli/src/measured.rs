@@ -26,7 +26,9 @@ fn is_of(report: &ReportJson, device: &DeviceRecord, cpu_model: Option<&str>) ->
     let same = there.name == device.name && there.kind == device.kind && there.simulated == device.simulated;
     let same_cpu = || {
         let said = report.environment.get("CPU").map_or("", |model| model.as_str());
-        there.cores == device.cores.map(u64::from) && cpu_model.is_some_and(|model| said.starts_with(model))
+        there.cores == device.cores.map(u64::from)
+            && there.quota_cores == device.quota_cores
+            && cpu_model.is_some_and(|model| said.starts_with(model))
     };
     same && (device.kind == "gpu" || same_cpu())
 }

@@ -306,3 +306,10 @@ fn the_report_compares_each_observer_with_nobody_within_blocks() {
     let rows = bench.collo(&["report", "last", "--format", "csv", "--table", "observers"]).exits(0);
     assert_eq!((rows.stdout.lines().count(), rows.stderr.trim()), (3, ""));
 }
+
+#[test]
+fn what_is_wrong_in_an_observer_is_shown_in_its_own_file() {
+    let bench = watched("[\"none\", \"broken\"]", &[("broken", "command = [\"true\" \"false\"]\n")]);
+    let answer = bench.collo(&["plan", "x"]).exits(2);
+    answer.says("observers/broken.toml:1:").says("experiments/x.toml:").says("names this file");
+}

@@ -219,12 +219,32 @@ fail_at = \"epoch1\"\nhow = \"exit\"",
 }
 
 #[test]
-fn a_command_that_does_not_exist_is_said_to_be_missing() {
+fn a_command_whose_program_is_not_there_is_refused_and_named_by_plan_run_and_check() {
+    for (program, reason) in [("./no-such-program", "no such program"), ("no-such-program", "it is not in `bin` of its Python")] {
+        let bench = Bench::of("[axes]\nworkload = \"nowhere\"")
+            .file("workloads/nowhere/workload.toml", &format!("command = [\"{program}\"]\nenvironment = \"system\"\n"));
+        let reason = format!("`{program}` of workload `nowhere` does not start: {reason}");
+        bench.collo(&["plan", "x"]).answers(&reason);
+        bench.run(&[]).exits(3).says(&reason);
+        bench.collo(&["workload", "check", "nowhere"]).exits(3).says(&reason);
+        assert_eq!(bench.campaigns(), 0, "nothing was measured");
+    }
+}
+
+#[test]
+fn a_program_that_does_not_start_is_named_by_run_and_check_alike() {
     let bench = Bench::of("[axes]\nworkload = \"nowhere\"")
-        .file("workloads/nowhere/workload.toml", "command = [\"./no-such-program\"]\nenvironment = \"system\"\n");
-    bench.run(&[]).exits(1).says("no-such-program");
+        .file(
+            "workloads/nowhere/workload.toml",
+            "command = [\"./train\"]\nenvironment = \"system\"\n[epochs]\npattern = 'e(?P<epoch>\\d+)'\n",
+        )
+        .file("workloads/nowhere/train", "#!/no/such/interpreter\n");
+    let at = bench.at("workloads/nowhere/train");
+    std::fs::set_permissions(at, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("its mode");
+    bench.run(&[]).exits(1).says("not started: `./train` does not start");
     bench.nothing_is_left(Duration::ZERO);
-    assert!(crash(&bench.run_of(1)).1.starts_with("not started: `./no-such-program` does not start"));
+    assert!(crash(&bench.run_of(1)).1.starts_with("not started: `./train` does not start"));
+    bench.collo(&["workload", "check", "nowhere"]).exits(1).answers("not started: `./train` does not start: No such file");
 }
 
 #[test]
@@ -441,4 +461,29 @@ fn epochs_whose_lines_a_foreign_script_kept_back_are_no_epochs_of_0_s() {
     let Outcome::ProtocolError { member: 0, message } = &run.record.outcome else { panic!("{:?}", run.record.outcome) };
     assert!(message.starts_with("the output reports the ends of epochs 1 and 2 at once"), "{message}");
     assert_eq!(crate::support::epochs(&run).len(), 1, "the first, which began with the script and counts as warm-up");
+}
+
+/// It speaks the protocol, but leaves right behind its `done`.
+const LEAVES: &str = "import collo, os, time
+member = collo.connect()
+member.hello(model=('net', 1))
+member.ready()
+for epoch in member.epochs():
+    if epoch.index > 0 and not epoch.measured:
+        os._exit(0)
+    for _ in epoch.batches(range(2)):
+        time.sleep(0.02)
+    epoch.finish(items=2)
+";
+
+#[test]
+fn a_member_that_leaves_right_behind_done_has_crashed_every_time() {
+    let bench = Bench::of("repetitions = 6\nepochs = 2\n[axes]\nworkload = \"leaves\"")
+        .file("workloads/leaves/workload.toml", "command = [\"python\", \"train.py\"]\nenvironment = \"system\"\n")
+        .file("workloads/leaves/train.py", LEAVES);
+    bench.run(&["--keep-going"]).exits(1);
+    for run in bench.runs().values() {
+        let Outcome::Crashed { message, .. } = &run.record.outcome else { panic!("{:?}", run.record.outcome) };
+        assert_eq!(message, "after `done`, before it was asked to stop");
+    }
 }

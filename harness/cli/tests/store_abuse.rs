@@ -257,3 +257,17 @@ fn a_clock_that_was_wrong_once_hides_no_campaign_that_came_after_it() {
     assert_eq!(bench.campaigns(), 2, "the interrupted one was finished, and no third begun");
     assert!(!bench.campaign().manifest().id.starts_with("2040"));
 }
+
+#[test]
+fn an_edited_run_is_named_by_merge_list_and_status_with_the_way_out() {
+    let bench = measured();
+    bench.run(&["--new"]).exits(0);
+    let path = a_run(&bench).join("run.json");
+    let text = fs_err::read_to_string(&path).expect("it is there");
+    fs_err::write(&path, text + " ").expect("written");
+    let folder = path.parent().and_then(Path::file_name).expect("a run").to_string_lossy().into_owned();
+    let answer = bench.collo(&["merge", "last", "x/last-1"]).exits(2).says(&format!("`{folder}` of `"));
+    answer.says("was changed after it was recorded").says("move its folder away to measure it again");
+    bench.collo(&["list"]).exits(0).answers("1 run edited");
+    bench.collo(&["status", "last"]).exits(4).answers("1 run edited");
+}

@@ -287,3 +287,58 @@ for epoch in member.epochs():
     let names = ["NVIDIA_TF32_OVERRIDE", "PYTORCH_CUDA_ALLOC_CONF"];
     assert_eq!(bench.campaign().manifest().machine.withheld, names);
 }
+
+/// A script that finds ranks where torchvision's references and Lightning look for them, and prints what started it.
+const FINDS_RANKS: &str = "import os, sys, time
+ranks = [name for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_ADDR', 'SLURM_PROCID', 'SLURM_NTASKS', 'OMPI_COMM_WORLD_RANK') if name in os.environ]
+assert not ranks, ranks
+assert os.environ['SLURM_JOB_ID'] == '7'
+for epoch in range(6):
+    time.sleep(0.1)
+    print(f'epoch {epoch} took 0.1 s', flush=True)
+";
+
+#[test]
+fn what_makes_collo_a_rank_of_a_job_reaches_no_member_and_is_listed() {
+    let bench = Bench::of("repetitions = 1\nepochs = 2\n[axes]\nworkload = \"ranks\"\ndegree = 2")
+        .file(
+            "workloads/ranks/workload.toml",
+            "command = [\"python\", \"train.py\"]\nenvironment = \"system\"\n\
+            [epochs]\npattern = '^epoch (?P<epoch>\\d+) took (?P<seconds>[0-9.]+) s'\n",
+        )
+        .file("workloads/ranks/train.py", FINDS_RANKS)
+        .env("RANK", "0")
+        .env("WORLD_SIZE", "4")
+        .env("MASTER_ADDR", "10.0.0.1")
+        .env("OMPI_COMM_WORLD_RANK", "0")
+        .env("SLURM_PROCID", "0")
+        .env("SLURM_NTASKS", "1")
+        .env("SLURM_JOB_ID", "7");
+    let told = "MASTER_ADDR, OMPI_COMM_WORLD_RANK, RANK, SLURM_NTASKS, SLURM_PROCID, WORLD_SIZE are set here but not passed on";
+    bench.run(&[]).exits(0).says(told);
+    assert!(bench.runs().values().all(|run| run.record.outcome == Outcome::Completed));
+}
+
+#[test]
+fn a_workload_starts_the_programs_of_its_environment_by_their_names() {
+    let bench = Bench::of("repetitions = 1\nepochs = 2\n[axes]\nworkload = [\"launched\", \"shell\"]");
+    let made = std::process::Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(bench.at("venv")).status();
+    assert!(made.expect("python3 starts").success());
+    let epochs = "environment = \"../../venv\"\n[epochs]\npattern = '^epoch (?P<epoch>\\d+) took (?P<seconds>[0-9.]+) s'\n";
+    let train = "import os, sys, time
+assert os.environ['VIRTUAL_ENV'] == sys.prefix, sys.prefix
+for epoch in range(6):
+    time.sleep(0.1)
+    print(f'epoch {epoch} took 0.1 s', flush=True)
+";
+    let bench = bench
+        .file("workloads/launched/workload.toml", &format!("command = [\"launch\", \"train.py\"]\n{epochs}"))
+        .file("workloads/launched/train.py", train)
+        .file("workloads/shell/workload.toml", &format!("command = [\"sh\", \"-c\", \"python train.py && true\"]\n{epochs}"))
+        .file("workloads/shell/train.py", train)
+        .file("venv/bin/launch", "#!/bin/sh\nexec python \"$@\"\n");
+    std::fs::set_permissions(bench.at("venv/bin/launch"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("its mode");
+    bench.run(&[]).exits(0);
+    assert!(bench.runs().values().all(|run| run.record.outcome == Outcome::Completed));
+    bench.collo(&["plan", "x", "--commands"]).exits(0).answers("venv/bin:\"$PATH\"");
+}

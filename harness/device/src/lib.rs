@@ -25,6 +25,7 @@ pub mod allocation;
 pub mod apply;
 mod blame;
 pub mod company;
+pub mod control_groups;
 pub mod cpu;
 pub mod driver;
 pub mod fixed;

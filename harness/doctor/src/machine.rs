@@ -12,19 +12,21 @@ use crate::check::{Check, Mark};
 pub fn cpu(facts: &DeviceFacts) -> Check {
     let kernel = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();
     let version = kernel.split('.').take(2).collect::<Vec<_>>().join(".");
-    let cores = match facts.cores.len() {
-        1 => "1 core".to_string(),
-        n => format!("{n} cores"),
-    };
+    let cores = facts.record().cores_text().unwrap_or_else(|| "cores unknown".into());
     let memory = facts.memory_bytes.map(|b| format!(", {:.0} GiB", b as f64 / f64::from(1 << 30))).unwrap_or_default();
-    Check::new(Mark::Good, "cpu", format!("{cores}{memory}, Linux {version}: naive sharing can be measured"))
+    let what = format!("{cores}{memory}, Linux {version}: naive sharing can be measured");
+    match facts.record().quota_cores {
+        None => Check::new(Mark::Good, "cpu", what),
+        Some(_) => Check::new(Mark::Changes, "cpu", format!("{what}, and runs that use up the quota are indicative"))
+            .hint("a container's `--cpus` or `limits.cpu`, or `CPUQuota=` of systemd, sets it; `--cpuset-cpus` gives whole cores instead"),
+    }
 }
 
 pub fn load(facts: &DeviceFacts) -> Check {
     let load = fs_err::read_to_string("/proc/loadavg").unwrap_or_default();
     match load.split_whitespace().next().and_then(|l| l.parse::<f64>().ok()) {
         None => Check::new(Mark::Absent, "load", "the load of this machine cannot be read"),
-        Some(load) if load > 0.3 * facts.cores.len() as f64 => {
+        Some(load) if load > 0.3 * facts.usable_cores() => {
             Check::new(Mark::Changes, "load", format!("{load:.1} on average over one minute: others use this machine"))
                 .hint("`top` lists them; times measured meanwhile are longer and vary more")
         }

@@ -12,8 +12,9 @@ pub enum ChannelLine {
     Whole(Vec<u8>),
     /// More than [`LONGEST_LINE`] bytes without an end.
     TooLong,
-    /// The other side closed; `cut_off` if in the middle of a line.
-    Closed { cut_off: bool },
+    /// The other side closed; `cut_off` if in the middle of a line, `unread` if it had not read all that was sent to it: the kernel
+    /// then resets the connection (`unix_release_sock` in Linux's net/unix/af_unix.c).
+    Closed { cut_off: bool, unread: bool },
 }
 
 /// Splits a stream into lines within bounded memory.
@@ -42,7 +43,11 @@ impl<R: AsyncRead + Unpin> ChannelLines<R> {
                 return ChannelLine::TooLong;
             }
             match self.stream.read(&mut self.piece[..]).await {
-                Ok(0) | Err(_) => return ChannelLine::Closed { cut_off: !self.buffer.is_empty() },
+                Ok(0) => return ChannelLine::Closed { cut_off: !self.buffer.is_empty(), unread: false },
+                Err(e) => {
+                    let unread = e.kind() == std::io::ErrorKind::ConnectionReset;
+                    return ChannelLine::Closed { cut_off: !self.buffer.is_empty(), unread };
+                }
                 Ok(_) if self.deaf => {}
                 Ok(n) => self.buffer.extend_from_slice(&self.piece[..n]),
             }
@@ -81,7 +86,11 @@ mod tests {
         let found = read(b"one\ntwo\nthr".to_vec());
         assert_eq!(
             found,
-            [ChannelLine::Whole(b"one".to_vec()), ChannelLine::Whole(b"two".to_vec()), ChannelLine::Closed { cut_off: true }]
+            [
+                ChannelLine::Whole(b"one".to_vec()),
+                ChannelLine::Whole(b"two".to_vec()),
+                ChannelLine::Closed { cut_off: true, unread: false }
+            ]
         );
     }
 
@@ -93,7 +102,7 @@ mod tests {
             let mut lines = ChannelLines::new(bytes.as_bytes());
             assert_eq!(lines.next().await, ChannelLine::Whole(b"flood".to_vec()));
             lines.go_deaf();
-            assert_eq!(lines.next().await, ChannelLine::Closed { cut_off: false });
+            assert_eq!(lines.next().await, ChannelLine::Closed { cut_off: false, unread: false });
         });
     }
 

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::supervised::{BUSY, Supervised};
@@ -54,13 +55,14 @@ pub struct ErrandOutput {
 pub enum Unanswered {
     #[error("{0}")]
     NotStarted(String),
-    /// The supervisor could not be started, e.g. because of a process limit.
-    #[error("it cannot be supervised: {0}")]
+    /// No process could be started for it, its supervisor or itself, e.g. because of a process limit.
+    #[error("no process can be started for it: {0}")]
     Unsupervised(#[source] std::io::Error),
     #[error("it did not finish within {} s", .0.as_secs_f64())]
     TimedOut(Duration),
-    #[error("its supervisor was killed")]
-    SupervisorLost,
+    /// `how`: ` by SIGKILL`, as far as that is known.
+    #[error("its supervisor was killed{}", .how.as_deref().unwrap_or_default())]
+    SupervisorLost { how: Option<String> },
     /// Collo was asked to end.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -164,9 +166,12 @@ impl Errand {
                 break Err(stopped.into());
             }
             match heard.report() {
-                Some(Report::Started { .. }) | None if over => break Err(Unanswered::SupervisorLost),
+                Some(Report::Started { .. }) | None if over => break Err(Unanswered::SupervisorLost { how: None }),
                 Some(Report::Started { .. }) | None => {}
-                Some(Report::NotStarted { reason }) => break Err(Unanswered::NotStarted(reason)),
+                Some(Report::NotStarted { of_limit: true, .. }) => {
+                    break Err(Unanswered::Unsupervised(std::io::Error::from(Errno::EAGAIN)));
+                }
+                Some(Report::NotStarted { reason, .. }) => break Err(Unanswered::NotStarted(reason)),
                 Some(Report::Ended { code, .. }) => break Ok(code),
             }
             if Instant::now() >= deadline {
@@ -183,7 +188,10 @@ impl Errand {
             }
             Err(why) => {
                 supervised.end(BUSY);
-                Err(why)
+                Err(match why {
+                    Unanswered::SupervisorLost { .. } => Unanswered::SupervisorLost { how: supervised.killed_by() },
+                    other => other,
+                })
             }
         }
     }

@@ -12,10 +12,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use collo_store::monotonic_ns;
-use collo_text::Diagnostic;
+use collo_text::{Diagnostic, PROCESS_LIMIT, is_process_limit};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::UnixStream;
@@ -75,9 +76,18 @@ pub struct Ended {
     pub orphans: Vec<(u32, String)>,
     /// Its last line on the channel had no end.
     pub cut_off: bool,
+    /// When it ended, by its supervisor; absent where that is not known.
+    pub at_ns: Option<u64>,
+    /// It left its channel without reading the last command: it did not leave because of it.
+    pub unheard: bool,
 }
 
 impl Ended {
+    /// One that ended in this way, of which nothing else is known.
+    pub fn of(live: Live) -> Ended {
+        Ended { live, cpu_time_s: None, orphans: Vec::new(), cut_off: false, at_ns: None, unheard: false }
+    }
+
     /// Below a supervisor that was lost nothing goes on computing beside those who measure on. `by_force`: collo killed it.
     pub(super) fn swept(mut self, by_force: bool) -> Ended {
         if self.live == Live::SupervisorLost {
@@ -104,6 +114,9 @@ pub enum Live {
     WithProcess(Box<Live>),
 }
 
+/// How the exit of a member begins that was never started.
+pub const NOT_STARTED: &str = "not started";
+
 impl std::fmt::Display for Live {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -112,7 +125,7 @@ impl std::fmt::Display for Live {
                 Ok(name) => write!(f, "killed by {name}"),
                 Err(_) => write!(f, "killed by signal {signal}"),
             },
-            Live::NotStarted(reason) => write!(f, "not started: {reason}"),
+            Live::NotStarted(reason) => write!(f, "{NOT_STARTED}: {reason}"),
             Live::SupervisorLost => write!(f, "its supervisor was killed"),
             Live::WithProcess(how) => write!(f, "ended with the process of all members ({how})"),
             Live::SupervisorHung => write!(f, "its supervisor stopped responding and was killed"),
@@ -131,7 +144,9 @@ pub struct LaunchError {
 
 impl From<LaunchError> for Diagnostic {
     fn from(e: LaunchError) -> Diagnostic {
-        Diagnostic::new(e.to_string()).caused_by(e.source).of_machine()
+        let shown = Diagnostic::new(e.to_string()).of_machine();
+        let shown = if is_process_limit(&e.source) { shown.hint(PROCESS_LIMIT) } else { shown };
+        shown.caused_by(e.source)
     }
 }
 
@@ -152,6 +167,8 @@ pub(super) struct Handles {
     pub control: Arc<StdStream>,
     /// Notified when it is to end.
     pub doomed: Arc<Notify>,
+    /// A command could not be sent: it had closed its channel.
+    pub unheard: Arc<AtomicBool>,
 }
 
 impl Group {
@@ -205,7 +222,9 @@ impl Group {
     /// Send a command to a member. It is lost if the member is gone, whose end is reported anyway.
     pub fn send(&self, member: usize, command: Command) {
         if let Some(member) = &self.members[member] {
-            let _ = (&member.channel).write_all(command.line().as_bytes());
+            if (&member.channel).write_all(command.line().as_bytes()).is_err() {
+                member.unheard.store(true, Ordering::Release);
+            }
         }
     }
 
@@ -248,7 +267,9 @@ fn start(index: usize, launch: &MemberLaunch, signals: mpsc::Sender<(usize, Sign
     let process = Process::of(supervisor).map(Arc::new);
     let doomed = Arc::new(Notify::new());
     let control = Arc::new(control);
-    let handles = Handles { supervisor, process: process.clone(), channel, control, doomed: doomed.clone() };
+    let unheard = Arc::new(AtomicBool::new(false));
+    let (process_, doomed_, unheard_) = (process.clone(), doomed.clone(), unheard.clone());
+    let handles = Handles { supervisor, process: process_, channel, control, doomed: doomed_, unheard: unheard_ };
     // From here on an error ends it: the handles close its lifeline.
     supervised::orders(
         &handles.control,
@@ -272,7 +293,7 @@ fn start(index: usize, launch: &MemberLaunch, signals: mpsc::Sender<(usize, Sign
     tokio::spawn(async move {
         let mut by_force = false;
         let ended = {
-            let listening = listen(index, said, &channel, reports, &signals);
+            let listening = listen(index, said, (&channel, &unheard), reports, &signals);
             tokio::pin!(listening);
             loop {
                 tokio::select! {
@@ -318,7 +339,7 @@ pub(super) fn pair() -> std::io::Result<(StdStream, OwnedFd)> {
 async fn listen(
     index: usize,
     said: UnixStream,
-    channel: &StdStream,
+    (channel, unheard): (&StdStream, &AtomicBool),
     reports: UnixStream,
     signals: &mpsc::Sender<(usize, Signal)>,
 ) -> Ended {
@@ -341,7 +362,8 @@ async fn listen(
                     let line = lines.next().await;
                     heard.line(line, &mut lines).await;
                 }
-                return Ended { cut_off: heard.cut_off, ..ended };
+                let unheard = heard.unread || unheard.load(Ordering::Acquire);
+                return Ended { cut_off: heard.cut_off, unheard, ..ended };
             }
         }
     }
@@ -365,20 +387,19 @@ impl Reported {
     /// Of the next line of a supervisor; one that says nothing any more is lost.
     pub fn of(line: std::io::Result<Option<String>>) -> Reported {
         let report = line.ok().flatten().and_then(|line| serde_json::from_str::<Report>(&line).ok());
-        let (live, cpu_time_s, orphans) = match report {
-            Some(Report::Started { pid, .. }) => return Reported::Started(pid),
-            Some(Report::NotStarted { reason }) => (Live::NotStarted(reason), None, Vec::new()),
-            Some(Report::Ended { code, signal, cpu_time_s, orphans, .. }) => {
+        match report {
+            Some(Report::Started { pid, .. }) => Reported::Started(pid),
+            Some(Report::NotStarted { reason, .. }) => Reported::Ended(Ended::of(Live::NotStarted(reason))),
+            Some(Report::Ended { code, signal, cpu_time_s, orphans, at_ns }) => {
                 let live = match (code, signal) {
                     (Some(code), _) => Live::Exited(code),
                     (None, Some(signal)) => Live::Killed(signal),
                     (None, None) => Live::SupervisorLost,
                 };
-                (live, Some(cpu_time_s), orphans)
+                Reported::Ended(Ended { cpu_time_s: Some(cpu_time_s), orphans, at_ns: Some(at_ns), ..Ended::of(live) })
             }
-            None => (Live::SupervisorLost, None, Vec::new()),
-        };
-        Reported::Ended(Ended { live, cpu_time_s, orphans, cut_off: false })
+            None => Reported::Ended(Ended::of(Live::SupervisorLost)),
+        }
     }
 }
 
@@ -389,6 +410,8 @@ pub(super) struct MemberReader<'a> {
     pub allowance: Allowance,
     pub open: bool,
     pub cut_off: bool,
+    /// It closed its channel without reading all that was sent.
+    pub unread: bool,
     /// The exit code with which a thread has left, once it said so: nothing follows.
     pub left: Option<i32>,
     /// Whether it said last that it fails.
@@ -398,7 +421,17 @@ pub(super) struct MemberReader<'a> {
 impl<'a> MemberReader<'a> {
     pub fn of(index: usize, signals: &'a mpsc::Sender<(usize, Signal)>) -> Self {
         let allowance = Allowance::begin(monotonic_ns());
-        MemberReader { index, signals, count: 0, allowance, open: true, cut_off: false, left: None, failing: false }
+        MemberReader {
+            index,
+            signals,
+            count: 0,
+            allowance,
+            open: true,
+            cut_off: false,
+            unread: false,
+            left: None,
+            failing: false,
+        }
     }
 
     /// Pass a line on. While the receiver is full nothing more is read, and the member blocks in its `write`.
@@ -415,9 +448,9 @@ impl<'a> MemberReader<'a> {
                 let limit = LONGEST_LINE >> 20;
                 Err(format!("line {} of member {} exceeds {limit} MiB", self.count, self.index))
             }
-            ChannelLine::Closed { cut_off } => {
+            ChannelLine::Closed { cut_off, unread } => {
                 self.open = false;
-                self.cut_off = cut_off;
+                (self.cut_off, self.unread) = (cut_off, unread);
                 return;
             }
         };

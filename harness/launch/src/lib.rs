@@ -48,7 +48,7 @@ pub use adapter::Adapter;
 pub use ask::CommandOutput;
 pub use errand::{Errand, ErrandOutput, Unanswered};
 pub use find_progress::{FoundProgress, OutputLine, find_progress};
-pub use group::{Ended, Group, LaunchError, Live, MemberLaunch, Signal};
+pub use group::{Ended, Group, LaunchError, Live, MemberLaunch, NOT_STARTED, Signal};
 pub use group::{HostLaunch, channel_of};
 pub use output::OutputLines;
 pub use process::all as all_processes;

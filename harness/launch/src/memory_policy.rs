@@ -94,7 +94,7 @@ mod tests {
         std::io::BufRead::read_line(&mut std::io::BufReader::new(&supervised.control), &mut line).expect("a report");
         match serde_json::from_str(&line).expect("a report") {
             Report::Started { pid, .. } => Ok(of(&[pid])),
-            Report::NotStarted { reason } => Err(reason),
+            Report::NotStarted { reason, .. } => Err(reason),
             Report::Ended { .. } => panic!("it sleeps"),
         }
     }

@@ -67,7 +67,7 @@ impl Service {
         }
         match serde_json::from_slice::<Report>(&answer) {
             Ok(Report::Started { pid, .. }) => Ok(Service { supervised, pid, reports: Vec::new() }),
-            Ok(Report::NotStarted { reason }) => Err(std::io::Error::other(reason)),
+            Ok(Report::NotStarted { reason, .. }) => Err(std::io::Error::other(reason)),
             _ => Err(std::io::Error::other("its supervisor sent nothing")),
         }
     }

@@ -7,7 +7,7 @@ use crate::mark::SUPERVISOR_VERB;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -137,6 +137,15 @@ impl Supervised {
     /// Whether it has ended, and with it all its descendants.
     pub fn is_over(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// The signal that ended it, if one did: ` by SIGKILL`.
+    pub fn killed_by(&mut self) -> Option<String> {
+        let signal = self.child.try_wait().ok().flatten()?.signal()?;
+        Some(match Signal::try_from(signal) {
+            Ok(name) => format!(" by {name}"),
+            Err(_) => format!(" by signal {signal}"),
+        })
     }
 
     /// Its pid, which is also that of its session and of the process group of what it starts.

@@ -22,6 +22,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use collo_store::monotonic_ns;
+use collo_text::{PROCESS_LIMIT, is_process_limit};
 use command_fds::{CommandFdExt, FdMapping};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -100,6 +101,9 @@ pub enum Report {
     },
     NotStarted {
         reason: String,
+        /// A limit on the number of processes is the cause, not the program.
+        #[serde(default)]
+        of_limit: bool,
     },
     Ended {
         code: Option<i32>,
@@ -187,7 +191,7 @@ fn supervise(farewells: Farewells) -> std::io::Result<()> {
     }
     match start(&orders, channel, hosted) {
         Ok(member) => watch(&mut control, &died, member, &|| farewells.say(&orders), doomed),
-        Err(reason) => report(&mut control, &Report::NotStarted { reason }),
+        Err(NotStarted { reason, of_limit }) => report(&mut control, &Report::NotStarted { reason, of_limit }),
     }
     tree::end_descendants(Duration::from_secs(10));
     Ok(())
@@ -198,8 +202,22 @@ struct SupervisedMember {
     foreign: Option<Foreign>,
 }
 
-fn start(orders: &Orders, channel: OwnedFd, hosted: Vec<OwnedFd>) -> Result<SupervisedMember, String> {
-    let [program, arguments @ ..] = &orders.command[..] else { return Err("its command is empty".into()) };
+/// Why the program was not started.
+struct NotStarted {
+    reason: String,
+    of_limit: bool,
+}
+
+impl From<String> for NotStarted {
+    fn from(reason: String) -> NotStarted {
+        NotStarted { reason, of_limit: false }
+    }
+}
+
+fn start(orders: &Orders, channel: OwnedFd, hosted: Vec<OwnedFd>) -> Result<SupervisedMember, NotStarted> {
+    let [program, arguments @ ..] = &orders.command[..] else {
+        return Err("its command is empty".to_string().into());
+    };
     let log = match &orders.output {
         Output::Log(path) => Some(File::options().create(true).append(true).open(path).map_err(|e| format!("its log: {e}"))?),
         Output::Inherited => None,
@@ -264,7 +282,10 @@ fn start(orders: &Orders, channel: OwnedFd, hosted: Vec<OwnedFd>) -> Result<Supe
     }
     // The command holds this side's copies of the channel and of the pipe; they must be closed before anyone waits for
     // their end, so it is dropped here.
-    let child = command.spawn().map_err(|e| format!("`{program}` does not start: {e}"))?;
+    let child = command.spawn().map_err(|e| match is_process_limit(&e) {
+        true => NotStarted { reason: format!("`{program}` does not start: {e}; {PROCESS_LIMIT}"), of_limit: true },
+        false => format!("`{program}` does not start: {e}").into(),
+    })?;
     drop(command);
     Ok(SupervisedMember { pid: Pid::from_raw(child.id() as i32), foreign })
 }

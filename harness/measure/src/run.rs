@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collo_store::{
-    Attestation, AttestationVerdict, CampaignFolder, Cooling, EpochRecord, Ingredient, Outcome, PlannedRun, RequestRecord,
-    RunDraft, RunRecord, SCHEMA, Sharing, StoredRun, Thresholds, Validity, Verdict, XidError, utc_now,
+    Attestation, AttestationVerdict, CampaignFolder, Cooling, CpuThrottling, EpochRecord, Ingredient, Outcome, PlannedRun,
+    RequestRecord, RunDraft, RunRecord, SCHEMA, Sharing, StoredRun, Thresholds, Validity, Verdict, XidError, utc_now,
 };
 use tokio::sync::watch;
 
@@ -18,6 +18,7 @@ use crate::error::RunError;
 use crate::observe::watching::{Watching, with_samples};
 use crate::observe::{self, GRACE, Observation, ObserveSpec, Rules, View};
 use crate::stage::{Consent, MEMORY_LIMIT, NOBODY, OTHERS, Placing, SiteOrder, StageError, StagedSite};
+use collo_device::control_groups::ControlGroups;
 use collo_device::lease::LeasedGpu;
 use collo_device::nvml;
 use collo_launch::interrupt::Stop;
@@ -84,7 +85,8 @@ impl RunContext<'_> {
     ) -> Result<Option<StoredRun>, RunError> {
         let draft = self.campaign.begin(&self.campaign.manifest().plan.folder(planned))?;
         let started_utc = utc_now();
-        let blank = || self.blank(&cell.cell, planned, started_utc.clone(), before);
+        let throttling = ControlGroups::own().throttling();
+        let blank = || RunRecord { throttling, ..self.blank(&cell.cell, planned, started_utc.clone(), before) };
         match cell.cell.trace() {
             Some(trace) => self.play((cell, trace), planned.repetition, draft, blank(), on.leases, show).await,
             None => self.observe(cell, planned.repetition, draft, &blank, on, show).await,
@@ -184,6 +186,8 @@ impl RunContext<'_> {
         skew_ns: Option<u64>,
         (epochs, requests): (&[EpochRecord], &[RequestRecord]),
     ) -> Result<StoredRun, RunError> {
+        let after = ControlGroups::own().throttling();
+        record.throttling = after.zip(record.throttling).and_then(|(after, before)| after.since(before));
         judge(&mut record, skew_ns, &self.campaign.manifest().thresholds);
         let after = self.files().after_run();
         self.written.lock().unwrap_or_else(PoisonError::into_inner).extend(after.written);
@@ -252,6 +256,7 @@ impl RunContext<'_> {
             },
             failed_attempts: before.failed_attempts.clone(),
             cooling: before.cooling.clone(),
+            throttling: None,
             trace: None,
             observer: None,
             files: BTreeMap::new(),
@@ -314,6 +319,11 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) 
         record.validity.lower(Verdict::Indicative, format!("the driver reported {text} while it ran"));
     }
     if let Some(why) = record.cooling.as_ref().and_then(Cooling::shortfall) {
+        record.validity.lower(Verdict::Indicative, why);
+    }
+    if let Some(CpuThrottling { periods, throttled }) = record.throttling {
+        let quota = record.device.quota_cores.map(|cores| format!(" of {cores} cores")).unwrap_or_default();
+        let why = format!("the CPU quota{quota} was used up in {throttled} of {periods} periods while it ran");
         record.validity.lower(Verdict::Indicative, why);
     }
     // A trace has one for each attempt.

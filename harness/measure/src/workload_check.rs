@@ -8,6 +8,7 @@ use collo_store::{AfterMeasured, EpochRecord, MemberRecord, Outcome, RunRecord, 
 use serde_json::Value as Json;
 
 use crate::stage::CPU_TIME;
+use collo_launch::NOT_STARTED;
 use collo_plan::workload::{LIMIT_BATCHES, Requirement, Workload};
 use collo_text::units::duration;
 
@@ -127,16 +128,19 @@ pub fn findings(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord]) ->
 
 /// Why a script that should speak the protocol said nothing: it is missing, failed before, or only prints.
 fn silent(workload: &Workload, member: &MemberRecord, outcome: &Outcome, epochs: &[EpochRecord]) -> Option<Finding> {
+    let exit = member.exit.as_deref()?;
+    if exit.starts_with(NOT_STARTED) {
+        return Some(Finding::new("start", false, exit));
+    }
     if workload.epochs.is_some() || member.hello.is_some() || !epochs.is_empty() {
         return None;
     }
-    let exit = member.exit.as_deref()?;
     if let Some(missing) = member.log_tail.iter().find(|line| line.contains("can't open file")) {
         let name = &workload.name;
         return Some(Finding::new("start", false, format!("{missing}: `command` in `workloads/{name}/workload.toml` names it")));
     }
     if !exit.starts_with("exited with") {
-        // It hung and was killed, or was never started: its exit is not the cause.
+        // It hung and was killed: its exit is not the cause.
         return Some(Finding::new("start", false, ending(member, outcome)));
     }
     if exit != "exited with 0" {
@@ -301,7 +305,7 @@ mod tests {
         let hung = Outcome::TimedOut { member: 0, phase: "set-up".into(), message: "it was not ready".into() };
         assert_eq!(said("killed by SIGKILL", hung.clone()), format!("{}: it was not ready", hung.text()));
         let missing = "not started: `nowhere` does not start";
-        assert_eq!(said(missing, crashed(missing)), crashed(missing).text());
+        assert_eq!(said(missing, crashed(missing)), missing);
         assert!(said("exited with 3", crashed("exited with 3")).contains("it exited with 3 before it said hello"));
     }
 

@@ -265,7 +265,8 @@ struct Here<'a> {
 
 impl Here<'_> {
     fn is_device(&self, other: &DeviceRecord) -> bool {
-        self.device.is_of_model(other) && (self.device.kind == "gpu" || self.device.cores == other.cores)
+        self.device.is_of_model(other)
+            && (self.device.kind == "gpu" || (self.device.cores, self.device.quota_cores) == (other.cores, other.quota_cores))
     }
 
     fn serves(&self, run: &RunRecord, same_cpu: bool) -> bool {

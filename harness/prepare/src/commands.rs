@@ -15,6 +15,7 @@ use collo_text::Diagnostic;
 use crate::hosting;
 use crate::interpreters::Interpreters;
 use crate::observer_spec::{OBSERVER_FOLDER, ObserverSpec};
+use crate::programs;
 use crate::slot::Slot;
 use collo_launch::environment::scrubbed;
 use collo_launch::{Adapter, HostLaunch, MemberLaunch};
@@ -110,8 +111,7 @@ impl MemberCommands<'_> {
         let workload = member.workload();
         let mut command = workload.command_for(&member.spec())?;
         self.interpreters.put_into(&mut command, workload);
-        let mut env = scrubbed();
-        env.extend(process_environment(self.project, workload, &member.spec(), self.interpreters)?);
+        let mut env = process_environment(self.project, workload, &member.spec(), self.interpreters)?;
         env.extend(self.environment(place.index, place.members));
         env.insert("COLLO_COPY".into(), Some(place.copy.to_string()));
         env.insert("COLLO_REPETITION".into(), Some(place.repetition.to_string()));
@@ -169,14 +169,17 @@ fn copies(cell: &Cell) -> Vec<usize> {
     specs.iter().enumerate().map(|(at, spec)| specs[..at].iter().filter(|before| *before == spec).count()).collect()
 }
 
-/// The environment of every process of a workload, for members and preparation alike.
+/// The environment of every process of a workload, for members and preparation alike: collo's own without what describes collo's
+/// process, with the Python of the workload activated.
 pub fn process_environment(
     project: &Project,
     workload: &Workload,
     member: &MemberSpec,
     interpreters: &Interpreters,
 ) -> Result<Environment, Diagnostic> {
-    let mut env: Environment = workload.variables_for(member)?.into_iter().map(|(name, value)| (name, Some(value))).collect();
+    let mut env = scrubbed();
+    env.extend(workload.variables_for(member)?.into_iter().map(|(name, value)| (name, Some(value))));
+    programs::activate(&mut env, workload, interpreters);
     env.extend([
         ("COLLO_DATA".into(), Some(project.data().display().to_string())),
         ("PYTHONPATH".into(), Some(interpreters.search_path(project, workload))),

@@ -216,8 +216,10 @@ impl<'a> Describer<'a> {
     /// A digest of all that the answer depends on.
     fn key(&self, question: &Question) -> Result<String, Diagnostic> {
         let mut text = format!("{QUESTION}\n{}\n{:?}\n", question.name, question.arguments);
-        for (name, value) in question.env.iter().filter(|(name, _)| !matches!(name.as_str(), "PYTHONPATH" | "COLLO_DATA")) {
-            text += &format!("{name}={value:?}\n");
+        // Where things are, and what does not reach it, changes no answer.
+        let places = ["PATH", "PYTHONPATH", "VIRTUAL_ENV", "COLLO_DATA"];
+        for (name, value) in question.env.iter().filter(|(name, _)| !places.contains(&name.as_str())) {
+            text += &value.as_ref().map(|value| format!("{name}={value:?}\n")).unwrap_or_default();
         }
         for (name, version) in &self.versions {
             text += &format!("{name} {version}\n");

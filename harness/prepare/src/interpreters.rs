@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use crate::python::{self, PinSet, Progress, Python, PythonEnvironment as Provided, PythonError};
@@ -191,6 +191,20 @@ impl Interpreters {
         }
     }
 
+    /// The folders of programs that belong to the Python of a workload: of the packages laid over it, and its own. None for the
+    /// system's, whose programs are on the PATH.
+    pub fn program_folders(&self, workload: &Workload) -> Vec<PathBuf> {
+        if workload.environment == WorkloadPython::System {
+            return Vec::new();
+        }
+        // A workload names its environment from its own folder, `../venv`; `sys.prefix` of its Python has none of these dots.
+        let is_dotted = |folder: &Path| folder.components().any(|part| part == Component::ParentDir);
+        let plain =
+            |folder: &Path| folder.canonicalize().ok().filter(|_| is_dotted(folder)).unwrap_or_else(|| folder.to_path_buf());
+        let own = self.path(workload).and_then(Path::parent).map(plain);
+        self.overlay(workload).map(|overlay| overlay.join("bin")).into_iter().chain(own).collect()
+    }
+
     /// The module search path of a workload's processes: the protocol library first, then its own packages.
     pub fn search_path(&self, project: &Project, workload: &Workload) -> String {
         let mut path = OsString::from(project.workloads());
@@ -231,6 +245,16 @@ fn of_workload(e: PythonError, name: &str) -> PythonError {
 fn with_name(python: Python, workload: &str) -> Python {
     let facts = python.facts.into_iter().map(|(name, version)| (format!("{name} of {workload}"), version)).collect();
     Python { facts, ..python }
+}
+
+#[cfg(test)]
+impl Interpreters {
+    /// That which a workload names as its own.
+    pub fn own(workload: &Workload) -> Interpreters {
+        let WorkloadPython::Own(path) = &workload.environment else { return Interpreters::default() };
+        let by_environment = BTreeMap::from([(workload.environment.clone(), python::interpreter_of(path))]);
+        Interpreters { by_environment, overlays: BTreeMap::new() }
+    }
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub mod machine;
 pub mod memnet;
 pub mod observer_spec;
 pub mod prediction;
+pub mod programs;
 pub mod python;
 #[cfg(test)]
 #[path = "../../store/tests/support/skip.rs"]

@@ -127,6 +127,7 @@ fn card() -> Fixture {
         simulated: true,
         memory_bytes: Some(40 << 30),
         cores: None,
+        quota_cores: None,
         persistence: Some(true),
     };
     let two = |a: &'static str, x: f64, b: &'static str, y: f64| [(a, x), (b, y)];

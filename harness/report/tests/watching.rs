@@ -215,6 +215,7 @@ fn the_figure_and_every_table_of_a_simulated_card_say_so() {
         simulated: true,
         memory_bytes: Some(40 << 30),
         cores: None,
+        quota_cores: None,
         persistence: None,
     };
     let report = analysed(&Fixture { device, ..tools() }.watched("dcgmi", 1, 1.0));

@@ -83,8 +83,8 @@ pub use record::predicted::{
     PredictedMemory, PredictedValue, PredictorRecord,
 };
 pub use record::run::{
-    Features, Instrument, MemberRecord, PROCESS_LOG, ProcessRecord, ReadCard, RunDraft, RunRecord, SAMPLING_OFF, SamplingQuality,
-    Serving, StoredFile, Timeline,
+    CpuThrottling, Features, Instrument, MemberRecord, PROCESS_LOG, ProcessRecord, ReadCard, RunDraft, RunRecord, SAMPLING_OFF,
+    SamplingQuality, Serving, StoredFile, Timeline,
 };
 pub use recorded::Recorded;
 pub use reference::Reference;

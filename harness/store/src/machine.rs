@@ -17,6 +17,9 @@ pub struct DeviceRecord {
     pub memory_bytes: Option<u64>,
     /// Logical cores that members can use.
     pub cores: Option<u32>,
+    /// As many of them as a CPU quota allows at a time; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_cores: Option<f64>,
     /// For a GPU: whether its driver stays loaded between processes, and so its energy counter.
     #[serde(default)]
     pub persistence: Option<bool>,
@@ -33,11 +36,23 @@ impl DeviceRecord {
         self.kind == other.kind && self.name == other.name && self.simulated == other.simulated
     }
 
+    /// The cores of its members: `2 cores`, or `0.15 of 2 cores by a CPU quota`.
+    pub fn cores_text(&self) -> Option<String> {
+        let cores = match self.cores? {
+            1 => "1 core".to_string(),
+            n => format!("{n} cores"),
+        };
+        Some(match self.quota_cores {
+            Some(quota) => format!("{quota} of {cores} by a CPU quota"),
+            None => cores,
+        })
+    }
+
     /// One short phrase: `cpu (2 cores, 24 GiB)`.
     pub fn text(&self) -> String {
         let mut parts = Vec::new();
-        if let Some(c) = self.cores.filter(|_| self.kind == "cpu") {
-            parts.push(if c == 1 { "1 core".to_string() } else { format!("{c} cores") });
+        if let Some(cores) = self.cores_text().filter(|_| self.kind == "cpu") {
+            parts.push(cores);
         }
         if let Some(b) = self.memory_bytes {
             parts.push(format!("{:.0} GiB", b as f64 / (1u64 << 30) as f64));
@@ -124,6 +139,7 @@ mod tests {
             simulated: false,
             memory_bytes: Some(24 << 30),
             cores: None,
+            quota_cores: None,
             persistence: Some(true),
         };
         let other = DeviceRecord { memory_bytes: None, persistence: None, ..card.clone() };

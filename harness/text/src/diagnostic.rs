@@ -115,8 +115,12 @@ impl Diagnostic {
         }))
     }
 
+    /// Its place. A problem of another file stays there, where it is to be corrected; what names that file is a hint.
     pub fn at(mut self, source: &Arc<Source>, span: Range<usize>) -> Diagnostic {
         let (part, start) = source.part(span.start);
+        if self.0.place.as_ref().is_some_and(|(own, _)| own.numbered && own.name != part.name) {
+            return self.hint(format!("{} names this file", source.line_of(span.start)));
+        }
         self.0.place = Some((part, span.start - start..span.end.max(span.start) - start));
         self
     }
@@ -333,8 +337,18 @@ impl<E: Into<Diagnostic>> From<E> for Diagnostics {
 
 impl From<std::io::Error> for Diagnostic {
     fn from(e: std::io::Error) -> Diagnostic {
-        Diagnostic::new(e.to_string()).of_machine()
+        let shown = Diagnostic::new(e.to_string()).of_machine();
+        if is_process_limit(&e) { shown.hint(PROCESS_LIMIT) } else { shown }
     }
+}
+
+/// The limits that EAGAIN stands for where a process or a thread is started (clone(2), pthread_create(3)), and the way out.
+pub const PROCESS_LIMIT: &str =
+    "`ulimit -u` of this user, or `pids.max` of a container, allows no more processes and threads: raise it, or end some";
+
+/// Whether a process or a thread could not be started for want of a number.
+pub fn is_process_limit(e: &std::io::Error) -> bool {
+    e.kind() == std::io::ErrorKind::WouldBlock
 }
 
 impl fmt::Display for Diagnostics {

@@ -23,9 +23,9 @@ pub mod trust;
 pub mod units;
 mod wrap;
 
-pub use diagnostic::{Diagnostic, Diagnostics, ExitClass, Source};
+pub use diagnostic::{Diagnostic, Diagnostics, ExitClass, PROCESS_LIMIT, Source, is_process_limit};
 pub use nearest::nearest;
-pub use paths::{on_path, shown};
+pub use paths::{is_program, on_path, program_in, shown};
 pub use quoting::quoted;
 pub use regular::{entries, open_folder, open_regular, read_begin, read_end, read_small, read_small_text};
 pub use remark::Remark;

@@ -1,5 +1,7 @@
 //! How a path is printed, and where a program is found.
 
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// A path for display: relative to the current folder if below it; else to the home folder.
@@ -17,8 +19,17 @@ pub fn shown(path: &Path) -> String {
 
 /// A program on the PATH.
 pub fn on_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|p| p.is_file())
+    program_in(&std::env::var_os("PATH")?, name)
+}
+
+/// The program of this name in the first of these folders that has one, as `execvp` looks for it; a PATH separates them by colons.
+pub fn program_in(path: &OsStr, name: &str) -> Option<PathBuf> {
+    std::env::split_paths(path).map(|folder| folder.join(name)).find(|file| is_program(file))
+}
+
+/// Whether it is a file that can be executed.
+pub fn is_program(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]

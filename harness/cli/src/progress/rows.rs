@@ -211,6 +211,7 @@ mod tests {
             simulated: true,
             memory_bytes: Some(40 << 30),
             cores: None,
+            quota_cores: None,
             persistence: None,
         };
         let card = LatestValues { sm_active_ratio: Some(0.93), power_w: Some(318.2), ..LatestValues::default() };

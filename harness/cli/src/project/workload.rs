@@ -182,6 +182,10 @@ fn tried(
     // One run will do: a baseline would be run twice.
     let trial = Trial { workloads, text, asked: DeviceRequest::default(), python, at_most: 1 };
     let tried = crate::trial::run(context, trial, project)?;
+    if let Some(refused) = tried.refusals.first() {
+        let what = Diagnostic::new(format!("`{}` cannot be tried", workload.name)).of_machine().caused_by(&refused.reason);
+        return Err(refused.hint.iter().fold(what, |what, hint| what.hint(hint)).into());
+    }
     let run = tried.runs.first().ok_or_else(|| Diagnostic::new("the trial ended before it ran").of(ExitClass::Incomplete))?;
     Ok((run.record.clone(), collo_store::read_epochs(&run.path.join("epochs.parquet"))?))
 }

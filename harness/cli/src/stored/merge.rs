@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::answer::{Answer, Answered};
 use crate::context::Context;
+use crate::stored::verify::EDITED;
 use crate::{args, output};
 
 pub fn run(context: &Context<'_>, a: &args::Merge) -> Answered {
@@ -118,8 +119,12 @@ pub fn not_running(campaign: &CampaignFolder) -> Result<(), Diagnostic> {
 pub fn finished(campaigns: &[CampaignFolder], unfinished: bool) -> Result<(), Diagnostics> {
     for c in campaigns.iter().filter(|_| !unfinished) {
         let progress = c.progress()?;
+        let id = c.manifest().short_id();
+        if let Some(folder) = progress.edited.first() {
+            let what = format!("`{folder}` of `{}` was changed after it was recorded", c.manifest().id);
+            return Err(Diagnostic::new(what).hint(EDITED).hint(format!("all such: `collo verify {id}`")).into());
+        }
         if !progress.is_complete() {
-            let id = c.manifest().short_id();
             let what = format!("{} of {} runs of `{}` are stored", progress.stored, progress.planned, c.manifest().id);
             let hint = format!("`collo run {id}` finishes it; `--unfinished` merges what there is");
             return Err(Diagnostic::new(what).hint(hint).into());

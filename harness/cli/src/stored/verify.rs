@@ -34,9 +34,7 @@ pub fn run(context: &Context<'_>, a: &args::Verify) -> Answered {
     };
     if says_no(true) {
         // What is moved away is missing, and what is missing is measured again.
-        answer.note(
-            "a run that differs from its record is never used; restore its files, or move its folder away to measure it again",
-        );
+        answer.note(EDITED);
     }
     if says_no(false) {
         let short = campaign.manifest().short_id();
@@ -51,6 +49,10 @@ pub fn run(context: &Context<'_>, a: &args::Verify) -> Answered {
     answer.code = if no { exit::FAILED } else { exit::DONE };
     Ok(answer)
 }
+
+/// What becomes of a run that was edited.
+pub const EDITED: &str =
+    "a run that differs from its record is never used; restore its files, or move its folder away to measure it again";
 
 /// Whether a fresh ledger, told the same, decides as the stored runs of traces did; `None` without such runs.
 fn replays(campaign: &CampaignFolder) -> Result<Option<Finding>, Error> {

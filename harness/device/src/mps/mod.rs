@@ -6,7 +6,7 @@ pub mod folder;
 mod replies;
 
 use collo_plan::sharing::MPS_PROGRAM;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use collo_launch::{CommandOutput, Errand};
@@ -154,10 +154,5 @@ fn refused(words: &str, answer: &str) -> MpsUnanswered {
 
 /// Whether the program is there to be run.
 pub fn program() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(MPS_PROGRAM)).find(|p| is_executable(p))
-}
-
-fn is_executable(path: &Path) -> bool {
-    path.is_file() && nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok()
+    collo_text::on_path(MPS_PROGRAM)
 }

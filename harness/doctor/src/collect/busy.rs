@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use collo_device::driver::DriverTarget;
 use collo_device::{holders, nvml};
-use collo_launch::environment::scrubbed;
 use collo_launch::{Service, ServiceOrders};
 use collo_plan::project::Project;
 use collo_plan::workload::{Workload, Workloads};
@@ -102,8 +101,7 @@ impl Busy {
         let mut command = workload.command_for(&member)?;
         self.interpreters.put_into(&mut command, workload);
         command.push(format!("--epochs={EPOCHS}"));
-        let mut env = scrubbed();
-        env.extend(process_environment(&self.project, workload, &member, &self.interpreters)?);
+        let mut env = process_environment(&self.project, workload, &member, &self.interpreters)?;
         // Unbuffered: what it prints is wanted while it runs.
         let own = [("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), ("CUDA_VISIBLE_DEVICES", device), ("PYTHONUNBUFFERED", "1")];
         env.extend(own.map(|(name, value)| (name.to_string(), Some(value.to_string()))));

@@ -92,6 +92,7 @@ impl ReportJson {
                 simulated: device.simulated,
                 memory_bytes: device.memory_bytes,
                 cores: device.cores.map(|cores| small(cores, "cores")).transpose()?,
+                quota_cores: device.quota_cores,
                 persistence: None,
             },
             machine: Machine::default(),

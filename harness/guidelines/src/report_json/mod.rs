@@ -111,7 +111,7 @@ fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Res
 }
 
 /// The device of a campaign.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct Device {
@@ -120,6 +120,8 @@ pub struct Device {
     pub simulated: bool,
     pub memory_bytes: Option<u64>,
     pub cores: Option<u64>,
+    /// As many of them as a CPU quota allows at a time; null without one.
+    pub quota_cores: Option<f64>,
 }
 
 /// Texts by name: why a quantity is absent.

@@ -28,6 +28,7 @@ impl ReportJson {
                 simulated: c.device.simulated,
                 memory_bytes: c.device.memory_bytes,
                 cores: c.device.cores.map(u64::from),
+                quota_cores: c.device.quota_cores,
             },
             devices: match analysis.devices.are_several() {
                 true => analysis.devices.all().iter().map(|device| device.label.clone()).collect(),

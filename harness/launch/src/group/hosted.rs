@@ -74,7 +74,7 @@ fn start(
         ends.push(channel.try_clone()?);
         said.push(UnixStream::from_std(channel.try_clone()?)?);
         let (process, control, doomed) = (process.clone(), control.clone(), doomed.clone());
-        members.push(Some(Handles { supervisor, process, channel, control, doomed }));
+        members.push(Some(Handles { supervisor, process, channel, control, doomed, unheard: Arc::default() }));
     }
     // From here on an error ends it: the handles close its lifeline.
     let MemberLaunch { command, folder, env, log, cores, memory_nodes, client_of, adapter: _ } = launch.process.clone();
@@ -151,7 +151,7 @@ async fn watch(hosted: Hosted, mut child: tokio::process::Child, own: children::
                 let others = (0..members).any(|other| other != member && !told[other]);
                 if let (Some(code), true) = (left, others) {
                     told[member] = true;
-                    let ended = Ended { live: Live::Exited(code), cpu_time_s: None, orphans: Vec::new(), cut_off: false };
+                    let ended = Ended::of(Live::Exited(code));
                     let _ = signals.send((member, Signal::Ended(ended))).await;
                 }
             }
@@ -179,7 +179,7 @@ async fn watch(hosted: Hosted, mut child: tokio::process::Child, own: children::
             (_, how) => Live::WithProcess(Box::new(how.clone())),
         };
         let cut_off = said(member).is_some_and(|s| s.cut_off);
-        let ended = Ended { live, cpu_time_s: None, orphans: Vec::new(), cut_off };
+        let ended = Ended { cut_off, ..Ended::of(live) };
         let _ = signals.send((member, Signal::Ended(ended))).await;
     }
 }

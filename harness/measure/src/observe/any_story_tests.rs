@@ -129,7 +129,7 @@ impl AnyStory {
             }
             Step::Garbage => return self.hears(member, Signal::Garbage { reason: "no word".into() }),
             Step::Ends(code) => {
-                let ended = Ended { live: Live::Exited(*code), cpu_time_s: None, orphans: Vec::new(), cut_off: false };
+                let ended = Ended::of(Live::Exited(*code));
                 return if self.watch.seats[member].ended.is_none() {
                     self.hears(member, Signal::Ended(ended))
                 };

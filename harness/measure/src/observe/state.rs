@@ -350,12 +350,18 @@ impl Watch {
         let by_itself = seat.barrier && seat.done && ended.live != Live::Exited(0) && self.kill_ns.is_none();
         // Nobody knows what went on below a supervisor that did not watch, and whoever stopped it may have touched more.
         let unwatched = ended.live == Live::SupervisorHung;
-        let failed = by_itself || unwatched;
+        // It stays until it has received `stop`: whether its end or that order is first is a matter of chance, too.
+        let unasked = ended.unheard || ended.at_ns.zip(self.stop_ns).is_some_and(|(at_ns, stop_ns)| at_ns < stop_ns);
+        let stays = self.rules.after_measured == AfterMeasured::KeepRunning;
+        let early = stays && seat.barrier && seat.done && unasked && ended.live == Live::Exited(0) && self.kill_ns.is_none();
+        let failed = by_itself || unwatched || early;
         let expected = asked && !failed;
         seat.log_tail = traces.log_tail.clone();
         seat.ended = Some(ended.clone());
         self.warm_ups.leave(member);
         if !expected {
+            // Of one that had left there is no evidence: that it left is the reason.
+            self.outcome.take_if(|known| early && matches!(known, Outcome::ModeLost { .. }));
             let outcome = ending::why(&self.seats[member], member, phase, &ended, traces, self.rules.on_card);
             self.blame(outcome);
             if self.rules.keep_survivors && self.go_ns.is_some() && !unwatched {
@@ -487,7 +493,7 @@ impl Watch {
                 // The kernel does not let go of it; the run must still come to an end.
                 for seat in self.seats.iter_mut().filter(|s| s.ended.is_none()) {
                     let live = Live::NotStarted("it could not be killed: stuck in the kernel".into());
-                    seat.ended = Some(Ended { live, cpu_time_s: None, orphans: Vec::new(), cut_off: false });
+                    seat.ended = Some(Ended::of(live));
                 }
             }
         } else if let Some(stop_ns) = self.stop_ns {

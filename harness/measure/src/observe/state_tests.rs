@@ -95,7 +95,7 @@ impl Story {
 }
 
 fn ended(live: Live) -> Signal {
-    Signal::Ended(Ended { live, cpu_time_s: Some(1.0), orphans: Vec::new(), cut_off: false })
+    Signal::Ended(Ended { cpu_time_s: Some(1.0), ..Ended::of(live) })
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn exit_zero_before_done_is_a_crash_that_names_what_it_left_behind() {
     s.all_ready();
     s.epoch(0, 0, false);
     let orphans = vec![(4722, "sleep".to_string())];
-    s.hears(0, Signal::Ended(Ended { live: Live::Exited(0), cpu_time_s: None, orphans, cut_off: false }));
+    s.hears(0, Signal::Ended(Ended { orphans, ..Ended::of(Live::Exited(0)) }));
     let Outcome::Crashed { status, message, .. } = s.watch.outcome() else { panic!("{:?}", s.watch.outcome()) };
     assert_eq!((status.as_str(), message.as_str()), ("exited with 0", "before `done`, in epoch 1; its child 4722 was ended"));
 }
@@ -662,6 +662,31 @@ fn under_hold_who_is_done_stays_until_it_is_told_to_stop() {
     s.ends(0, Live::Exited(0));
     let message = "after `done`, before it was asked to stop".to_string();
     assert_eq!(s.watch.outcome(), Outcome::Crashed { member: 0, status: "exited with 0".into(), message, place_alone: false });
+}
+
+#[test]
+fn a_member_that_leaves_behind_done_and_has_not_heard_stop_has_crashed_whichever_was_first() {
+    let gone = |at_ns, unheard| Signal::Ended(Ended { at_ns, unheard, ..Ended::of(Live::Exited(0)) });
+    let message = "after `done`, before it was asked to stop".to_string();
+    let crashed = Outcome::Crashed { member: 0, status: "exited with 0".into(), message, place_alone: false };
+    let after_stop = |signal| {
+        let mut s = Story::of(1, rules(AfterMeasured::KeepRunning));
+        s.all_ready();
+        s.done(0);
+        s.watch.stop(s.now_ns);
+        s.hears(0, signal);
+        s.watch.outcome()
+    };
+    assert_eq!(after_stop(gone(None, true)), crashed, "the order lies unread in its channel");
+    assert_eq!(after_stop(gone(Some(1), false)), crashed, "its end was before the order, and was reported after it");
+    assert_eq!(after_stop(gone(Some(u64::MAX), false)), Outcome::Completed);
+    let mut s = Story::of(1, rules(AfterMeasured::KeepRunning));
+    s.evidence_is_slow = true;
+    s.all_ready();
+    s.done(0);
+    s.watch.refuse("no process is there".into(), s.now_ns);
+    s.hears(0, gone(Some(1), false));
+    assert_eq!(s.watch.outcome(), crashed, "there is no evidence because it left");
 }
 
 #[test]

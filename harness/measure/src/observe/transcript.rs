@@ -73,7 +73,7 @@ mod tests {
         insta::assert_snapshot!(lines.last().unwrap(), @r#"{"at_ns":7,"member":0,"omitted":"output from here on: 16 MiB are kept"}"#);
         assert_eq!(say(0, r#"{"event":"done"}"#), None);
         insta::assert_snapshot!(say(1, r#"{"event":"done"}"#).unwrap(), @r#"{"at_ns":7,"member":1,"said":{"event":"done"}}"#);
-        let ended = Ended { live: Live::Exited(0), cpu_time_s: None, orphans: Vec::new(), cut_off: false };
+        let ended = Ended::of(Live::Exited(0));
         let end = transcript.line(0, &Signal::Ended(ended), 8).unwrap().to_string();
         insta::assert_snapshot!(end, @r#"{"at_ns":8,"member":0,"ended":"exited with 0","orphans":[]}"#);
     }

@@ -13,7 +13,7 @@ use nix::sys::statvfs::statvfs;
 use nix::sys::time::TimeValLike;
 
 use super::daemons::{after, daemons};
-use super::written::{MOST_FILES, has_file, size_of};
+use super::written::{MOST_FILES, has_file, size_of, unlinked_bytes};
 use super::{MemberState, Scene, failure_log};
 use collo_device::services::{DCGMI, HOST_ENGINE};
 use collo_launch::{Live, Service, ServiceEnd, ServiceOrders, tree};
@@ -273,16 +273,21 @@ impl Watching {
 
     /// Memory of all its processes, as far as they are still there.
     fn read_memory(&mut self) {
-        let supervisors = self.tools.iter().filter_map(|tool| tool.service.as_ref()).map(Service::supervisor);
-        let pids = supervisors.flat_map(tree::descendants);
-        let sum = pids.filter_map(peak_rss_bytes).fold(None, |sum: Option<u64>, bytes| Some(sum.unwrap_or(0) + bytes));
+        let sum = self.pids().filter_map(peak_rss_bytes).fold(None, |sum: Option<u64>, bytes| Some(sum.unwrap_or(0) + bytes));
         self.peak_rss_bytes = self.peak_rss_bytes.max(sum);
+    }
+
+    /// Its processes, as far as they are still there.
+    fn pids(&self) -> impl Iterator<Item = u32> {
+        let supervisors = self.tools.iter().filter_map(|tool| tool.service.as_ref()).map(Service::supervisor);
+        supervisors.flat_map(tree::descendants)
     }
 
     /// Why it may not go on writing.
     fn too_much(&self) -> Option<String> {
         let most = self.spec.observe.tool()?.most_bytes;
         let Some(written) = size_of(&self.inside) else { return Some(format!("more than {MOST_FILES} files")) };
+        let written = written + unlinked_bytes(&self.inside, self.pids());
         if written > most {
             return Some(format!("{written} bytes, `most` allows {most}"));
         }

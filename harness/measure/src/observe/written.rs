@@ -1,5 +1,7 @@
 //! What an observer wrote: the files of a folder, by size and by name.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Entries of its folder beyond this are not looked at one by one: so many files are too many in any case.
@@ -40,9 +42,46 @@ pub fn size_of(folder: &Path) -> Option<u64> {
     Some(sum)
 }
 
+/// What files occupy that these processes have open on the disk of this folder and that have no name any more, bytes: no listing shows
+/// them, and they go with the processes.
+pub fn unlinked_bytes(folder: &Path, pids: impl Iterator<Item = u32>) -> u64 {
+    let Ok(disk) = std::fs::metadata(folder).map(|meta| meta.dev()) else { return 0 };
+    let open = pids.flat_map(|pid| std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten());
+    let files = open.filter_map(|entry| std::fs::metadata(entry.path()).ok());
+    let nameless = files.filter(|meta| meta.is_file() && meta.nlink() == 0 && meta.dev() == disk);
+    let by_file: BTreeMap<u64, u64> = nameless.map(|meta| (meta.ino(), meta.blocks() * 512)).collect();
+    by_file.values().sum()
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+
     use super::*;
+
+    #[test]
+    fn a_file_without_a_name_counts_once_while_a_process_has_it_open() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = "head -c 1048576 /dev/zero > a; exec 3<a 4<a; echo; read go; rm a; echo; read go";
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let (mut order, mut answer) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+        let mut heard = [0];
+        answer.read_exact(&mut heard).expect("the file is open");
+        assert_eq!(unlinked_bytes(folder.path(), std::iter::once(child.id())), 0, "it has a name");
+        order.write_all(b"\n").expect("it listens");
+        answer.read_exact(&mut heard).expect("it has no name any more");
+        let found = unlinked_bytes(folder.path(), std::iter::once(child.id()));
+        assert!((1 << 20..1 << 21).contains(&found), "{found}");
+        drop(order);
+        child.wait().expect("it ends");
+    }
 
     #[test]
     fn everything_below_a_folder_counts_by_its_size() {

@@ -37,8 +37,8 @@ use collo_prepare::commands::MemberCommands;
 use collo_prepare::consent::DescribeConsent;
 use collo_prepare::data::{Prepared, prepare_all};
 use collo_prepare::interpreters::Interpreters;
-use collo_prepare::python;
 use collo_prepare::python::PythonError;
+use collo_prepare::{programs, python};
 
 pub use predict::{NotPredicted, PythonToPredict};
 
@@ -142,6 +142,15 @@ impl Session {
         };
         let asked: BTreeSet<_> = asked.filter(|environment| request.describe.is_some() || is_ours(environment)).collect();
         facts.python = python::seen(request.python.as_deref(), asked);
+        if facts.is_here() {
+            let target = DriverTarget::of(&facts);
+            let foreseen = |workload: &Arc<Workload>| {
+                let one = std::slice::from_ref(workload);
+                Interpreters::foreseen(project, one, request.python.as_deref(), facts.kind, target).ok()
+            };
+            facts.python.missing =
+                programs::missing(cells.iter().flat_map(|e| e.cell.terms()).map(|term| &term.member), &foreseen);
+        }
         let prior = Prior { past: past_of(project, &request.experiment, &cells, &facts), ..Prior::default() };
         let plan = plan(&request.experiment, &cells, &facts, &prior);
         Ok(Session { project: project.clone(), request, facts, prior, plan, provided: None })

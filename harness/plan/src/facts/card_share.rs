@@ -33,7 +33,9 @@ impl DeviceFacts {
             let is_near = matches!(cores, Cores::GpuLocal | Cores::GpuLocalSpread);
             // Cores near the card are what was asked for: rather shared with another card than none.
             let own = if is_near && !near.as_ref().is_some_and(near_own) { self.cores.clone() } else { own };
-            CardShare { facts: DeviceFacts { gpus: vec![gpu.clone()], cores: own, ..self.clone() }, cores }
+            // A quota is that of all of them together.
+            let quota_cores = self.quota_cores.map(|quota| quota / self.gpus.len() as f64);
+            CardShare { facts: DeviceFacts { gpus: vec![gpu.clone()], cores: own, quota_cores, ..self.clone() }, cores }
         };
         self.gpus.iter().zip(divided).zip(&near).map(of).collect()
     }

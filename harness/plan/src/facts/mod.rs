@@ -29,6 +29,8 @@ pub struct DeviceFacts {
     pub name: String,
     /// Logical cores that collo may use, by number.
     pub cores: Vec<u32>,
+    /// As many of them as the CPU quota of a control group allows at a time: a container's `--cpus`, 0.15 or 2. Absent without one.
+    pub quota_cores: Option<f64>,
     /// Memory that members can use; absent if unknown.
     pub memory_bytes: Option<u64>,
     /// Host memory for one group, on a CPU the same as above; absent if unknown.
@@ -102,6 +104,11 @@ impl DeviceFacts {
         }
     }
 
+    /// The cores that can be busy at a time: those of the affinity, as far as a CPU quota allows.
+    pub fn usable_cores(&self) -> f64 {
+        self.quota_cores.unwrap_or(f64::INFINITY).min(self.cores.len() as f64)
+    }
+
     /// The device as it is stored with a campaign.
     pub fn record(&self) -> DeviceRecord {
         DeviceRecord {
@@ -110,6 +117,7 @@ impl DeviceFacts {
             simulated: self.gpus.iter().any(|g| g.simulated),
             memory_bytes: self.memory_bytes,
             cores: u32::try_from(self.cores.len()).ok().filter(|n| *n > 0),
+            quota_cores: self.quota_cores.filter(|quota| *quota < self.cores.len() as f64),
             persistence: self.gpu().and_then(|g| g.persistence),
         }
     }
@@ -120,6 +128,7 @@ impl DeviceFacts {
             kind: DeviceKind::Cpu,
             name: "cpu".into(),
             cores: (0..cores).collect(),
+            quota_cores: None,
             memory_bytes: Some(memory_bytes),
             host_memory_bytes: Some(memory_bytes),
             gpus: Vec::new(),

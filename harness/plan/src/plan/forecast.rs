@@ -302,7 +302,7 @@ fn on_cores(cell: &Cell, members: &[Alone], experiment: &Experiment, facts: &Dev
         Cores::PerMember(lists) => lists.iter().take(cell.degree() as usize).flatten().collect::<BTreeSet<_>>().len(),
         Cores::Shared | Cores::Spread | Cores::GpuLocal | Cores::GpuLocalSpread => facts.cores.len(),
     };
-    let (threads, cores) = (f64::from(experiment.threads), cores.max(1) as f64);
+    let (threads, cores) = (f64::from(experiment.threads), (cores.max(1) as f64).min(facts.quota_cores.unwrap_or(f64::INFINITY)));
     let (mut set_up_s, mut slowest_s, mut work_s) = (0.0_f64, 0.0_f64, 0.0_f64);
     for alone in members {
         set_up_s = set_up_s.max(alone.set_up_s);

@@ -201,6 +201,7 @@ fn seat(cell: &Cell, record: &CellRecord, basis: &Basis<'_>) -> Result<Seating, 
     let Basis { experiment, facts, .. } = *basis;
     let refuse = |refusal: Option<Refusal>| refusal.map_or(Ok(()), Err);
     refuse(lacking(cell, facts))?;
+    refuse(cell.terms().iter().find_map(|term| facts.python.not_startable(term.member.workload())))?;
     refuse(cell.observe().and_then(|by| by.lacking(facts)))?;
     refuse(cell.unobservable())?;
     if let Some(trace) = cell.trace() {
@@ -273,6 +274,16 @@ fn too_wide(cell: &Cell, experiment: &Experiment, facts: &DeviceFacts) -> Option
         _ => return None,
     };
     let needed = u64::from(cell.degree()) * threads;
+    if let Some(quota) = facts.quota_cores.filter(|quota| needed as f64 > *quota && needed <= there) {
+        let reason = format!(
+            "{} need {needed} cores of their own, and the CPU quota here allows {quota} at a time",
+            members(cell.degree())
+        );
+        return Some(Refusal {
+            reason,
+            hint: Some("`cores = \"shared\"` lets them share; `collo doctor` shows the quota".into()),
+        });
+    }
     if needed <= there {
         return None;
     }
@@ -328,14 +339,21 @@ fn slots(cell: &Cell, experiment: &Experiment) -> String {
 
 /// Set the repetitions of each cell to those of the order, and what is forecast for them all.
 fn count(cells: &mut [PlannedCell], order: &[PlannedRun]) {
-    for (index, cell) in cells.iter_mut().enumerate() {
-        let runs = order.iter().filter(|run| run.cell == index).count() as u32;
+    let runs = runs_by_cell(cells.len(), order);
+    for (cell, runs) in cells.iter_mut().zip(runs) {
         let ratio = f64::from(runs) / f64::from(cell.record.repetitions.max(1));
         let forecast = &mut cell.forecast;
         let least = forecast.least.as_mut().map(|least| &mut least.total_s);
         [forecast.total_s.as_mut(), forecast.energy_j.as_mut(), least].into_iter().flatten().for_each(|sum| *sum *= ratio);
         cell.record.repetitions = runs;
     }
+}
+
+/// How many runs each of so many cells has in an order.
+fn runs_by_cell(cells: usize, order: &[PlannedRun]) -> Vec<u32> {
+    let mut runs = vec![0; cells];
+    order.iter().for_each(|run| runs[run.cell] += 1);
+    runs
 }
 
 /// Two cells never share a folder: if four digits of the hash are not enough, the later one has more.
@@ -381,9 +399,8 @@ impl Plan {
     pub fn keep(&mut self, keep: impl Fn(usize, &PlannedCell) -> bool) {
         let mut place = 0..;
         self.order.retain(|run| place.next().is_some_and(|place| keep(place, &self.cells[run.cell])));
-        for (index, cell) in self.cells.iter_mut().enumerate() {
-            cell.record.repetitions = self.order.iter().filter(|run| run.cell == index).count() as u32;
-        }
+        let runs = runs_by_cell(self.cells.len(), &self.order);
+        self.cells.iter_mut().zip(runs).for_each(|(cell, runs)| cell.record.repetitions = runs);
     }
 
     /// The members of all cells, including refused ones: they may be possible if another user continues the campaign.

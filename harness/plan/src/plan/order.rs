@@ -6,6 +6,7 @@
 //! cards: the card is a factor that is crossed with the cells. With fewer repetitions than cards the cells are divided into parts, each
 //! with its own cards and baselines, because no cell could be on all of them.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use collo_store::{BlockEdge, PlannedRun, Shuffle};
@@ -64,11 +65,15 @@ fn of_traces(cells: &[PlannedCell], experiment: &Experiment) -> Vec<PlannedRun> 
     let mut done = vec![0u32; cells.len()];
     let mut order = Vec::new();
     let baselines: Vec<usize> = (0..cells.len()).filter(|cell| cells[*cell].record.baseline).collect();
-    let mut orders: Vec<u64> = Vec::new();
-    for trace in cells.iter().filter_map(|planned| planned.cell.trace()) {
-        if !orders.contains(&trace.record.order) {
-            orders.push(trace.record.order);
+    // The cells of each order, in the order of its first one.
+    let mut orders: Vec<Vec<usize>> = Vec::new();
+    let mut places: HashMap<u64, usize> = HashMap::new();
+    for (cell, trace) in cells.iter().enumerate().filter_map(|(cell, planned)| Some((cell, planned.cell.trace()?))) {
+        let place = *places.entry(trace.record.order).or_insert(orders.len());
+        if place == orders.len() {
+            orders.push(Vec::new());
         }
+        orders[place].push(cell);
     }
     for block in 1..=experiment.repetitions {
         let mut put = |cell: usize, edge: Option<BlockEdge>| {
@@ -78,9 +83,8 @@ fn of_traces(cells: &[PlannedCell], experiment: &Experiment) -> Vec<PlannedRun> 
         let mut alone = baselines.clone();
         shuffle.shuffle(&mut alone);
         alone.iter().for_each(|cell| put(*cell, Some(BlockEdge::Opens)));
-        for seed in &orders {
-            let is_of = |cell: &usize| cells[*cell].cell.trace().is_some_and(|trace| trace.record.order == *seed);
-            let mut policies: Vec<usize> = (0..cells.len()).filter(is_of).collect();
+        for policies in &orders {
+            let mut policies = policies.clone();
             shuffle.shuffle(&mut policies);
             policies.into_iter().for_each(|cell| put(cell, None));
         }

@@ -59,7 +59,8 @@ fn counted_cores(cores: usize) -> String {
 /// How many cards this device has for a trace: GPUs, or cores to make sets of.
 pub(super) fn cards(facts: &DeviceFacts) -> usize {
     match facts.kind {
-        DeviceKind::Cpu => facts.cores.len(),
+        // Each set needs a core that is free for it.
+        DeviceKind::Cpu => facts.cores.len().min(facts.usable_cores().max(1.0) as usize),
         DeviceKind::Gpu => facts.gpus.len(),
     }
 }

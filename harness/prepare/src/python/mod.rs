@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use collo_store::sha256_text;
 use collo_text::trust::{self, Untrusted, UserFolder};
-use collo_text::{Diagnostic, ExitClass};
+use collo_text::{Diagnostic, ExitClass, PROCESS_LIMIT};
 use fs_err as fs;
 
 pub use driver_match::{Misfit, fits};
@@ -72,6 +72,8 @@ pub enum PythonError {
     Hangs { path: PathBuf, limit: Duration },
     #[error("no process can be started for `{}`: {source}", .path.display())]
     Unsupervised { path: PathBuf, source: std::io::Error },
+    #[error("`{}` was asked for its version, and {reason}", .path.display())]
+    Lost { path: PathBuf, reason: String },
     #[error("`{}` is not started as root", .path.display())]
     Untrusted { path: PathBuf, why: Untrusted },
     #[error("{}", .0.what())]
@@ -109,13 +111,20 @@ impl PythonError {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             PythonError::None { .. } => "`sudo apt install python3 python3-venv`, or `--python PATH` takes your own".into(),
+            // One that was found on the PATH, and not named.
+            PythonError::Unusable { path, .. } if path.components().count() == 1 => {
+                format!("try it by hand, `{} -c pass`; `--python PATH` takes another", path.display())
+            }
             PythonError::Unusable { .. } => {
                 "leave out `--python`, or `environment` in a workload.toml, to take the pinned set".into()
             }
             PythonError::Hangs { path, .. } => {
                 format!("try it by hand, `{} -c pass`; or put another Python in its place", path.display())
             }
-            PythonError::Unsupervised { .. } => "`ulimit -u`, and `pids.max` of a container, limit the number".into(),
+            PythonError::Unsupervised { .. } => PROCESS_LIMIT.into(),
+            PythonError::Lost { .. } => {
+                "the same command tries again; `dmesg` shows whether the kernel was short of memory".into()
+            }
             PythonError::Untrusted { .. } => {
                 "`chown -R root` its folder if you trust what is in it, else run collo as the user to whom it belongs".into()
             }

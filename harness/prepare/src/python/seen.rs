@@ -1,7 +1,6 @@
 //! Finds what is known of the Python that members will run under before anything is provided.
 
 use collo_plan::facts::PythonSeen;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{find_system, interpreter_of, system_python};
@@ -10,7 +9,7 @@ use collo_plan::workload::WorkloadPython;
 /// What is known of these interpreters. `own` is the user's Python. `asked`: those of which it matters whether they have the lock. One that gives no answer has none to be
 /// refused for: what it does is evidence, and an interpreter that does not work is an error of its own.
 pub fn seen<'a>(own: Option<&Path>, asked: impl IntoIterator<Item = &'a WorkloadPython>) -> PythonSeen {
-    let mut found = PythonSeen { is_own: own.is_some(), with_lock: BTreeMap::new() };
+    let mut found = PythonSeen { is_own: own.is_some(), ..PythonSeen::default() };
     for environment in asked {
         let path = match (environment, own) {
             (WorkloadPython::Torch, Some(path)) => Some(interpreter_of(path)),

@@ -110,6 +110,7 @@ fn silent(path: &Path, why: Unanswered) -> PythonError {
     match why {
         Unanswered::Stopped(stopped) => PythonError::Stopped(stopped),
         Unanswered::Unsupervised(e) => PythonError::Unsupervised { path: path.into(), source: e },
+        Unanswered::SupervisorLost { .. } => PythonError::Lost { path: path.into(), reason: why.to_string() },
         Unanswered::TimedOut(limit) => PythonError::Hangs { path: path.into(), limit },
         other => PythonError::Unusable { path: path.into(), reason: other.to_string() },
     }

@@ -48,6 +48,7 @@ static CAMPAIGN: &[DatasetColumn] = &[
     ("device_kind", Text, |at| ExportValue::text(&at.r.record().device.kind)),
     ("device_memory_bytes", Whole, |at| at.r.record().device.memory_bytes.into()),
     ("device_cores", Whole, |at| at.r.record().device.cores.into()),
+    ("device_quota_cores", Number, |at| at.r.record().device.quota_cores.into()),
     ("device_sms", Whole, |at| at.card.and_then(|c| c.sms).into()),
     ("device_architecture", Text, |at| at.card.and_then(|c| c.architecture.clone()).into()),
     ("device_power_limit_w", Number, |at| at.card.and_then(|c| c.power_limit_w).into()),

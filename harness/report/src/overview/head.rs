@@ -46,6 +46,9 @@ pub fn title(analysis: &Analysis) -> String {
         return format!("What watching costs on the {}", device.name_said());
     }
     match (device.kind.as_str(), device.cores) {
+        ("cpu", Some(_)) if device.quota_cores.is_some() => {
+            format!("How to share {}", device.cores_text().unwrap_or_default())
+        }
         ("cpu", Some(1)) => "How to share one core".into(),
         ("cpu", Some(n)) => format!("How to share {} cores", number::word(n)),
         _ => format!("How to share the {}", device.name_said()),

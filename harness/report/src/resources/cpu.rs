@@ -12,8 +12,10 @@ use crate::parts::bars::{BarFigure, Scale};
 
 pub fn section(analysis: &Analysis) -> Content {
     numbers(analysis)?;
-    let cores = analysis.campaign.device.cores.filter(|_| analysis.campaign.device.kind == "cpu");
-    let capacity = cores.map(|n| (f64::from(n) * 100.0, format!("{} = {n}00 %", number::count(n as usize, "core"))));
+    let device = &analysis.campaign.device;
+    let cores = device.cores_text().filter(|_| device.kind == "cpu");
+    let usable = device.cores.map(|cores| device.quota_cores.unwrap_or(f64::INFINITY).min(f64::from(cores)) * 100.0);
+    let capacity = cores.zip(usable).map(|(cores, percent)| (percent, format!("{cores} = {percent:.0} %")));
     let meaning = format!(
         "Mean over the time when all members train past their warm-up; a member counts with all its threads and descendants. Whiskers: 95 % interval of the sum.{}",
         one_process_note(analysis)
@@ -34,16 +36,21 @@ pub fn section(analysis: &Analysis) -> Content {
     let figure = bars
         .draw(analysis)
         .ok_or_else(|| of_file(analysis, Key::Cpu).unwrap_or_else(|| "No sample of the members' CPU time was taken.".into()))?;
-    Ok(Section { finding: finding(analysis, cores), blocks: vec![figure], ..Section::default() })
+    Ok(Section { finding: finding(analysis), blocks: vec![figure], ..Section::default() })
 }
 
-fn finding(analysis: &Analysis, cores: Option<u32>) -> String {
+fn finding(analysis: &Analysis) -> String {
     let used = |c: &&Cell| c.get(Key::Cpu).map_or(0.0, |q| q.estimate);
     let Some(most) = analysis.cells.iter().filter(|c| c.get(Key::Cpu).is_some()).max_by(|a, b| used(a).total_cmp(&used(b)))
     else {
         return String::new();
     };
-    let of = cores.map_or_else(String::new, |n| format!(" of the {n}00 % that {} have", number::count(n as usize, "core")));
+    let device = &analysis.campaign.device;
+    let cores = device.cores.filter(|_| device.kind == "cpu");
+    let of = match device.quota_cores {
+        Some(quota) if cores.is_some() => format!(" of the {} that a CPU quota allows", number::percent(quota)),
+        _ => cores.map_or_else(String::new, |n| format!(" of the {n}00 % that {} have", number::count(n as usize, "core"))),
+    };
     let waited = most.metrics.get("cpu_pressure_some_ratio").map_or_else(String::new, |q| {
         format!(" Some process waited for a core during {} of that time.", number::percent(q.estimate))
     });

@@ -138,6 +138,7 @@ impl Fixture {
                 simulated: false,
                 memory_bytes: Some(24 << 30),
                 cores: Some(2),
+                quota_cores: None,
                 persistence: None,
             },
             gpus: Vec::new(),
@@ -495,6 +496,7 @@ impl Fixture {
                 orphans: Vec::new(),
             }),
             cooling: None,
+            throttling: None,
             trace: None,
             observer: truth.watched.as_ref().map(|watches| {
                 let measured = || epochs.iter().filter(|epoch| epoch.measured);

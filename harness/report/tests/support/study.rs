@@ -94,6 +94,7 @@ pub fn on(card: &Card, name: &str) -> Fixture {
         simulated: true,
         memory_bytes: Some(card.total_mib << 20),
         cores: None,
+        quota_cores: None,
         persistence: Some(true),
     };
     // Baselines vary as much as anything: blocks are not thrown away for it.

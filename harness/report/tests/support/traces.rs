@@ -242,6 +242,7 @@ impl TraceTruth {
             failed_attempts: Vec::new(),
             process: None,
             cooling: None,
+            throttling: None,
             observer: None,
             trace: Some(TraceRecord {
                 rules: serde_json::json!({ "policy": of.policy }),

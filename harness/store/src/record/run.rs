@@ -50,6 +50,9 @@ pub struct RunRecord {
     /// The wait for the GPU to cool down; absent without a thermal gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cooling: Option<Cooling>,
+    /// How often a CPU quota of collo's control groups was used up while it ran; absent if never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttling: Option<CpuThrottling>,
     /// Of a run of a trace; absent for a group that started together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceRecord>,
@@ -58,6 +61,21 @@ pub struct RunRecord {
     pub observer: Option<ObserverRecord>,
     /// The other files of the folder; filled on commit.
     pub files: BTreeMap<String, StoredFile>,
+}
+
+/// Periods of the kernel's CPU bandwidth control: all in which something ran, and those in which a quota was used up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuThrottling {
+    pub periods: u64,
+    pub throttled: u64,
+}
+
+impl CpuThrottling {
+    /// What came since an earlier reading; `None` if nothing was throttled.
+    pub fn since(self, before: CpuThrottling) -> Option<CpuThrottling> {
+        let throttled = self.throttled.checked_sub(before.throttled).filter(|count| *count > 0)?;
+        Some(CpuThrottling { periods: self.periods.saturating_sub(before.periods), throttled })
+    }
 }
 
 /// The moments of a run, nanoseconds of `CLOCK_MONOTONIC`; absent if it did not get that far.

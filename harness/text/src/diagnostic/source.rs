@@ -1,6 +1,8 @@
 //! A source text, and one line of it with the problem underlined.
 
 use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Line;
@@ -74,6 +76,14 @@ impl Source {
         }
     }
 
+    /// The file, from its name.
+    fn path(&self) -> PathBuf {
+        match (self.name.strip_prefix("~/"), std::env::var_os("HOME")) {
+            (Some(below), Some(home)) => Path::new(&home).join(below),
+            _ => PathBuf::from(&self.name),
+        }
+    }
+
     fn boundary(&self, offset: usize) -> usize {
         (0..=offset.min(self.text.len())).rev().find(|&i| self.text.is_char_boundary(i)).unwrap_or(0)
     }
@@ -81,9 +91,23 @@ impl Source {
 
 const WIDTH: usize = 100;
 
+/// What stands in place of a line of such a file.
+const PRIVATE: &str = "not shown: a link leads to this file, and only its owner may read it";
+
+/// Whether a path leads over a link to a file that is not readable for others. What root reads there for a project need not be the
+/// project's: its lines are in no error, which others may read.
+fn is_private(path: &Path) -> bool {
+    let (Ok(whole), Ok(real)) = (std::path::absolute(path), std::fs::canonicalize(path)) else { return false };
+    whole != real && std::fs::metadata(&real).is_ok_and(|file| file.permissions().mode() & 0o004 == 0)
+}
+
 /// The line with carets under the span, and the note if it did not fit beside them.
 pub(super) fn excerpt(source: &Source, span: &Range<usize>, note: Option<&str>) -> ([Line; 2], Option<String>) {
     let (line, column) = source.position(span.start);
+    if source.numbered && nix::unistd::geteuid().is_root() && is_private(&source.path()) {
+        let blank = " ".repeat(format!("{line:>2}").len());
+        return ([Line::plain(format!("{line:>2} | …")), Line::plain(format!("{blank} | {PRIVATE}"))], note.map(str::to_string));
+    }
     let shown = source.text.lines().nth(line - 1).unwrap_or_default();
     let end = source.boundary(span.end.max(span.start));
     let length = source.text[source.boundary(span.start)..end].lines().next().unwrap_or_default().chars().count().max(1);
@@ -106,4 +130,23 @@ pub(super) fn excerpt(source: &Source, span: &Range<usize>, note: Option<&str>) 
         under.push_str(&format!(" {note}"));
     }
     ([Line::plain(format!("{gutter} | {text}")), Line::plain(under)], left.map(str::to_string))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_file_behind_a_link_that_others_may_not_read_is_private() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = folder.path().canonicalize().expect("it is there");
+        let (file, link) = (home.join("secret.toml"), home.join("link.toml"));
+        std::fs::write(&file, "root:*:20228").expect("written");
+        std::os::unix::fs::symlink(&file, &link).expect("linked");
+        let open_to = |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("its mode");
+        open_to(0o600);
+        assert!(is_private(&link) && !is_private(&file));
+        open_to(0o644);
+        assert!(!is_private(&link));
+    }
 }

@@ -1,5 +1,6 @@
 //! Attempts are booked and launched.
 
+use collo_launch::NOT_STARTED;
 use collo_schedule::{Attempt, Happened};
 use collo_store::{Outcome, monotonic_ns};
 
@@ -66,7 +67,7 @@ impl Body<'_, '_> {
                 self.sampling.add(index, supervisor);
             }
             Err(why) => {
-                let (status, message) = ("not started".to_string(), why.to_string());
+                let (status, message) = (NOT_STARTED.to_string(), why.to_string());
                 let outcome = Outcome::Crashed { member: index as u32, status, message, place_alone: false };
                 self.attempts[index].blamed = Some(outcome);
                 self.ended(index);

@@ -1,0 +1,145 @@
+//! Where the processes of a workload find their programs: first in its Python's environment, as after `activate`.
+//!
+//! In: a workload and its interpreters. Out: the variables that activate them, and which programs are not there at all.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use collo_plan::cell::Member;
+use collo_plan::workload::Workload;
+use collo_text::{is_program, program_in};
+
+use crate::commands::Environment;
+use crate::interpreters::Interpreters;
+
+/// Activate the Python of a workload: what `bin/activate` of a virtual environment sets
+/// (<https://docs.python.org/3/library/venv.html#how-venvs-work>) is set, on top of a PATH that the workload may set.
+pub fn activate(env: &mut Environment, workload: &Workload, interpreters: &Interpreters) {
+    let folders = interpreters.program_folders(workload);
+    let Some(bin) = folders.last() else { return };
+    let path = std::env::join_paths(folders.iter().cloned().chain(std::env::split_paths(&search_path(env))));
+    // A folder with a colon cannot be in a PATH; the commands that name it in full work all the same.
+    if let Ok(path) = path {
+        env.insert("PATH".into(), Some(path.to_string_lossy().into_owned()));
+    }
+    let environment = bin.parent().filter(|folder| folder.join("pyvenv.cfg").exists() || !folder.exists());
+    env.insert("VIRTUAL_ENV".into(), environment.map(|folder| folder.display().to_string()));
+    env.insert("PYTHONHOME".into(), None);
+}
+
+/// The PATH of a process with this environment.
+fn search_path(env: &Environment) -> OsString {
+    match env.get("PATH") {
+        Some(Some(path)) => path.into(),
+        Some(None) => OsString::new(),
+        None => std::env::var_os("PATH").unwrap_or_default(),
+    }
+}
+
+/// Workloads whose program is not there, and its name. `foreseen` are the interpreters that they will have; it is called only if a
+/// program is neither a Python nor on the PATH.
+pub fn missing<'a>(
+    members: impl Iterator<Item = &'a Arc<Member>>,
+    foreseen: &dyn Fn(&Arc<Workload>) -> Option<Interpreters>,
+) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut seen: Vec<(&str, Vec<String>)> = Vec::new();
+    for member in members {
+        let (workload, spec) = (member.workload(), member.spec());
+        let words = [workload.command_for(&spec).ok(), workload.prepare_for(&spec).ok().flatten()];
+        let programs: Vec<String> = words.into_iter().flatten().filter_map(|words| words.into_iter().next()).collect();
+        if seen.iter().any(|before| *before == (workload.name.as_str(), programs.clone())) {
+            continue;
+        }
+        let mut env: Environment =
+            workload.variables_for(&spec).unwrap_or_default().into_iter().map(|(name, value)| (name, Some(value))).collect();
+        env.retain(|name, _| name == "PATH");
+        if let Some(program) = programs.iter().find(|program| is_missing(program, workload, &search_path(&env), foreseen)) {
+            found.insert(workload.name.clone(), program.clone());
+        }
+        seen.push((&workload.name, programs));
+    }
+    found
+}
+
+/// Whether a program is known not to be there. What a `prepare` command or an environment that is not built yet may bring is not
+/// known.
+fn is_missing(
+    program: &str,
+    workload: &Arc<Workload>,
+    path: &OsString,
+    foreseen: &dyn Fn(&Arc<Workload>) -> Option<Interpreters>,
+) -> bool {
+    if matches!(program, "python" | "python3") {
+        return false;
+    }
+    if program.contains('/') {
+        let file = workload.folder.join(program);
+        return !is_program(&file) && !(workload.prepare.is_some() && file.starts_with(&workload.folder));
+    }
+    if program_in(path, program).is_some() {
+        return false;
+    }
+    let Some(interpreters) = foreseen(workload) else { return false };
+    let folders = interpreters.program_folders(workload);
+    let is_built = |folder: &PathBuf| folder.parent().is_some_and(Path::exists);
+    folders.iter().all(|folder| is_built(folder) && !is_program(&folder.join(program)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use collo_plan::workload::WorkloadPython;
+
+    use super::*;
+    use crate::fixture;
+
+    /// A virtual environment with this program.
+    fn environment_with(program: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs_err::create_dir_all(folder.path().join("bin")).expect("made");
+        fs_err::write(folder.path().join("pyvenv.cfg"), "").expect("written");
+        for name in ["python", program] {
+            let path = folder.path().join("bin").join(name);
+            fs_err::write(&path, "#!/bin/sh\n").expect("written");
+            fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("its mode");
+        }
+        folder
+    }
+
+    fn workload(environment: &Path) -> Arc<Workload> {
+        let mut tiny = (**fixture::workloads().get("tiny").expect("there is one")).clone();
+        tiny.environment = WorkloadPython::Own(environment.into());
+        Arc::new(tiny)
+    }
+
+    #[test]
+    fn the_environment_of_a_workload_is_activated_before_the_path_that_it_sets() {
+        let folder = environment_with("torchrun");
+        let workload = workload(folder.path());
+        let interpreters = Interpreters::own(&workload);
+        let mut env: Environment = [("PATH".to_string(), Some("/opt/a:/opt/b".to_string()))].into();
+        activate(&mut env, &workload, &interpreters);
+        let at = folder.path().display();
+        assert_eq!(env["PATH"], Some(format!("{at}/bin:/opt/a:/opt/b")));
+        assert_eq!((&env["VIRTUAL_ENV"], &env["PYTHONHOME"]), (&Some(at.to_string()), &None));
+    }
+
+    #[test]
+    fn only_a_program_that_is_in_no_folder_is_missing() {
+        let folder = environment_with("torchrun");
+        let workload = workload(folder.path());
+        let path = OsString::from("/nowhere");
+        let foreseen = |workload: &Arc<Workload>| Some(Interpreters::own(workload));
+        let is_missing = |program: &str| is_missing(program, &workload, &path, &foreseen);
+        assert!(is_missing("no-such-program") && is_missing("./no-such-program") && is_missing("/no/such/program"));
+        for program in ["python", "torchrun", "/bin/sh"] {
+            assert!(!is_missing(program), "{program}");
+        }
+        fs_err::remove_dir_all(folder.path()).expect("removed");
+        assert!(!is_missing("no-such-program"), "an environment that is not built may have it");
+    }
+}
