@@ -4,10 +4,9 @@ use std::path::Path;
 
 use collo_plan::project::Project;
 use collo_prepare::python;
+use collo_store::archive::{self, Manifest};
 use collo_store::{CampaignFolder, Runs};
 use collo_text::Diagnostics;
-
-use crate::archive::{self, Manifest};
 
 /// The endings of a bundle's name.
 const ENDINGS: [&str; 2] = [".tar.gz", ".tgz"];

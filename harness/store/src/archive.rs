@@ -13,7 +13,6 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use collo_store::{StoredFile, sha256_file};
 use collo_text::{Diagnostic, quoted, quoting, shown};
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -22,6 +21,8 @@ use fs_err as fs;
 use serde::Deserialize;
 use serde_json::Value;
 use tar::{Archive, Builder, EntryType, Header, PaxExtensions};
+
+use crate::{StoredFile, sha256_file};
 
 pub use scratch::scratch;
 
@@ -301,7 +302,7 @@ fn compare(folder: &Path, about: &Manifest) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use collo_store::sha256_text;
+    use crate::sha256_text;
     use collo_text::ExitClass;
     use serde_json::json;
 
