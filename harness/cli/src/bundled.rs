@@ -27,7 +27,7 @@ pub fn read(bundle: &Path, project: Option<&Project>) -> Result<(CampaignFolder,
     };
     let scratch = project.and_then(|project| archive::scratch(project.root()).ok()).map_or_else(in_cache, Ok)?;
     let (folder, about) = archive::unpack(bundle, scratch.path())?;
-    Ok((its_campaign(&folder, &about)?, scratch))
+    Ok((its_campaign(&folder, &about)?, scratch.until_the_end()))
 }
 
 /// The campaign of an unpacked bundle, by what its manifest says.

@@ -24,7 +24,7 @@ use tar::{Archive, Builder, EntryType, Header, PaxExtensions};
 
 use crate::{StoredFile, sha256_file};
 
-pub use scratch::scratch;
+pub use scratch::{Scratch, scratch};
 
 /// The manifest, the first file of an archive.
 pub const MANIFEST: &str = "collo-bundle.json";
