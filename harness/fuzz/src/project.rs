@@ -20,7 +20,7 @@ use collo_schedule::policy;
 use crate::given::{self, folder, put, shown, text};
 
 /// So many cells are planned; how many there can be is the plan's own limit.
-const MOST_PLANNED: usize = 200;
+const MOST_PLANNED: usize = 50;
 
 pub static ROOT: LazyLock<PathBuf> = LazyLock::new(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
 pub static WORKLOADS: LazyLock<Workloads> = LazyLock::new(|| Workloads::load(&ROOT.join("workloads")).unwrap_or_default());
