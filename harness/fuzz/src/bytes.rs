@@ -1,7 +1,7 @@
 //! Changes of bytes that no format is asked about.
 
-/// A few flips, cuts, and bytes that come twice or from elsewhere; near the end more often, where Parquet says what it holds. `below` draws
-/// a number below another.
+/// A few flips, cuts, and bytes that come twice or from elsewhere; near the end more often, where Parquet has its table of contents.
+/// `below` draws a number below another.
 pub fn mutate(bytes: &mut Vec<u8>, below: &mut impl FnMut(usize) -> usize) {
     for _ in 0..1 + below(4) {
         if bytes.is_empty() {
