@@ -144,3 +144,21 @@ torture WHAT="50" *NAMES:
         cargo test --package collo-sample --package collo-device --lib fuzz_ -- --ignored --nocapture && \
         cargo test --package collo-report --test reports -- damage:: --ignored --nocapture; \
     fi
+
+# Let libFuzzer search for inputs that a reader cannot bear, so many seconds each: `just fuzz`, `just fuzz 300 bundle trace`; needs `rustup toolchain install nightly` and `cargo install cargo-fuzz --locked`. What it finds is in harness/fuzz/fuzz/artifacts
+[group('develop')]
+fuzz SECONDS="60" *NAMES:
+    #!/bin/sh
+    set -eu
+    [ $# = 0 ] || shift
+    export CARGO_TARGET_DIR="$PWD/target/fuzz"
+    cd harness/fuzz
+    [ $# -gt 0 ] || set -- $(cargo +nightly fuzz list)
+    for name; do
+        reports=$(grep -A6 "^name = \"$name\"" fuzz/Cargo.toml | grep -o -m1 'required-features\|^\[\[bin' || true)
+        features=; [ "$reports" != required-features ] || features="--features reports"
+        found="$CARGO_TARGET_DIR/found/$name"
+        mkdir -p "$found"
+        cargo +nightly fuzz run $features "$name" "$found" "corpus/$name" -- \
+            -max_total_time={{ SECONDS }} -timeout=10 -malloc_limit_mb=500 -rss_limit_mb=2048
+    done

@@ -4,10 +4,9 @@ use std::path::Path;
 
 use collo_plan::project::Project;
 use collo_prepare::python;
+use collo_store::archive::{self, Manifest};
 use collo_store::{CampaignFolder, Runs};
 use collo_text::Diagnostics;
-
-use crate::archive::{self, Manifest};
 
 /// The endings of a bundle's name.
 const ENDINGS: [&str; 2] = [".tar.gz", ".tgz"];
@@ -28,7 +27,7 @@ pub fn read(bundle: &Path, project: Option<&Project>) -> Result<(CampaignFolder,
     };
     let scratch = project.and_then(|project| archive::scratch(project.root()).ok()).map_or_else(in_cache, Ok)?;
     let (folder, about) = archive::unpack(bundle, scratch.path())?;
-    Ok((its_campaign(&folder, &about)?, scratch))
+    Ok((its_campaign(&folder, &about)?, scratch.until_the_end()))
 }
 
 /// The campaign of an unpacked bundle, by what its manifest says.

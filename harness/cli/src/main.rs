@@ -12,7 +12,6 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod answer;
-mod archive;
 mod args;
 mod bundled;
 mod carried;

@@ -7,6 +7,7 @@ use collo_store::Outcome;
 use nix::sys::signal::Signal;
 
 use crate::gpu_faults::{MIG, MPS};
+use crate::hostile::signals_to::{has_read_it, long_to_plan};
 use crate::sim::Machine;
 use crate::support::{Bench, wait_for};
 
@@ -51,24 +52,13 @@ fn each_of_them_is_answered_as_sigterm_is() {
     }
 }
 
-/// A file that is read before the plan is made, and whose length shows in what the process has read (proc(5), `rchar`).
-const LONG: usize = 900_000;
-
 #[test]
 fn a_signal_while_it_plans_has_an_exit_code() {
     for (signal, code) in [(Signal::SIGTERM, 4), (Signal::SIGUSR1, 4), (Signal::SIGINT, 130)] {
-        let degrees: Vec<String> = (1..=250).map(|degree| degree.to_string()).collect();
-        // Ten thousand cells: the plan takes much longer than it takes to notice that its file was read.
-        let cells = format!("batch_size = [{}]\ndegree = [{}]\n", degrees[..40].join(", "), degrees.join(", "));
-        let padding = "# a long file\n".repeat(LONG / 14);
-        let bench = Bench::of(&format!("[axes]\nworkload = \"tiny\"\n{cells}{padding}"));
+        let bench = Bench::of(&long_to_plan());
         let mut running = bench.start(&["plan", "x"]);
         let pid = running.pid();
-        wait_for("the experiment was read", || {
-            let read = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
-            let bytes: usize = read.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse().ok()?;
-            (bytes >= LONG).then_some(())
-        });
+        wait_for("the experiment was read", || has_read_it(pid).then_some(()));
         running.signal(signal);
         running.ends().exits(code).says("asked to end");
     }

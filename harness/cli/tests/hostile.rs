@@ -10,7 +10,7 @@
 mod case;
 mod cases;
 pub mod scene;
-mod signals_to;
+pub mod signals_to;
 mod table;
 
 #[test]
@@ -32,6 +32,7 @@ fn no_attack_does_harm() {
 fn every_case_has_a_name_of_its_own() {
     let mut names: Vec<String> = cases::all().into_iter().map(|c| c.name).collect();
     let all = names.len();
+    println!("{all} cases");
     names.sort();
     names.dedup();
     assert_eq!(names.len(), all);

@@ -233,8 +233,9 @@ fn checked(slices: Vec<Slice>, card: &GpuModel) -> Result<WantedPartition, Diagn
     let mut compute = 0;
     for slice in &slices {
         let profile = card.profile(&slice.profile)?;
-        let divided: u32 = slice.compute.iter().sum();
-        if divided > profile.slices || slice.compute.contains(&0) {
+        // Together they may be more than any number of slices.
+        let divided: u64 = slice.compute.iter().map(|slices| u64::from(*slices)).sum();
+        if divided > u64::from(profile.slices) || slice.compute.contains(&0) {
             let what = format!("`{}` is impossible: {} has {} compute slices", slice_text(slice), slice.profile, profile.slices);
             return Err(Diagnostic::new(what));
         }

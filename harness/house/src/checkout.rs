@@ -9,7 +9,7 @@ use crate::features::TestFiles;
 use crate::production::{Production, production, test_files};
 
 /// Packages that no user runs; their lines are counted apart.
-pub const TOOLS: [&str; 3] = ["bench", "house", "simgpu"];
+pub const TOOLS: [&str; 4] = ["bench", "fuzz", "house", "simgpu"];
 
 /// What is read of a checkout: texts by their paths.
 #[derive(Debug, Clone)]

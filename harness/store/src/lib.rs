@@ -16,6 +16,7 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod archive;
 mod caught;
 mod clock;
 mod comments;

@@ -8,6 +8,7 @@ use collo_measure::campaign;
 use collo_plan::host;
 use collo_plan::project::Project;
 use collo_prepare::machine;
+use collo_store::archive::{self, Packed};
 use collo_store::{Campaign, CampaignFolder, sha256_file};
 use collo_text::quoted;
 use collo_text::shown;
@@ -17,7 +18,6 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::answer::{Answer, Answered};
-use crate::archive::{self, Packed};
 use crate::bundled::{is_bundle, its_campaign};
 use crate::context::Context;
 use crate::{args, output};

@@ -1,4 +1,4 @@
-//! Moments of a campaign that runs, waited for.
+//! Moments of a campaign that runs and of a plan that is made, waited for.
 
 use std::io::Read;
 use std::path::Path;
@@ -44,4 +44,21 @@ pub fn struck(signal: Signal) -> impl Fn(&Scene, &mut Live) -> Check + Send + Sy
         live.signal(signal);
         Ok(())
     }
+}
+
+/// A file that is read before the plan is made, and whose length shows in what the process has read.
+const LONG: usize = 900_000;
+
+/// An experiment of ten thousand cells: its plan takes much longer than it takes to notice that its file was read.
+pub fn long_to_plan() -> String {
+    let degrees: Vec<String> = (1..=250).map(|degree| degree.to_string()).collect();
+    let cells = format!("batch_size = [{}]\ndegree = [{}]\n", degrees[..40].join(", "), degrees.join(", "));
+    format!("[axes]\nworkload = \"tiny\"\n{cells}{}", "# a long file\n".repeat(LONG / 14))
+}
+
+/// Whether a process has read such an experiment (proc(5), `rchar`).
+pub fn has_read_it(pid: u32) -> bool {
+    let read = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+    let bytes = read.lines().find_map(|line| line.strip_prefix("rchar: ")).and_then(|bytes| bytes.parse::<usize>().ok());
+    bytes.is_some_and(|bytes| bytes >= LONG)
 }

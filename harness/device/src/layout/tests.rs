@@ -167,6 +167,8 @@ fn what_cannot_be_is_refused_with_the_way_out() {
     hint: to all of them, or to none
     ");
     insta::assert_snapshot!(said("4c.3g.20gb"), @"error: `4c.3g.20gb` is impossible: 3g.20gb has 3 compute slices");
+    // Together one more than fits in 32 bits, where that would be 3.
+    insta::assert_snapshot!(said("4294967295c+4c.3g.20gb@4"), @"error: `4294967295c+4c.3g.20gb@4` is impossible: 3g.20gb has 3 compute slices");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! engines. All are placed together, because one placed by itself may take the only place of another: a `3g` at 0 shuts out `2g +
 //! 2g`, which leave it room at 4. The grid has at most 12 units on every known GPU, so the search is exhaustive.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use collo_text::Diagnostic;
@@ -65,8 +66,13 @@ impl GpuModel {
     /// The first limit exceeded, checked before any placement.
     pub(super) fn limit(&self, wanted: &[Arc<Profile>], beside: &[Instance]) -> Option<Limit> {
         let all: Vec<&Arc<Profile>> = beside.iter().map(|i| &i.profile).chain(wanted).collect();
+        // Counted in one pass: a file may ask for a hundred thousand.
+        let counts = all.iter().fold(BTreeMap::<&str, usize>::new(), |mut counts, profile| {
+            *counts.entry(&profile.name).or_default() += 1;
+            counts
+        });
         for profile in wanted {
-            let count = all.iter().filter(|p| p.name == profile.name).count();
+            let count = counts.get(profile.name.as_str()).copied().unwrap_or(0);
             if let Some(most) = profile.most.filter(|most| count > *most as usize) {
                 return Some(Limit::Most { profile: Arc::clone(profile), most });
             }

@@ -123,7 +123,7 @@ impl Target {
             out.push(b'\n');
         }
         if random.uniform() < 0.3 {
-            bytes::mutate(&mut out, random);
+            bytes::mutate(&mut out, &mut |n| below(random, n));
         }
         std::fs::write(&file, out).unwrap();
         self.read();
@@ -145,7 +145,7 @@ impl Target {
     fn table(&self, random: &mut Random) {
         let file = self.one(".parquet", random);
         let mut content = self.files[&file].clone();
-        bytes::mutate(&mut content, random);
+        bytes::mutate(&mut content, &mut |n| below(random, n));
         let place = self.root.path().join("table");
         std::fs::write(&place, content).unwrap();
         match file.file_name().unwrap().to_str() {
@@ -190,7 +190,7 @@ impl Target {
             _ => {
                 let file = self.one(".parquet", random);
                 let mut content = self.files[&file].clone();
-                bytes::mutate(&mut content, random);
+                bytes::mutate(&mut content, &mut |n| below(random, n));
                 std::fs::write(&file, &content).unwrap();
                 let (record, name) = (file.with_file_name("run.json"), file.file_name().unwrap().to_str().unwrap().to_string());
                 edit(&record, |r| {

@@ -4,6 +4,7 @@ use crate::hostile::case::Case;
 
 pub mod cards;
 mod company;
+mod in_place;
 mod limits;
 mod members;
 mod preparing;
@@ -20,6 +21,7 @@ pub fn all() -> Vec<Case> {
         preparing::cases,
         texts::cases,
         stray::cases,
+        in_place::cases,
         stores::cases,
         surroundings::cases,
         limits::cases,

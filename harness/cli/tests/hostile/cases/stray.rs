@@ -1,7 +1,6 @@
 //! Files that lie where experiments and workloads do, and command lines: nobody may hang on them, and the rest must work.
 
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::stat::Mode;
@@ -10,8 +9,8 @@ use nix::unistd::mkfifo;
 use crate::hostile::case::{Case, Check, case, end_of, ended, hold};
 use crate::hostile::scene::Scene;
 
-const KIND: &str = "stray files, command lines";
-const MODE: Mode = Mode::S_IRWXU;
+pub const KIND: &str = "stray files, command lines";
+pub const MODE: Mode = Mode::S_IRWXU;
 
 /// With this in the way, experiment `x` is planned, listed and run all the same.
 fn beside(name: &str, put: impl Fn(&Scene) -> Check + Send + Sync + 'static) -> Case {
@@ -25,7 +24,7 @@ fn beside(name: &str, put: impl Fn(&Scene) -> Check + Send + Sync + 'static) -> 
     })
 }
 
-fn verb(scene: &Scene, arguments: &[&str], codes: &[i32]) -> Check {
+pub fn verb(scene: &Scene, arguments: &[&str], codes: &[i32]) -> Check {
     let called = format!("`collo {}`", arguments.join(" ").chars().take(80).collect::<String>());
     let said = scene.collo(arguments, Duration::from_secs(30)).map_err(|e| format!("{called}: {e}"))?;
     ended(&said).map_err(|e| format!("{called}: {e}"))?;
@@ -39,28 +38,6 @@ fn refused(name: &str, lines: &'static [&'static [&'static str]]) -> Case {
 
 fn io<T>(result: std::io::Result<T>) -> Check {
     result.map(|_| ()).map_err(|e| e.to_string())
-}
-
-/// A name, and what makes it.
-type Stray = (&'static str, fn(&Path));
-
-/// What can lie in the place of a file.
-const STRAYS: [Stray; 3] = [
-    ("a_fifo", |place| mkfifo(place, MODE).expect("a pipe")),
-    ("endless", |place| symlink("/dev/zero", place).expect("a link")),
-    ("a_terabyte", |place| fs_err::File::create(place).and_then(|file| file.set_len(1 << 40)).expect("a file with a hole")),
-];
-
-/// With each of these in the place of a file, a verb that reads it refuses it.
-fn in_place_of(what: &str, file: &'static str, arguments: &'static [&'static str]) -> Vec<Case> {
-    let refuses = |(stray, put): (&str, fn(&Path))| {
-        case(KIND, format!("{what}_is_{stray}")).act(move |scene| {
-            fs_err::create_dir_all(scene.at(file).parent().expect("in the project")).map_err(|e| e.to_string())?;
-            put(&scene.at(file));
-            verb(scene, arguments, &[2, 3])
-        })
-    };
-    STRAYS.into_iter().map(refuses).collect()
 }
 
 /// An archive that these lines of Python write to `out` is no bundle to any verb: that is said in a few lines, and little is unpacked.
@@ -81,15 +58,7 @@ fn no_bundle(name: &str, python: &'static str) -> Case {
 }
 
 pub fn cases() -> Vec<Case> {
-    let in_place = [
-        in_place_of("slurm_script", "slurm/x/array.sh", &["slurm", "x"]),
-        in_place_of("table_to_evaluate", "rows.csv", &["predict", "evaluate", "rows.csv"]),
-        in_place_of("table_to_fit", "rows.csv", &["predict", "fit", "rows.csv", "--to", "fit.json"]),
-        in_place_of("parquet_table", "rows.parquet", &["predict", "evaluate", "rows.parquet"]),
-        in_place_of("report", "report.json", &["compare", "report.json", "report.json"]),
-        in_place_of("bundle", "x.tar.gz", &["verify", "x.tar.gz"]),
-    ];
-    in_place.into_iter().flatten().chain(bundles()).chain(others()).collect()
+    bundles().into_iter().chain(others()).collect()
 }
 
 fn bundles() -> Vec<Case> {

@@ -13,7 +13,6 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use collo_store::{StoredFile, sha256_file};
 use collo_text::{Diagnostic, quoted, quoting, shown};
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -23,7 +22,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use tar::{Archive, Builder, EntryType, Header, PaxExtensions};
 
-pub use scratch::scratch;
+use crate::{StoredFile, sha256_file};
+
+pub use scratch::{Scratch, scratch};
 
 /// The manifest, the first file of an archive.
 pub const MANIFEST: &str = "collo-bundle.json";
@@ -301,14 +302,14 @@ fn compare(folder: &Path, about: &Manifest) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use collo_store::sha256_text;
+    use crate::sha256_text;
     use collo_text::ExitClass;
     use serde_json::json;
 
     use super::*;
 
     type ForeignEntry<'a> = (&'a str, EntryType, &'a str);
-    /// The entries of an archive, and what is said of it.
+    /// The entries of an archive, and the reason why it is none.
     type Refused<'a> = (&'a [ForeignEntry<'a>], &'a str);
 
     fn packed(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
@@ -325,7 +326,7 @@ mod tests {
         (folder, to)
     }
 
-    /// An archive as somebody else could make it: names are written as they are.
+    /// An archive as another user could make it: names are written as they are.
     fn foreign(entries: &[ForeignEntry]) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("foreign.tar.gz");
@@ -362,7 +363,7 @@ mod tests {
     #[test]
     fn what_this_machine_cannot_write_is_no_fault_of_the_bundle() {
         let (_kept, bundle) = packed(&[("experiments/x.toml", "schema = 1\n")]);
-        // Nobody makes files there.
+        // No user can make files there.
         let wrong = entries(&bundle, Path::new("/proc/self/fdinfo/x")).unwrap_err();
         assert!(wrong.class() == ExitClass::Machine && wrong.what().contains("cannot be unpacked"), "{wrong}");
         let wrong = entries(Path::new("/nowhere/x.tar.gz"), Path::new("/tmp")).unwrap_err();

@@ -1,0 +1,119 @@
+//! Seeds of `corpus/NAME/`, and changes of them, through every reader: none panics, and none hangs.
+
+#[path = "../../quantity/tests/support/random.rs"]
+#[expect(dead_code, reason = "each package uses its part of it")]
+mod random;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use collo_fuzz::{READERS, Reader, bytes};
+use random::Random;
+
+/// No input may take longer, on however busy a machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+fn here(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn seeds(reader: &str) -> BTreeMap<String, Vec<u8>> {
+    let folder = here("corpus").join(reader);
+    let files = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())).map(|entry| entry.unwrap());
+    files.map(|file| (file.file_name().into_string().unwrap(), std::fs::read(file.path()).unwrap())).collect()
+}
+
+/// What is being read, and since when.
+type Reading = Mutex<Option<(String, Instant)>>;
+
+/// Ends the process with the name of an input that hangs.
+fn watch(reading: &Reading, ended: &std::sync::mpsc::Receiver<()>) {
+    while ended.recv_timeout(Duration::from_millis(100)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        if let Some((input, since)) = &*reading.lock().unwrap()
+            && since.elapsed() > TIMEOUT
+        {
+            eprintln!("{input} hangs");
+            std::process::abort();
+        }
+    }
+}
+
+/// Each seed of a reader, and so many changes of it; returns the inputs that made it panic.
+fn feed((name, read): &Reader, changes: u64, seed: u64, reading: &Reading) -> Vec<String> {
+    let mut panics = Vec::new();
+    for (file, content) in seeds(name) {
+        for change in 0..=changes {
+            let mut input = content.clone();
+            if change > 0 {
+                let mut random = Random::seeded(seed.wrapping_mul(0x1000_0000_01b3) ^ change);
+                bytes::mutate(&mut input, &mut |n| ((random.uniform() * n as f64) as usize).min(n.saturating_sub(1)));
+            }
+            let what = format!("change {change} of corpus/{name}/{file} with seed {seed}");
+            *reading.lock().unwrap() = Some((what.clone(), Instant::now()));
+            if catch_unwind(AssertUnwindSafe(|| read(&input))).is_err() {
+                println!("{what} panics");
+                panics.push(what);
+            }
+            *reading.lock().unwrap() = None;
+        }
+    }
+    panics
+}
+
+fn feed_all(changes: u64, seed: u64) {
+    let reading = Reading::default();
+    let panics: Vec<String> = std::thread::scope(|scope| {
+        let (end, ended) = std::sync::mpsc::channel();
+        let reading = &reading;
+        scope.spawn(move || watch(reading, &ended));
+        let panics = READERS.iter().flat_map(|reader| feed(reader, changes, seed, reading)).collect();
+        drop(end);
+        panics
+    });
+    assert!(panics.is_empty(), "{} inputs panic:\n{}", panics.len(), panics.join("\n"));
+}
+
+#[test]
+fn no_seed_and_no_change_of_one_makes_a_reader_panic_or_hang() {
+    feed_all(40, 1);
+}
+
+#[test]
+#[ignore = "minutes; COLLO_INPUTS says how many changes of each seed, a thousand without it"]
+fn no_change_of_a_thousand_makes_a_reader_panic_or_hang() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
+    feed_all(number("COLLO_INPUTS").unwrap_or(1000), number("COLLO_SEED").unwrap_or(2));
+}
+
+#[test]
+fn every_reader_has_seeds_and_a_target_and_nothing_else_has() {
+    let names: BTreeSet<String> = READERS.iter().map(|(name, _)| name.to_string()).collect();
+    assert_eq!(names.len(), READERS.len(), "each has a name of its own");
+    let folders = std::fs::read_dir(here("corpus")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(folders.collect::<BTreeSet<String>>(), names);
+    assert!(names.iter().all(|name| !seeds(name).is_empty()));
+    let targets = std::fs::read_to_string(here("fuzz/Cargo.toml")).unwrap();
+    let targets = targets.split("[[bin]]\n").skip(1).map(|bin| bin.split('"').nth(1).unwrap().to_string());
+    assert_eq!(targets.collect::<BTreeSet<String>>(), names);
+}
+
+/// A seed that is refused at its first line would find nothing behind it: of each kind one is read to its end.
+#[test]
+fn the_first_seed_of_each_store_is_a_campaign_of_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("sleep.tar.gz");
+    std::fs::write(&bundle, &seeds("bundle")["sleep.tar.gz"]).unwrap();
+    let (place, about) = collo_store::archive::unpack(&bundle, folder.path()).unwrap();
+    let campaign = collo_store::Runs::at(place.join("runs")).find(&about.campaign).unwrap();
+    assert_eq!(campaign.runs().unwrap().0.len(), 1);
+    let whole = |name: &str, file: &str| {
+        let path = folder.path().join(file);
+        std::fs::write(&path, &seeds(name)["sleep.parquet"]).unwrap();
+        path
+    };
+    assert!(!collo_store::read_epochs(&whole("epochs", "epochs.parquet")).unwrap().is_empty());
+    assert!(!collo_store::read_samples(&whole("samples", "samples.parquet"), |_, _, _| true).unwrap().is_empty());
+}
