@@ -20,7 +20,13 @@ pub fn message(bytes: &[u8]) {
 pub fn output(bytes: &[u8]) {
     let Some(source) = text(bytes) else { return };
     let Some((pattern, printed)) = source.text().split_once('\n') else { return };
-    let adapter = Adapter { pattern: pattern.into(), items: Some(10), goal: EpochGoal { epochs: 2, measure_for_ns: 0 } };
+    let adapter = Adapter {
+        pattern: pattern.into(),
+        preset: None,
+        items: Some(10),
+        goal: EpochGoal { epochs: 2, measure_for_ns: 0 },
+        measures_on: false,
+    };
     let Ok(mut translator) = Translator::new(&adapter, 1_000_000_000) else { return };
     for (number, line) in printed.lines().enumerate() {
         for message in translator.line(line, 2_000_000_000 + number as u64 * 300_000_000) {
