@@ -25,7 +25,7 @@ mod wrap;
 
 pub use diagnostic::{Diagnostic, Diagnostics, ExitClass, Source};
 pub use nearest::nearest;
-pub use paths::{on_path, shown};
+pub use paths::{on_path, shown, written};
 pub use quoting::quoted;
 pub use regular::{entries, open_folder, open_regular, read_begin, read_end, read_small, read_small_text};
 pub use remark::Remark;
