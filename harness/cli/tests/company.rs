@@ -104,6 +104,79 @@ fn pairs_that_others_measured_are_fitted_and_score_other_pairs() {
         .says("from the memory of their processes");
 }
 
+/// The pairs again, as the speed of each while both run and as the same in times: both train for 100 s.
+fn by_speed() -> (String, String) {
+    let (mut speeds, mut times) = ("a,b,speed_a,speed_b\n".to_string(), "a,b,solo_a_s,solo_b_s,pair_a_s,pair_b_s\n".to_string());
+    for (number, line) in pairs().lines().skip(2).enumerate() {
+        let fields: Vec<&str> = line.split(',').collect();
+        let speed = [0.91 - 0.013 * (number % 29) as f64, 0.97 - 0.011 * (number % 31) as f64];
+        speeds += &format!("{},{},{},{}\n", fields[2], fields[3], speed[0], speed[1]);
+        times += &format!("{},{},{},{},100,100\n", fields[2], fields[3], 100.0 * speed[0], 100.0 * speed[1]);
+    }
+    (speeds, times)
+}
+
+#[test]
+fn relative_speeds_while_both_run_are_slowdowns_as_they_stand() {
+    let (speeds, times) = by_speed();
+    let bench = bench().file("speeds.csv", &speeds).file("times.csv", &times);
+    let scores = |table: &str| {
+        let answer = bench.collo(&["predict", "evaluate", "--describe", table, "profiles.csv", "--json"]).exits(0).json();
+        (answer["measured"][0]["estimators"].clone(), answer["changed"].clone())
+    };
+    let ((by_speeds, none), (by_times, unchanged)) = (scores("speeds.csv"), scores("times.csv"));
+    assert_eq!((none, &unchanged["changed"]), (Value::Null, &0.into()), "nothing is taken out");
+    let (by_speeds, by_times) = (by_speeds.as_array().expect("a list"), by_times.as_array().expect("a list"));
+    assert_eq!(by_speeds.len(), by_times.len());
+    for (one, other) in by_speeds.iter().zip(by_times) {
+        for key in ["member_median_error", "gain_median_error", "gain_worst_error"] {
+            let values = [one, other].map(|scored| scored[key].as_f64().expect("a number"));
+            assert!((values[0] - values[1]).abs() < 1e-9, "{key}: {one} {other}");
+        }
+    }
+    let fit = |table: &str, name: &str| {
+        bench.collo(&["predict", "fit", "--describe", table, "profiles.csv", "--to", name]).exits(0);
+        fs_err::read_to_string(bench.at(name)).expect("written")
+    };
+    let law =
+        |text: &str| serde_json::from_str::<Value>(text).expect("JSON")["law"]["unrecorded"]["law"]["per_longer_step"].as_f64();
+    let (one, other) = (law(&fit("speeds.csv", "predictors/s.json")), law(&fit("times.csv", "predictors/t.json")));
+    assert!((one.expect("a number") - other.expect("a number")).abs() < 1e-9, "{one:?} {other:?}");
+}
+
+#[test]
+fn speeds_that_are_percent_or_stand_beside_times_are_refused() {
+    let bench = bench().file("percent.csv", "a,b,speed_a,speed_b\nanet32,bnet64,98.3,0.9\n");
+    let evaluate = |table: &str| bench.collo(&["predict", "evaluate", "--describe", table, "profiles.csv"]);
+    evaluate("percent.csv").exits(2).says("`speed_a` is `98.3`, not a share of its speed alone").says("write 0.95 for 95 %");
+    bench.write("both.csv", "a,b,speed_a,speed_b,solo_a_s\nanet32,bnet64,0.9,0.9,100\n");
+    evaluate("both.csv").exits(2).says("has the columns `speed_a` and `solo_a_s`");
+    bench.write("half.csv", "a,b,speed_a\nanet32,bnet64,0.9\n");
+    evaluate("half.csv").exits(2).says("no column `speed_b`").says("`a`, `b`, `speed_a`, `speed_b`");
+}
+
+#[test]
+fn a_rule_of_thumb_has_no_line_where_its_reading_is_another_one() {
+    let bench = bench();
+    let without = |column: &str| {
+        let text = profiles();
+        let mut lines = text.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+        let head = lines.next().expect("a head");
+        let place = head.iter().position(|name| *name == column).expect("a column");
+        let mut all = vec![head];
+        all.extend(lines);
+        for fields in &mut all {
+            fields.remove(place);
+        }
+        bench.write("less.csv", &(all.iter().map(|fields| fields.join(",")).collect::<Vec<_>>().join("\n") + "\n"));
+        bench.collo(&["predict", "evaluate", "--describe", "pairs.csv", "less.csv"]).exits(0).stdout
+    };
+    let no_smact = without("sm_active_ratio");
+    assert!(no_smact.contains("1 ÷ Σ utilisation") && !no_smact.contains("1 ÷ Σ SMACT"), "{no_smact}");
+    let no_utilisation = without("gpu_utilisation_percent");
+    assert!(!no_utilisation.contains("1 ÷ Σ utilisation") && no_utilisation.contains("1 ÷ Σ SMACT"), "{no_utilisation}");
+}
+
 #[test]
 fn rows_that_cannot_be_are_named_with_their_line() {
     let bench = bench();

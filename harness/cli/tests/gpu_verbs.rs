@@ -101,6 +101,13 @@ fn of_several_gpus_each_gets_what_its_file_says_and_a_name_alone_is_for_none() {
     let bench = sim::bench("a100-40gb,gpus=2");
     bench.collo(&["mig", "apply", "sevenths"]).exits(2).says("2 GPUs can be partitioned, and none is named");
     bench.collo(&["mig", "apply", "halves", "--gpu", "1"]).exits(0).answers("GPU 1 has layout `halves`");
+    bench.write("second.yaml", "version: v1\nmig-configs:\n  a: [{devices: [1], mig-enabled: true, mig-devices: {1g.5gb: 4}}]\n");
+    for apply in [&["second.yaml"][..], &["sevenths", "--gpu", "1"]] {
+        let answer = bench.collo(&[&["mig", "apply"], apply].concat()).exits(0);
+        let back = answer.last_line().strip_prefix("back: collo ").expect("it names the way back").to_string();
+        bench.collo(&back.split(' ').collect::<Vec<_>>()).exits(0);
+        bench.collo(&["mig", "assert", "halves", "--gpu", "1"]).exits(0);
+    }
     let text = bench.collo(&["mig", "export"]).exits(0).stdout;
     assert!(text.contains("[layout.gpu0]\ngpu = \"a100-40gb\"\nmig = false"), "{text}");
     bench.write("both.toml", &text);

@@ -19,7 +19,7 @@ fn each_format_is_printed_or_written_and_nothing_else_is() {
         ("latex", "% needs \\usepackage{booktabs}", "\\end{table}\n"),
         ("latex-macros", "% \\input this in the preamble", "}\n"),
         ("junit", "<?xml version=\"1.0\"", "</testsuites>\n"),
-        ("openmetrics", "# TYPE collo_campaign info", "# EOF\n"),
+        ("openmetrics", "# TYPE collo_campaign_info gauge", "# EOF\n"),
         ("json", "{\n  \"schema\": 2", "}\n"),
         ("markdown", "# ", "\n"),
         ("comment", "# ", "measured.\n"),

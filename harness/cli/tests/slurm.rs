@@ -195,6 +195,71 @@ fn where_slurm_is_not_the_scripts_are_written_and_submitting_says_why_not() {
     bench.collo(&["slurm", "x"]).exits(2).says("was edited");
 }
 
+/// A site's `sbatch` that prints these lines.
+fn with_sbatch(lines: &str) -> Bench {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\ndegree = 2\n").file("bin/sbatch", &format!("#!/bin/sh\n{lines}"));
+    std::fs::set_permissions(bench.at("bin/sbatch"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a program");
+    let path = format!("{}:{}", bench.at("bin").display(), std::env::var("PATH").unwrap_or_default());
+    bench.env("PATH", &path)
+}
+
+#[test]
+fn a_greeting_before_the_number_of_a_job_is_no_refusal() {
+    let bench = with_sbatch("echo ------\necho '  Welcome, 2 nodes are free'\necho \"--> checking $0...OK\"\necho '4711;fine'\n");
+    let answer = bench.collo(&["--json", "slurm", "x", "--submit"]).exits(0).json();
+    assert_eq!((&answer["array_job"], &answer["merge_job"]), (&"4711".into(), &"4711".into()));
+    bench.collo(&["slurm", "x", "--submit"]).exits(0).says("watch: squeue -M fine -j 4711,4711");
+    // The last of several is that of the job.
+    with_sbatch("echo 12\necho 4711\necho Good luck\n").collo(&["slurm", "x", "--submit"]).exits(0).says("job 4711, then 4711");
+}
+
+#[test]
+fn a_job_whose_number_is_unknown_may_have_been_submitted_and_is_not_submitted_again() {
+    let bench = with_sbatch("echo Submitted\n");
+    let unclear = bench.collo(&["slurm", "x", "--submit"]).exits(3).says("the job of array.sh may have been submitted");
+    unclear.says("no line of its answer is a job's number: \"Submitted\"").says("`squeue --me`").says("--dependency=afterany:ID");
+    let second = "case \"$*\" in *dependency*) echo Submitted;; *) echo 8;; esac\n";
+    let unclear =
+        with_sbatch(second).collo(&["slurm", "x", "--submit"]).exits(3).says("the job of merge.sh may have been submitted");
+    unclear.says("behind job 8").says("sbatch --dependency=afterany:8");
+    let refused =
+        with_sbatch("echo 12\necho 'sbatch: error: invalid partition' >&2\nexit 1\n").collo(&["slurm", "x", "--submit"]);
+    refused.exits(3).says("sbatch does not accept the job").says("invalid partition");
+}
+
+#[test]
+fn a_short_time_limit_is_warned_of_and_leaves_time_to_measure() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\ndegree = 2\n");
+    let script = || fs_err::read_to_string(bench.at("slurm/x/array.sh")).expect("written");
+    bench.collo(&["slurm", "x", "--time", "00:04:00"]).exits(0).says("time limit 00:04:00").says("120 s are certainly its own");
+    assert!(script().contains("--signal=B:TERM@60\n"), "{}", script());
+    bench.collo(&["slurm", "x", "--sbatch=--time=8"]).exits(0).says("time limit 8 ");
+    assert!(script().contains("--signal=B:TERM@120\n"), "{}", script());
+    let long = bench.collo(&["slurm", "x", "--time", "08:00:00"]).exits(0);
+    assert!(!long.stderr.contains("time limit") && script().contains("--signal=B:TERM@300\n"), "{}", long.stderr);
+}
+
+#[test]
+fn a_task_that_is_cut_off_names_its_script_as_the_way_to_continue() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\ndegree = 2\n");
+    bench.collo(&["slurm", "x", "--shards", "2", "--to", "the jobs"]).exits(0);
+    // The script is what bash makes of it, as in a job.
+    let run = |words: &[&str]| {
+        let mut bash = std::process::Command::new("bash");
+        bash.arg(bench.at("the jobs/array.sh")).args(words).env("SLURM_ARRAY_TASK_ID", "2").env("SLURM_JOB_ID", "7");
+        bench.command(&[]).get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).for_each(
+            |(name, value)| {
+                bash.env(name, value);
+            },
+        );
+        let answer = bash.output().expect("it starts");
+        String::from_utf8_lossy(&answer.stderr).into_owned()
+    };
+    let cut = run(&["--for", "1ms"]);
+    let folder = bench.at("the jobs").canonicalize().expect("there");
+    assert!(cut.contains(&format!("resume: sbatch --array=2 '{}/array.sh'", folder.display())), "{cut}");
+}
+
 #[test]
 fn the_scripts_mean_the_same_wherever_the_job_runs() {
     let bench = Bench::of("[axes]\nworkload = \"sleep\"\ndegree = 2\n");

@@ -255,3 +255,47 @@ fn tables_and_scripts_of_others_become_traces() {
     import(&["a/b", "t.csv"]).exits(2).says("invalid trace name `a/b`");
     assert!(!bench.at("traces/cut.toml").exists());
 }
+
+#[test]
+fn a_script_names_task_files_from_a_repository_and_as_its_author_has_them() {
+    let rad = |epochs: u32, batch: u32| {
+        let lines = "# one\nconda activate e\npython train.py --epochs EPOCHS\nm.model\n/data\nBATCH\nexclusive\n1\n2512\n7903.9316\n72.5\n8000";
+        lines.replace("EPOCHS", &epochs.to_string()).replace("BATCH", &batch.to_string())
+    };
+    let script = "python src/submit.py --task work/Net3.rad\nsleep 1m\npython src/submit.py --task=/home/author/repository/work/deep/Net_e.rad\n\
+        sleep 10\nsubmit Other.rad\nsleep 5\nsubmit ../work/Net3.rad\n";
+    let bench = Bench::new()
+        .file("repository/work/Net3.rad", &rad(3, 8))
+        .file("repository/work/deep/Net_e.rad", &rad(4, 16))
+        .file("repository/assets/traces/run.sh", script)
+        .file("repository/assets/traces/other/Other.rad", &rad(5, 2))
+        .file("elsewhere/Other.rad", &rad(6, 4));
+    let import = |words: &[&str]| bench.collo(&[&["trace", "import"], words].concat());
+    let run = "repository/assets/traces/run.sh";
+    import(&["t", run])
+        .exits(2)
+        .says("there is no task file `Other.rad` at repository/assets/traces/run.sh:5:1")
+        .says("or name it");
+    let named = import(&["t", run, "elsewhere/Other.rad"]).exits(0).answers("4 tasks within 1:15");
+    named.says("unknown workload `Net3`").says("unknown workload `Other`");
+    let others = ["t", run, "elsewhere/Other.rad", "--force"];
+    let mapped = |maps: &[&str]| import(&[&others[..], maps].concat());
+    mapped(&["--map", "Net*=sleep", "--map", "Other=slep"]).exits(2).says("unknown workload `slep`").says("`sleep`");
+    mapped(&["--map", "Net*=sleep", "--map", "Net3=sleep"]).exits(2).says("no task of").says("is named `Net3`");
+    let quiet = mapped(&["--map", "Net*=sleep", "--map", "Other=sleep"]).exits(0);
+    assert!(!quiet.stderr.contains("unknown workload"), "{}", quiet.stderr);
+    let trace = fs_err::read_to_string(bench.at("traces/t.toml")).expect("written");
+    let tasks: Vec<&str> = trace.split("[[task]]").skip(1).collect();
+    assert_eq!(
+        tasks[1].trim(),
+        "# Net_e.rad: python train.py --epochs 4\nworkload = \"sleep\"\nbatch_size = 16\nepochs = 4\ncards = 1"
+    );
+}
+
+#[test]
+fn the_names_of_a_table_can_be_given_workloads_too() {
+    let bench = Bench::new().file("t.csv", "submit_time_s,task\n0,theirs 1e\n3.5,sleep 2e\n");
+    bench.collo(&["trace", "import", "t", "t.csv", "--map", "theirs=sleep"]).exits(0);
+    let trace = fs_err::read_to_string(bench.at("traces/t.toml")).expect("written");
+    assert_eq!(trace.matches("workload = \"sleep\"").count(), 2, "{trace}");
+}

@@ -4,11 +4,16 @@ use collo_predict::Quantity;
 use collo_text::Diagnostic;
 
 use crate::caller::Caller;
+use crate::company::TELLS_PAIRS;
 use crate::{lines, sources};
 
 /// Columns that only tables of one quantity have.
-const TELLING: [(&str, Quantity); 3] =
-    [("memory_bytes", Quantity::Memory), ("pair_a_s", Quantity::Company), ("sm_active_ratio", Quantity::Utilisation)];
+const TELLING: [(&str, Quantity); 4] = [
+    ("memory_bytes", Quantity::Memory),
+    (TELLS_PAIRS[0], Quantity::Company),
+    (TELLS_PAIRS[1], Quantity::Company),
+    ("sm_active_ratio", Quantity::Utilisation),
+];
 
 /// As the first table that tells, in the order of `TELLING`: a table of profiles beside one of pairs serves the pairs.
 pub fn of(caller: &dyn Caller, tables: &[String]) -> Result<Quantity, Diagnostic> {

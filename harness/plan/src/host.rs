@@ -73,7 +73,7 @@ impl HostFile {
             price: per_hour.zip(currency).map(|(per_hour, currency)| Price { per_hour, currency: currency.to_string() }),
             ..HostFile::from_fields(&fields)
         };
-        let host = HostFile { python: host.python.map(|path| folder.join(path)), ..host };
+        let host = HostFile { python: host.python.map(|path| collo_text::written(folder, &path.to_string_lossy())), ..host };
         mistakes.into_result(host)
     }
 

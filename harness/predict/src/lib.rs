@@ -42,7 +42,7 @@ pub use choice::{Because, Chosen, Target, choose};
 pub use company::{
     Alone, Assumed, CompanyFit, CompanyLeftOut, CompanyMode, CompanyModes, CompanyPrediction, CompanyPredictor, CompanyScore,
     Extrapolated, GroupEstimate, GroupQuantities, Impossible, Law, LeftOutBy, MeasuredGroup, MeasuredMember, ModeFit, NamedScore,
-    NotPredicted, PairTimes, Slice, SliceLaw, Together, Unseen, Widths, fit_company, score_company, score_left_out,
+    NotPredicted, PairTimes, Slice, SliceLaw, StandIn, Together, Unseen, Widths, fit_company, score_company, score_left_out,
 };
 pub use conformal::{Bounds, FEWEST_FAMILIES, Interval, Residual, Width, WidthFrom, probability_above};
 pub use covariance::Covariance;

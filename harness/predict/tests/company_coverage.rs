@@ -44,6 +44,7 @@ fn family(random: &mut Seeded) -> Family {
         step_s: Some(step_s * times),
         compute: (compute * random.between(0.9, 1.1)).min(1.0),
         busy: (busy * random.between(0.9, 1.1)).min(1.0),
+        stand_in: None,
         dram: None,
         memory_bytes: None,
     };

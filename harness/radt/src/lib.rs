@@ -1,7 +1,7 @@
 //! From radT, the Resource-Aware Data systems Tracker, to collo: a schedule becomes an experiment with its workloads, tracked runs
 //! become a report.
 //!
-//! In: radT's CSV table, or the MLflow file store that it tracks to. Out: files of a project, or a `report.json` that says on its
+//! In: radT's CSV table, or the MLflow store that it tracks to, files or a database. Out: files of a project, or a `report.json` that has on its
 //! face that collo measured none of it. What cannot be carried is a [`Leftover`], never dropped without a word. Nothing is written
 //! or printed here: both are the caller's.
 //!
@@ -15,10 +15,13 @@
 
 pub mod experiment;
 mod letter;
-mod metrics;
+pub mod metrics;
 mod options;
 pub mod report;
 pub mod schedule;
+#[cfg(test)]
+#[path = "../../store/tests/support/skip.rs"]
+mod skip;
 pub mod tracking;
 
 use collo_plan::workload::is_name;

@@ -4,8 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use collo_text::Diagnostic;
-
 use super::tracking::TrackedRun;
 
 /// Whose readings a metric has.
@@ -120,20 +118,19 @@ pub struct GroupMetrics {
 /// Of the runs of a group on one GPU; `divided` if each has a MIG instance.
 ///
 /// Each run reads the whole GPU for as long as it trains, so that the one that read longest has seen most of the group.
-pub fn of(runs: &[TrackedRun], divided: bool) -> Result<GroupMetrics, Diagnostic> {
+pub fn of(runs: &[&TrackedRun], divided: bool) -> GroupMetrics {
     let mut found = GroupMetrics::default();
-    let shifted = has_shifted_names(runs)?;
+    let shifted = has_shifted_names(runs);
     for metric in &METRICS {
         if found.values.contains_key(metric.name) {
             continue;
         }
-        let series = runs.iter().map(|run| run.readings(metric.radt)).collect::<Result<Vec<_>, _>>()?;
-        let longest = series.into_iter().max_by_key(|s| span_ms(s)).unwrap_or_default();
+        let longest = runs.iter().map(|run| run.readings(metric.radt)).max_by_key(|s| span_ms(s)).unwrap_or_default();
         let value = match metric.from {
             _ if longest.is_empty() => Err("radT has no reading of it".to_string()),
             Source::Dcgm if divided => Err("under MIG, radT reads DCGM of a run's instance, not of the GPU".into()),
             Source::Dcgm if shifted && metric.radt.contains("PCIE") => Err(SHIFTED.into()),
-            _ => metric.value(&longest),
+            _ => metric.value(longest),
         };
         match value {
             Ok(value) => {
@@ -143,16 +140,21 @@ pub fn of(runs: &[TrackedRun], divided: bool) -> Result<GroupMetrics, Diagnostic
             Err(why) => drop(found.absent.entry(metric.name).or_insert(why)),
         }
     }
-    Ok(found)
+    found
 }
+
+/// The names that readings are wanted of.
+pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+    METRICS.iter().map(|metric| metric.radt).chain(NVLINK)
+}
+
+const NVLINK: [&str; 2] = ["DCGMI - NVlink TX Bytes", "DCGMI - NVlink RX Bytes"];
 
 /// On GPUs without field 1006 dcgmi_listener.py asks for one field less and keeps its list of names, so that each name after
 /// `DRAM Active` has the next one's values, and the last name none.
-fn has_shifted_names(runs: &[TrackedRun]) -> Result<bool, Diagnostic> {
-    let has = |name: &str| -> Result<bool, Diagnostic> {
-        Ok(runs.iter().map(|run| run.readings(name)).collect::<Result<Vec<_>, _>>()?.iter().any(|s| !s.is_empty()))
-    };
-    Ok(has("DCGMI - NVlink TX Bytes")? && !has("DCGMI - NVlink RX Bytes")?)
+fn has_shifted_names(runs: &[&TrackedRun]) -> bool {
+    let [sent, received] = NVLINK.map(|name| runs.iter().any(|run| !run.readings(name).is_empty()));
+    sent && !received
 }
 
 const SHIFTED: &str = "on this GPU, which lacks DCGM's field 1006, radT's names are one field off";

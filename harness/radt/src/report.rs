@@ -141,12 +141,11 @@ fn repetition(runs: &[&TrackedRun], workloads: Option<&Workloads>) -> Result<Res
         members.push((Arc::new(member(run, preset, workloads)?), 1));
     }
     let divided = matches!(collocations.first(), Some(Collocation::Mig(_)));
-    let owned: Vec<TrackedRun> = runs.iter().map(|run| (*run).clone()).collect();
     Ok(Ok(Repetition {
         // Each of radT's runs ends when its script does, whatever the others do.
         cell: Cell::new(members, sharing::parse(&mode)?, Some(AfterMeasured::Exit)),
         device,
-        metrics: metrics::of(&owned, divided)?,
+        metrics: metrics::of(runs, divided),
         duration_s: (end_ms - start_ms) as f64 * 1e-3,
     }))
 }

@@ -44,8 +44,12 @@ fn store(runs: &[Tracked<'_>]) -> tempfile::TempDir {
     dir
 }
 
+fn tracked(place: &Path) -> Result<TrackedExperiment, Diagnostics> {
+    tracking::read(place, None, crate::metrics::names())
+}
+
 fn imported(runs: &[Tracked<'_>]) -> Result<(ReportJson, Vec<Leftover>), Diagnostics> {
-    of(&tracking::read(store(runs).path())?, None, Some("NVIDIA A100-SXM4-40GB"))
+    of(&tracked(store(runs).path())?, None, Some("NVIDIA A100-SXM4-40GB"))
 }
 
 const B: &[(&str, &str)] = &[("batch-size", "128")];
@@ -110,7 +114,7 @@ fn what_cannot_be_imported_is_named_and_if_all_of_it_that_is_an_error() {
     assert!(wrong.contains("run failed: it is FAILED") && wrong.contains("others of its group are not here"), "{wrong}");
     let (report, leftovers) = imported(&[("a", "0", None, B, &[]), ("failed", "0", None, B, &[])]).unwrap();
     assert_eq!((report.cells.len(), leftovers.len(), report.problems.len()), (1, 1, 1));
-    let nothing = tracking::read(store(&[]).path()).unwrap_err().to_string();
+    let nothing = tracked(store(&[]).path()).unwrap_err().to_string();
     assert!(nothing.contains("no run of radT's is in"), "{nothing}");
 }
 
@@ -130,8 +134,8 @@ fn a_run_is_of_the_projects_workload_only_if_that_calls_the_script_in_the_same_w
     fs_err::write(dir.path().join("net/workload.toml"), own).unwrap();
     let workloads = Workloads::load(dir.path()).unwrap();
     let of = |params: &[(&str, &str)]| {
-        let tracked = tracking::read(store(&[("a", "0", None, params, &[])]).path()).unwrap();
-        super::of(&tracked, Some(&workloads), None).unwrap().0.cells[0].label.clone()
+        let read = tracked(store(&[("a", "0", None, params, &[])]).path()).unwrap();
+        super::of(&read, Some(&workloads), None).unwrap().0.cells[0].label.clone()
     };
     assert_eq!(of(&[("batch-size", "128"), ("lr", "0.1"), ("amp", "")]), "net solo b128", "0.1 is its default");
     assert_eq!(of(&[("batch-size", "128"), ("lr", "0.2"), ("amp", "")]), "net solo b128 lr=0.2");
@@ -140,8 +144,81 @@ fn a_run_is_of_the_projects_workload_only_if_that_calls_the_script_in_the_same_w
 }
 
 #[test]
+fn a_torn_line_costs_its_reading_and_torn_files_their_run() {
+    let power: &[(&str, &[f64])] = &[("SMI - Power Draw", &[100.0, 120.0])];
+    let ids = ["a", "b", "glued", "cut"];
+    let runs: Vec<Tracked<'_>> = ids.iter().map(|id| (*id, "0", None, B, power)).collect();
+    let store = store(&runs);
+    let metric = |id: &str| store.path().join(format!("7/{id}/metrics/SMI - Power Draw"));
+    let append = |id: &str, text: &str| {
+        let before = fs_err::read_to_string(metric(id)).unwrap();
+        fs_err::write(metric(id), before + text).unwrap();
+    };
+    append("a", &format!("{} 1", START_MS + 2000));
+    append("glued", &format!("17{} 900 0\n{} 140 0\n", START_MS + 2000, START_MS + 3000));
+    fs_err::write(store.path().join("7/cut/meta.yaml"), "end_time: 17\nlifecy").unwrap();
+    let read = tracked(store.path()).unwrap();
+    let power = |id: &str| read.runs.iter().find(|run| run.id == id).map(|run| run.readings("SMI - Power Draw").len());
+    assert_eq!(ids.map(power), [Some(2), Some(2), Some(3), None]);
+    let (report, leftovers) = super::of(&read, None, None).unwrap();
+    assert_eq!((report.cells.len(), report.cells[0].repetitions), (1, 3));
+    let all: Vec<String> = leftovers.iter().map(Leftover::text).collect();
+    assert!(all.iter().any(|l| l == "run a: a reading of `SMI - Power Draw`, torn on line 3: `1700000002000 1`"), "{all:?}");
+    assert!(all.iter().any(|l| l == "run glued: 1 of 4 readings of `SMI - Power Draw` are not of its time"), "{all:?}");
+    assert!(all.iter().any(|l| l.starts_with("run cut: ") && l.contains("meta.yaml cannot be read")), "{all:?}");
+    fs_err::write(store.path().join("7/meta.yaml"), "experiment_id: '7'\nname: [").unwrap();
+    let unnamed = tracked(store.path()).unwrap();
+    assert_eq!((unnamed.name.as_str(), unnamed.runs.len()), ("7", 3));
+    assert!(unnamed.leftovers[0].text().starts_with("experiment 7: its name: "), "{:?}", unnamed.leftovers);
+}
+
+#[test]
 fn groups_on_several_gpus_are_pooled_only_with_a_word_about_it() {
     let (report, _) = imported(&[("a", "0", None, B, &[]), ("b", "2", None, B, &[])]).unwrap();
     assert_eq!((report.cells.len(), report.cells[0].repetitions), (1, 2));
     assert_eq!(report.indicative[1], "its groups ran on the GPUs 0, 2, which are taken to be alike");
+}
+
+/// Runs as radT has MLflow keep them: two groups, a value that is none, and a run that has not ended.
+const WRITER: &str = r#"
+import sys
+from mlflow.entities import Metric, Param
+from mlflow.tracking import MlflowClient
+client, start = MlflowClient(tracking_uri=sys.argv[1]), 1_700_000_000_000
+experiment = client.create_experiment("nets")
+parent = None
+for letter in ["0_A_MPS", "0_B_MPS", "0"]:
+    run = client.create_run(experiment, start_time=start, tags={"mlflow.parentRunId": parent} if letter == "0_B_MPS" else {})
+    parent = parent or run.info.run_id
+    power = [Metric("SMI - Power Draw", value, start + 1000 * at, 0) for at, value in enumerate([100.0, float("nan"), 120.0])]
+    params = {"letter": letter, "workload": "1", "file": "nets/net.py", "batch-size": "64"}
+    client.log_batch(run.info.run_id, metrics=power, params=[Param(name, value) for name, value in params.items()])
+    client.set_terminated(run.info.run_id, end_time=start + 20_000)
+client.create_run(experiment, start_time=start)
+"#;
+
+#[test]
+fn what_mlflow_itself_wrote_is_read_from_files_and_from_a_database() {
+    let python = std::env::var("COLLO_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
+    let mut can = std::process::Command::new(&python);
+    if !can.args(["-c", "import mlflow, sqlalchemy, alembic"]).output().is_ok_and(|o| o.status.success()) {
+        return crate::skip::skip(
+            "mlflow",
+            "python3 cannot import it; `pip install mlflow`, COLLO_TEST_PYTHON names another Python",
+        );
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (uri, place) in [("file://", "files"), ("sqlite:///", "tracked.db")] {
+        let place = folder.path().join(place);
+        let mut writer = std::process::Command::new(&python);
+        writer.args(["-c", WRITER]).arg(format!("{uri}{}", place.display())).env("MLFLOW_ALLOW_FILE_STORE", "true");
+        let output = writer.current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let (report, leftovers) = super::of(&tracked(&place).unwrap(), None, None).unwrap();
+        let labels: Vec<(&str, usize)> = report.cells.iter().map(|cell| (cell.label.as_str(), cell.repetitions)).collect();
+        assert_eq!(labels, [("net×2 mps b64", 1), ("net solo b64", 1)], "{uri}");
+        assert!((report.cells[0].get("power_w").unwrap().estimate - 110.0).abs() < 1e-9, "{uri}");
+        let [other] = &leftovers[..] else { panic!("{leftovers:?}") };
+        assert!(other.reason.contains("another program's"), "{other:?}");
+    }
 }

@@ -1,22 +1,20 @@
-//! The MLflow file store that radT tracks to: its runs with their parameters and metrics.
+//! The MLflow store that radT tracks to: its runs with their parameters and readings.
 //!
-//! The layout is that of mlflow/store/tracking/file_store.py of MLflow 3.17: `EXPERIMENT/RUN/meta.yaml`, and beside it `params/NAME`
-//! and `tags/NAME` with the text, `metrics/NAME` with lines of milliseconds, value, and perhaps step and data set.
+//! In: a folder, or a database. Out: the one experiment of radT's in it. What is damaged is left out, with a word about it: a writer may
+//! have been killed in the middle of a line. [`files`] and [`database`] read what MLflow writes, here is judged whether it is radT's.
+
+mod database;
+mod files;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics};
-use serde_json::Value as Json;
 
 use super::{Leftover, all_of};
-
-const LARGEST_TEXT: u64 = 1_000_000;
-/// A week of readings each second.
-const LARGEST_METRIC: u64 = 64_000_000;
-/// `RunStatus` of MLflow, as its file store writes it.
-const STATUS: [(u64, &str); 5] = [(1, "RUNNING"), (2, "SCHEDULED"), (3, "FINISHED"), (4, "FAILED"), (5, "KILLED")];
+use database::Database;
+pub use database::is_database;
 
 /// An MLflow experiment.
 #[derive(Debug)]
@@ -26,12 +24,15 @@ pub struct TrackedExperiment {
     /// Runs that radT started, in order of their start.
     pub runs: Vec<TrackedRun>,
     pub leftovers: Vec<Leftover>,
+    /// Where it is, to be named.
+    place: String,
 }
 
 /// A run of radT's.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct TrackedRun {
     pub id: String,
+    /// Its folder, or that of the database.
     pub folder: PathBuf,
     /// `FINISHED`, or in whatever other way it ended.
     pub status: String,
@@ -40,138 +41,150 @@ pub struct TrackedRun {
     pub params: BTreeMap<String, String>,
     /// The first run of its group; `None` if it is that itself.
     pub parent: Option<String>,
+    /// By the names of their metrics, in the order of their times: milliseconds and value.
+    readings: BTreeMap<String, Vec<(u64, f64)>>,
 }
 
 impl TrackedRun {
-    /// The readings of a metric in the order of their times: milliseconds and value. Empty if it was not tracked.
-    pub fn readings(&self, metric: &str) -> Result<Vec<(u64, f64)>, Diagnostic> {
-        let path = self.folder.join("metrics").join(metric);
-        if !path.is_file() {
-            return Ok(Vec::new());
-        }
-        let text = collo_text::read_small_text(&path, LARGEST_METRIC).map_err(|e| unreadable(&path, e))?;
-        let mut readings = Vec::new();
-        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let mut fields = line.split_whitespace();
-            let at_ms = fields.next().and_then(|field| field.parse::<u64>().ok());
-            let value = fields.next().and_then(|field| field.parse::<f64>().ok());
-            let Some(reading) = at_ms.zip(value) else {
-                let why = format!("line {} is {}, not milliseconds and a value", number + 1, quoted(line));
-                return Err(unreadable(&path, why));
-            };
-            readings.push(reading);
-        }
+    /// The readings of a metric; empty if it was not tracked.
+    pub fn readings(&self, metric: &str) -> &[(u64, f64)] {
+        self.readings.get(metric).map_or(&[], Vec::as_slice)
+    }
+
+    /// Keep the readings that can be of this run. A time far outside of it is that of a line which was written into a torn one.
+    fn keep(&mut self, metric: &str, mut readings: Vec<(u64, f64)>) -> Option<Leftover> {
+        let from_ms = self.start_ms.saturating_sub(CLOCK_SLACK_MS);
+        let to_ms = self.end_ms.map_or(u64::MAX, |end_ms| end_ms.saturating_add(CLOCK_SLACK_MS));
+        let all = readings.len();
+        readings.retain(|(at_ms, _)| (from_ms..=to_ms).contains(at_ms));
         readings.sort_by_key(|(at_ms, _)| *at_ms);
-        Ok(readings)
+        let others = all - readings.len();
+        self.readings.insert(metric.to_string(), readings);
+        (others > 0).then(|| leftover(&self.id, &format!("{others} of {all} readings of `{metric}` are not of its time")))
     }
 }
 
-/// The one experiment of a store that radT tracked to, or a folder that is one.
-pub fn read(folder: &Path) -> Result<TrackedExperiment, Diagnostics> {
-    if folder.join("meta.yaml").is_file() {
-        let found = experiment(folder)?;
-        return if found.runs.is_empty() { Err(nothing(folder, &found.leftovers)) } else { Ok(found) };
-    }
-    let mut with_runs = Vec::new();
-    let mut leftovers = Vec::new();
-    for below in folders(folder)?.into_iter().filter(|f| f.join("meta.yaml").is_file()) {
-        let found = experiment(&below)?;
-        match found.runs.is_empty() {
-            true => leftovers.extend(found.leftovers),
-            false => with_runs.push((below, found)),
+/// Clocks of a run and of its listeners may differ, and a run may be waited for.
+const CLOCK_SLACK_MS: u64 = 3_600_000;
+
+fn leftover(run: &str, reason: &str) -> Leftover {
+    Leftover { place: format!("run {run}"), reason: reason.into() }
+}
+
+/// What MLflow keeps of a run, from a store of either kind.
+#[derive(Debug, Default)]
+struct StoredTrack {
+    id: String,
+    folder: PathBuf,
+    is_deleted: bool,
+    status: String,
+    start_ms: Option<u64>,
+    end_ms: Option<u64>,
+    params: BTreeMap<String, String>,
+    tags: BTreeMap<String, String>,
+}
+
+impl StoredTrack {
+    /// A run of radT's, or why it is none.
+    fn judged(mut self) -> Result<TrackedRun, Leftover> {
+        if self.is_deleted {
+            return Err(leftover(&self.id, "it was deleted"));
         }
+        // radT passes them to `mlflow run`: `COMMAND` in radt/constants.py.
+        if ["letter", "workload", "file"].iter().any(|name| !self.params.contains_key(*name)) {
+            let others = "radT's parameters `letter`, `workload` and `file` are absent: it is another program's";
+            return Err(leftover(&self.id, others));
+        }
+        let Some(start_ms) = self.start_ms else { return Err(leftover(&self.id, "it has no start")) };
+        let parent = self.tags.remove("mlflow.parentRunId").filter(|parent| *parent != self.id);
+        Ok(TrackedRun {
+            id: self.id,
+            folder: self.folder,
+            status: self.status,
+            start_ms,
+            end_ms: self.end_ms,
+            params: self.params,
+            parent,
+            readings: BTreeMap::new(),
+        })
     }
-    match with_runs.len() {
-        0 => Err(nothing(folder, &leftovers)),
-        1 => Ok(with_runs.remove(0).1),
-        _ => {
-            let named = |(path, e): &(PathBuf, TrackedExperiment)| {
-                format!("{} ({}, {} runs)", collo_text::shown(path), e.name, e.runs.len())
+}
+
+/// The experiment of this id or name that radT tracked to a store, or its only one. `metrics` are read of its runs.
+pub fn read<'a>(
+    place: &Path,
+    wanted: Option<&str>,
+    metrics: impl Iterator<Item = &'a str> + Clone,
+) -> Result<TrackedExperiment, Diagnostics> {
+    let database = if is_database(place) { Some(Database::open(place)?) } else { None };
+    let all = match &database {
+        Some(database) => database.experiments()?,
+        None => files::experiments(place)?,
+    };
+    let mut found = only(place, all, wanted)?;
+    for run in &mut found.runs {
+        for metric in metrics.clone() {
+            let (readings, torn) = match &database {
+                Some(database) => (database.readings(&run.id, metric)?, None),
+                None => files::readings(run, metric),
             };
-            let all: Vec<String> = with_runs.iter().map(named).collect();
-            let what = format!("{} has {} experiments of radT's, and a report is of one", place(folder), all.len());
-            Err(Diagnostic::new(what).caused_by(all.join("; ")).hint("name the folder of one").into())
+            found.leftovers.extend(torn);
+            found.leftovers.extend(run.keep(metric, readings));
+        }
+    }
+    if let Some(database) = database {
+        database.expect_unchanged()?;
+    }
+    Ok(found)
+}
+
+/// The experiment that is wanted, or the only one with runs of radT's.
+fn only(place: &Path, all: Vec<TrackedExperiment>, wanted: Option<&str>) -> Result<TrackedExperiment, Diagnostics> {
+    let is_wanted = |e: &TrackedExperiment| wanted.is_none_or(|wanted| e.id == wanted || e.name == wanted);
+    if let Some(wanted) = wanted.filter(|_| !all.iter().any(is_wanted)) {
+        let what = format!("no experiment of {} is named {}", named(place), quoted(wanted));
+        let names: Vec<&str> = all.iter().map(|e| e.name.as_str()).collect();
+        return Err(Diagnostic::new(what).hint(format!("its experiments are {}", collo_text::fields::listed(&names))).into());
+    }
+    let (mut with_runs, others): (Vec<_>, Vec<_>) = all.into_iter().filter(is_wanted).partition(|e| !e.runs.is_empty());
+    match with_runs.len() {
+        0 => Err(nothing(place, &others.into_iter().flat_map(|e| e.leftovers).collect::<Vec<_>>())),
+        1 => {
+            let mut found = with_runs.remove(0);
+            found.runs.sort_by(|a, b| (a.start_ms, &a.id).cmp(&(b.start_ms, &b.id)));
+            Ok(found)
+        }
+        _ => {
+            let named_one = |e: &TrackedExperiment| format!("{} ({}, {} runs)", e.place, e.name, e.runs.len());
+            let what = format!("{} has {} experiments of radT's, and a report is of one", named(place), with_runs.len());
+            let list = with_runs.iter().map(named_one).collect::<Vec<_>>().join("; ");
+            Err(Diagnostic::new(what).caused_by(list).hint("name one: `--experiment NAME`").into())
         }
     }
 }
 
-fn place(folder: &Path) -> String {
-    Some(collo_text::shown(folder)).filter(|shown| !shown.is_empty()).unwrap_or_else(|| "this folder".into())
+fn named(place: &Path) -> String {
+    Some(collo_text::shown(place)).filter(|shown| !shown.is_empty()).unwrap_or_else(|| "this folder".into())
 }
 
-fn nothing(folder: &Path, leftovers: &[Leftover]) -> Diagnostics {
-    let what = format!("no run of radT's is in {}", place(folder));
-    let hint =
-        "name the folder `mlruns` of a local MLflow file store, or one experiment in it; runs on a tracking server are not read";
-    let found = Diagnostic::new(what).hint(hint);
+/// What MLflow 3.17 names its database, in the folder where a client was started (`DEFAULT_TRACKING_URI` in mlflow/tracking/_tracking_service/utils.py).
+const DEFAULT_DATABASE: &str = "mlflow.db";
+
+fn nothing(place: &Path, leftovers: &[Leftover]) -> Diagnostics {
+    let beside = place.parent().map(|folder| folder.join(DEFAULT_DATABASE));
+    let databases = [Some(place.join(DEFAULT_DATABASE)), beside];
+    let hint = match databases.into_iter().flatten().find(|path| path.is_file() && path.as_path() != place) {
+        Some(database) => format!("MLflow keeps runs in a database by default: name {}", collo_text::shown(&database)),
+        None => {
+            "name the folder `mlruns` of a local MLflow file store, one experiment in it, or the database `mlflow.db`; runs on a \
+                 tracking server are not read"
+                .into()
+        }
+    };
+    let found = Diagnostic::new(format!("no run of radT's is in {}", named(place))).hint(hint);
     if leftovers.is_empty() { found } else { found.caused_by(all_of(leftovers)) }.into()
 }
 
 fn unreadable(path: &Path, why: impl std::fmt::Display) -> Diagnostic {
     Diagnostic::new(format!("{} cannot be read", collo_text::shown(path))).caused_by(why)
-}
-
-fn folders(folder: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
-    let entries = fs_err::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(|e| unreadable(folder, e))?;
-    let mut all: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
-    all.sort();
-    Ok(all)
-}
-
-fn experiment(folder: &Path) -> Result<TrackedExperiment, Diagnostics> {
-    let id = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let meta = yaml(&folder.join("meta.yaml"))?;
-    let name = meta.get("name").map(collo_plan::workload::plain).unwrap_or_else(|| id.clone());
-    let mut found = TrackedExperiment { id, name, runs: Vec::new(), leftovers: Vec::new() };
-    for run in folders(folder)?.into_iter().filter(|run| run.join("meta.yaml").is_file()) {
-        match tracked(&run)? {
-            Ok(run) => found.runs.push(run),
-            Err(leftover) => found.leftovers.push(leftover),
-        }
-    }
-    found.runs.sort_by(|a, b| (a.start_ms, &a.id).cmp(&(b.start_ms, &b.id)));
-    Ok(found)
-}
-
-/// A run, or why it is none of radT's.
-fn tracked(folder: &Path) -> Result<Result<TrackedRun, Leftover>, Diagnostics> {
-    // The name of the folder, because YAML may read an id of digits as a number.
-    let id = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let leftover = |reason: &str| Ok(Err(Leftover { place: format!("run {id}"), reason: reason.into() }));
-    let meta = yaml(&folder.join("meta.yaml"))?;
-    if meta.get("lifecycle_stage").and_then(Json::as_str) == Some("deleted") {
-        return leftover("it was deleted");
-    }
-    let (params, tags) = (texts(&folder.join("params"))?, texts(&folder.join("tags"))?);
-    // radT passes them to `mlflow run`: `COMMAND` in radt/constants.py.
-    if ["letter", "workload", "file"].iter().any(|name| !params.contains_key(*name)) {
-        return leftover("radT's parameters `letter`, `workload` and `file` are absent: it is another program's");
-    }
-    let milliseconds = |name: &str| meta.get(name).and_then(Json::as_u64);
-    let Some(start_ms) = milliseconds("start_time") else { return leftover("it has no start") };
-    let status = match meta.get("status") {
-        Some(Json::Number(n)) => {
-            STATUS.iter().find(|(number, _)| Some(*number) == n.as_u64()).map_or("unknown", |(_, word)| word).into()
-        }
-        Some(other) => collo_plan::workload::plain(other),
-        None => "unknown".into(),
-    };
-    let parent = tags.get("mlflow.parentRunId").filter(|parent| **parent != id).cloned();
-    Ok(Ok(TrackedRun { id, folder: folder.into(), status, start_ms, end_ms: milliseconds("end_time"), params, parent }))
-}
-
-fn yaml(path: &Path) -> Result<serde_json::Map<String, Json>, Diagnostic> {
-    let text = collo_text::read_small_text(path, LARGEST_TEXT).map_err(|e| unreadable(path, e))?;
-    // A snippet of the file is printed with the error otherwise.
-    serde_saphyr::from_str(&text).map_err(|e| unreadable(path, e.to_string().lines().next().unwrap_or_default()))
-}
-
-/// The small files of a folder by name.
-fn texts(folder: &Path) -> Result<BTreeMap<String, String>, Diagnostic> {
-    let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.path().is_file()) {
-        let text = collo_text::read_small_text(&entry.path(), LARGEST_TEXT).map_err(|e| unreadable(&entry.path(), e))?;
-        found.insert(entry.file_name().to_string_lossy().into_owned(), text.trim().to_string());
-    }
-    Ok(found)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::process::{Command, Output, Stdio};
 
 use crate::support::exports::export;
 use arrow_array::cast::AsArray;
@@ -14,8 +15,10 @@ use collo_report::export::{csv_of_parquet, dataset};
 use collo_store::{Outcome, RefusalRecord};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use crate::skip::skip;
 use crate::support::Fixture;
 use crate::support::card::CardTruth;
+use crate::vendor;
 
 const HOSTILE: &str = "=cmd|'x'!A1, \"q\" <b>&]]> \\input{x} % $y$ 中\u{1b}\nnext";
 
@@ -229,6 +232,29 @@ fn papers_get_a_table_whose_caption_says_what_it_is() {
 }
 
 #[test]
+fn no_table_is_wider_than_the_page() {
+    let Some(pdflatex) = collo_text::on_path("pdflatex") else {
+        return skip("pdflatex", "no pdflatex in PATH: `apt-get install texlive-latex-recommended`");
+    };
+    let mut wide = on_card();
+    for cell in &mut wide.cells {
+        cell.record.members.iter_mut().for_each(|member| member.workload = "resnet18-cifar100-with-a-long-name".into());
+    }
+    for fixture in [Fixture::quickstart(), on_card(), wide] {
+        let folder = tempfile::tempdir().unwrap();
+        let tables = text(&analysed(&fixture), "latex");
+        let document =
+            format!("\\documentclass{{article}}\\usepackage{{booktabs}}\\begin{{document}}\n{tables}\\end{{document}}\n");
+        std::fs::write(folder.path().join("t.tex"), document).unwrap();
+        let mut program = Command::new(&pdflatex);
+        program.args(["-interaction=nonstopmode", "-halt-on-error", "t.tex"]).current_dir(folder.path());
+        let output = program.output().unwrap();
+        let log = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && !log.contains("Overfull \\hbox"), "{log}\n{tables}");
+    }
+}
+
+#[test]
 fn running_text_gets_a_macro_for_each_number_and_its_interval() {
     let report = analysed(&Fixture::quickstart());
     let tex = text(&report, "latex-macros");
@@ -337,7 +363,7 @@ fn samples(text: &str) -> Vec<(String, BTreeMap<String, String>, f64)> {
             match words[..] {
                 ["TYPE", of, kind] => {
                     assert!(name(of) && families.insert(of.to_string()), "`{of}` twice, or no name");
-                    assert!(["gauge", "info"].contains(&kind));
+                    assert_eq!(kind, "gauge", "the older text format has no other that fits");
                     (family, unit) = (of.to_string(), None);
                 }
                 ["UNIT", of, told] => {
@@ -350,7 +376,7 @@ fn samples(text: &str) -> Vec<(String, BTreeMap<String, String>, f64)> {
             continue;
         }
         let (head, rest) = line.split_once('{').unwrap();
-        assert!(head == family || head == format!("{family}_info"), "`{head}` among samples of `{family}`");
+        assert!(head == family, "`{head}` among samples of `{family}`");
         let mut labels = BTreeMap::new();
         let mut chars = rest.chars();
         loop {
@@ -402,6 +428,52 @@ fn monitoring_gets_each_quantity_of_each_cell_once_and_nothing_for_what_is_absen
         assert!(samples.iter().all(|(_, l, _)| l["simulated"] == simulated));
         let info = samples.iter().find(|(n, _, _)| n == "collo_campaign_info").unwrap();
         assert_eq!(info.1["campaign"], report.analysis.campaign.id);
+    }
+}
+
+/// The output of a program that reads this text.
+fn read_by(mut program: Command, text: &str) -> Output {
+    let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A reader that refuses may not read to the end.
+    let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn promtool_reads_what_monitoring_gets() {
+    let Some(promtool) = collo_text::on_path("promtool").or_else(vendor::promtool) else {
+        return skip("promtool", "promtool is not in PATH or target/vendor: run `.ci/vendor-programs`");
+    };
+    for fixture in [Fixture::quickstart(), hostile(), on_card()] {
+        let text = text(&analysed(&fixture), "openmetrics");
+        let mut program = Command::new(&promtool);
+        program.args(["check", "metrics"]);
+        let output = read_by(program, &text);
+        // 3 is advice about names, which are as OpenMetrics has them: units at the end.
+        let advice = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(matches!(output.status.code(), Some(0 | 3)) && !advice.contains("error"), "{advice}\n{text}");
+    }
+}
+
+#[test]
+fn the_strict_parser_of_prometheus_client_reads_what_monitoring_gets() {
+    let python = std::env::var("COLLO_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
+    let code = "import sys\nfrom prometheus_client.openmetrics.parser import text_string_to_metric_families as read\n\
+        print(sum(len(family.samples) for family in read(sys.stdin.read())))";
+    let program = || {
+        let mut program = Command::new(&python);
+        program.args(["-c", code]);
+        program
+    };
+    if !Command::new(&python).args(["-c", "import prometheus_client"]).output().is_ok_and(|o| o.status.success()) {
+        let way_out = "`pip install prometheus_client`, COLLO_TEST_PYTHON names another Python";
+        return skip("prometheus_client", &format!("python3 cannot import it; {way_out}"));
+    }
+    for fixture in [Fixture::quickstart(), hostile(), on_card()] {
+        let text = text(&analysed(&fixture), "openmetrics");
+        let output = read_by(program(), &text);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), samples(&text).len().to_string());
     }
 }
 

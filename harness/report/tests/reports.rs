@@ -28,6 +28,8 @@ mod text;
 mod threads;
 mod traces;
 mod truth;
+#[path = "../../store/tests/support/vendor.rs"]
+mod vendor;
 mod verdicts;
 mod watching;
 

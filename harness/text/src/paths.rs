@@ -17,6 +17,14 @@ pub fn shown(path: &Path) -> String {
     }
 }
 
+/// A path as it is written in a file of this folder: below the folder, absolute, or behind `~/` below the user's home.
+pub fn written(folder: &Path, path: &str) -> PathBuf {
+    match path.strip_prefix("~/").zip(crate::trust::home()) {
+        Some((below, home)) => home.join(below),
+        None => folder.join(path),
+    }
+}
+
 /// A program on the PATH.
 pub fn on_path(name: &str) -> Option<PathBuf> {
     program_in(&std::env::var_os("PATH")?, name)
@@ -35,6 +43,16 @@ pub fn is_program(file: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_in_a_file_is_below_its_folder_or_the_home() {
+        let of = |path: &str| written(Path::new("/here"), path);
+        assert_eq!(
+            [of("a/b"), of("/a"), of("~b/c"), of("a/~/b")],
+            ["/here/a/b", "/a", "/here/~b/c", "/here/a/~/b"].map(PathBuf::from)
+        );
+        assert_eq!(of("~/venv"), crate::trust::home().expect("there is one").join("venv"));
+    }
 
     #[test]
     fn a_path_below_here_is_shown_from_here() {

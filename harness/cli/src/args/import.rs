@@ -18,7 +18,7 @@ pub struct Import {
 pub enum ImportFrom {
     /// A schedule of radT becomes an experiment; runs that it tracked become a report.json for `collo compare`
     Radt {
-        /// radT's schedule, a .csv; or the folder of its runs: `mlruns`, or one experiment in it
+        /// radT's schedule, a .csv; or the store of its runs: the folder `mlruns`, one experiment in it, or the database `mlflow.db`
         #[arg(value_name = "FILE|DIR")]
         from: PathBuf,
         /// The name of the new experiment, or the report.json to write; by default the schedule's name, radt-EXPERIMENT.json
@@ -27,5 +27,8 @@ pub enum ImportFrom {
         /// The GPU of the tracked runs, as its driver names it: radT does not, and only reports of one GPU can be compared in full
         #[arg(long, value_name = "NAME")]
         gpu: Option<String>,
+        /// The experiment of the store, by its name or number; by default the only one with runs of radT's
+        #[arg(long, value_name = "NAME")]
+        experiment: Option<String>,
     },
 }

@@ -98,4 +98,7 @@ pub struct Measure {
     /// Start no further run after this long, as in 8h
     #[arg(long = "for", value_name = "TIME", value_parser = super::duration, display_order = 92)]
     pub time_limit: Option<Duration>,
+    /// The command that measures what is missing, if it is not this one: scripts of `collo slurm` give their own
+    #[arg(long, value_name = "COMMAND", hide = true)]
+    pub resume_with: Option<String>,
 }

@@ -66,9 +66,12 @@ pub enum TraceVerb {
         /// Its name, for `name` of `[trace]`
         #[arg(value_name = "NAME")]
         name: String,
-        /// The table (.csv), or the script; its .rad files are found beside it, or named here
+        /// The table (.csv), or the script; its .rad files are found in its folder and those above it, or named here
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
+        /// The workload that a task is here, as in 'Inception*=resnet50', where `*` is any text; once for each name, the first that fits
+        #[arg(long = "map", value_name = "NAME=WORKLOAD")]
+        map: Vec<String>,
         /// Replace a trace of this name
         #[arg(long)]
         force: bool,

@@ -23,11 +23,11 @@ pub fn run(context: &Context<'_>, a: &args::Mig) -> Answered {
         MigVerb::Assert { layout } => assert(context, a, layout),
         MigVerb::Apply { layout } => {
             let meant = meant(context, a, layout)?;
-            change(context, a, &meant, |gpu| has_layout(gpu, layout))
+            change(context, a, meant, |gpu| has_layout(gpu, layout))
         }
         MigVerb::Clear => {
             let meant = meant(context, a, "off")?;
-            change(context, a, &meant, |gpu| format!("{} is not partitioned: MIG is off", simply(gpu)))
+            change(context, a, meant, |gpu| format!("{} is not partitioned: MIG is off", simply(gpu)))
         }
     }
 }
@@ -40,12 +40,20 @@ fn gpus(a: &args::Mig, driver: Driver) -> Result<Vec<Gpu>, Diagnostics> {
     }
 }
 
-/// The GPUs that a layout applies to, and the partition of each.
-fn meant(context: &Context<'_>, a: &args::Mig, text: &str) -> Result<Vec<(Gpu, WantedPartition)>, Diagnostics> {
+/// The GPUs that a layout applies to, with the partition of each.
+struct Meant {
+    all: Vec<(Gpu, WantedPartition)>,
+    /// Whether the machine has others besides: then a layout that names no GPU needs `--gpu`.
+    of_several: bool,
+}
+
+fn meant(context: &Context<'_>, a: &args::Mig, text: &str) -> Result<Meant, Diagnostics> {
     let layout = RequestedLayout::parse(text, &context.folder()?)?;
-    let gpus = gpus(a, driver(context, &format!("mig {}", a.what.as_str()))?)?;
-    let meant = layout.on(&gpus, a.gpu.is_some(), &apply::pci_device)?;
-    Ok(meant.into_iter().map(|(gpu, wanted)| (gpu.clone(), wanted)).collect())
+    let driver = driver(context, &format!("mig {}", a.what.as_str()))?;
+    let of_several = driver.gpus.len() > 1;
+    let gpus = gpus(a, driver)?;
+    let all = layout.on(&gpus, a.gpu.is_some(), &apply::pci_device)?;
+    Ok(Meant { all: all.into_iter().map(|(gpu, wanted)| (gpu.clone(), wanted)).collect(), of_several })
 }
 
 fn state(gpu: &Gpu) -> Result<&Partition, Diagnostic> {
@@ -96,7 +104,7 @@ fn cut_value(partition: &Partition) -> Vec<String> {
 fn assert(context: &Context<'_>, a: &args::Mig, layout: &str) -> Answered {
     let mut all = true;
     let (mut list, mut lines) = (Vec::new(), Vec::new());
-    for (gpu, wanted) in meant(context, a, layout)? {
+    for (gpu, wanted) in meant(context, a, layout)?.all {
         let found = state(&gpu)?;
         let met = wanted.is_met_by(found);
         all &= met;
@@ -136,9 +144,9 @@ fn has_layout(gpu: &Gpu, layout: &str) -> String {
     format!("{} has layout `{layout}`", simply(gpu))
 }
 
-fn change(context: &Context<'_>, a: &args::Mig, meant: &[(Gpu, WantedPartition)], is: impl Fn(&Gpu) -> String) -> Answered {
+fn change(context: &Context<'_>, a: &args::Mig, meant: Meant, is: impl Fn(&Gpu) -> String) -> Answered {
     let mut list = Vec::new();
-    for (gpu, wanted) in meant {
+    for (gpu, wanted) in &meant.all {
         let applied = apply::apply(gpu, wanted, a.services.into())?;
         if let Some(restored) = &applied.restored {
             output::note(format!("{} was left staged and is restored first: {}", gpu.label(), progress::put_back(restored)));
@@ -152,7 +160,7 @@ fn change(context: &Context<'_>, a: &args::Mig, meant: &[(Gpu, WantedPartition)]
         output::result(last(&is(gpu), &applied));
         if applied.before != applied.now {
             let before = layout::cut_text(&applied.before);
-            let gpu = index(gpu).filter(|_| meant.len() > 1).map(|index| format!(" --gpu {index}")).unwrap_or_default();
+            let gpu = index(gpu).filter(|_| meant.of_several).map(|index| format!(" --gpu {index}")).unwrap_or_default();
             output::note(format!("back: collo mig apply {before}{gpu}"));
         }
     }

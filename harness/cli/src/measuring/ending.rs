@@ -27,6 +27,9 @@ pub fn resume(
     shard: Option<Shard>,
     a: &args::Measure,
 ) -> String {
+    if let Some(command) = &a.resume_with {
+        return command.clone();
+    }
     let set = set(experiment);
     let shard = shard.map(|s| format!(" --shard {s}")).unwrap_or_default();
     let condition = selection.map(|s| format!(" --where {}", quoted(s.text()))).unwrap_or_default();
@@ -107,6 +110,12 @@ pub fn stopped(finished: &Finished, resume: &str) -> Option<u8> {
         let id = finished.campaign.manifest().short_id();
         let again = format!("`collo run {id} --only failed` measures what failed again");
         output::hint(format!("once it is removed, resume, and {again}; `--keep-going` measures the others in spite of it"));
+    }
+    // A signal has no reason with it; Slurm sends SIGTERM at the time that `--signal` of the job's script gives.
+    if matches!(finished.end, CampaignEnd::Terminated) && std::env::var_os("SLURM_JOB_ID").is_some() {
+        output::hint(
+            "Slurm sends this signal before the time limit of a job, and at `scancel`: a longer `--time` leaves more of it to measure",
+        );
     }
     // A run that lost its device is stored as one that did.
     output::note(match total - finished.stored {

@@ -2,11 +2,12 @@
 //!
 //! To add another batch system: a file like this one.
 
+mod submit;
+mod time_limit;
+
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use collo_launch::{Errand, Unanswered, mark};
 use collo_plan::expand::expand;
 use collo_plan::experiment::Experiment;
 use collo_plan::experiment::{DeviceChoice, Overrides};
@@ -21,12 +22,8 @@ use super::ending;
 use crate::answer::{Answer, Answered};
 use crate::args;
 use crate::context::Context;
+use crate::output;
 use crate::shell::quoted;
-
-/// A controller under load may take long to accept a job.
-const SUBMIT_LIMIT: Duration = Duration::from_secs(120);
-/// Time between Slurm's warning and its kill: collo discards the current run and restores the GPU.
-const WARNING_S: u32 = 300;
 
 pub fn run(context: &Context<'_>, a: &args::Slurm) -> Answered {
     let project = context.project()?;
@@ -58,21 +55,24 @@ pub fn run(context: &Context<'_>, a: &args::Slurm) -> Answered {
     };
     job.check()?;
     fs::create_dir_all(&folder)?;
-    let (array, after) = (folder.join("array.sh"), folder.join("merge.sh"));
+    let (array, after) = (folder.join(ARRAY), folder.join("merge.sh"));
     place(&array, &job.array())?;
     place(&after, &job.after())?;
-    let ids = match a.submit {
-        true => Some(submit(&array, &after)?),
+    let jobs = match a.submit {
+        true => Some(submit::submit(&array, &after)?),
         false => None,
     };
-    let (first, second) = ids.clone().unzip();
+    let (first, second) = jobs.as_ref().map(|jobs| (&jobs.array, &jobs.merge)).unzip();
     let mut answer = Answer::of(json!({"experiment": experiment.name, "shards": a.shards,
         "scripts": [array, after], "array_job": first, "merge_job": second}));
     answer.line(format!("{}: {} of `{}`", shown(&array), tasks(a.shards), experiment.name));
     let merges = if a.shards > 1 { "merges them and writes the report" } else { "writes the report" };
     answer.line(format!("{}: {merges}", shown(&after)));
-    answer.note(match ids {
-        Some((array, after)) => format!("submitted: job {array}, then {after}     watch: squeue -j {array},{after}"),
+    if let Some(short) = time_limit::of(a).as_ref().and_then(time_limit::TimeLimit::is_short) {
+        output::warning(short);
+    }
+    answer.note(match jobs {
+        Some(jobs) => format!("submitted: job {}, then {}     watch: {}", jobs.array, jobs.merge, jobs.watch()),
         None => "next: the same with --submit; or sbatch array.sh, then sbatch --dependency=afterany:ID merge.sh".into(),
     });
     Ok(answer)
@@ -81,6 +81,9 @@ pub fn run(context: &Context<'_>, a: &args::Slurm) -> Answered {
 fn tasks(shards: u32) -> String {
     if shards == 1 { "1 task".into() } else { format!("an array of {shards} tasks, a shard each") }
 }
+
+/// The script that measures.
+const ARRAY: &str = "array.sh";
 
 /// No script of ours is as large.
 const LARGEST: u64 = 1 << 20;
@@ -185,7 +188,7 @@ impl Job<'_> {
         options.extend(Some(format!("--gres={}", quoted(&a.gres))).filter(|_| self.gpu));
         options.extend(Some("--exclusive".to_string()).filter(|_| !a.shared));
         options.extend(a.time.iter().map(|time| format!("--time={}", quoted(time))));
-        options.push(format!("--signal=B:TERM@{WARNING_S}"));
+        options.push(format!("--signal=B:TERM@{}", time_limit::lead_s(time_limit::of(a).as_ref())));
         let shard = if a.shards > 1 { format!(" --shard \"$SLURM_ARRAY_TASK_ID/{}\"", a.shards) } else { String::new() };
         let condition = a.selection.condition.as_ref().map(|text| format!(" --where {}", quoted(text))).unwrap_or_default();
         let python = self.python.as_ref().map(|path| format!(" --python {}", quoted(path))).unwrap_or_default();
@@ -193,9 +196,16 @@ impl Job<'_> {
             1 => "# A job that was cut off is continued by submitting this script again.",
             _ => "# A task that was cut off is continued by its number: sbatch --array=3 array.sh",
         };
+        // What collo prints when it is cut off: the number is that of the task, and the path is quoted for the user and for this script.
+        let task = if a.shards > 1 { "--array=$SLURM_ARRAY_TASK_ID " } else { "" };
+        let resume = format!(" --resume-with \"sbatch {task}\"{}", quoted(quoted(self.folder.join(ARRAY))));
         let about = format!("{again}\n# exec: Slurm's warning before the time limit reaches collo, which stops cleanly.");
-        let command =
-            format!("exec {} run {}{shard}{condition}{}{python} --no-report", self.command(), quoted(self.name), self.set);
+        let command = format!(
+            "exec {} run {}{shard}{condition}{}{python} --no-report{resume} \"$@\"",
+            self.command(),
+            quoted(self.name),
+            self.set
+        );
         self.script(&options, &about, &command)
     }
 
@@ -234,41 +244,6 @@ impl Job<'_> {
         let lines: Vec<String> = options.iter().cloned().chain(common).map(|option| format!("#SBATCH {option}\n")).collect();
         signed(&format!("#!/bin/bash\n{}{about}\n{command}\n", lines.concat()))
     }
-}
-
-/// Submit the array, and what depends on it. `afterany`: a task ends with 1 if a run failed, which is a result; whether the shards
-/// are complete is checked by the merge.
-fn submit(array: &Path, after: &Path) -> Result<(String, String), Diagnostics> {
-    let first = sbatch(&[], array)?;
-    let second = sbatch(&[format!("--dependency=afterany:{first}")], after)
-        .map_err(|e| e.resume(format!("sbatch --dependency=afterany:{first} {}", quoted(after))))?;
-    Ok((first, second))
-}
-
-/// sbatch(1): `--parsable` prints the job's number, and after a semicolon the cluster's name if there is one.
-fn sbatch(options: &[String], script: &Path) -> Result<String, Diagnostic> {
-    let wrong = |why: String| Diagnostic::new("sbatch does not accept the job").of_machine().caused_by(why);
-    // Jobs have the environment of their submission (sbatch(1), `--export`). By the mark the next collo on their node would take
-    // them for processes that outlived this one, and kill them.
-    let unmarked = Errand::to("env", SUBMIT_LIMIT).args(["-u", mark::NAME, "sbatch"]);
-    let answer = unmarked.arg("--parsable").args(options).arg(script).run();
-    let answer = match answer {
-        Ok(answer) if answer.code == Some(127) => Err(Unanswered::NotStarted(answer.err().trim().to_string())),
-        other => other,
-    };
-    let answer = answer.map_err(|e| match e {
-        Unanswered::NotStarted(why) => Diagnostic::new("`sbatch` cannot be started: this machine submits no Slurm jobs")
-            .of_machine()
-            .caused_by(why)
-            .hint("without `--submit` the scripts are written, to be submitted where Slurm is"),
-        other => wrong(other.to_string()),
-    })?;
-    if !answer.success() {
-        return Err(wrong(answer.err().trim().to_string()).hint("`sinfo` lists the partitions; the scripts are written"));
-    }
-    let id = answer.out().trim().split(';').next().unwrap_or_default().to_string();
-    let is_number = !id.is_empty() && id.chars().all(|c| c.is_ascii_digit());
-    Some(id).filter(|_| is_number).ok_or_else(|| wrong(format!("its answer is {:?}", answer.out().trim())))
 }
 
 #[cfg(test)]

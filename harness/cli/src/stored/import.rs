@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use collo_plan::experiment::Experiment;
 use collo_plan::workload::Workloads;
 use collo_radt::schedule::Schedule;
-use collo_radt::{Leftover, experiment, report, tracking};
+use collo_radt::{Leftover, experiment, metrics, report, tracking};
 use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics};
 use fs_err as fs;
@@ -17,14 +17,19 @@ use crate::context::Context;
 use crate::output;
 
 pub fn run(context: &Context<'_>, a: &args::Import) -> Answered {
-    let ImportFrom::Radt { from, to, gpu } = &a.from;
+    let ImportFrom::Radt { from, to, gpu, experiment } = &a.from;
     let from = context.folder()?.join(from);
-    match (from.is_dir(), gpu) {
-        (true, gpu) => tracked(context, &from, to.as_deref(), gpu.as_deref()),
-        (false, Some(_)) => Err(Diagnostic::new("`--gpu` names the GPU of tracked runs, and a schedule has none")
+    if from.is_dir() || tracking::is_database(&from) {
+        return tracked(context, &from, to.as_deref(), gpu.as_deref(), experiment.as_deref());
+    }
+    match (gpu, experiment) {
+        (Some(_), _) => Err(Diagnostic::new("`--gpu` names the GPU of tracked runs, and a schedule has none")
             .hint("leave it out; `collo plan NAME --gpu GPU` plans for one")
             .into()),
-        (false, None) => schedule(context, &from, to.as_deref()),
+        (_, Some(_)) => Err(Diagnostic::new("`--experiment` names one of a store of runs, and a schedule has none")
+            .hint("leave it out; `--to NAME` names the new experiment")
+            .into()),
+        (None, None) => schedule(context, &from, to.as_deref()),
     }
 }
 
@@ -80,8 +85,8 @@ fn schedule(context: &Context<'_>, csv: &Path, to: Option<&str>) -> Answered {
 }
 
 /// A report.
-fn tracked(context: &Context<'_>, folder: &Path, to: Option<&str>, gpu: Option<&str>) -> Answered {
-    let tracked = tracking::read(folder)?;
+fn tracked(context: &Context<'_>, store: &Path, to: Option<&str>, gpu: Option<&str>, wanted: Option<&str>) -> Answered {
+    let tracked = tracking::read(store, wanted, metrics::names())?;
     // Outside a project, labels are made of the runs alone.
     let workloads = context.project().ok().map(|project| Workloads::load(&project.workloads())).transpose()?;
     let (made, leftovers) = report::of(&tracked, workloads.as_ref(), gpu)?;

@@ -9,10 +9,12 @@ use collo_gpus::notation;
 use collo_text::quoted;
 use collo_text::{Diagnostic, Source};
 use serde::Deserialize;
+use serde_json::Value as Json;
 
 use super::{Items, WantedPartition, card_of};
 use collo_gpus::partition::Partition;
 use collo_plan::facts::Gpu;
+use collo_plan::workload::plain;
 
 /// One configuration.
 #[derive(Debug, Clone)]
@@ -46,6 +48,8 @@ struct Entry {
 enum OneOrMany {
     One(String),
     Many(Vec<String>),
+    /// What is refused, so that it is refused in its own words.
+    Other(Json),
 }
 
 /// `all`, or GPUs by index.
@@ -54,6 +58,7 @@ enum OneOrMany {
 enum Devices {
     Some(Vec<u32>),
     Word(String),
+    Other(Json),
 }
 
 /// The supported version of the format.
@@ -62,7 +67,8 @@ const VERSION: &str = "v1";
 impl Config {
     /// The configuration of this name; optional if the file has only one.
     pub fn read(source: &Arc<Source>, name: Option<&str>) -> Result<Config, Diagnostic> {
-        let document: PartedDocument = serde_saphyr::from_str(source.text()).map_err(|e| not_read(source, &e))?;
+        let document: PartedDocument = serde_saphyr::from_str(source.text())
+            .map_err(|e| object_of_kubernetes(source).unwrap_or_else(|| not_read(source, &e)))?;
         let file = source.name();
         if document.version != VERSION {
             let what = format!("{file} has version {}; only `{VERSION}` is supported", quoted(&document.version));
@@ -107,6 +113,16 @@ impl Config {
     }
 }
 
+/// Why a ConfigMap is none: the GPU operator has configurations as a text in one (`data` of ConfigMap in the Kubernetes API).
+fn object_of_kubernetes(source: &Source) -> Option<Diagnostic> {
+    let object: serde_json::Map<String, Json> = serde_saphyr::from_str(source.text()).ok()?;
+    let kind = object.get("kind").and_then(Json::as_str).filter(|_| object.contains_key("apiVersion"))?;
+    let what = format!("{} is a {} of Kubernetes, not a configuration of mig-parted", source.name(), quoted(kind));
+    let data = object.get("data").and_then(Json::as_object);
+    let key = data.and_then(|data| data.keys().next()).map_or("config.yaml", String::as_str);
+    Some(Diagnostic::new(what).hint(format!("write the part under {} into a file of its own", quoted(&format!("{key}: |")))))
+}
+
 fn not_read(source: &Arc<Source>, e: &serde_saphyr::Error) -> Diagnostic {
     let whole = e.without_snippet().to_string();
     let what = Diagnostic::new(format!("not a configuration of mig-parted: {}", whole.lines().next().unwrap_or_default()));
@@ -121,10 +137,18 @@ fn not_read(source: &Arc<Source>, e: &serde_saphyr::Error) -> Diagnostic {
 impl Entry {
     fn check(&self, config: &str, file: &str) -> Result<(), Diagnostic> {
         let wrong = |what: String| Err(Diagnostic::new(format!("`{config}` of {file}: {what}")));
-        if let Devices::Word(word) = &self.devices
-            && word != "all"
-        {
-            return wrong(format!("`devices` is `all` or a list of indices, not {}", quoted(word)));
+        let other = match &self.devices {
+            Devices::Some(_) => None,
+            Devices::Word(word) => Some(Json::from(word.as_str())).filter(|_| word != "all"),
+            Devices::Other(other) => Some(other.clone()),
+        };
+        if let Some(other) = other {
+            let list = if other.is_u64() { format!(": `[{other}]`") } else { String::new() };
+            return wrong(format!("`devices` is `all` or a list of indices{list}, not {}", quoted(&plain(&other))));
+        }
+        if let Some(OneOrMany::Other(other)) = &self.device_filter {
+            let is = "`device-filter` is a PCI device id in quotes, as in `\"0x20B010DE\"`, or a list of them";
+            return wrong(format!("{is}, not {}", quoted(&plain(other))));
         }
         if !self.mig_enabled && self.mig_devices.as_ref().is_some_and(|d| !d.is_empty()) {
             return wrong("`mig-devices` requires `mig-enabled: true`".into());
@@ -140,7 +164,7 @@ impl Entry {
 
     fn filters(&self) -> Vec<&str> {
         match &self.device_filter {
-            None => Vec::new(),
+            None | Some(OneOrMany::Other(_)) => Vec::new(),
             Some(OneOrMany::One(one)) if one.is_empty() => Vec::new(),
             Some(OneOrMany::One(one)) => vec![one],
             Some(OneOrMany::Many(many)) => many.iter().map(String::as_str).collect(),
@@ -149,7 +173,7 @@ impl Entry {
 
     fn is_about(&self, gpu: &Gpu, pci: Option<u32>) -> Result<bool, Diagnostic> {
         let listed = match &self.devices {
-            Devices::Word(_) => true,
+            Devices::Word(_) | Devices::Other(_) => true,
             Devices::Some(list) => gpu.at.as_ref().is_some_and(|at| list.contains(&at.index)),
         };
         let filters = self.filters();

@@ -285,6 +285,11 @@ fn a_configuration_that_is_wrong_is_refused() {
     assert_eq!(said("version: v1", "version: v2"), "error: c.yaml has version `v2`; only `v1` is supported");
     assert!(said("devices: [0]", "devices: none").contains("`devices` is `all` or a list of indices, not `none`"));
     assert!(
+        said("devices: [0]", "devices: 1").ends_with("`half` of c.yaml: `devices` is `all` or a list of indices: `[1]`, not `1`")
+    );
+    assert!(said("devices: [0]", "devices: [a]").contains("`devices` is `all` or a list of indices, not `"));
+    assert!(said("[\"0x233010DE\", \"0x20B010DE\"]", "0x20B010DE").contains("in quotes, as in `\"0x20B010DE\"`"));
+    assert!(
         said("mig-enabled: false", "mig-enabled: false\n      mig-devices: {1g.5gb: 1}").contains("requires `mig-enabled: true`")
     );
     assert!(said("0x233010DE", "2330").contains("invalid PCI device id `2330`"));
@@ -293,6 +298,22 @@ fn a_configuration_that_is_wrong_is_refused() {
     assert!(said("half:", "a: []\n  half:").contains("has several configurations: `a`, `half`"));
     let differ = PARTED.replace("devices: [1]", "devices: all");
     assert!(parted_of(&differ, &[a100()]).expect_err("which").to_string().contains("two entries of `half`"));
+}
+
+#[test]
+fn a_config_map_is_named_with_the_part_of_it_that_is_a_configuration() {
+    let inner: String = PARTED.lines().map(|line| format!("    {line}\n")).collect();
+    let map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: mine\ndata:\n  my-config.yaml: |\n{inner}");
+    insta::assert_snapshot!(parted_of(&map, &[a100()]).expect_err("refused").to_string(), @"
+    error: c.yaml is a `ConfigMap` of Kubernetes, not a configuration of mig-parted
+    hint: write the part under `my-config.yaml: |` into a file of its own
+    ");
+    assert!(
+        parted_of("apiVersion: v1\nkind: Pod\n", &[a100()])
+            .expect_err("refused")
+            .to_string()
+            .contains("is a `Pod` of Kubernetes")
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use collo_predict::{Alone, CompanyMode, MeasuredGroup, MeasuredMember};
+use collo_predict::{Alone, CompanyMode, MeasuredGroup, MeasuredMember, StandIn};
 use collo_predict::{Conditions, TargetDevice};
 use collo_store::Sharing;
 use collo_text::{Diagnostics, Source};
@@ -139,15 +139,19 @@ fn member(row: &Row<'_>) -> Result<(usize, Member), &'static str> {
     let number = |column: &str| row.get(column).parse::<f64>().ok().filter(|number| number.is_finite());
     let slowdown = number(SLOWDOWN).filter(|times| *times > 0.0).ok_or(NO_SOLO)?;
     let on_cpu = number("solo_cpu_ratio").zip(number("device_cores")).map(|(cores, all)| (cores / all).min(1.0));
-    let (compute, busy) = match row.get("device_kind") {
-        "cpu" => (on_cpu, on_cpu),
-        _ => (number("solo_sm_active_ratio"), number("solo_gpu_utilization_ratio")),
+    let on_cpu_only = row.get("device_kind") == "cpu";
+    let (compute, busy) = match on_cpu_only {
+        true => (on_cpu, on_cpu),
+        false => (number("solo_sm_active_ratio"), number("solo_gpu_utilization_ratio")),
     };
+    // Cores that are busy are both.
+    let stand_in = if on_cpu_only { Some(StandIn::Compute) } else { StandIn::of(compute, busy) };
     let (Some(compute), Some(busy)) = (compute.or(busy), busy.or(compute)) else { return Err(NOT_BUSY) };
     let alone = Alone {
         step_s: number("batch_size").zip(number("solo_items_per_s")).map(|(batch, rate)| batch / rate).filter(|s| s.is_finite()),
         compute,
         busy,
+        stand_in,
         dram: number("solo_dram_active_ratio"),
         memory_bytes: number("solo_memory_bytes").filter(|bytes| *bytes > 0.0),
     };

@@ -68,13 +68,13 @@ pub fn read(caller: &dyn Caller, asked: &[String]) -> Result<Groups, Diagnostics
         let columns: BTreeSet<String> = lines::columns(text.text()).into_iter().collect();
         if campaigns::is_dataset(&columns) {
             campaigns::read(&text, place, &mut groups)?;
-        } else if columns.contains(pairs::TELLS_PAIRS) {
+        } else if pairs::TELLS_PAIRS.iter().any(|column| columns.contains(*column)) {
             pair_tables.push((text, place));
         } else if columns.contains(pairs::TELLS_PROFILES) {
             pairs::read_profiles(&text, &mut profiles, &mut groups)?;
         } else {
             let what = Diagnostic::new(format!("{} is neither a table of pairs nor one of profiles", text.name()));
-            let hint = "pairs have the columns `a`, `b`, `solo_a_s`, `solo_b_s`, `pair_a_s`, `pair_b_s`; profiles have `key`, `solo_s`, \
+            let hint = "pairs have the columns `a`, `b`, `solo_a_s`, `solo_b_s`, `pair_a_s`, `pair_b_s`, or `a`, `b`, `speed_a`, `speed_b`; profiles have `key`, `solo_s`, \
                         `sm_active_ratio`, `gpu_utilisation_percent`";
             return Err(what.hint(hint).into());
         }

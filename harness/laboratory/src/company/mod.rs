@@ -7,3 +7,4 @@ mod pairs;
 
 pub use fit::fit;
 pub use groups::{Groups, Measured, read};
+pub use pairs::TELLS_PAIRS;

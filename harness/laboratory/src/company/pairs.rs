@@ -1,11 +1,11 @@
-//! Tables of pairs and of profiles, as others publish them. In: times of whole runs, alone and in pairs; what each member does alone. Out:
-//! groups, with the time taken out in which one of them trained alone.
+//! Tables of pairs and of profiles, as others publish them. In: times of whole runs, alone and in pairs, or the speeds of both while both run;
+//! what each member does alone. Out: groups, with the time taken out in which one of them trained alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use collo_predict::Conditions;
-use collo_predict::{Alone, CompanyMode, MeasuredGroup, MeasuredMember, PairTimes};
+use collo_predict::{Alone, CompanyMode, MeasuredGroup, MeasuredMember, PairTimes, StandIn};
 use collo_store::Sharing;
 use collo_text::nearest;
 use collo_text::quoted;
@@ -15,7 +15,12 @@ use super::groups::{AloneProfile, Groups, Measured, STEP_S};
 use crate::lines::{self, Row};
 use crate::table::family_of;
 
-const PAIRS: [&str; 8] = ["a", "b", "solo_a_s", "solo_b_s", "pair_a_s", "pair_b_s", "mode", "device"];
+const PAIRS: [&str; 10] = ["a", "b", "solo_a_s", "solo_b_s", "pair_a_s", "pair_b_s", "speed_a", "speed_b", "mode", "device"];
+/// What a table of whole runs needs, and one of speeds.
+const BY_TIMES: [&str; 6] = ["a", "b", "solo_a_s", "solo_b_s", "pair_a_s", "pair_b_s"];
+const BY_SPEEDS: [&str; 4] = ["a", "b", "speed_a", "speed_b"];
+/// Above it a speed is not a share of that alone: it may be percent.
+const MOST_SPEED: f64 = 10.0;
 const PROFILES: [&str; 12] = [
     "key",
     "solo_s",
@@ -30,8 +35,9 @@ const PROFILES: [&str; 12] = [
     "family",
     "device",
 ];
-/// The column that only a table of pairs has.
-pub const TELLS_PAIRS: &str = "pair_a_s";
+/// Columns one of which only a table of pairs has.
+pub const TELLS_PAIRS: [&str; 2] = ["pair_a_s", TELLS_SPEEDS];
+const TELLS_SPEEDS: &str = "speed_a";
 /// The column that only a table of profiles has.
 pub const TELLS_PROFILES: &str = "key";
 const MIB: f64 = 1_048_576.0;
@@ -73,6 +79,7 @@ pub fn read_profiles(
 fn profile(row: &Row<'_>) -> Result<(AloneProfile, &'static str), Diagnostic> {
     let compute = share(row, "sm_active_ratio", 1.0)?;
     let busy = share(row, "gpu_utilisation_percent", 100.0)?;
+    let stand_in = StandIn::of(compute, busy);
     let (Some(compute), Some(busy)) = (compute.or(busy), busy.or(compute)) else {
         let wrong = row.wrong("key", format!("of {} neither SMACT nor GPU utilisation is known", quoted(row.get("key"))));
         return Err(wrong.hint("`sm_active_ratio` is from 0 to 1, `gpu_utilisation_percent` from 0 to 100"));
@@ -84,7 +91,7 @@ fn profile(row: &Row<'_>) -> Result<(AloneProfile, &'static str), Diagnostic> {
         (None, _, _) if memory_bytes.is_some() => (None, "from the memory of their processes: no `step_s`, no `steps`"),
         (None, _, _) => (None, "taken as equal: no `step_s`, no `steps`, no `memory_mib`"),
     };
-    let alone = Alone { step_s, compute, busy, dram: share(row, "dram_active_ratio", 1.0)?, memory_bytes };
+    let alone = Alone { step_s, compute, busy, stand_in, dram: share(row, "dram_active_ratio", 1.0)?, memory_bytes };
     let (family, _) = family_of(row, row.get("key"));
     Ok((AloneProfile { alone, family, device: given(row, "device") }, how))
 }
@@ -98,14 +105,26 @@ pub fn read_pairs(
     let mut warnings = Vec::new();
     let mut impossible = Vec::new();
     let unknown = |text| warnings.push(text);
+    let columns = lines::columns(source.text());
+    let has = |column: &&str| columns.iter().any(|name| name == column);
+    let by_speeds = has(&TELLS_SPEEDS);
+    if let Some(time) = BY_TIMES[2..].iter().find(|column| by_speeds && has(column)) {
+        let what = Diagnostic::new(format!("{} has the columns `{TELLS_SPEEDS}` and `{time}`", source.name()));
+        return Err(what
+            .hint("a row has the speeds of both while both run, or the times of whole runs: leave out the others")
+            .into());
+    }
     lines::read(
         source,
-        |head| lines::places_with(source, head, &PAIRS, &PAIRS[..6], unknown),
+        |head| lines::places_with(source, head, &PAIRS, if by_speeds { &BY_SPEEDS } else { &BY_TIMES }, unknown),
         |row| {
             let members = [found(row, "a", profiles)?, found(row, "b", profiles)?];
-            let times = PairTimes {
-                solo_s: [seconds(row, "solo_a_s")?, seconds(row, "solo_b_s")?],
-                pair_s: [seconds(row, "pair_a_s")?, seconds(row, "pair_b_s")?],
+            let times = match by_speeds {
+                true => PairTimes::of_speeds([speed(row, "speed_a")?, speed(row, "speed_b")?]),
+                false => PairTimes {
+                    solo_s: [seconds(row, "solo_a_s")?, seconds(row, "solo_b_s")?],
+                    pair_s: [seconds(row, "pair_a_s")?, seconds(row, "pair_b_s")?],
+                },
             };
             let mode = mode(row)?;
             let together = match times.together() {
@@ -115,7 +134,8 @@ pub fn read_pairs(
                     return Ok(());
                 }
             };
-            groups.changes.push(together.change());
+            // From speeds nothing is taken out.
+            groups.changes.extend(Some(together.change()).filter(|_| !by_speeds));
             let member = |place: usize| MeasuredMember {
                 alone: members[place].alone,
                 family: members[place].family.clone(),
@@ -166,6 +186,16 @@ fn mode(row: &Row<'_>) -> Result<CompanyMode, Diagnostic> {
 
 fn given(row: &Row<'_>, column: &str) -> Option<String> {
     Some(row.get(column)).filter(|text| !text.is_empty()).map(String::from)
+}
+
+/// The speed while both run ÷ that alone.
+fn speed(row: &Row<'_>, column: &str) -> Result<f64, Diagnostic> {
+    let speed = positive(row, column)?.ok_or_else(|| row.wrong(column, format!("`{column}` is absent")))?;
+    if speed > MOST_SPEED {
+        let what = format!("`{column}` is {}, not a share of its speed alone", quoted(row.get(column)));
+        return Err(row.wrong(column, what).note("write 0.95 for 95 %"));
+    }
+    Ok(speed)
 }
 
 /// A number of seconds above 0; a row without is none.

@@ -59,7 +59,7 @@ pub(super) fn parse(name: &str, path: &Path, source: &Arc<Source>) -> Result<Obs
 
 fn packages(path: &Path, source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) -> Option<PathBuf> {
     let found = fields.found("packages")?;
-    let file = path.parent().unwrap_or(Path::new("")).join(found.text()?);
+    let file = collo_text::written(path.parent().unwrap_or(Path::new("")), found.text()?);
     if !file.is_file() {
         let what = Diagnostic::new(format!("`packages` names {}, which is not there", quoted(&collo_text::shown(&file))));
         mistakes.push(what.at(source, found.span.clone()).note("a requirements file with hashes, relative to this one"));

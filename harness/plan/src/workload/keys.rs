@@ -34,7 +34,7 @@ collo_text::keys! { "collo schema workload";
              `{settings}` every other setting as `--name=value`";
         environment [Text] = "torch",
             "`torch`: the Python environment that collo provides; `system`: the system's `python3`; or the path of one of \
-             your own";
+             your own, `~/` for your home";
         packages [Text], "a requirements file with hashes: what this workload needs beyond the provided environment";
         requires: Option<Requirement>, "what the device must have; cells on others are refused";
         prepare [WORDS], "run before a campaign, to provide or check the data; `{name}` is a setting";

@@ -16,6 +16,7 @@ use super::{EpochsAdapter, Workload, WorkloadPython, adapters, command, recipes}
 use collo_text::fields;
 use collo_text::fields::{Fields, Located, Value};
 use collo_text::nearest;
+use collo_text::written;
 
 /// Read `FOLDER/workload.toml`: the workload, whose name is the folder's, then its presets.
 pub fn read(folder: &Path) -> Result<Vec<Workload>, Diagnostics> {
@@ -134,7 +135,7 @@ fn environment(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &
     match found.text().unwrap_or("torch") {
         "torch" => WorkloadPython::Torch,
         "system" => WorkloadPython::System,
-        path if path.contains('/') => WorkloadPython::Own(folder.join(path)),
+        path if path.contains('/') => WorkloadPython::Own(written(folder, path)),
         other => {
             let note = match nearest(other, ["torch", "system"]) {
                 Some(near) => format!("did you mean `{near}`?"),
@@ -153,7 +154,7 @@ fn packages(source: &Arc<Source>, fields: &Fields, folder: &Path, mistakes: &mut
         let what = Diagnostic::new("`packages` extend the environment that collo provides").at(source, file.span.clone());
         mistakes.push(what.note("leave out `environment`, or install them in your own"));
     }
-    file.text().map(|file| folder.join(file))
+    file.text().map(|file| written(folder, file))
 }
 
 fn outputs(source: &Arc<Source>, fields: &Fields, mistakes: &mut Diagnostics) -> Vec<String> {

@@ -275,6 +275,9 @@ fn what_collo_tells_a_member_is_not_for_workloads_to_say() {
     ");
     let own = read("command = ['x']\nenvironment = 'venv/bin/python'\n").expect("right");
     assert_eq!(own.environment, WorkloadPython::Own("workloads/mynet/venv/bin/python".into()));
+    let home = collo_text::trust::home().expect("there is one");
+    let below_home = read("command = ['x']\nenvironment = '~/venv'\n").expect("right");
+    assert_eq!(below_home.environment, WorkloadPython::Own(home.join("venv")));
 }
 
 #[test]

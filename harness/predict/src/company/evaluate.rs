@@ -11,7 +11,7 @@ use super::fit::{GroupLaw, fit_company, fit_slices};
 use super::left_out::family_set;
 use super::modes::{CompanyPredictor, ModeFit};
 use super::prediction::{GroupQuantities, Widths};
-use super::{Alone, CompanyMode, Law, MeasuredGroup, SliceLaw};
+use super::{Alone, CompanyMode, Law, MeasuredGroup, SliceLaw, StandIn};
 use crate::conformal::Interval;
 use crate::fit::Unfit;
 
@@ -59,6 +59,14 @@ pub enum CompanyPeer {
 
 impl CompanyPeer {
     pub const ALL: [CompanyPeer; 2] = [CompanyPeer::TimeSlicing, CompanyPeer::SharedCompute];
+
+    /// Where its reading is not one.
+    fn stand_in(self) -> StandIn {
+        match self {
+            CompanyPeer::TimeSlicing => StandIn::Busy,
+            CompanyPeer::SharedCompute => StandIn::Compute,
+        }
+    }
 
     /// The same for each member.
     pub fn slowdown(self, members: &[Alone]) -> f64 {
@@ -157,9 +165,13 @@ pub fn score_left_out(mode: CompanyMode, groups: &[MeasuredGroup]) -> (Vec<Named
     (scores, unfit)
 }
 
-/// Rules of thumb, which are of members on the whole device.
+/// Rules of thumb, which are of members on the whole device. One whose reading no member has is the other one again, and left out.
 fn score_peers(mode: CompanyMode, groups: &[MeasuredGroup]) -> impl Iterator<Item = NamedScore> {
-    let peers = CompanyPeer::ALL.into_iter().filter(move |_| mode != CompanyMode::Mig);
+    let was_read = |peer: &CompanyPeer| {
+        let stand_in = Some(peer.stand_in());
+        groups.iter().flat_map(|group| &group.members).any(|member| member.alone.stand_in != stand_in)
+    };
+    let peers = CompanyPeer::ALL.into_iter().filter(move |peer| mode != CompanyMode::Mig && was_read(peer));
     peers.filter_map(|peer| Some((peer.to_string(), score_company(&peer.estimates(groups))?)))
 }
 

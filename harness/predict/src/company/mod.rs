@@ -38,10 +38,30 @@ pub struct Alone {
     pub compute: f64,
     /// GPU utilisation as a share; on a CPU the same as `compute`.
     pub busy: f64,
+    /// Which of the two was not read, and is the other.
+    pub stand_in: Option<StandIn>,
     /// DRAMA, the share of cycles in which memory moved.
     pub dram: Option<f64>,
     /// What its process holds of the device.
     pub memory_bytes: Option<f64>,
+}
+
+/// The reading of a member alone in whose place the other one stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StandIn {
+    Compute,
+    Busy,
+}
+
+impl StandIn {
+    /// Of these readings, as they were taken.
+    pub fn of(compute: Option<f64>, busy: Option<f64>) -> Option<StandIn> {
+        match (compute, busy) {
+            (None, Some(_)) => Some(StandIn::Compute),
+            (Some(_), None) => Some(StandIn::Busy),
+            _ => None,
+        }
+    }
 }
 
 /// A member's own part of a partitioned device.

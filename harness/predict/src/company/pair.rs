@@ -37,6 +37,11 @@ pub enum Impossible {
 const MOST_SPEED: f64 = 2.0;
 
 impl PairTimes {
+    /// Of members that trained together all the time, each at this share of its speed alone.
+    pub fn of_speeds(speed: [f64; 2]) -> PairTimes {
+        PairTimes { solo_s: speed, pair_s: [1.0, 1.0] }
+    }
+
     /// The longer run's time alone taken out.
     pub fn together(&self) -> Result<Together, Impossible> {
         if self.solo_s.iter().chain(&self.pair_s).any(|s| !(*s > 0.0 && s.is_finite())) {

@@ -2,7 +2,7 @@
 //! claims, each with where its members' profiles come from; or why there is none.
 
 use collo_predict::utilisation::{StoredStep, step_time};
-use collo_predict::{Alone, Chosen, CompanyMode, CompanyPrediction, CompanyPredictor, Slice};
+use collo_predict::{Alone, Chosen, CompanyMode, CompanyPrediction, CompanyPredictor, Slice, StandIn};
 use collo_store::{
     AfterMeasured, AloneFrom, MemberSpec, PredictedAlone, PredictedCell, PredictedCompany, PredictedMember, PredictedValue,
 };
@@ -146,6 +146,7 @@ impl Groups<'_> {
             step_s: known(read(|cell| cell.alone.step_s), self.other_step_s(spec).or(pace)),
             compute,
             busy,
+            stand_in: is_cpu.then_some(StandIn::Compute),
             dram: read(|cell| cell.dram_active_ratio).or_else(|| of(|alone| alone.dram_active_ratio)),
             memory_bytes: read(|cell| cell.alone.memory_bytes).or_else(predicted_bytes),
         };

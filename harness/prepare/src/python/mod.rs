@@ -100,6 +100,8 @@ pub enum PythonError {
     Misfit(Box<Misfit>),
     #[error("the pins `{path}` are missing")]
     NoPins { path: PathBuf },
+    #[error("`{requirement}` in {path} has no hash, and packages are installed only with one")]
+    NoHash { path: String, requirement: String },
     #[error(transparent)]
     Io(#[from] std::io::Error),
     #[error(transparent)]
@@ -147,6 +149,9 @@ impl PythonError {
             }
             PythonError::Misfit(misfit) => misfit.hint(),
             PythonError::NoPins { .. } => "`collo init` writes them".into(),
+            PythonError::NoHash { path, .. } => format!(
+                "`uv pip compile --generate-hashes requirements.in -o {path}` writes them, of all that those in requirements.in need"
+            ),
             PythonError::Cache(_) | PythonError::Io(_) | PythonError::Store(_) => return None,
         })
     }
@@ -300,6 +305,9 @@ impl PythonEnvironment {
     /// workload. Built from pins with hashes, if missing.
     pub fn overlay(&self, pins: &Path, tell: &mut dyn FnMut(Progress)) -> Result<PathBuf, PythonError> {
         let (place, text) = self.overlay_of(pins)?;
+        if let Some(requirement) = without_hash(&text) {
+            return Err(PythonError::NoHash { path: collo_text::shown(pins), requirement });
+        }
         make_cache(&self.cache)?;
         let _lock = lock(&place, tell)?;
         if !place.exists() {
@@ -325,6 +333,17 @@ impl PythonEnvironment {
     }
 }
 
+/// The first requirement without a hash (pip.pypa.io/en/stable/topics/secure-installs): a line goes on behind a backslash.
+fn without_hash(pins: &str) -> Option<String> {
+    let joined = pins.replace("\\\r\n", " ").replace("\\\n", " ");
+    let is_requirement = |line: &&str| line.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let line = joined
+        .lines()
+        .map(str::trim)
+        .find(|line| is_requirement(line) && !line.contains("--hash=") && !line.contains("#sha256="))?;
+    Some(line.split([' ', ';', '#']).next().unwrap_or(line).to_string())
+}
+
 /// The number of pinned packages. One may be pinned several times, for several versions of Python.
 fn packages_in(pins: &str) -> usize {
     let name = |line: &str| Some(line.split_once("==")?.0.to_string()).filter(|n| !n.starts_with([' ', '#']));
@@ -344,4 +363,23 @@ fn lock(place: &Path, tell: &mut dyn FnMut(Progress)) -> Result<std::fs::File, P
         std::thread::sleep(Duration::from_millis(100));
     }
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_requirement_without_a_hash_is_named_with_the_command_that_writes_them() {
+        let hashed =
+            "# made by uv\n--only-binary :all:\neinops==0.8.1 \\\n    --hash=sha256:00\n\nx @ https://e.org/x.whl#sha256=00\n";
+        assert_eq!(without_hash(hashed), None);
+        assert_eq!(without_hash(&format!("{hashed}tqdm==4.67.1 ; python_version > '3.9'\n")).as_deref(), Some("tqdm==4.67.1"));
+        assert_eq!(without_hash("tqdm\r\n").as_deref(), Some("tqdm"));
+        let error = PythonError::NoHash { path: "workloads/mine/requirements.txt".into(), requirement: "tqdm".into() };
+        insta::assert_snapshot!(Diagnostic::from(error).to_string(), @"
+        error: `tqdm` in workloads/mine/requirements.txt has no hash, and packages are installed only with one
+        hint: `uv pip compile --generate-hashes requirements.in -o workloads/mine/requirements.txt` writes them, of all that those in requirements.in need
+        ");
+    }
 }

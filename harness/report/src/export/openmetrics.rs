@@ -1,4 +1,6 @@
-//! The cells, and the policies of traces, as gauges in OpenMetrics 1.0, for monitoring. In: an analysis. Out: the text exposition. Values are in base units;
+//! The cells, and the policies of traces, as gauges in OpenMetrics 1.0, for monitoring. In: an analysis. Out: the text exposition, which is one of
+//! Prometheus' older text format, too: promtool and node_exporter's textfile collector read that one only, and a file with a type that it
+//! lacks, such as `info`, not at all (`readingType` in expfmt/text_parse.go of prometheus/common). Values are in base units;
 //! an interval's ends are families of their own (`_low`, `_high`), so that no sum over labels mixes them with estimates. An
 //! absent value has no sample.
 
@@ -60,7 +62,7 @@ pub fn exposition(analysis: &Analysis) -> String {
     let common = common(analysis);
     let mut about = vec![("campaign", analysis.campaign.id.clone()), ("created_utc", analysis.campaign.created_utc.clone())];
     about.extend(common.clone());
-    head(&mut out, "collo_campaign", "info", None, "The campaign behind the samples below.");
+    head(&mut out, "collo_campaign_info", "gauge", None, "The campaign behind the samples below, always 1.");
     let _ = writeln!(out, "collo_campaign_info{} 1", labels(&about));
 
     head(&mut out, "collo_runs", "gauge", None, "Planned runs by outcome; those never made are `missing`.");

@@ -10,6 +10,7 @@ use collo_text::quoting::{self, literal};
 use collo_text::{Diagnostic, Source};
 
 use super::make::arrivals;
+use super::names::NameMap;
 use super::short;
 
 /// The lines of a text that are not empty, with their places.
@@ -26,7 +27,7 @@ pub(super) fn lines(source: &Source) -> impl Iterator<Item = (Range<usize>, &str
 ///
 /// # Errors
 /// A table without this head, a line that is cut short or goes back in time, with its place.
-pub fn table(source: &Arc<Source>) -> Result<String, Diagnostic> {
+pub fn table(source: &Arc<Source>, names: &mut NameMap) -> Result<String, Diagnostic> {
     const HEAD: &str = "submit_time_s,task";
     let mut lines = lines(source);
     let head = lines.next();
@@ -53,7 +54,7 @@ pub fn table(source: &Arc<Source>) -> Result<String, Diagnostic> {
             Err(inner) => return Err(inner.moved(source, &span, None)),
         };
         times.push(at_s.to_string());
-        tasks.push_str(&listed(&what.workload, &what.settings, what.epochs, what.cards, None));
+        tasks.push_str(&listed(names.workload(&what.workload), &what.settings, what.epochs, what.cards, None));
     }
     if times.is_empty() {
         return Err(Diagnostic::new(format!("`{}` has no task", source.name())).hint("add a line: `0,resnet50:b64 3e`"));
@@ -93,6 +94,9 @@ const RAD_LINES: [&str; 12] = [
     "GPUMemNet",
 ];
 
+/// More than any GPU will have, and well within what bytes can count.
+const MOST_MIB: f64 = 1e9;
+
 /// Read a task file. A line is a value, or a value behind `name:`.
 ///
 /// # Errors
@@ -112,17 +116,20 @@ pub fn rad(source: &Arc<Source>) -> Result<Rad, Diagnostic> {
         return Err(wrong.note("it has 12 lines, and needs the first 8: complete it"));
     }
     let value = |n: usize| all.get(n).map(|(_, line)| line.split_once(": ").map_or(*line, |(_, value)| value.trim()));
+    let wrong = |n: usize, note: &str| {
+        let what = format!("{} on line {} is no {}", quoted(value(n).unwrap_or_default()), n + 1, RAD_LINES[n]);
+        Diagnostic::new(what).at(source, all[n].0.clone()).note(note)
+    };
     let number = |n: usize| {
         let text = value(n).unwrap_or_default();
-        let wrong = || {
-            let what = format!("{} on line {} is no {}", quoted(text), n + 1, RAD_LINES[n]);
-            Diagnostic::new(what).at(source, all[n].0.clone()).note("write a whole number")
-        };
-        text.parse::<u32>().ok().filter(|number| *number > 0).ok_or_else(wrong)
+        text.parse::<u32>().ok().filter(|number| *number > 0).ok_or_else(|| wrong(n, "write a whole number"))
     };
-    let mib = |n: usize| match value(n) {
-        None | Some("" | "-") => Ok(None),
-        Some(_) => number(n).map(|mib| Some(u64::from(mib) << 20)),
+    // Estimates have fractions, as `int(float(…))` in CARMA's src/server.py knows; less than was estimated would not be enough.
+    let mib = |n: usize| -> Result<Option<u64>, Diagnostic> {
+        let Some(text) = value(n).filter(|text| !matches!(*text, "" | "-")) else { return Ok(None) };
+        let mib = text.parse().ok().filter(|mib: &f64| *mib > 0.0 && *mib <= MOST_MIB);
+        let mib = mib.ok_or_else(|| wrong(n, "write a number of MB"))?;
+        Ok(Some((mib * f64::from(1 << 20)).ceil() as u64))
     };
     let command = value(2).unwrap_or_default().to_string();
     let name = source.name().rsplit('/').next().unwrap_or_default();
@@ -152,42 +159,87 @@ fn epochs(command: &str) -> Option<u32> {
     None
 }
 
-/// The words of a line of a script; none of a comment.
-fn words(line: &str) -> Vec<&str> {
-    let line = if line.trim_start().starts_with('#') { "" } else { line };
-    line.split(|c: char| c.is_whitespace() || ";&\"'".contains(c)).filter(|word| !word.is_empty()).collect()
+/// The words of the commands of a line, without its comment.
+fn commands(line: &str) -> Vec<Vec<&str>> {
+    let comment = line.char_indices().find(|(at, c)| *c == '#' && !line[..*at].ends_with(|c: char| !c.is_whitespace()));
+    let line = &line[..comment.map_or(line.len(), |(at, _)| at)];
+    line.split([';', '&', '|']).map(words).collect()
+}
+
+fn words(command: &str) -> Vec<&str> {
+    command.split(|c: char| c.is_whitespace() || "()\"'".contains(c)).filter(|word| !word.is_empty()).collect()
+}
+
+/// The path of a task file: `x.rad`, `--task=x.rad`.
+fn task_file(word: &str) -> Option<&str> {
+    word.rsplit('=').next().filter(|path| path.ends_with(".rad"))
 }
 
 /// The task files that a script submits, as it names them.
 pub fn submitted(source: &Source) -> Vec<&str> {
-    lines(source).flat_map(|(_, line)| words(line)).filter(|word| word.ends_with(".rad")).collect()
+    lines(source).flat_map(|(_, line)| commands(line)).flatten().filter_map(task_file).collect()
 }
 
-/// The text of a trace from a script that sleeps and submits, and the task files that it names, by their file names. Workloads are named as
-/// their files are.
+/// The seconds of `sleep 1m 30`: numbers with `s`, `m`, `h`, `d` or nothing behind, which are added (sleep(1) of GNU coreutils).
+fn slept_s(words: &[&str]) -> Option<f64> {
+    let seconds = |word: &&str| {
+        let unit_s = match word.chars().last()? {
+            'd' => 86_400.0,
+            'h' => 3600.0,
+            'm' => 60.0,
+            _ => 1.0,
+        };
+        word.trim_end_matches(['s', 'm', 'h', 'd']).parse().ok().map(|number: f64| number * unit_s)
+    };
+    let times: Vec<f64> = words.iter().map_while(seconds).collect();
+    let sum_s: f64 = times.iter().sum();
+    (!times.is_empty() && times.iter().all(|s| *s >= 0.0) && sum_s <= 1e9).then_some(sum_s)
+}
+
+/// The text of a trace from a script that sleeps and submits, and the task files that it names, by their paths as it has them. Tasks that
+/// `names` does not know are of the workload that their files are named after.
 ///
 /// # Errors
-/// A `sleep` without a time, a task whose file is not there, or a script that submits nothing, with the place.
-pub fn script(source: &Arc<Source>, files: &BTreeMap<String, Rad>) -> Result<String, Diagnostic> {
+/// A `sleep` without a time, a loop, a task whose file is not there, or a script that submits nothing, with the place.
+pub fn script(source: &Arc<Source>, files: &BTreeMap<String, Rad>, names: &mut NameMap) -> Result<String, Diagnostic> {
     let (mut at_s, mut times, mut tasks) = (0.0, Vec::new(), String::new());
+    let mut loops: usize = 0;
     for (span, line) in lines(source) {
-        let words = words(line);
         let wrong = |what: String, note: &str| Err(Diagnostic::new(what).at(source, span.clone()).note(note));
-        for (n, word) in words.iter().enumerate() {
-            if *word == "sleep" {
-                let time = words.get(n + 1).map(|time| time.trim_end_matches('s'));
-                let Some(sleeps_s) = time.and_then(|time| time.parse().ok()).filter(|s: &f64| (0.0..=1e9).contains(s)) else {
-                    return wrong("`sleep` without a time in seconds".into(), "the script is cut short: complete the line");
-                };
-                at_s += sleeps_s;
-            } else if word.ends_with(".rad") {
-                let file = word.rsplit('/').next().unwrap_or_default();
-                let Some(rad) = files.get(file) else {
-                    return wrong(format!("there is no task file {}", quoted(file)), "put it beside the script");
-                };
-                let settings = BTreeMap::from([("batch_size".to_string(), rad.batch_size.into())]);
-                times.push(at_s.to_string());
-                tasks.push_str(&listed(&rad.name, &settings, rad.epochs, rad.cards, Some(&rad.command)));
+        for command in commands(line) {
+            match command.first() {
+                Some(&("for" | "while" | "until")) => loops += 1,
+                Some(&"done") => loops = loops.saturating_sub(1),
+                _ => {}
+            }
+            for (n, word) in command.iter().enumerate() {
+                let path = task_file(word);
+                if loops > 0 && (*word == "sleep" || path.is_some()) {
+                    let note = "write the loop out: lines such as `sleep 73` and `submit NAME.rad`, in their order";
+                    return wrong(format!("{} in a loop, and a script is read, not executed", quoted(word)), note);
+                }
+                if *word == "sleep" {
+                    let Some(sleeps_s) = slept_s(&command[n + 1..]) else {
+                        let note = "write the time, as in `sleep 73`; if the script is cut short here, complete the line";
+                        return wrong("`sleep` without a time in seconds".into(), note);
+                    };
+                    at_s += sleeps_s;
+                } else if let Some(path) = path {
+                    let Some(rad) = files.get(path) else {
+                        let note =
+                            "put it under this path into the script's folder or one above it, or name it behind the script";
+                        return wrong(format!("there is no task file {}", quoted(path)), note);
+                    };
+                    let settings = BTreeMap::from([("batch_size".to_string(), rad.batch_size.into())]);
+                    times.push(at_s.to_string());
+                    let workload = names.workload(&rad.name);
+                    // Where a task is another workload here, its file is named.
+                    let about = match workload == rad.name {
+                        true => rad.command.clone(),
+                        false => format!("{}.rad: {}", rad.name, rad.command),
+                    };
+                    tasks.push_str(&listed(workload, &settings, rad.epochs, rad.cards, Some(&about)));
+                }
             }
         }
     }
@@ -203,12 +255,12 @@ fn listed(
     settings: &BTreeMap<String, serde_json::Value>,
     epochs: u32,
     cards: u32,
-    command: Option<&str>,
+    about: Option<&str>,
 ) -> String {
     let mut text = String::from("\n[[task]]\n");
-    if let Some(command) = command {
+    if let Some(about) = about {
         // Writing to a text cannot fail.
-        let _ = writeln!(text, "# {}", quoting::line(command));
+        let _ = writeln!(text, "# {}", quoting::line(about));
     }
     let _ = writeln!(text, "workload = {}", literal(workload));
     for (name, value) in settings {

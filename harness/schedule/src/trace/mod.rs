@@ -8,6 +8,7 @@
 mod arrivals;
 pub mod import;
 pub mod make;
+pub mod names;
 mod read;
 mod scale;
 mod short;

@@ -5,6 +5,7 @@ use insta::assert_snapshot;
 
 use super::import::{Rad, rad, script, table};
 use super::make::{Class, Log, Window, make};
+use super::names::NameMap;
 use super::*;
 
 fn file(text: &str) -> Arc<Source> {
@@ -231,7 +232,7 @@ fn shares_are_whole_numbers_that_add_up() {
 
 #[test]
 fn a_table_of_submissions_becomes_a_trace() {
-    let import = |text: &str| table(&Source::file("t.csv", text));
+    let import = |text: &str| table(&Source::file("t.csv", text), &mut NameMap::default());
     let text = import("submit_time_s,task\n0,a:b32 20e\n73.5,b 2c\n").expect("a trace");
     let order = read(&text).order(0);
     assert_eq!(
@@ -274,11 +275,11 @@ fn a_script_and_its_task_files_become_a_trace() {
         gpumemnet_bytes: Some(8192 << 20),
     };
     assert_eq!(one, expected);
-    let files = BTreeMap::from([("r18_b32.rad".to_string(), one)]);
+    let files = BTreeMap::from([("tasks/r18_b32.rad".to_string(), one)]);
     let lines = "#!/bin/bash\n# sleep 9; submit.py other.rad\npython submit.py tasks/r18_b32.rad\nsleep 73\npython submit.py \"tasks/r18_b32.rad\"; sleep 2s\n";
     let source = Source::file("trace.sh", lines);
     assert_eq!(super::import::submitted(&source), ["tasks/r18_b32.rad"; 2], "not what a comment says");
-    let text = script(&source, &files).expect("a trace");
+    let text = script(&source, &files, &mut NameMap::default()).expect("a trace");
     assert_snapshot!(text, @r#"
     description = "2 tasks of a script"
     source = "imported from trace.sh"
@@ -301,12 +302,52 @@ fn a_script_and_its_task_files_become_a_trace() {
     cards = 1
     "#);
     assert_eq!(read(&text).order(0)[1].at_ns, u64::try_from(Duration::from_secs(73).as_nanos()).expect("small"));
-    let cut = |text: &str| script(&Source::file("trace.sh", text), &files).expect_err("a mistake").to_string();
+    let cut =
+        |text: &str| script(&Source::file("trace.sh", text), &files, &mut NameMap::default()).expect_err("a mistake").to_string();
     assert!(
         cut("sleep\n").contains("complete the line")
             && cut("submit other.rad\n").contains("`other.rad`")
             && cut("").contains("nothing")
     );
+}
+
+#[test]
+fn scripts_sleep_and_submit_as_shells_let_them() {
+    let one = rad(&Source::file("r18_b32.rad", RAD)).expect("a task file");
+    let files = BTreeMap::from([("a/r.rad".to_string(), one.clone()), ("/opt/b.rad".into(), one)]);
+    let mut names = NameMap::parse("--map", ["r18_*=resnet18"]).expect("names");
+    let mut times = |text: &str| {
+        let text = script(&Source::file("trace.sh", text), &files, &mut names).expect("a trace");
+        let order = read(&text).order(0);
+        order.iter().map(|task| (task.workload.clone(), task.at_ns / 1_000_000_000)).collect::<Vec<_>>()
+    };
+    let all = times(
+        "sleep 1m # sleep 9\nsubmit --task=a/r.rad & sleep 1h 0.5m;submit /opt/b.rad # a/r.rad\n  sleep 2d && submit 'a/r.rad'\n",
+    );
+    assert_eq!(all, [("resnet18".to_string(), 60), ("resnet18".into(), 3690), ("resnet18".into(), 176_490)]);
+    assert_eq!(times("echo for all; submit a/r.rad\nfor x in 1; do echo $x; done; submit a/r.rad\n").len(), 2);
+    let wrong =
+        |text: &str| script(&Source::file("trace.sh", text), &files, &mut NameMap::default()).expect_err("wrong").to_string();
+    assert_snapshot!(wrong("for n in 1 2; do\n  submit a/r.rad; sleep 5\ndone\n"), @r#"
+    error: `a/r.rad` in a loop, and a script is read, not executed, at trace.sh:2:1
+     2 |   submit a/r.rad; sleep 5
+       | ^^^^^^^^^^^^^^^^^^^^^^^^^
+    hint: write the loop out: lines such as `sleep 73` and `submit NAME.rad`, in their order
+    "#);
+    for unclear in ["sleep $GAP\n", "sleep 5x\n", "sleep -1\n", "sleep nan\n", "while true; do sleep 5; done\n"] {
+        assert!(wrong(unclear).contains("`sleep`"), "{unclear}");
+    }
+}
+
+#[test]
+fn estimates_with_a_fraction_are_rounded_up_to_bytes() {
+    let fraction = RAD.replace("\n2232\n54\n", "\n7903.9316\n94.27285004\n");
+    let one = rad(&Source::file("r.rad", fraction)).expect("a task file");
+    assert_eq!((one.horus_bytes, one.faketensor_bytes), (Some(8_287_872_982), Some(98_852_249)));
+    for wrong in ["many", "0", "-1", "nan", "inf", "1e300"] {
+        let wrong = rad(&Source::file("r.rad", RAD.replace("\n2232\n", &format!("\n{wrong}\n")))).expect_err("no number");
+        assert!(wrong.to_string().contains("on line 10 is no Horus") && wrong.to_string().contains("a number of MB"), "{wrong}");
+    }
 }
 
 #[test]

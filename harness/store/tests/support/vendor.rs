@@ -1,5 +1,5 @@
-//! NVIDIA's own programs, as `.ci/vendor-programs` unpacks them below `target/vendor/`: independent witnesses of what the simulation and
-//! the code take for granted.
+//! Programs of others, NVIDIA's before all, as `.ci/vendor-programs` unpacks them below `target/vendor/`: independent witnesses of what the
+//! simulation and the code take for granted.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -72,6 +72,11 @@ pub fn without_device_files() {
 /// NVIDIA's profiler, where it is here.
 pub fn nsys() -> Option<PathBuf> {
     Some(folder().join("nsys/bin/nsys")).filter(|path| path.is_file())
+}
+
+/// Prometheus' checker of text expositions, where it is here.
+pub fn promtool() -> Option<PathBuf> {
+    Some(folder().join("prometheus/bin/promtool")).filter(|path| path.is_file())
 }
 
 /// `target/vendor` of the build that this test is part of.

@@ -19,7 +19,7 @@ pub fn run(context: &Context<'_>, a: &args::Trace) -> Answered {
         TraceVerb::List => list(context),
         TraceVerb::Show { name, order, cards, scale } => show::show(context, name, *order, *cards, scale),
         TraceVerb::Make { .. } => write::make(context, &a.what),
-        TraceVerb::Import { name, files, force } => write::import(context, name, files, *force),
+        TraceVerb::Import { .. } => write::import(context, &a.what),
     }
 }
 

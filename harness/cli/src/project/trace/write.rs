@@ -14,6 +14,7 @@ use collo_plan::workload::Workloads;
 use collo_quantity::number;
 use collo_schedule::trace::import::{self, Rad};
 use collo_schedule::trace::make::{self, Class, Window};
+use collo_schedule::trace::names::NameMap;
 use collo_schedule::trace::{LARGEST, Trace};
 use collo_text::quoted;
 use collo_text::shown;
@@ -74,8 +75,10 @@ fn class(text: &str) -> Result<Class, Diagnostic> {
 }
 
 /// A table, or a script with its task files.
-pub fn import(context: &Context<'_>, name: &str, files: &[PathBuf], force: bool) -> Answered {
-    let place = Place::of(context, name, force)?;
+pub fn import(context: &Context<'_>, what: &TraceVerb) -> Answered {
+    let TraceVerb::Import { name, files, map, force } = what else { return Ok(Answer::default()) };
+    let place = Place::of(context, name, *force)?;
+    let mut names = NameMap::parse("--map", map.iter().map(String::as_str))?;
     let folder = context.folder()?;
     let is_rad = |path: &&PathBuf| path.extension().is_some_and(|end| end == RAD);
     let (rads, others): (Vec<&PathBuf>, Vec<&PathBuf>) = files.iter().partition(is_rad);
@@ -88,14 +91,23 @@ pub fn import(context: &Context<'_>, name: &str, files: &[PathBuf], force: bool)
     let source = read(&main, LARGEST)?;
     let is_table = main.extension().is_some_and(|end| end == "csv") || source.text().starts_with("submit_time");
     let text = match is_table {
-        true => import::table(&source)?,
+        true => import::table(&source, &mut names)?,
         false => {
-            let named = rads.into_iter().map(|path| folder.join(path));
-            import::script(&source, &task_files(&source, &main, named)?)?
+            let named: Vec<PathBuf> = rads.into_iter().map(|path| folder.join(path)).collect();
+            import::script(&source, &task_files(&source, &main, &named)?, &mut names)?
         }
     };
     let (trace, workloads) = (place.readable(&text)?, place.workloads()?);
-    // The names are those of somebody's files: what they are here is for the file to say.
+    // They were typed, and can be typed again.
+    if let Some(name) = names.unused() {
+        return Err(Diagnostic::new(format!("no task of {} is named {}", shown(&main), quoted(name)))
+            .hint("leave this `--map` out, or correct its name: a .rad file's without its ending; an earlier one may have all of its tasks")
+            .into());
+    }
+    for workload in names.workloads() {
+        workloads.find(workload)?;
+    }
+    // Other names are those of the files: what they are here can be written into the trace.
     for mistake in traces::wrong_tasks(&trace, &workloads).iter().flat_map(Diagnostics::iter) {
         let way_out = mistake.way_out().map(|way_out| format!(": {way_out}")).unwrap_or_default();
         output::warning(format!("{}, {}{way_out}", shown(&place.path), mistake.what()));
@@ -103,25 +115,29 @@ pub fn import(context: &Context<'_>, name: &str, files: &[PathBuf], force: bool)
     place.write(&text, &trace)
 }
 
-/// The task files that are named, and those that the script names, where it says or beside it.
-fn task_files(
-    script: &Arc<Source>,
-    at: &Path,
-    named: impl Iterator<Item = PathBuf>,
-) -> Result<BTreeMap<String, Rad>, Diagnostics> {
-    let beside = at.parent().map(Path::to_path_buf).unwrap_or_default();
-    let submitted = import::submitted(script).into_iter().flat_map(|word| {
-        let file = word.rsplit('/').next().unwrap_or_default();
-        [beside.join(file), beside.join(word)].into_iter().find(|path| path.is_file())
-    });
+/// The task files that a script submits, by their paths as it has them: the named ones by their file names, the others where they are found.
+fn task_files(script: &Arc<Source>, at: &Path, named: &[PathBuf]) -> Result<BTreeMap<String, Rad>, Diagnostics> {
+    let folder = at.parent().map(Path::to_path_buf).unwrap_or_default();
+    // A folder is above the script only where no `..` is left.
+    let folder = folder.canonicalize().unwrap_or(folder);
     let mut files = BTreeMap::new();
-    for path in named.chain(submitted) {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if let Entry::Vacant(new) = files.entry(name) {
+    for word in import::submitted(script) {
+        let file = Path::new(word).file_name();
+        let path = named.iter().find(|path| path.file_name() == file).cloned().or_else(|| found(&folder, Path::new(word)));
+        if let (Some(path), Entry::Vacant(new)) = (path, files.entry(word.to_string())) {
             new.insert(import::rad(&read(&path, LARGEST)?)?);
         }
     }
     Ok(files)
+}
+
+/// A task file in the script's folder or the nearest above it, under the path that the script has, or the longest end of it: scripts of
+/// itu-rad/CARMA name files relative to the repository, or to a folder of their author's.
+fn found(folder: &Path, path: &Path) -> Option<PathBuf> {
+    let parts: Vec<_> = path.components().collect();
+    let ends = (0..parts.len()).map(|from| parts[from..].iter().collect::<PathBuf>());
+    let candidates = ends.flat_map(|end| folder.ancestors().map(move |folder| folder.join(&end)).collect::<Vec<_>>());
+    candidates.into_iter().find(|path| path.is_file())
 }
 
 fn read(path: &Path, limit_bytes: u64) -> Result<Arc<Source>, Diagnostic> {

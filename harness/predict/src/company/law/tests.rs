@@ -4,7 +4,7 @@ use super::*;
 const LAW: Law = Law { per_longer_step: 0.2, per_full_compute: 0.35, per_full_time: 0.25 };
 
 pub fn alone(step_s: f64, compute: f64, busy: f64) -> Alone {
-    Alone { step_s: Some(step_s), compute, busy, dram: None, memory_bytes: None }
+    Alone { step_s: Some(step_s), compute, busy, stand_in: None, dram: None, memory_bytes: None }
 }
 
 /// Members that a law holds of exactly.

@@ -51,8 +51,7 @@ fn table(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> String {
     let label = name(&format!("{}-{}", analysis.campaign.experiment, name_of(analysis, workload)));
     let mut out = format!("\\begin{{table}}\n\\centering\n\\caption{{{}{noted}}}\n\\label{{tab:gain-{label}}}\n", escape(&said));
     let heads: Vec<String> = degrees.iter().map(u32::to_string).collect();
-    let _ = writeln!(out, "\\begin{{tabular}}{{l{}}}\n\\toprule", "r".repeat(degrees.len()));
-    let _ = writeln!(out, "mode & {} \\\\\n\\midrule", heads.join(" & "));
+    let mut lines = vec![format!("mode & {} \\\\\n", heads.join(" & "))];
     for mode in modes {
         let fields: Vec<String> = degrees
             .iter()
@@ -61,9 +60,10 @@ fn table(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> String {
                 found.map_or_else(|| "--".into(), |cell| field(cell))
             })
             .collect();
-        let _ = writeln!(out, "{} & {} \\\\", escape(&mode_label(mode)), fields.join(" & "));
+        lines.push(format!("{} & {} \\\\\n", escape(&mode_label(mode)), fields.join(" & ")));
     }
-    out.push_str("\\bottomrule\n\\end{tabular}\n\\end{table}\n");
+    out.push_str(&super::tabular(1, degrees.len(), &lines));
+    out.push_str("\\end{table}\n");
     out
 }
 

@@ -1,11 +1,12 @@
 //! The report as LaTeX for a paper: booktabs, nothing else. In: an analysis. Out: for each workload a table of its gains by mode
-//! and degree, then all cells in floats of at most forty rows, whose captions give the device, the campaign and caveats about the
+//! and degree, then all cells in floats of at most forty rows and of a page's width, whose captions give the device, the campaign and caveats about the
 //! numbers; and the same numbers as macros for the text.
 
 mod macros;
 mod matrix;
 mod policies;
 mod text;
+mod width;
 
 use std::fmt::Write;
 
@@ -87,30 +88,57 @@ pub fn tables(analysis: &Analysis) -> String {
     }
     out.push_str(&matrix::tables(analysis));
     let pages: Vec<&[Cell]> = if analysis.cells.is_empty() { vec![&[]] } else { analysis.cells.chunks(ROWS).collect() };
-    for (i, cells) in pages.iter().enumerate() {
+    let whole = lines(analysis, &analysis.cells, &columns);
+    let divided = width::divided(&width::widths_pt(whole.iter().map(String::as_str)), KEPT);
+    let parts: Vec<(&[Cell], &[LatexColumn])> =
+        pages.iter().flat_map(|cells| divided.iter().map(|of| (*cells, &columns[of.clone()]))).collect();
+    for (i, (cells, columns)) in parts.iter().enumerate() {
         if i > 0 {
             // Floats that wait for their place are limited in number.
             out.push_str("\\clearpage\n");
         }
-        let part = if pages.len() > 1 { format!("; part {} of {}", i + 1, pages.len()) } else { String::new() };
-        let _ = writeln!(out, "\\begin{{table}}\n\\centering\n\\caption{{{}{part}}}", caption(analysis, &columns));
+        let part = if parts.len() > 1 { format!("; part {} of {}", i + 1, parts.len()) } else { String::new() };
+        let _ = writeln!(out, "\\begin{{table}}\n\\centering\n\\caption{{{}{part}}}", caption(analysis, columns));
         let label = format!("tab:{}", name(&c.experiment));
         let _ = writeln!(out, "\\label{{{label}{}}}", if i > 0 { format!("-{}", i + 1) } else { String::new() });
-        let _ = writeln!(out, "\\begin{{tabular}}{{llr{}}}\n\\toprule", "r".repeat(columns.len()));
-        let heads: Vec<String> = columns.iter().map(|c| escape(&c.head())).collect();
-        let _ = writeln!(out, "workload & mode & members & {} \\\\\n\\midrule", heads.join(" & "));
-        let mut before = None;
-        for cell in *cells {
-            // One workload's rows stand together.
-            let workload = cell.workload();
-            out.push_str(if before.is_some_and(|b| b != workload) { "\\addlinespace\n" } else { "" });
-            out.push_str(&row(analysis, cell, &columns, before == Some(workload) && workload.is_some()));
-            before = Some(workload);
-        }
-        out.push_str("\\bottomrule\n\\end{tabular}\n\\end{table}\n");
+        let lines = lines(analysis, cells, columns);
+        out.push_str(&tabular(KEPT - 1, columns.len() + 1, &lines));
+        out.push_str("\\end{table}\n");
     }
     out.push_str(&policies::tables(analysis));
     out
+}
+
+/// Columns that every part of the table has: workload, mode and members.
+const KEPT: usize = 3;
+
+/// The head of a table of cells, and its rows.
+fn lines(analysis: &Analysis, cells: &[Cell], columns: &[LatexColumn]) -> Vec<String> {
+    let heads: Vec<String> = columns.iter().map(|c| escape(&c.head())).collect();
+    let mut lines = vec![format!("workload & mode & members & {} \\\\\n", heads.join(" & "))];
+    let mut before = None;
+    for cell in cells {
+        // One workload's rows stand together.
+        let workload = cell.workload();
+        if before.is_some_and(|b| b != workload) {
+            lines.push("\\addlinespace\n".into());
+        }
+        lines.push(row(analysis, cell, columns, before == Some(workload) && workload.is_some()));
+        before = Some(workload);
+    }
+    lines
+}
+
+/// A table of lines, the first of which is its head, in a size that fits the page. Its first columns are texts, the others numbers.
+fn tabular(texts: usize, numbers: usize, lines: &[String]) -> String {
+    let rows = lines.iter().map(String::as_str).filter(|line| !line.starts_with("\\addlinespace"));
+    let size = width::size(&width::widths_pt(rows)).commands;
+    let (head, body) = lines.split_first().map_or(("", &[][..]), |(head, body)| (head.as_str(), body));
+    let columns = format!("{}{}", "l".repeat(texts), "r".repeat(numbers));
+    format!(
+        "{size}\\begin{{tabular}}{{{columns}}}\n\\toprule\n{head}\\midrule\n{}\\bottomrule\n\\end{{tabular}}\n",
+        body.concat()
+    )
 }
 
 /// A workload as people call it: with its settings only if it runs with several.

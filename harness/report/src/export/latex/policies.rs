@@ -71,9 +71,8 @@ fn table(analysis: &Analysis, matrix: &TraceMatrix, suffix: String) -> String {
     };
     let mut out = format!("\\begin{{table}}\n\\centering\n\\caption{{{}{meaning}}}\n", escape(&said.join("; ")));
     let _ = writeln!(out, "\\label{{tab:{}-policies{suffix}}}", name(&c.experiment));
-    let _ = writeln!(out, "\\begin{{tabular}}{{l{}}}\n\\toprule", "r".repeat(columns.len()));
     let heads: Vec<String> = columns.iter().map(|column| escape(&column.head)).collect();
-    let _ = writeln!(out, "policy & {} \\\\\n\\midrule", heads.join(" & "));
+    let mut lines = vec![format!("policy & {} \\\\\n", heads.join(" & "))];
     for arm in &matrix.arms {
         let mark = if is_marked(arm) { mark } else { "" };
         let field = |column: &PolicyColumn| match (column.of)(arm) {
@@ -83,8 +82,9 @@ fn table(analysis: &Analysis, matrix: &TraceMatrix, suffix: String) -> String {
             Some(q) => number::three(q.estimate * column.factor),
         };
         let fields: Vec<String> = columns.iter().map(field).collect();
-        let _ = writeln!(out, "{}{mark} & {} \\\\", escape(&arm.name()), fields.join(" & "));
+        lines.push(format!("{}{mark} & {} \\\\\n", escape(&arm.name()), fields.join(" & ")));
     }
-    out.push_str("\\bottomrule\n\\end{tabular}\n\\end{table}\n");
+    out.push_str(&super::tabular(1, columns.len(), &lines));
+    out.push_str("\\end{table}\n");
     out
 }
