@@ -95,7 +95,7 @@ pub fn tracked(bytes: &[u8]) {
             std::fs::write(&place, part.get(end + 1..).unwrap_or_default()).expect("a file can be written");
         }
     }
-    if let Some(found) = shown(tracking::read(folder.path())) {
+    if let Some(found) = shown(tracking::read(folder.path(), None, std::iter::once("smact"))) {
         shown(collo_radt::report::of(&found, Some(&WORKLOADS), Some("NVIDIA A100-SXM4-40GB")).map(|(report, _)| {
             shown(collo_radt::report::bytes(&report));
         }));

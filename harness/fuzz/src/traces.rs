@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use collo_plan::traces::{self, MemberCache};
 use collo_schedule::trace::make::{Class, Log, Window, make};
+use collo_schedule::trace::names::NameMap;
 use collo_schedule::trace::{Trace, import};
 use collo_schedule::{Happened, Rules, replay};
 use collo_text::Source;
@@ -37,7 +38,7 @@ fn imported(written: String) {
 }
 
 pub fn table(bytes: &[u8]) {
-    let written = text(bytes).and_then(|source| shown(import::table(&source)));
+    let written = text(bytes).and_then(|source| shown(import::table(&source, &mut NameMap::default())));
     written.into_iter().for_each(imported);
 }
 
@@ -55,7 +56,7 @@ pub fn script(bytes: &[u8]) {
         let rad = std::str::from_utf8(file).ok().and_then(|file| shown(import::rad(&Source::file(name.as_str(), file))));
         known.extend(rad.map(|rad| (name.rsplit('/').next().unwrap_or_default().to_string(), rad)));
     }
-    shown(import::script(&source, &known)).into_iter().for_each(imported);
+    shown(import::script(&source, &known, &mut NameMap::default())).into_iter().for_each(imported);
 }
 
 fn log(log: Log, bytes: &[u8]) {
