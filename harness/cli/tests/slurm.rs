@@ -241,7 +241,7 @@ fn a_short_time_limit_is_warned_of_and_leaves_time_to_measure() {
 
 #[test]
 fn a_task_that_is_cut_off_names_its_script_as_the_way_to_continue() {
-    let bench = Bench::of("[axes]\nworkload = \"sleep\"\ndegree = 2\n");
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\ndegree = 2\nseconds = [0.1, 0.2]\n");
     bench.collo(&["slurm", "x", "--shards", "2", "--to", "the jobs"]).exits(0);
     // The script is what bash makes of it, as in a job.
     let run = |words: &[&str]| {

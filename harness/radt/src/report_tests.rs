@@ -187,8 +187,8 @@ from mlflow.tracking import MlflowClient
 client, start = MlflowClient(tracking_uri=sys.argv[1]), 1_700_000_000_000
 experiment = client.create_experiment("nets")
 parent = None
-for letter in ["0_A_MPS", "0_B_MPS", "0"]:
-    run = client.create_run(experiment, start_time=start, tags={"mlflow.parentRunId": parent} if letter == "0_B_MPS" else {})
+for at, letter in enumerate(["0_A_MPS", "0_B_MPS", "0"]):
+    run = client.create_run(experiment, start_time=start + at, tags={"mlflow.parentRunId": parent} if letter == "0_B_MPS" else {})
     parent = parent or run.info.run_id
     power = [Metric("SMI - Power Draw", value, start + 1000 * at, 0) for at, value in enumerate([100.0, float("nan"), 120.0])]
     params = {"letter": letter, "workload": "1", "file": "nets/net.py", "batch-size": "64"}

@@ -213,6 +213,7 @@ fn papers_get_a_table_whose_caption_says_what_it_is() {
     \centering
     \caption{quickstart on cpu (2 cores, 24 GiB), campaign 20261120-1842-7f3a; data: synthetic stand-in for CIFAR-10; $\pm$: 95 \% interval, pooled t, 3 repetitions, 6 solo; gain: work per second against running in turn}
     \label{tab:quickstart}
+    \footnotesize\setlength{\tabcolsep}{3pt}
     \begin{tabular}{llrrrrr}
     \toprule
     workload & mode & members & epoch (s) & slowdown & gain & memory (GiB) \\

@@ -1,4 +1,4 @@
-//! MLflow's database, an SQLite file: what MLflow 3.17 tracks to unless told otherwise. The tables are those of
+//! MLflow's database, an SQLite file: what MLflow 3.17 tracks to by default. The tables are those of
 //! mlflow/store/tracking/dbmodels/models.py: `experiments`, `runs`, `params`, `tags`, `metrics`.
 //!
 //! It is opened as a file that nothing changes, so that nothing is written beside it, and refused while something changes it.
@@ -107,7 +107,7 @@ impl Database {
         Ok(pairs.into_iter().map(|(key, value)| (key, value.unwrap_or_default().trim().to_string())).collect())
     }
 
-    /// The readings of a metric of a run. A value that is none has a column that says so, and is stored as 0.
+    /// The readings of a metric of a run. A value that is none is marked in a column of its own, and stored as 0.
     pub fn readings(&self, run: &str, metric: &str) -> Result<Vec<(u64, f64)>, Diagnostic> {
         let sql = "SELECT timestamp, CASE WHEN is_nan THEN NULL ELSE value END FROM metrics WHERE run_uuid = ? AND key = ?";
         let pairs: Vec<(i64, Option<f64>)> = self.rows(sql, &[run, metric], |row| Ok((row.get(0)?, row.get(1)?)))?;
