@@ -68,6 +68,7 @@ pub fn run(context: &Context<'_>, a: &args::Try) -> Ended {
         no_predict: true,
         python: None,
         time_limit: Some(left),
+        resume_with: None,
     };
     let place = shell::quoted(&root);
     let resume = format!("collo -C {place} run {}", files::NAME);
