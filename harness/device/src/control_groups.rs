@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 
 use collo_store::CpuThrottling;
 
-use crate::cpu::field_of;
+/// A name, what separates it, and its value, one a line.
+pub(crate) fn field_of<'a>(text: &'a str, name: &str, separator: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(separator)).map(str::trim)
+}
 
 /// The groups of a process, in every hierarchy.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@
 use collo_plan::facts::core_list;
 use collo_plan::facts::{DeviceFacts, DeviceKind};
 
-use crate::control_groups::ControlGroups;
+use crate::control_groups::{ControlGroups, field_of};
 
 pub fn facts() -> DeviceFacts {
     let proc = |path: &str| fs_err::read_to_string(path).unwrap_or_default();
@@ -32,11 +32,6 @@ pub fn facts() -> DeviceFacts {
 /// `name:` and its value, as in `/proc/self/status`.
 pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     field_of(text, name, ":")
-}
-
-/// A name, what separates it, and its value, one a line.
-pub(crate) fn field_of<'a>(text: &'a str, name: &str, separator: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(separator)).map(str::trim)
 }
 
 /// The bytes of a size in kibibytes, `16384 kB`, as `/proc` has it.

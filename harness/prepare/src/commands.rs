@@ -16,6 +16,7 @@ use crate::hosting;
 use crate::interpreters::Interpreters;
 use crate::observer_spec::{OBSERVER_FOLDER, ObserverSpec};
 use crate::programs;
+pub use crate::programs::Environment;
 use crate::slot::Slot;
 use collo_launch::environment::scrubbed;
 use collo_launch::{Adapter, HostLaunch, MemberLaunch};
@@ -35,9 +36,6 @@ pub struct MemberPlace {
     pub copy: usize,
     pub repetition: u32,
 }
-
-/// Variables on top of collo's own environment; `None` removes one.
-pub type Environment = BTreeMap<String, Option<String>>;
 
 /// What the commands of all members have in common.
 #[derive(Clone, Copy)]

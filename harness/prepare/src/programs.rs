@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use collo_plan::cell::Member;
-use collo_plan::workload::Workload;
+use collo_plan::workload::{Workload, WorkloadPython};
 use collo_text::{is_program, program_in};
 
-use crate::commands::Environment;
 use crate::interpreters::Interpreters;
 
 /// Activate the Python of a workload: what `bin/activate` of a virtual environment sets
@@ -28,6 +27,9 @@ pub fn activate(env: &mut Environment, workload: &Workload, interpreters: &Inter
     env.insert("VIRTUAL_ENV".into(), environment.map(|folder| folder.display().to_string()));
     env.insert("PYTHONHOME".into(), None);
 }
+
+/// Variables on top of collo's own environment; `None` removes one.
+pub type Environment = BTreeMap<String, Option<String>>;
 
 /// The PATH of a process with this environment.
 fn search_path(env: &Environment) -> OsString {
@@ -83,6 +85,9 @@ fn is_missing(
         return false;
     }
     let Some(interpreters) = foreseen(workload) else { return false };
+    if matches!(&workload.environment, WorkloadPython::Own(path) if !path.exists()) {
+        return false;
+    }
     let folders = interpreters.program_folders(workload);
     let is_built = |folder: &PathBuf| folder.parent().is_some_and(Path::exists);
     folders.iter().all(|folder| is_built(folder) && !is_program(&folder.join(program)))
@@ -91,8 +96,6 @@ fn is_missing(
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
-
-    use collo_plan::workload::WorkloadPython;
 
     use super::*;
     use crate::fixture;

@@ -26,19 +26,20 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use collo_store::{CellRecord, DeviceRecord, PlanRecord, PlannedRun, Predicted, RefusalRecord, Shard};
-use collo_text::Diagnostic;
+use collo_text::{Diagnostic, shown};
 use serde_json::{Value as Json, json};
 
 use crate::cell::{Cell, Member};
 use crate::expand::{Expanded, expand};
 use crate::experiment::Experiment;
-use crate::facts::{CardShare, Cores, DeviceFacts, DeviceKind, usable_cores};
+use crate::facts::{CardShare, Cores, DeviceFacts, DeviceKind, PythonSeen, usable_cores};
 use crate::hosting;
 use crate::prior::Prior;
 use crate::select::Selection;
 use crate::sharing::MPS_PROGRAM;
 use crate::sharing::{Refusal, Seating};
 use crate::workload::Requirement;
+use crate::workload::Workload;
 use collo_gpus::partition::Partition;
 use collo_text::units::ranges;
 use memory::members;
@@ -201,7 +202,7 @@ fn seat(cell: &Cell, record: &CellRecord, basis: &Basis<'_>) -> Result<Seating, 
     let Basis { experiment, facts, .. } = *basis;
     let refuse = |refusal: Option<Refusal>| refusal.map_or(Ok(()), Err);
     refuse(lacking(cell, facts))?;
-    refuse(cell.terms().iter().find_map(|term| facts.python.not_startable(term.member.workload())))?;
+    refuse(cell.terms().iter().find_map(|term| not_startable(&facts.python, term.member.workload())))?;
     refuse(cell.observe().and_then(|by| by.lacking(facts)))?;
     refuse(cell.unobservable())?;
     if let Some(trace) = cell.trace() {
@@ -463,3 +464,21 @@ fn cell_json(cell: &CellRecord, forecast: &CellForecast) -> Json {
 
 #[cfg(test)]
 mod tests;
+
+/// Why the processes of a workload cannot be started, if that is known.
+fn not_startable(python: &PythonSeen, workload: &Workload) -> Option<Refusal> {
+    let program = python.missing.get(&workload.name)?;
+    let name = &workload.name;
+    let reason = match program.contains('/') {
+        true => format!("`{program}` of workload `{name}` does not start: no such program"),
+        false => {
+            format!("`{program}` of workload `{name}` does not start: it is not in `bin` of its Python, nor on the PATH")
+        }
+    };
+    let file = shown(&workload.folder.join("workload.toml"));
+    let hint = match program.contains('/') {
+        true => format!("a path in {file} begins in the folder of that file; `chmod +x` makes a file a program"),
+        false => format!("install it, or name its path in {file}; `environment` there names another Python"),
+    };
+    Some(Refusal { reason, hint: Some(hint) })
+}
