@@ -193,7 +193,6 @@ impl Watch {
                 self.impossible(member, told.message, now_ns, acts);
             }
             MemberEvent::Error(told) => seat.told_error = Some(told),
-            // A member that speaks the protocol has no lines to be matched.
             MemberEvent::Shortfall(shortfall) => seat.shortfall = Some(shortfall).filter(|_| !seat.barrier),
             MemberEvent::Done => match self.known(member, now_ns).not_done().filter(|_| self.seats[member].barrier) {
                 None => self.done(member, now_ns, acts),
@@ -204,9 +203,8 @@ impl Watch {
         }
     }
 
-    /// What a member's epochs are checked against.
+    /// What a member's epochs are checked against; it sends none before `go`.
     fn known(&self, member: usize, now_ns: u64) -> Known<'_> {
-        // It sends no epoch before `go`.
         let since_ns = self.go_ns.unwrap_or(self.launched_ns);
         Known { member, wanted: self.rules.goal, since_ns, now_ns, before: &self.seats[member].epochs }
     }
