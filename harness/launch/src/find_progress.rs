@@ -45,7 +45,7 @@ enum Piece<'a> {
 
 /// Fewest lines that show a step; of lines that name epochs two are enough.
 const FEWEST: usize = 3;
-/// Longest line that is looked at, bytes.
+/// Longest line that is searched, bytes.
 const LONGEST: usize = 2000;
 /// Kinds of lines at most: a script that prints anything has no more than that.
 const MOST_KINDS: usize = 400;

@@ -66,7 +66,7 @@ pub fn missing<'a>(
     found
 }
 
-/// Whether a program is known not to be there. What a `prepare` command or an environment that is not built yet may bring is not
+/// Whether a program is known not to be there. What a `prepare` command or an environment that is not built yet may provide is not
 /// known.
 fn is_missing(
     program: &str,

@@ -22,7 +22,7 @@ const BETWEEN_S: f64 = 2.0;
 /// Longest time that a run measures, seconds.
 const LONGEST_S: f64 = 10.0;
 
-/// How long each command is looked at: together a fourth of all the time, within what shows anything.
+/// How long the first look at each command takes: together a fourth of all the time, within what shows anything.
 pub fn first_look(total: Duration, scripts: usize) -> Duration {
     (total / (4 * scripts.max(1) as u32)).clamp(Duration::from_secs(5), Duration::from_secs(60))
 }

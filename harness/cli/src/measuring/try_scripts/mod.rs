@@ -1,7 +1,7 @@
 //! `collo try`: measures commands alone and together, without a project and without a file.
 //!
 //! In: commands as they are typed. Out: a project that measures them ([`files`]), in which an experiment is run and reported as any other.
-//! Each command is started once before that, and its output is looked at until its lines of progress are found ([`look`]); how long is
+//! Each command is started once before that, and its output is searched until its lines of progress are found ([`look`]); how long is
 //! measured follows from their times and from the time that may be spent ([`budget`]).
 
 mod budget;
