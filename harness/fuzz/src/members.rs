@@ -48,7 +48,9 @@ pub fn dcgm(bytes: &[u8]) {
 pub fn mps(bytes: &[u8]) {
     let Some(source) = text(bytes) else { return };
     let text = source.text();
-    (mps::trouble(text), mps::has_fault(text), mps::server_start(text));
+    mps::trouble(text);
+    mps::has_fault(text);
+    mps::server_start(text);
     mps::logged(text);
     mps::understood("get_server_list", text);
 }

@@ -59,7 +59,7 @@ fn looked_at(campaign: &CampaignFolder) {
     shown(campaign.expect_unchanged());
     shown(campaign.progress().map(|progress| progress.text()));
     shown(campaign.history().map(|all| all.len()));
-    (campaign.comments(), campaign.superseded(), campaign.running());
+    let _ = (campaign.comments(), campaign.superseded(), campaign.running());
     for run in campaign.runs().map(|(runs, _)| runs).unwrap_or_default().values() {
         run.damage();
     }

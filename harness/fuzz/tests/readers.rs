@@ -22,8 +22,9 @@ fn here(name: &str) -> PathBuf {
 
 fn seeds(reader: &str) -> BTreeMap<String, Vec<u8>> {
     let folder = here("corpus").join(reader);
-    let files = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())).map(|entry| entry.unwrap());
-    files.map(|file| (file.file_name().into_string().unwrap(), std::fs::read(file.path()).unwrap())).collect()
+    let files =
+        std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())).map(|entry| entry.expect("readable"));
+    files.map(|file| (file.file_name().into_string().expect("UTF-8"), std::fs::read(file.path()).expect("readable"))).collect()
 }
 
 /// What is being read, and since when.
@@ -32,7 +33,7 @@ type Reading = Mutex<Option<(String, Instant)>>;
 /// Ends the process with the name of an input that hangs.
 fn watch(reading: &Reading, ended: &std::sync::mpsc::Receiver<()>) {
     while ended.recv_timeout(Duration::from_millis(100)) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-        if let Some((input, since)) = &*reading.lock().unwrap()
+        if let Some((input, since)) = &*reading.lock().expect("no reader panics with it")
             && since.elapsed() > TIMEOUT
         {
             eprintln!("{input} hangs");
@@ -52,12 +53,12 @@ fn feed((name, read): &Reader, changes: u64, seed: u64, reading: &Reading) -> Ve
                 bytes::mutate(&mut input, &mut |n| ((random.uniform() * n as f64) as usize).min(n.saturating_sub(1)));
             }
             let what = format!("change {change} of corpus/{name}/{file} with seed {seed}");
-            *reading.lock().unwrap() = Some((what.clone(), Instant::now()));
+            *reading.lock().expect("no reader panics with it") = Some((what.clone(), Instant::now()));
             if catch_unwind(AssertUnwindSafe(|| read(&input))).is_err() {
                 println!("{what} panics");
                 panics.push(what);
             }
-            *reading.lock().unwrap() = None;
+            *reading.lock().expect("no reader panics with it") = None;
         }
     }
     panics
@@ -92,7 +93,8 @@ fn no_change_of_a_thousand_makes_a_reader_panic_or_hang() {
 fn every_reader_has_seeds_and_a_target_and_nothing_else_has() {
     let names: BTreeSet<String> = READERS.iter().map(|(name, _)| name.to_string()).collect();
     assert_eq!(names.len(), READERS.len(), "each has a name of its own");
-    let folders = std::fs::read_dir(here("corpus")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let folders =
+        std::fs::read_dir(here("corpus")).unwrap().map(|entry| entry.unwrap().file_name().into_string().expect("UTF-8"));
     assert_eq!(folders.collect::<BTreeSet<String>>(), names);
     assert!(names.iter().all(|name| !seeds(name).is_empty()));
     let targets = std::fs::read_to_string(here("fuzz/Cargo.toml")).unwrap();

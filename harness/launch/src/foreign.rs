@@ -73,7 +73,10 @@ impl Foreign {
         let mut more = true;
         for _ in 0..PIECES {
             // One piece of each in turn, so that the log has them in the order in which they arrive.
-            more = (0..self.streams.len()).fold(false, |more, stream| self.read(stream, &mut piece) || more);
+            more = false;
+            for stream in 0..self.streams.len() {
+                more |= self.read(stream, &mut piece);
+            }
             if !more {
                 let now_ns = monotonic_ns();
                 for stream in 0..self.streams.len() {

@@ -221,10 +221,10 @@ impl Group {
 
     /// Send a command to a member. It is lost if the member is gone, whose end is reported anyway.
     pub fn send(&self, member: usize, command: Command) {
-        if let Some(member) = &self.members[member] {
-            if (&member.channel).write_all(command.line().as_bytes()).is_err() {
-                member.unheard.store(true, Ordering::Release);
-            }
+        if let Some(member) = &self.members[member]
+            && (&member.channel).write_all(command.line().as_bytes()).is_err()
+        {
+            member.unheard.store(true, Ordering::Release);
         }
     }
 

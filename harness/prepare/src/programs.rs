@@ -79,7 +79,7 @@ fn is_missing(
     }
     if program.contains('/') {
         let file = workload.folder.join(program);
-        return !is_program(&file) && !(workload.prepare.is_some() && file.starts_with(&workload.folder));
+        return !(is_program(&file) || workload.prepare.is_some() && file.starts_with(&workload.folder));
     }
     if program_in(path, program).is_some() {
         return false;

@@ -532,7 +532,11 @@ fn a_foreign_script_that_ends_with_0_too_early_has_not_crashed() {
     let message = "it ended with 0; 1 of 2 epochs: let it train longer".to_string();
     assert_eq!(ends(&[epoch.clone(), shortfall], Live::Exited(0)), Outcome::EndedEarly { member: 0, message });
     let message = "it ended with 0; in epoch 1".to_string();
-    assert_eq!(ends(&[epoch.clone()], Live::Exited(0)), Outcome::EndedEarly { member: 0, message }, "its supervisor was cut off");
+    assert_eq!(
+        ends(std::slice::from_ref(&epoch), Live::Exited(0)),
+        Outcome::EndedEarly { member: 0, message },
+        "its supervisor was cut off"
+    );
     assert_eq!(ends(&[epoch], Live::Exited(3)).as_str(), "crashed");
 }
 

@@ -37,7 +37,7 @@ pub fn submit(array: &Path, after: &Path) -> Result<Jobs, Diagnostics> {
             .hint(format!("`squeue --me` lists it: then only `sbatch --dependency=afterany:ID {}` is missing", quoted(after))),
     })?;
     let dependent = format!("--dependency=afterany:{first}");
-    let (second, _) = sbatch(&[dependent.clone()], after).map_err(|e| match e {
+    let (second, _) = sbatch(std::slice::from_ref(&dependent), after).map_err(|e| match e {
         Submission::Refused(why) => why.resume(format!("sbatch {dependent} {}", quoted(after))),
         Submission::Unclear(why) => unclear(after, &why)
             .hint(format!("`squeue --me` lists it behind job {first}; if not: `sbatch {dependent} {}`", quoted(after))),
