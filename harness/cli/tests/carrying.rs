@@ -236,6 +236,7 @@ fn every_verb_has_a_manual_page_and_help() {
     let daily = page.split("\n\n").find(|part| part.starts_with("Every day")).expect("a group");
     insta::assert_snapshot!(daily, @r"
     Every day
+      try          Run commands of your own alone and together, and report whether they should share this machine's GPU or CPU
       init         Write the built-in experiments, workloads and MIG profiles
       plan         Show the cells of an experiment, their order, the forecast, and what cannot run here
       run          Measure an experiment, or finish an unfinished campaign

@@ -52,8 +52,10 @@ fn a_bar_on_stderr_does_not_hide_a_line_on_stdout() {
     busy(0.05)
     print(f'epoch {epoch} took 0.05 s')
 ";
-    let (run, epochs) = measured(3, TOOK, script);
-    assert_eq!(durations(&epochs), [0.05, 0.05, 0.05]);
+    let bench = bench(3, &format!("pattern = '{TOOK}'"), script);
+    bench.run(&[]).exits(0);
+    let run = bench.run_of(1);
+    assert_eq!(durations(&epochs(&run)), [0.05, 0.05, 0.05]);
     let log = crate::support::log(&run, 0);
     let lines: Vec<&str> = log.lines().filter(|line| line.starts_with("epoch ")).collect();
     assert_eq!(lines[..2], ["epoch 0 took 0.05 s", "epoch 1 took 0.05 s"], "{log}");
@@ -77,7 +79,7 @@ for epoch in range(3):
 fn a_redrawn_line_happened_when_it_was_drawn() {
     for first in ["\\r", "\\n"] {
         let script = format!(
-            "moments = open('moments.txt', 'w')
+            "moments = open('moments.txt', 'a')
 for epoch in range(1, 4):
     busy(0.15 * epoch)
     moments.write(f'{{time.monotonic_ns()}}\\n')
@@ -88,6 +90,7 @@ for epoch in range(1, 4):
         );
         let bench = bench(3, r"pattern = '^epoch (?P<epoch>\d+) ends'", &script);
         bench.run(&[]).exits(0);
+        // Those of the first run come first.
         let (epochs, moments) = (epochs(&bench.run_of(1)), noted(&bench));
         assert_eq!(epochs.len(), 3, "the last is there, too");
         for (at, epoch) in epochs.iter().enumerate() {

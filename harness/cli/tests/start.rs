@@ -137,13 +137,14 @@ fn a_script_that_only_prints_lines_is_measured_unedited() {
     bench.run(&[]).exits(0);
     let run = bench.run_of(2);
     assert_eq!(run.record.outcome, Outcome::Completed);
-    assert_eq!(run.record.cell.after_measured, collo_store::AfterMeasured::Exit);
+    assert_eq!(run.record.cell.after_measured, collo_store::AfterMeasured::KeepRunning);
     for (index, member) in run.record.members.iter().enumerate() {
         assert!(!member.barrier && member.hello.is_none() && member.ready_ns.is_none());
         let epochs = epochs(&run);
         let own: Vec<_> = epochs.iter().filter(|e| e.member as usize == index).collect();
         assert!(own.len() >= 2, "{own:?}");
-        assert_eq!(own.iter().filter(|e| e.measured).map(|e| e.index).collect::<Vec<_>>(), [1]);
+        let measured: Vec<u32> = own.iter().filter(|e| e.measured).map(|e| e.index).collect();
+        assert!(!measured.is_empty() && !measured.contains(&0), "{measured:?}");
         // What the script said of its epoch is what is stored.
         let log = crate::support::log(&run, index);
         let line = log.lines().find(|l| l.starts_with("epoch 2 done in ")).expect("it printed the epoch");
@@ -163,9 +164,9 @@ fn a_member_with_the_protocol_and_one_without_share_a_group() {
     assert_eq!(run.record.outcome, Outcome::Completed);
     let barriers: Vec<(&str, bool)> = run.record.members.iter().map(|m| (&*m.spec.workload, m.barrier)).collect();
     assert!(barriers.contains(&("lines", false)) && barriers.contains(&("sleep", true)), "{barriers:?}");
-    // One that cannot be held releases the whole group.
-    assert_eq!(run.record.cell.after_measured, collo_store::AfterMeasured::Exit);
-    for member in 0..2 {
-        assert_eq!(epochs(&run).iter().filter(|e| e.member == member && e.measured).count(), 1);
+    assert_eq!(run.record.cell.after_measured, collo_store::AfterMeasured::KeepRunning);
+    for (member, barrier) in (0..2).zip(run.record.members.iter().map(|m| m.barrier)) {
+        let measured = epochs(&run).iter().filter(|e| e.member == member && e.measured).count();
+        assert!(measured == 1 || measured > 1 && !barrier, "{measured} of member {member}");
     }
 }

@@ -10,13 +10,13 @@ for epoch in range(400):
     print(f'epoch {epoch} took {time.monotonic() - start:.3f} s')
 ";
 
-/// Every twentieth step, with the time of that step alone, after a set-up that the other has not.
+/// Every fiftieth step, with the time of that step alone, after a set-up that the other has not.
 const STEPS: &str = "import time
 time.sleep(2)
 for step in range(20000):
     start = time.monotonic()
     while time.monotonic() - start < 0.01: sum(range(100))
-    if step % 20 == 0: print(f'iter {step}: loss 2.51, time {(time.monotonic() - start) * 1000:.2f}ms')
+    if step % 50 == 0: print(f'iter {step}: loss 2.51, time {(time.monotonic() - start) * 1000:.2f}ms')
 ";
 
 fn bench() -> Bench {
@@ -40,10 +40,7 @@ fn two_scripts_are_measured_alone_and_together_from_one_line() {
     let written = |name: &str| fs_err::read_to_string(bench.at("mine/tried").join(name)).expect("written");
     assert!(written("workloads/timed/workload.toml").contains(r"(?P<seconds>"));
     let steps = written("workloads/steps/workload.toml");
-    assert!(
-        steps.contains(r"(?P<step>") && !steps.contains("milliseconds"),
-        "a line has the time of one step of twenty: {steps}"
-    );
+    assert!(steps.contains(r"(?P<step>") && !steps.contains("milliseconds"), "a line has the time of one step of fifty: {steps}");
     // It is a project as any other.
     bench.collo(&["-C", "mine/tried", "plan", "try"]).exits(0);
     bench.collo(&["-C", "mine/tried", "report", "last"]).exits(0).answers("steps+timed naive");
@@ -71,7 +68,7 @@ fn what_cannot_be_measured_is_said_with_its_last_lines() {
       caused by: its last lines:
           │ loading
           │ ready
-    hint: print a line with the number of the epoch or of the step at the end of each, and flush it; if an epoch takes longer than that, `--for 30m` looks longer; `[epochs]` of a workload has a pattern for other lines (`collo init`)
+    hint: print a line with the number of the epoch or of the step at the end of each, and flush it; if an epoch takes longer than that, `--for 30m` looks longer; `[epochs]` of a workload has a pattern for other lines (`collo -C mine init`)
     ");
     let several = bench.collo(&["-C", "mine", "try", "python3 timed.py", "python3 steps.py", "--degree", "3"]).exits(2);
     insta::assert_snapshot!(several.stderr, @r"

@@ -193,14 +193,16 @@ fn found(
         }
     }
     // The time between two lines has what a script does between epochs in it; a duration is at most that, and not a small part of it.
-    let is_about =
-        |(took_s, since_s): &(f64, Option<f64>)| since_s.is_none_or(|since| (took_s - since).abs() <= ABOUT.0 * since + ABOUT.1);
+    // All of them together: one line that is read late is no evidence against the others.
+    let both: Vec<(f64, f64)> = epochs.iter().filter_map(|(took_s, since_s)| Some((*took_s, (*since_s)?))).collect();
+    let (took_s, since_s) = both.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let is_about = (took_s - since_s).abs() <= ABOUT.0 * since_s + ABOUT.1;
     let epochs_s: Vec<f64> = epochs.iter().skip(1).map(|epoch| epoch.0).collect();
     // What comes twice for one epoch leaves a short one behind each.
     let shortest = epochs_s.iter().copied().fold(f64::INFINITY, f64::min);
     let longest = epochs_s.iter().copied().fold(0.0, f64::max);
     let is_regular = shortest >= longest / MOST_APART;
-    (!epochs_s.is_empty() && is_regular && epochs.iter().all(is_about)).then_some(FoundProgress {
+    (!epochs_s.is_empty() && is_regular && is_about).then_some(FoundProgress {
         pattern,
         preset,
         names_epochs,

@@ -8,7 +8,7 @@ mod budget;
 mod files;
 mod look;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use collo_analysis::cell::Cell;
@@ -35,7 +35,7 @@ pub fn run(context: &Context<'_>, a: &args::Try) -> Ended {
     let began = Instant::now();
     let scripts = scripts(&a.commands, a.degree)?;
     let folder = std::path::absolute(context.folder()?)?;
-    let root = root(a)?;
+    let root = root(&folder, a)?;
     end_left_behind();
     files::write_commands(&root, &folder, &scripts)?;
     let on_gpu = a.gpu.as_deref() != Some("cpu") && collo_device::has_gpu();
@@ -102,14 +102,14 @@ fn ended(made: &Report) -> u8 {
 }
 
 /// The folder to write to: the one that is asked for, which must have no other project, or a new one in the cache.
-fn root(a: &args::Try) -> Result<PathBuf, Diagnostics> {
+fn root(folder: &Path, a: &args::Try) -> Result<PathBuf, Diagnostics> {
     let Some(save) = &a.save else {
         let cache = python::cache_folder()?;
         python::make_cache(&cache)?;
         let place = format!("{}-{}", utc_id(std::time::SystemTime::now()), std::process::id());
         return Ok(cache.join("try").join(place));
     };
-    let save = std::path::absolute(save)?;
+    let save = folder.join(save);
     if save.join("experiments").exists() || save.join("workloads").exists() {
         let what = format!("{} is a project already, and nothing in it is replaced", shown(&save));
         return Err(Diagnostic::new(what).hint("name a new folder with `--save`").into());
@@ -130,7 +130,8 @@ fn locks(context: &Context<'_>, on_gpu: bool) -> Result<Vec<CardLock>, Diagnosti
 /// What came of a group, in one sentence.
 fn sentence(cell: &Cell, scripts: &[Script]) -> String {
     let mode = &cell.record.sharing;
-    if cell.outcome() != Outcome::Completed.as_str() {
+    let completed = Outcome::Completed.as_str();
+    if cell.outcome() != completed && cell.get(Key::ThroughputGain).is_none() {
         return format!("under {mode} sharing they did not run together: {}", cell.outcome().replace('_', " "));
     }
     let slower = |key: Option<&collo_quantity::stats::Quantity>| key.map(|q| format!("{}×", number::with_interval(q)));
