@@ -26,7 +26,7 @@ fn bench() -> Bench {
 #[test]
 fn two_scripts_are_measured_alone_and_together_from_one_line() {
     let bench = bench();
-    let tried = bench.collo(&["-C", "mine", "try", "python3 timed.py", "python3 steps.py", "--for", "20s", "--save", "tried"]);
+    let tried = bench.collo(&["-C", "mine", "try", "python3 timed.py", "python3 steps.py", "--for", "40s", "--save", "tried"]);
     let tried = tried.says("a line such as `epoch ").says("a line such as `iter ").says("report: ");
     let sentence = tried.stdout.lines().next().unwrap_or_default();
     let of = |text: &str| sentence.contains(text);

@@ -22,9 +22,12 @@ const BETWEEN_S: f64 = 2.0;
 /// Longest time that a run measures, seconds.
 const LONGEST_S: f64 = 10.0;
 
+/// Libraries take long to import; a look ends once it has found something.
+const SHORTEST_LOOK: Duration = Duration::from_secs(20);
+
 /// How long the first look at each command takes: together a fourth of all the time, within what shows anything.
 pub fn first_look(total: Duration, scripts: usize) -> Duration {
-    (total / (4 * scripts.max(1) as u32)).clamp(Duration::from_secs(5), Duration::from_secs(60))
+    (total / (4 * scripts.max(1) as u32)).clamp(SHORTEST_LOOK, Duration::from_secs(60))
 }
 
 /// The plan for commands in so many modes, within the time that is left.
@@ -95,7 +98,7 @@ mod tests {
     #[test]
     fn looks_share_a_fourth_of_the_time() {
         assert_eq!(first_look(Duration::from_secs(180), 1), Duration::from_secs(45));
-        assert_eq!(first_look(Duration::from_secs(180), 3), Duration::from_secs(15));
-        assert_eq!(first_look(Duration::from_secs(10), 3), Duration::from_secs(5));
+        assert_eq!(first_look(Duration::from_secs(180), 2), Duration::from_millis(22_500));
+        assert_eq!(first_look(Duration::from_secs(10), 3), SHORTEST_LOOK);
     }
 }

@@ -97,7 +97,7 @@ pub fn at(script: &Script, folder: &Path, on_gpu: bool, at_most: Duration) -> Re
             let best = find_progress(&lines, launched_ns).into_iter().next();
             // Steps may be shorter than the epochs that come after them.
             let is_enough = best
-                .is_some_and(|found| found.epochs_s.len() >= ENOUGH && (found.names_epochs || launched.elapsed() >= at_most / 2));
+                .is_some_and(|found| found.epochs_s.len() >= ENOUGH && (found.names_epochs || launched.elapsed() >= at_most / 4));
             if is_enough || is_over {
                 service.stop(TIMEOUT);
                 break (None, None);

@@ -132,7 +132,11 @@ fn sentence(cell: &Cell, scripts: &[Script]) -> String {
     let mode = &cell.record.sharing;
     let completed = Outcome::Completed.as_str();
     if cell.outcome() != completed && cell.get(Key::ThroughputGain).is_none() {
-        return format!("under {mode} sharing they did not run together: {}", cell.outcome().replace('_', " "));
+        let why = match cell.outcome() {
+            "missing" => "the time was over".to_string(),
+            outcome => outcome.replace('_', " "),
+        };
+        return format!("under {mode} sharing they did not run together: {why}");
     }
     let slower = |key: Option<&collo_quantity::stats::Quantity>| key.map(|q| format!("{}×", number::with_interval(q)));
     let slowdowns: Vec<String> = match scripts {
