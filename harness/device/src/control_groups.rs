@@ -60,7 +60,8 @@ impl ControlGroups {
         self.folders("cpu").iter().filter_map(|(folder, version)| quota_cores(folder, *version)).min_by(f64::total_cmp)
     }
 
-    /// How often the group and those above it used up their quotas. `None` if none of them counts it. Each counts for itself alone.
+    /// How often the group and those above it used up their quotas, and the periods of the one that has most. `None` if none of them
+    /// counts it. Each counts for itself alone.
     pub fn throttling(&self) -> Option<CpuThrottling> {
         let of = |(folder, _): &(PathBuf, u8)| {
             let stat = fs_err::read_to_string(folder.join("cpu.stat")).ok()?;
@@ -70,7 +71,7 @@ impl ControlGroups {
         self.folders("cpu")
             .iter()
             .filter_map(of)
-            .reduce(|sum, one| CpuThrottling { periods: sum.periods + one.periods, throttled: sum.throttled + one.throttled })
+            .reduce(|sum, one| CpuThrottling { periods: sum.periods.max(one.periods), throttled: sum.throttled + one.throttled })
     }
 }
 

@@ -26,7 +26,7 @@ pub fn load(facts: &DeviceFacts) -> Check {
     let load = fs_err::read_to_string("/proc/loadavg").unwrap_or_default();
     match load.split_whitespace().next().and_then(|l| l.parse::<f64>().ok()) {
         None => Check::new(Mark::Absent, "load", "the load of this machine cannot be read"),
-        Some(load) if load > 0.3 * facts.usable_cores() => {
+        Some(load) if load > 0.3 * facts.cores.len() as f64 => {
             Check::new(Mark::Changes, "load", format!("{load:.1} on average over one minute: others use this machine"))
                 .hint("`top` lists them; times measured meanwhile are longer and vary more")
         }

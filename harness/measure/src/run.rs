@@ -18,7 +18,6 @@ use crate::error::RunError;
 use crate::observe::watching::{Watching, with_samples};
 use crate::observe::{self, GRACE, Observation, ObserveSpec, Rules, View};
 use crate::stage::{Consent, MEMORY_LIMIT, NOBODY, OTHERS, Placing, SiteOrder, StageError, StagedSite};
-use collo_device::control_groups::ControlGroups;
 use collo_device::lease::LeasedGpu;
 use collo_device::nvml;
 use collo_launch::interrupt::Stop;
@@ -85,8 +84,7 @@ impl RunContext<'_> {
     ) -> Result<Option<StoredRun>, RunError> {
         let draft = self.campaign.begin(&self.campaign.manifest().plan.folder(planned))?;
         let started_utc = utc_now();
-        let throttling = ControlGroups::own().throttling();
-        let blank = || RunRecord { throttling, ..self.blank(&cell.cell, planned, started_utc.clone(), before) };
+        let blank = || self.blank(&cell.cell, planned, started_utc.clone(), before);
         match cell.cell.trace() {
             Some(trace) => self.play((cell, trace), planned.repetition, draft, blank(), on.leases, show).await,
             None => self.observe(cell, planned.repetition, draft, &blank, on, show).await,
@@ -186,8 +184,6 @@ impl RunContext<'_> {
         skew_ns: Option<u64>,
         (epochs, requests): (&[EpochRecord], &[RequestRecord]),
     ) -> Result<StoredRun, RunError> {
-        let after = ControlGroups::own().throttling();
-        record.throttling = after.zip(record.throttling).and_then(|(after, before)| after.since(before));
         judge(&mut record, skew_ns, &self.campaign.manifest().thresholds);
         let after = self.files().after_run();
         self.written.lock().unwrap_or_else(PoisonError::into_inner).extend(after.written);
@@ -275,6 +271,7 @@ fn recorded(mut record: RunRecord, seating: &Seating, observation: &mut Observat
     record.outcome = observation.outcome.clone();
     record.observer = observation.observer.take();
     record.sampling = std::mem::take(&mut observation.sampling);
+    record.throttling = observation.throttling;
     let absent = || Attestation::absent("the run ended before the evidence was gathered");
     record.attestation = observation.attestation.take().unwrap_or_else(absent);
     record
@@ -322,8 +319,7 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) 
         record.validity.lower(Verdict::Indicative, why);
     }
     if let Some(CpuThrottling { periods, throttled }) = record.throttling {
-        let quota = record.device.quota_cores.map(|cores| format!(" of {cores} cores")).unwrap_or_default();
-        let why = format!("the CPU quota{quota} was used up in {throttled} of {periods} periods while it ran");
+        let why = format!("the CPU quota was used up in {throttled} of {periods} periods while members trained");
         record.validity.lower(Verdict::Indicative, why);
     }
     // A trace has one for each attempt.

@@ -89,7 +89,7 @@ impl PastRuns {
             if left == 0 {
                 break;
             }
-            if here.is_device(&campaign.manifest().device) && campaign.expect_unchanged().is_ok() {
+            if device.is_like(&campaign.manifest().device) && campaign.expect_unchanged().is_ok() {
                 past.learn(&campaign, &here, &wanted, &mut left);
             }
         }
@@ -101,8 +101,7 @@ impl PastRuns {
         let mut devices: Vec<DeviceRecord> = Vec::new();
         for campaign in runs.newest(MOST_CAMPAIGNS) {
             let device = &campaign.manifest().device;
-            let known = |other: &DeviceRecord| other.is_of_model(device) && (device.kind == "gpu" || device.cores == other.cores);
-            if !devices.iter().any(known) {
+            if !devices.iter().any(|known| known.is_like(device)) {
                 devices.push(device.clone());
             }
         }
@@ -264,18 +263,13 @@ struct Here<'a> {
 }
 
 impl Here<'_> {
-    fn is_device(&self, other: &DeviceRecord) -> bool {
-        self.device.is_of_model(other)
-            && (self.device.kind == "gpu" || (self.device.cores, self.device.quota_cores) == (other.cores, other.quota_cores))
-    }
-
     fn serves(&self, run: &RunRecord, same_cpu: bool) -> bool {
         // A member that does not report its threads is a foreign script, or one that has no use for them.
         let threads = |hello: &serde_json::Value| {
             hello["threads"].as_u64().is_none_or(|n| self.threads.is_none_or(|own| n == u64::from(own)))
         };
         run.outcome == Outcome::Completed
-            && self.is_device(&run.device)
+            && self.device.is_like(&run.device)
             && (run.device.kind == "gpu" || same_cpu)
             && run.members.iter().all(|member| member.hello.as_ref().is_none_or(threads))
     }

@@ -191,9 +191,9 @@ fn simulated_runs_and_other_devices_never_serve() {
         ..DeviceFacts::of_cpu(2, 1).record()
     };
     let own = device("NVIDIA A100", false);
-    let here = Here { device: &own, threads: Some(1), cpu_model: None };
-    assert!(here.is_device(&device("NVIDIA A100", false)));
-    assert!(!here.is_device(&device("NVIDIA A100", true)) && !here.is_device(&device("NVIDIA H100", false)));
+    assert!(own.is_like(&device("NVIDIA A100", false)));
+    assert!(!own.is_like(&device("NVIDIA A100", true)) && !own.is_like(&device("NVIDIA H100", false)));
     let (two, four) = (DeviceFacts::of_cpu(2, 1).record(), DeviceFacts::of_cpu(4, 1).record());
-    assert!(!Here { device: &two, threads: Some(1), cpu_model: None }.is_device(&four));
+    let half = DeviceRecord { quota_cores: Some(0.5), ..two.clone() };
+    assert!(two.is_like(&two) && !two.is_like(&four) && !two.is_like(&half));
 }

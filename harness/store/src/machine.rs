@@ -36,14 +36,24 @@ impl DeviceRecord {
         self.kind == other.kind && self.name == other.name && self.simulated == other.simulated
     }
 
-    /// The cores of its members: `2 cores`, or `0.15 of 2 cores by a CPU quota`.
+    /// Whether it is such a device as this one: of the same model, and a CPU with as many cores that may be busy at a time.
+    pub fn is_like(&self, other: &DeviceRecord) -> bool {
+        self.is_of_model(other) && (self.kind == "gpu" || (self.cores, self.quota_cores) == (other.cores, other.quota_cores))
+    }
+
+    /// How many of its cores can be busy at a time.
+    pub fn cores_at_a_time(&self) -> Option<f64> {
+        self.cores.map(|cores| self.quota_cores.unwrap_or(f64::INFINITY).min(f64::from(cores)))
+    }
+
+    /// The cores of its members: `2 cores`, or `0.15 of 2 cores (CPU quota)`.
     pub fn cores_text(&self) -> Option<String> {
         let cores = match self.cores? {
             1 => "1 core".to_string(),
             n => format!("{n} cores"),
         };
         Some(match self.quota_cores {
-            Some(quota) => format!("{quota} of {cores} by a CPU quota"),
+            Some(quota) => format!("{} of {cores} (CPU quota)", collo_text::units::hundredths(quota)),
             None => cores,
         })
     }

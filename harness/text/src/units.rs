@@ -134,6 +134,11 @@ pub fn gib(bytes: u64) -> String {
     if gib < 1.995 { format!("{gib:.2} GiB") } else { format!("{gib:.1} GiB") }
 }
 
+/// A number with two decimals at most: `0.15`, `5.33`, `2`.
+pub fn hundredths(x: f64) -> String {
+    ((x * 100.0).round() / 100.0).to_string()
+}
+
 /// Ascending numbers as a list of ranges: `0-3,8`.
 pub fn ranges(numbers: &[u32]) -> String {
     let mut parts: Vec<String> = Vec::new();

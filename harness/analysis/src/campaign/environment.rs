@@ -48,7 +48,7 @@ fn on(analysis: &Analysis, machine: &Machine) -> Vec<(String, String)> {
         put("cut as found", card.partition.clone());
     }
     put("CPU", machine.cpu_model.clone().map(|model| format!("{model}, {} logical cores", machine.cpu_cores)));
-    put("CPU quota", campaign.device.quota_cores.map(|quota| format!("{quota} cores")));
+    put("CPU quota", campaign.device.quota_cores.map(|quota| format!("{} cores", collo_text::units::hundredths(quota))));
     put("memory", Some(collo_quantity::number::gib(machine.memory_bytes as f64)));
     put("governor", machine.governor.clone());
     put("virtualization", machine.virtualization.clone());

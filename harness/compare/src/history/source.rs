@@ -251,7 +251,7 @@ pub fn place(campaign: &Campaign) -> String {
         "{} {} {host} {model} {:?} {}",
         device.kind,
         device.name,
-        device.cores.filter(|_| device.kind == "cpu"),
+        device.cores_text().filter(|_| device.kind == "cpu"),
         device.simulated
     )
 }

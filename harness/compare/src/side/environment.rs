@@ -86,7 +86,9 @@ pub struct Cautions {
 pub fn different_devices(left: &ComparedReport, right: &ComparedReport) -> bool {
     let cpus = left.device.kind == "cpu" && right.device.kind == "cpu";
     let known = |name: &str| left.fact(name).zip(right.fact(name)).is_some_and(|(l, r)| l != r);
-    left.device.name != right.device.name || left.device.kind != right.device.kind || cpus && known("CPU")
+    left.device.name != right.device.name
+        || left.device.kind != right.device.kind
+        || cpus && (known("CPU") || left.device.quota_cores != right.device.quota_cores)
 }
 
 /// Warnings to print before any comparison.

@@ -138,7 +138,8 @@ fn cell(row: &Row<'_>, degree: usize) -> Result<Cell, &'static str> {
 fn member(row: &Row<'_>) -> Result<(usize, Member), &'static str> {
     let number = |column: &str| row.get(column).parse::<f64>().ok().filter(|number| number.is_finite());
     let slowdown = number(SLOWDOWN).filter(|times| *times > 0.0).ok_or(NO_SOLO)?;
-    let on_cpu = number("solo_cpu_ratio").zip(number("device_cores")).map(|(cores, all)| (cores / all).min(1.0));
+    let at_a_time = number("device_cores").map(|cores| number("device_quota_cores").unwrap_or(cores).min(cores));
+    let on_cpu = number("solo_cpu_ratio").zip(at_a_time).map(|(cores, all)| (cores / all).min(1.0));
     let on_cpu_only = row.get("device_kind") == "cpu";
     let (compute, busy) = match on_cpu_only {
         true => (on_cpu, on_cpu),

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use collo_store::{Campaign, CampaignFolder, Ingredient, Outcome, PlannedRun, Runs, SCHEMA, Shard, StoredRun, utc_now};
-use collo_text::Diagnostic;
+use collo_text::{Diagnostic, PROCESS_LIMIT};
 
 use crate::error::RunError;
 use crate::events::{Event, Watcher};
@@ -143,7 +143,7 @@ pub async fn run(order: &CampaignSpec<'_>, watcher: Watcher<'_>) -> Result<Finis
         match is_want_of_threads(&said) {
             true => Err(Diagnostic::new("this machine lets collo start no more threads")
                 .caused_by(said)
-                .hint("`ulimit -u`, or the container's process limit, is too low")
+                .hint(PROCESS_LIMIT)
                 .of_machine()
                 .into()),
             false => std::panic::resume_unwind(panic),

@@ -28,9 +28,10 @@ use crate::stage;
 use std::sync::Arc;
 use std::time::Duration;
 
+use collo_device::control_groups::ControlGroups;
 use collo_store::{
-    AfterMeasured, Attestation, EpochRecord, MemberRecord, ObserverRecord, Outcome, ProcessRecord, RequestRecord, RunDraft,
-    SamplingQuality, Timeline, monotonic_ns,
+    AfterMeasured, Attestation, CpuThrottling, EpochRecord, MemberRecord, ObserverRecord, Outcome, ProcessRecord, RequestRecord,
+    RunDraft, SamplingQuality, Timeline, monotonic_ns,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -66,6 +67,8 @@ pub struct Observation {
     pub attestation: Option<Attestation>,
     pub sampling: Vec<SamplingQuality>,
     pub skew_ns: Option<u64>,
+    /// How often the CPU quota was used up since `go`; absent if never.
+    pub throttling: Option<CpuThrottling>,
     /// Of a cell that says who watches.
     pub observer: Option<ObserverRecord>,
     /// True if it was killed: the draft is to be discarded.
@@ -127,6 +130,7 @@ pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Resu
         group,
         sampling,
         cpu_at_go: Vec::new(),
+        throttling_at_go: None,
         peaks: vec![None; barrier.len()],
         peak_of_process: None,
         attestation: None,
@@ -177,6 +181,7 @@ pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Resu
         scene.attestation = Some(gathered(&mut scene.evidence).await);
     }
     scene.look();
+    let throttling = scene.throttling_at_go.zip(ControlGroups::own().throttling()).and_then(|(then, now)| now.since(then));
     let observer = scene.end_watching(killed);
     let process = scene.process();
     let Scene { mut watch, group, sampling, peaks, attestation, .. } = scene;
@@ -190,6 +195,7 @@ pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Resu
         epochs: watch.epochs(),
         requests: watch.seats.iter_mut().flat_map(|seat| std::mem::take(&mut seat.requests)).collect(),
         skew_ns: watch.skew_ns(),
+        throttling,
         seats: watch.seats,
         peak_rss_bytes: peaks,
         process,
@@ -215,6 +221,7 @@ struct Scene<'a> {
     group: Group,
     sampling: Sampling,
     cpu_at_go: Vec<Option<u64>>,
+    throttling_at_go: Option<CpuThrottling>,
     peaks: Vec<Option<u64>>,
     /// Of the one process of all members.
     peak_of_process: Option<u64>,
@@ -300,6 +307,7 @@ impl Scene<'_> {
                 Act::Send(member, command) => self.group.send(member, command),
                 Act::Kill(member) => self.group.kill(member),
                 Act::Opened => {
+                    self.throttling_at_go = ControlGroups::own().throttling();
                     // Who is done leaves, so with one epoch there is no later moment with everybody there.
                     if self.setting.rules.after_measured == AfterMeasured::Exit && !self.leaves_early() {
                         self.sampling.ask_for_pss();

@@ -1,5 +1,6 @@
 //! Measure one run of a trace: stage all cards, play the tasks, store what came of it.
 
+use collo_device::control_groups::ControlGroups;
 use collo_schedule::{Decided, Decision, Rules as SiteRules, SiteCard, State, TaskAccount};
 use collo_store::{
     Attestation, AttestationVerdict, DecisionRecord, Outcome, RunDraft, RunRecord, SeenCard, StoredRun, TaskEnd, TaskRecord,
@@ -70,7 +71,9 @@ impl RunContext<'_> {
             stop: self.stop.clone(),
             show,
         };
+        let throttling = ControlGroups::own().throttling();
         let played = manage::play(spec, &mut draft).await;
+        let throttling = throttling.zip(ControlGroups::own().throttling()).and_then(|(then, now)| now.since(then));
         let cards = (0..site.cards()).map(|card| card_record(&site, card, &rules)).collect();
         site.end(leases);
         let played = played?;
@@ -82,7 +85,7 @@ impl RunContext<'_> {
             return Err(collo_store::Error::from(std::io::Error::other(why.clone())).into());
         }
         write_tables(&draft, trace, estimates, &played)?;
-        let record = recorded(blank, cards, &rules, &played);
+        let record = RunRecord { throttling, ..recorded(blank, cards, &rules, &played) };
         self.close(draft, record, None, (&played.epochs, &played.requests)).map(Some)
     }
 

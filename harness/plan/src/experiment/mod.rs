@@ -203,7 +203,7 @@ impl Experiment {
     pub fn place_its_trace(&mut self, facts: &DeviceFacts) {
         let Some(trace) = &mut self.trace else { return };
         let there = match facts.kind {
-            DeviceKind::Cpu => CORE_SETS.min(facts.cores.len() as u32).min(facts.usable_cores().max(1.0) as u32),
+            DeviceKind::Cpu => CORE_SETS.min(facts.cores.len() as u32).min(facts.cores_at_a_time().max(1.0) as u32),
             DeviceKind::Gpu => facts.gpus.len() as u32,
         };
         let cards = *trace.cards.get_or_insert(there.max(1));

@@ -104,8 +104,8 @@ impl DeviceFacts {
         }
     }
 
-    /// The cores that can be busy at a time: those of the affinity, as far as a CPU quota allows.
-    pub fn usable_cores(&self) -> f64 {
+    /// How many of its cores can be busy at a time: those of the affinity, as far as a CPU quota allows.
+    pub fn cores_at_a_time(&self) -> f64 {
         self.quota_cores.unwrap_or(f64::INFINITY).min(self.cores.len() as f64)
     }
 

@@ -60,7 +60,7 @@ fn counted_cores(cores: usize) -> String {
 pub(super) fn cards(facts: &DeviceFacts) -> usize {
     match facts.kind {
         // Each set needs a core that is free for it.
-        DeviceKind::Cpu => facts.cores.len().min(facts.usable_cores().max(1.0) as usize),
+        DeviceKind::Cpu => facts.cores.len().min(facts.cores_at_a_time().max(1.0) as usize),
         DeviceKind::Gpu => facts.gpus.len(),
     }
 }

@@ -114,7 +114,7 @@ impl Groups<'_> {
         let claim = self.members.iter().find(|member| member.solo == spec.solo);
         let claimed = claim.and_then(|member| member.alone.as_ref());
         let is_cpu = self.facts.kind == DeviceKind::Cpu;
-        let cores = self.facts.quota_cores.unwrap_or(f64::INFINITY).min(self.facts.cores.len().max(1) as f64);
+        let cores = self.facts.cores_at_a_time();
         let mut from = AloneFrom::Measured;
         let mut known = |measured: Option<f64>, predicted: Option<f64>| {
             if measured.is_none() && predicted.is_some() {

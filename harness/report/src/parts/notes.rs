@@ -229,7 +229,7 @@ pub fn in_turn(analysis: &Analysis) -> Option<String> {
         hellos.filter_map(|r| r.record().members.first()?.hello.as_ref()?.get("threads")?.as_u64()).collect();
     let (least, most) = (threads.first()?, threads.last()?);
     let number = if least == most { number::count(*least as usize, "thread") } else { format!("{least} to {most} threads") };
-    let of = device.cores.filter(|cores| u64::from(*cores) > *most).map(|cores| format!(" on {cores} cores"));
+    let of = device.cores.filter(|cores| u64::from(*cores) > *most).and_then(|_| Some(format!(" on {}", device.cores_text()?)));
     (device.kind == "cpu").then(|| format!("each member with {number}{}", of.unwrap_or_default()))
 }
 

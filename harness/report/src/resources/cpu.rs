@@ -14,7 +14,7 @@ pub fn section(analysis: &Analysis) -> Content {
     numbers(analysis)?;
     let device = &analysis.campaign.device;
     let cores = device.cores_text().filter(|_| device.kind == "cpu");
-    let usable = device.cores.map(|cores| device.quota_cores.unwrap_or(f64::INFINITY).min(f64::from(cores)) * 100.0);
+    let usable = device.cores_at_a_time().map(|cores| cores * 100.0);
     let capacity = cores.zip(usable).map(|(cores, percent)| (percent, format!("{cores} = {percent:.0} %")));
     let meaning = format!(
         "Mean over the time when all members train past their warm-up; a member counts with all its threads and descendants. Whiskers: 95 % interval of the sum.{}",

@@ -80,7 +80,7 @@ fn panel(analysis: &Analysis, t: &Timeline, all: &[&Timeline], span_s: (f64, f64
         Area {
             caption: "cores",
             series: t.cpu.clone(),
-            capacity: device.cores.filter(|_| device.kind == "cpu").map(f64::from),
+            capacity: device.cores_at_a_time().filter(|_| device.kind == "cpu"),
             peak: highest(&|t| peak(&t.cpu)),
         }
     };

@@ -50,7 +50,7 @@ pub struct RunRecord {
     /// The wait for the GPU to cool down; absent without a thermal gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cooling: Option<Cooling>,
-    /// How often a CPU quota of collo's control groups was used up while it ran; absent if never.
+    /// How often a CPU quota of collo's control groups was used up after `go`, or in the run of a trace; absent if never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttling: Option<CpuThrottling>,
     /// Of a run of a trace; absent for a group that started together.
