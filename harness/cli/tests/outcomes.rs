@@ -220,7 +220,7 @@ fail_at = \"epoch1\"\nhow = \"exit\"",
 
 #[test]
 fn a_command_whose_program_is_not_there_is_refused_and_named_by_plan_run_and_check() {
-    for (program, reason) in [("./no-such-program", "no such program"), ("no-such-program", "it is not in `bin` of its Python")] {
+    for (program, reason) in [("./no-such-program", "no such program"), ("no-such-program", "it is not on the PATH")] {
         let bench = Bench::of("[axes]\nworkload = \"nowhere\"")
             .file("workloads/nowhere/workload.toml", &format!("command = [\"{program}\"]\nenvironment = \"system\"\n"));
         let reason = format!("`{program}` of workload `nowhere` does not start: {reason}");

@@ -201,7 +201,7 @@ impl Interpreters {
         let is_dotted = |folder: &Path| folder.components().any(|part| part == Component::ParentDir);
         let plain =
             |folder: &Path| folder.canonicalize().ok().filter(|_| is_dotted(folder)).unwrap_or_else(|| folder.to_path_buf());
-        let own = self.path(workload).and_then(Path::parent).map(plain);
+        let own = self.path(workload).and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty()).map(plain);
         self.overlay(workload).map(|overlay| overlay.join("bin")).into_iter().chain(own).collect()
     }
 

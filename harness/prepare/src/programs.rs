@@ -2,20 +2,20 @@
 //!
 //! In: a workload and its interpreters. Out: the variables that activate them, and which programs are not there at all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use collo_plan::cell::Member;
 use collo_plan::workload::{Workload, WorkloadPython};
-use collo_text::{is_program, program_in};
+use collo_text::is_program;
 
 use crate::interpreters::Interpreters;
 
 /// Activate the Python of a workload: what `bin/activate` of a virtual environment sets
 /// (<https://docs.python.org/3/library/venv.html#how-venvs-work>) is set, on top of a PATH that the workload may set.
-pub fn activate(env: &mut Environment, workload: &Workload, interpreters: &Interpreters) {
+pub(crate) fn activate(env: &mut Environment, workload: &Workload, interpreters: &Interpreters) {
     let folders = interpreters.program_folders(workload);
     let Some(bin) = folders.last() else { return };
     let path = std::env::join_paths(folders.iter().cloned().chain(std::env::split_paths(&search_path(env))));
@@ -40,34 +40,34 @@ fn search_path(env: &Environment) -> OsString {
     }
 }
 
-/// Workloads whose program is not there, and its name. `foreseen` are the interpreters that they will have; it is called only if a
+/// Workloads with a program that they start and that is not there. `foreseen` are the interpreters that they will have; it is called only if a
 /// program is neither a Python nor on the PATH.
 pub fn missing<'a>(
     members: impl Iterator<Item = &'a Arc<Member>>,
     foreseen: &dyn Fn(&Arc<Workload>) -> Option<Interpreters>,
-) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    let mut seen: Vec<(&str, Vec<String>)> = Vec::new();
+) -> BTreeSet<(String, String)> {
+    let mut found = BTreeSet::new();
+    let mut seen: Vec<(String, String)> = Vec::new();
     for member in members {
         let (workload, spec) = (member.workload(), member.spec());
-        let words = [workload.command_for(&spec).ok(), workload.prepare_for(&spec).ok().flatten()];
-        let programs: Vec<String> = words.into_iter().flatten().filter_map(|words| words.into_iter().next()).collect();
-        if seen.iter().any(|before| *before == (workload.name.as_str(), programs.clone())) {
+        // What `prepare` starts comes first, and may provide what is started after it.
+        let words = workload.prepare_for(&spec).ok().flatten().or_else(|| workload.command_for(&spec).ok());
+        let Some(program) = words.and_then(|words| words.into_iter().next()) else { continue };
+        let key = (workload.name.clone(), program);
+        if seen.contains(&key) {
             continue;
         }
-        let mut env: Environment =
-            workload.variables_for(&spec).unwrap_or_default().into_iter().map(|(name, value)| (name, Some(value))).collect();
-        env.retain(|name, _| name == "PATH");
-        if let Some(program) = programs.iter().find(|program| is_missing(program, workload, &search_path(&env), foreseen)) {
-            found.insert(workload.name.clone(), program.clone());
+        let own = workload.variables_for(&spec).unwrap_or_default().remove("PATH");
+        let path = own.map_or_else(|| std::env::var_os("PATH").unwrap_or_default(), OsString::from);
+        if is_missing(&key.1, workload, &path, foreseen) {
+            found.insert(key.clone());
         }
-        seen.push((&workload.name, programs));
+        seen.push(key);
     }
     found
 }
 
-/// Whether a program is known not to be there. What a `prepare` command or an environment that is not built yet may provide is not
-/// known.
+/// Whether a program is known not to be there. What an environment that is not built yet may provide is not known.
 fn is_missing(
     program: &str,
     workload: &Arc<Workload>,
@@ -78,10 +78,10 @@ fn is_missing(
         return false;
     }
     if program.contains('/') {
-        let file = workload.folder.join(program);
-        return !(is_program(&file) || workload.prepare.is_some() && file.starts_with(&workload.folder));
+        return !is_program(&workload.folder.join(program));
     }
-    if program_in(path, program).is_some() {
+    // A relative folder of the PATH begins in the folder of the process.
+    if std::env::split_paths(path).any(|folder| is_program(&workload.folder.join(folder).join(program))) {
         return false;
     }
     let Some(interpreters) = foreseen(workload) else { return false };

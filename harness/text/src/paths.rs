@@ -1,7 +1,6 @@
 //! How a path is printed, and where a program is found.
 
 use std::ffi::OsStr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// A path for display: relative to the current folder if below it; else to the home folder.
@@ -35,9 +34,9 @@ pub fn program_in(path: &OsStr, name: &str) -> Option<PathBuf> {
     std::env::split_paths(path).map(|folder| folder.join(name)).find(|file| is_program(file))
 }
 
-/// Whether it is a file that can be executed.
+/// Whether it is a file that this user may execute.
 pub fn is_program(file: &Path) -> bool {
-    std::fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    file.is_file() && nix::unistd::access(file, nix::unistd::AccessFlags::X_OK).is_ok()
 }
 
 #[cfg(test)]

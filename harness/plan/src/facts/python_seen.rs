@@ -1,6 +1,6 @@
 //! What is known of the Python that members will run under before anything is provided: it decides which cells can run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::workload::WorkloadPython;
@@ -12,8 +12,8 @@ pub struct PythonSeen {
     pub is_own: bool,
     /// Interpreters that say that they are built with Python's global lock, by what they serve.
     pub with_lock: BTreeMap<WorkloadPython, PathBuf>,
-    /// Programs that workloads start and that are nowhere, by the name of the workload.
-    pub missing: BTreeMap<String, String>,
+    /// Workloads, by name, with the program that they start and that is nowhere.
+    pub missing: BTreeSet<(String, String)>,
 }
 
 impl PythonSeen {

@@ -39,9 +39,9 @@ use crate::select::Selection;
 use crate::sharing::MPS_PROGRAM;
 use crate::sharing::{Refusal, Seating};
 use crate::workload::Requirement;
-use crate::workload::Workload;
+use crate::workload::WorkloadPython;
 use collo_gpus::partition::Partition;
-use collo_text::units::ranges;
+use collo_text::units::{hundredths, ranges};
 use memory::members;
 
 pub use company::{GainForecast, in_company_s};
@@ -202,7 +202,7 @@ fn seat(cell: &Cell, record: &CellRecord, basis: &Basis<'_>) -> Result<Seating, 
     let Basis { experiment, facts, .. } = *basis;
     let refuse = |refusal: Option<Refusal>| refusal.map_or(Ok(()), Err);
     refuse(lacking(cell, facts))?;
-    refuse(cell.terms().iter().find_map(|term| not_startable(&facts.python, term.member.workload())))?;
+    refuse(cell.terms().iter().find_map(|term| not_startable(&facts.python, &term.member)))?;
     refuse(cell.observe().and_then(|by| by.lacking(facts)))?;
     refuse(cell.unobservable())?;
     if let Some(trace) = cell.trace() {
@@ -252,6 +252,29 @@ fn lacking(cell: &Cell, facts: &DeviceFacts) -> Option<Refusal> {
     Some(Refusal { reason, hint: None })
 }
 
+/// Why the processes of a member cannot be started, if that is known.
+fn not_startable(python: &PythonSeen, member: &Member) -> Option<Refusal> {
+    let (workload, spec) = (member.workload(), member.spec());
+    let words = workload.prepare_for(&spec).ok().flatten().or_else(|| workload.command_for(&spec).ok());
+    let program = words?.into_iter().next()?;
+    if !python.missing.contains(&(workload.name.clone(), program.clone())) {
+        return None;
+    }
+    let file = shown(&workload.folder.join("workload.toml"));
+    let (why, hint) = match (program.contains('/'), &workload.environment) {
+        (true, _) => (
+            "no such program",
+            format!("a relative path in {file} starts at the folder of that file; `chmod +x` makes a file executable"),
+        ),
+        (false, WorkloadPython::System) => ("it is not on the PATH", format!("install it, or write its path in {file}")),
+        (false, _) => (
+            "it is neither in `bin` of its Python nor on the PATH",
+            format!("install it, or write its path in {file}; `environment` there names another Python"),
+        ),
+    };
+    Some(Refusal { reason: format!("`{program}` of workload `{}` does not start: {why}", workload.name), hint: Some(hint) })
+}
+
 /// MPS daemons are needed, but their program is not installed.
 fn without_mps(seating: &Seating, facts: &DeviceFacts) -> Option<Refusal> {
     (seating.daemons && !facts.has_mps).then(|| Refusal {
@@ -277,8 +300,9 @@ fn too_wide(cell: &Cell, experiment: &Experiment, facts: &DeviceFacts) -> Option
     let needed = u64::from(cell.degree()) * threads;
     if let Some(quota) = facts.quota_cores.filter(|quota| needed as f64 > *quota && needed <= there) {
         let reason = format!(
-            "{} need {needed} cores of their own, and the CPU quota here allows {quota} at a time",
-            members(cell.degree())
+            "{} need {needed} cores of their own, and the CPU quota here allows {} at a time",
+            members(cell.degree()),
+            hundredths(quota)
         );
         return Some(Refusal {
             reason,
@@ -464,21 +488,3 @@ fn cell_json(cell: &CellRecord, forecast: &CellForecast) -> Json {
 
 #[cfg(test)]
 mod tests;
-
-/// Why the processes of a workload cannot be started, if that is known.
-fn not_startable(python: &PythonSeen, workload: &Workload) -> Option<Refusal> {
-    let program = python.missing.get(&workload.name)?;
-    let name = &workload.name;
-    let reason = match program.contains('/') {
-        true => format!("`{program}` of workload `{name}` does not start: no such program"),
-        false => {
-            format!("`{program}` of workload `{name}` does not start: it is not in `bin` of its Python, nor on the PATH")
-        }
-    };
-    let file = shown(&workload.folder.join("workload.toml"));
-    let hint = match program.contains('/') {
-        true => format!("a path in {file} begins in the folder of that file; `chmod +x` makes a file a program"),
-        false => format!("install it, or name its path in {file}; `environment` there names another Python"),
-    };
-    Some(Refusal { reason, hint: Some(hint) })
-}
