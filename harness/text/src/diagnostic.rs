@@ -337,8 +337,7 @@ impl<E: Into<Diagnostic>> From<E> for Diagnostics {
 
 impl From<std::io::Error> for Diagnostic {
     fn from(e: std::io::Error) -> Diagnostic {
-        let shown = Diagnostic::new(e.to_string()).of_machine();
-        if is_process_limit(&e) { shown.hint(PROCESS_LIMIT) } else { shown }
+        Diagnostic::new(e.to_string()).of_machine()
     }
 }
 
@@ -346,7 +345,7 @@ impl From<std::io::Error> for Diagnostic {
 pub const PROCESS_LIMIT: &str =
     "`ulimit -u` of this user, or `pids.max` of a container, allows no more processes and threads: raise it, or end some";
 
-/// Whether a process or a thread could not be started for want of a number.
+/// Whether the error of starting a process or a thread is that a limit on their number is reached.
 pub fn is_process_limit(e: &std::io::Error) -> bool {
     e.kind() == std::io::ErrorKind::WouldBlock
 }

@@ -92,13 +92,15 @@ impl Source {
 const WIDTH: usize = 100;
 
 /// What stands in place of a line of such a file.
-const PRIVATE: &str = "not shown: a link leads to this file, and only its owner may read it";
+const PRIVATE: &str = "not shown: a link leads to this file, and not every user may read it";
 
 /// Whether a path leads over a link to a file that is not readable for others. What root reads there for a project need not be the
 /// project's: its lines are in no error, which others may read.
 fn is_private(path: &Path) -> bool {
     let (Ok(whole), Ok(real)) = (std::path::absolute(path), std::fs::canonicalize(path)) else { return false };
-    whole != real && std::fs::metadata(&real).is_ok_and(|file| file.permissions().mode() & 0o004 == 0)
+    whole != real
+        && whole.ancestors().any(Path::is_symlink)
+        && std::fs::metadata(&real).is_ok_and(|file| file.permissions().mode() & 0o004 == 0)
 }
 
 /// The line with carets under the span, and the note if it did not fit beside them.
