@@ -26,8 +26,10 @@ const PLACES: [&str; 9] = [
 /// `TORCHELASTIC_*` are above), `ACCELERATE_*` and `FSDP_*` those of `accelerate launch` (accelerate/utils/launch.py), `SLURM_*`
 /// are srun's (<https://slurm.schedmd.com/srun.html#SECTION_OUTPUT-ENVIRONMENT-VARIABLES>), `OMPI_*` Open MPI's
 /// (<https://docs.open-mpi.org/en/v5.0.x/tuning-apps/environment-var.html>). `PMI_*`, `MV2_*` and Intel's `MPI_LOCAL*` are read by
-/// `get_int_from_env` of accelerate, jsrun's by Lightning (fabric/plugins/environments/lsf.py); Cray's, Flux's, and Horovod's follow.
-const RANK_PREFIXES: [&str; 18] = [
+/// `get_int_from_env` of accelerate, jsrun's by Lightning (fabric/plugins/environments/lsf.py). Flux sets `FLUX_TASK_*` per task
+/// (flux-core, src/shell/task.c), Cray's PALS `PALS_*` (flux-coral2, src/shell/plugins/cray_pals.c), and Horovod reads `HOROVOD_RANK` and
+/// its like (horovod/common/gloo/gloo_context.cc).
+const RANK_PREFIXES: [&str; 17] = [
     "PET_",
     "ACCELERATE_",
     "FSDP_",
@@ -37,7 +39,6 @@ const RANK_PREFIXES: [&str; 18] = [
     "SLURM_SRUN_",
     "SLURM_PMI",
     "OMPI_",
-    "PRTE_",
     "MV2_COMM_WORLD_",
     "MPI_LOCAL",
     "PMI_",
@@ -48,11 +49,13 @@ const RANK_PREFIXES: [&str; 18] = [
     "HOROVOD_",
 ];
 
-/// Whole names of such variables: first torchrun's (torch/distributed/elastic/agent/server/local_elastic_agent.py). Of Slurm's,
+/// Whole names of such variables: first torchrun's (torch/distributed/elastic/agent/server/local_elastic_agent.py), then
+/// Lightning's (fabric/plugins/environments/lightning.py) and TensorFlow's
+/// (<https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable>). Of Slurm's,
 /// Lightning takes `SLURM_NTASKS` for a distributed job (fabric/plugins/environments/slurm.py), torchvision's references
 /// `SLURM_PROCID`, accelerate and transformers none. What names the job, its nodes and its share of them (`SLURM_JOB_ID`,
 /// `SLURM_JOB_NODELIST`, `SLURM_TMPDIR`, `SLURM_CPUS_PER_TASK`) is a rank to none of them, and stays.
-const RANK_NAMES: [&str; 24] = [
+const RANK_NAMES: [&str; 21] = [
     "RANK",
     "LOCAL_RANK",
     "GROUP_RANK",
@@ -64,11 +67,8 @@ const RANK_NAMES: [&str; 24] = [
     "ROLE_NAME",
     "MASTER_ADDR",
     "MASTER_PORT",
-    "PYTHON_EXEC",
     "GLOBAL_RANK",
     "NODE_RANK",
-    "LOCAL_SIZE",
-    "MPI_RANK",
     "TF_CONFIG",
     "SLURM_PROCID",
     "SLURM_LOCALID",
@@ -94,7 +94,7 @@ pub fn scrubbed() -> BTreeMap<String, Option<String>> {
     names.filter(|name| changes_training(name) || describes_a_rank(name)).map(|name| (name, None)).collect()
 }
 
-/// The names of those that the user set on purpose, to report that they do not reach members. The choice of GPU is reported
+/// The names of those that are set here, to report that they do not reach members. The choice of GPU is reported
 /// elsewhere.
 pub fn withheld() -> Vec<String> {
     let chooses = |name: &String| ["CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"].contains(&name.as_str());

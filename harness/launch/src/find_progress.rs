@@ -112,10 +112,10 @@ fn counted(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], lines: &[&OutputLine], lau
         }
         let steps: Vec<i128> = firsts.windows(2).map(|pair| i128::from(pair[1].0) - i128::from(pair[0].0)).collect();
         let step = *steps.first()?;
-        // The last may be cut short, as the last step of a training is.
-        let is_even = steps.iter().rev().skip(usize::from(steps.len() > 2)).all(|s| *s == step) && step > 0;
+        let is_even = steps.iter().all(|s| *s == step) && step > 0;
         let names_epochs = Regex::new(EPOCH).ok()?.is_match(&before(&of_kind[0].1, slot));
-        if !is_even || firsts.len() < if names_epochs { 2 } else { FEWEST } {
+        // What counts seconds counts as evenly as any, whatever is done meanwhile.
+        if !is_even || is_time(&of_kind[0].1, slot) || firsts.len() < if names_epochs { 2 } else { FEWEST } {
             return None;
         }
         let of_first: Vec<&(&OutputLine, Vec<Piece<'_>>)> = firsts.iter().map(|(_, at)| &of_kind[*at]).collect();
@@ -131,7 +131,10 @@ fn counted(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], lines: &[&OutputLine], lau
 fn recurring(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], lines: &[&OutputLine], launched_ns: u64) -> Option<FoundProgress> {
     let pieces = &of_kind.first()?.1;
     let Some(Piece::Text(text)) = pieces.first() else { return None };
-    if of_kind.len() < FEWEST || !text.chars().any(char::is_alphabetic) {
+    let value = |(_, pieces): &(&OutputLine, Vec<Piece<'_>>)| number(pieces, 0)?.parse::<f64>().ok();
+    // A clock that is printed goes on, whatever is done meanwhile; a duration falls as well as rises.
+    let is_clock = is_time(pieces, 0) && of_kind.windows(2).all(|pair| value(&pair[0]) < value(&pair[1]));
+    if of_kind.len() < FEWEST || is_clock || !text.chars().any(char::is_alphabetic) {
         return None;
     }
     let end = if pieces.len() == 1 { "$" } else { "" };
@@ -152,7 +155,8 @@ fn bars(lines: &[&OutputLine], launched_ns: u64) -> Option<FoundProgress> {
     let by_ones = counts.len() > FEWEST && counts.windows(2).all(|pair| pair[1] == pair[0] + 1);
     let pattern = match by_ones {
         true => format!(r"{begin}\d+%\|.*?\| (?P<epoch>[1-9]\d*)/{} \[", &first[5]),
-        false => format!(r"{begin}0%\|"),
+        // Below half a percent it is `0%` as well.
+        false => format!(r"{begin}0%\|.*?\| 0/{} \[", &first[5]),
     };
     found(pattern, None, !by_ones, lines, launched_ns)
 }
@@ -179,12 +183,14 @@ fn found(
     .ok()?;
     let (mut epochs, mut shown) = (Vec::new(), Vec::new());
     let mut last_ns = None;
+    let mut matched_ns = launched_ns;
     for line in lines {
         for message in translator.line(&line.text, line.at_ns) {
             if message["event"] != "epoch" {
                 return None;
             }
             let span_ns = (message["start_ns"].as_u64()?, message["end_ns"].as_u64()?);
+            matched_ns = line.at_ns;
             let since_ns: Option<u64> = last_ns.replace(span_ns.1).map(|last| span_ns.1.saturating_sub(last));
             epochs.push((span_ns.1.saturating_sub(span_ns.0) as f64 / 1e9, since_ns.map(|ns| ns as f64 / 1e9)));
             if shown.len() < SHOWN {
@@ -202,7 +208,10 @@ fn found(
     let shortest = epochs_s.iter().copied().fold(f64::INFINITY, f64::min);
     let longest = epochs_s.iter().copied().fold(0.0, f64::max);
     let is_regular = shortest >= longest / MOST_APART;
-    (!epochs_s.is_empty() && is_regular && is_about).then_some(FoundProgress {
+    // Lines of the set-up end with it.
+    let silent_s = lines.last().map_or(0, |last| last.at_ns.saturating_sub(matched_ns)) as f64 / 1e9;
+    let goes_on = silent_s <= MOST_APART * longest;
+    (!epochs_s.is_empty() && is_regular && is_about && goes_on).then_some(FoundProgress {
         pattern,
         preset,
         names_epochs,
@@ -237,8 +246,13 @@ fn duration_after(of_first: &[&(&OutputLine, Vec<Piece<'_>>)], slot: usize) -> O
     (slot + 1..numbers(pieces)).find_map(|at| {
         let (word, after) = (word_before(pieces, at), text_after(pieces, at));
         let value = number(pieces, at)?;
-        let is_named = Regex::new(r"(?i)(time|took|elapsed|duration|in)\W*$").ok()?.is_match(&word);
-        let unit = Regex::new(r"^(\s?)(ms|s|sec|secs|seconds|min|minutes)\b(?:[^/]|$)").ok()?;
+        // `0m 58s` is one duration of two numbers.
+        if at > 0 && is_unit(&text_after(pieces, at - 1)) || is_unit(&after) && is_whole_unit(&after) && at + 1 < numbers(pieces)
+        {
+            return None;
+        }
+        let is_named = names_time(&word);
+        let unit = unit_after()?;
         let unit = unit.captures(&after).map(|found| (found[1].to_string(), found[2].to_string()));
         let (group, end) = match unit {
             Some((space, unit)) if unit == "ms" => ("milliseconds", format!("{space}{unit}")),
@@ -257,6 +271,32 @@ fn duration_after(of_first: &[&(&OutputLine, Vec<Piece<'_>>)], slot: usize) -> O
         let can_be_found = !word.trim().is_empty() || !end.trim().is_empty();
         (can_be_found && of_first.iter().all(is_alike)).then_some(pattern)
     })
+}
+
+/// A unit of time right behind a number, but not a rate.
+fn unit_after() -> Option<Regex> {
+    Regex::new(r"^(\s?)(ms|s|sec|secs|seconds|min|minutes)\b(?:[^/]|$)").ok()
+}
+
+/// Whether a text begins with a unit of time.
+fn is_unit(text: &str) -> bool {
+    Regex::new(r"(?i)^\s?(?:days?|d|hours?|h|m|mins?|minutes?|s|secs?|seconds?|ms)\b(?:[^/]|$)")
+        .is_ok_and(|unit| unit.is_match(text))
+}
+
+/// Whether a text between two numbers is a unit of time and nothing else.
+fn is_whole_unit(text: &str) -> bool {
+    Regex::new(r"(?i)^\s?(?:days?|d|hours?|h|m|mins?|minutes?|s|secs?|seconds?|ms)[\s,]*$").is_ok_and(|unit| unit.is_match(text))
+}
+
+/// Whether a number of a line is a time.
+fn is_time(pieces: &[Piece<'_>], slot: usize) -> bool {
+    is_unit(&text_after(pieces, slot)) || names_time(&word_before(pieces, slot))
+}
+
+/// Whether a text before a number announces a time.
+fn names_time(text: &str) -> bool {
+    Regex::new(r"(?i)(?:\btime|\btook|\belapsed|\bduration|\bin)\W*$").is_ok_and(|word| word.is_match(text))
 }
 
 /// The pieces of a line: numbers as people write them, and the texts between.
