@@ -103,7 +103,7 @@ fn main() -> ExitCode {
     match output::unwritten() {
         Some(unwritten) if code == exit::DONE => {
             // What was measured is stored: only the answer is missing.
-            let measures = matches!(arguments.verb, Verb::Run(_) | Verb::Nightly(_) | Verb::Try(_));
+            let measures = matches!(arguments.verb, Verb::Run(_) | Verb::Nightly(_));
             let unwritten = match measures {
                 true => unwritten.of(ExitClass::Incomplete).hint("what was measured is stored: `collo report`"),
                 false => unwritten,

@@ -21,7 +21,7 @@ use crate::shell;
 
 static QUIET: OnceLock<bool> = OnceLock::new();
 /// The folder that the command works in, if that is not the current one.
-static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+static FOLDER: Mutex<Option<PathBuf>> = Mutex::new(None);
 /// Why a result could not be written to stdout, if so.
 static UNWRITTEN: Mutex<Option<String>> = Mutex::new(None);
 
@@ -41,7 +41,7 @@ pub fn set_up(arguments: &Arguments) {
 pub fn work_in(folder: &Path) {
     let here = std::env::current_dir().ok();
     let below = here.as_ref().and_then(|here| folder.strip_prefix(here).ok()).filter(|below| !below.as_os_str().is_empty());
-    let _ = FOLDER.set(below.unwrap_or(folder).to_path_buf());
+    *FOLDER.lock().unwrap_or_else(PoisonError::into_inner) = Some(below.unwrap_or(folder).to_path_buf());
 }
 
 /// A result, possibly several lines; callers make sure that untrusted text in it stays within one line.
@@ -103,7 +103,7 @@ const COMMAND: &str = "COLLO_COMMAND";
 /// A text with every command of collo as the user would type it: in backticks, or after a label as in `next: collo show last`.
 fn as_typed(text: &str) -> Cow<'_, str> {
     let own = std::env::var(COMMAND).ok().filter(|command| !command.is_empty()).unwrap_or_else(|| OWN.into());
-    let command = match FOLDER.get() {
+    let command = match &*FOLDER.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(folder) => format!("{own} -C {}", shell::quoted(folder)),
         None => own,
     };

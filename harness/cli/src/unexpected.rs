@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-use collo_text::{Diagnostic, Diagnostics, ExitClass};
+use collo_text::{Diagnostic, Diagnostics, ExitClass, PROCESS_LIMIT};
 
 use crate::output;
 
@@ -43,7 +43,7 @@ fn failure(said: &str) -> Diagnostic {
         return Diagnostic::new("this machine lets collo start no more threads")
             .of_machine()
             .caused_by(said)
-            .hint("`ulimit -u`, or the container's process limit, is too low; what is stored is safe");
+            .hint(format!("{PROCESS_LIMIT}; what is stored is safe"));
     }
     let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner).take();
     let place = place.map(|p| format!(" at {p}")).unwrap_or_default();

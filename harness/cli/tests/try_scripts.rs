@@ -27,7 +27,7 @@ fn bench() -> Bench {
 fn two_scripts_are_measured_alone_and_together_from_one_line() {
     let bench = bench();
     let tried = bench.collo(&["-C", "mine", "try", "python3 timed.py", "python3 steps.py", "--for", "40s", "--save", "tried"]);
-    let tried = tried.says("a line such as `epoch ").says("a line such as `iter ").says("report: ");
+    let tried = tried.says("each line such as `epoch ").says("each line such as `iter ").says("report: ");
     let sentence = tried.stdout.lines().next().unwrap_or_default();
     let of = |text: &str| sentence.contains(text);
     assert!(
@@ -64,7 +64,7 @@ fn what_cannot_be_measured_is_said_with_its_last_lines() {
     let silent = bench.collo(&["-C", "mine", "try", "python3 silent.py"]).exits(2);
     insta::assert_snapshot!(without_times(&silent.stderr), @r"
     `python3 silent.py`: looking for its progress, for at most N s
-    error: `python3 silent.py`: no progress is found in the N lines that it printed in N s
+    error: `python3 silent.py`: no progress was found in the N lines that it printed in N s
       caused by: its last lines:
           │ loading
           │ ready

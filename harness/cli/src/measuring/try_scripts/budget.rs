@@ -10,8 +10,7 @@ use super::look::FirstLook;
 #[derive(Debug, PartialEq)]
 pub struct BudgetPlan {
     pub repetitions: u32,
-    pub epochs: u32,
-    /// Whole epochs for at least so long; absent where the scripts end by themselves before that.
+    /// Whole epochs for at least so long; absent if one epoch is enough, or all that there is time for.
     pub measure_for_s: Option<f64>,
 }
 
@@ -19,15 +18,17 @@ pub struct BudgetPlan {
 const SOLO: f64 = 2.0;
 /// Between two runs, and for the processes of one to start and end, seconds.
 const BETWEEN_S: f64 = 2.0;
+/// The part of its epochs that a script which ends by itself is to show.
+const SHOWN: f64 = 0.7;
 /// Longest time that a run measures, seconds.
 const LONGEST_S: f64 = 10.0;
 
 /// Libraries take long to import; a look ends once it has found something.
 const SHORTEST_LOOK: Duration = Duration::from_secs(20);
 
-/// How long the first look at each command takes: together a fourth of all the time, within what shows anything.
+/// How long a first look may take: together a fourth of all the time, but enough for imports.
 pub fn first_look(total: Duration, scripts: usize) -> Duration {
-    (total / (4 * scripts.max(1) as u32)).clamp(SHORTEST_LOOK, Duration::from_secs(60))
+    (total / (4 * scripts.max(1) as u32)).max(SHORTEST_LOOK)
 }
 
 /// The plan for commands in so many modes, within the time that is left.
@@ -47,12 +48,10 @@ pub fn plan(looks: &[FirstLook], scripts: &[Script], modes: u32, left: Duration)
     let candidates = [(3.0, LONGEST_S), (3.0, 5.0), (2.0, 5.0), (3.0, 2.0), (2.0, 2.0), (2.0, 1.0)];
     let fits = |(repetitions, measure_s): &&(f64, f64)| needs_s(*repetitions, measure_s.max(unit_s)) <= left.as_secs_f64();
     let (repetitions, measure_s) = candidates.iter().find(fits).copied().unwrap_or((2.0, 0.0));
-    let own_end = looks.iter().filter(|look| look.ended.is_some()).map(|look| look.progress.epochs_s.len() as u32 + 1).min();
-    let wanted = (measure_s / unit_s.max(1e-3)).ceil() as u32 + 1;
-    match own_end {
-        Some(epochs) if epochs <= wanted => BudgetPlan { repetitions: repetitions as u32, epochs, measure_for_s: None },
-        _ => BudgetPlan { repetitions: repetitions as u32, epochs: 2, measure_for_s: Some(measure_s).filter(|s| *s > 0.0) },
-    }
+    // What ends by itself can show no more than it has, and less beside others that begin later.
+    let own_end_s = looks.iter().filter(|look| look.has_ended).map(|look| SHOWN * look.progress.epochs_s.iter().sum::<f64>());
+    let measure_s = own_end_s.fold(measure_s, f64::min);
+    BudgetPlan { repetitions: repetitions as u32, measure_for_s: Some(measure_s).filter(|s| *s > unit_s) }
 }
 
 #[cfg(test)]
@@ -68,7 +67,7 @@ mod tests {
             lines: Vec::new(),
             epochs_s: epochs_s.to_vec(),
         };
-        FirstLook { progress, set_up_s, ended: ends.then(|| "it exited with 0".into()) }
+        FirstLook { progress, set_up_s, has_ended: ends }
     }
 
     fn script(count: u32) -> Script {
@@ -79,20 +78,22 @@ mod tests {
     fn short_epochs_are_measured_for_long_and_often_and_long_ones_as_the_time_allows() {
         let of = |epoch_s: f64, left_s: u64| {
             let plan = plan(&[look(1.0, &[epoch_s; 3], false)], &[script(2)], 1, Duration::from_secs(left_s));
-            (plan.repetitions, plan.epochs, plan.measure_for_s)
+            (plan.repetitions, plan.measure_for_s)
         };
-        assert_eq!(of(0.5, 170), (3, 2, Some(10.0)));
-        assert_eq!(of(0.5, 100), (3, 2, Some(5.0)));
-        assert_eq!(of(0.5, 40), (2, 2, Some(2.0)));
-        assert_eq!(of(8.0, 30), (2, 2, None), "the least that is a result, whatever it takes");
+        assert_eq!(of(0.5, 170), (3, Some(10.0)));
+        assert_eq!(of(0.5, 100), (3, Some(5.0)));
+        assert_eq!(of(0.5, 40), (2, Some(2.0)));
+        assert_eq!(of(8.0, 30), (2, None), "the least that is a result, whatever it takes");
     }
 
     #[test]
-    fn a_script_that_ends_by_itself_is_measured_to_its_last_epoch() {
-        let ends = plan(&[look(0.1, &[1.0, 1.0, 1.0], true)], &[script(2)], 1, Duration::from_secs(170));
-        assert_eq!(ends, BudgetPlan { repetitions: 3, epochs: 4, measure_for_s: None });
-        let long = plan(&[look(0.1, &[1.0; 50], true)], &[script(2)], 1, Duration::from_secs(170));
-        assert_eq!(long.measure_for_s, Some(10.0));
+    fn a_script_that_ends_by_itself_is_not_asked_for_more_than_it_shows() {
+        let of = |looks: &[FirstLook]| plan(looks, &[script(1), script(1)], 1, Duration::from_secs(600)).measure_for_s;
+        assert_eq!(of(&[look(0.1, &[1.0; 10], true)]), Some(7.0));
+        assert_eq!(of(&[look(0.1, &[1.0; 50], true)]), Some(10.0));
+        assert_eq!(of(&[look(0.1, &[1.0], true)]), None);
+        // Beside one with other epochs, which does not end.
+        assert_eq!(of(&[look(0.1, &[0.1; 100], true), look(0.1, &[2.0; 3], false)]), Some(7.0));
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //! would have written them.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use collo_plan::workload::is_name;
 use collo_text::{Diagnostic, quoting};
 use fs_err as fs;
 use serde_json::Value;
@@ -49,7 +50,7 @@ pub fn scripts(commands: &[String], degree: Option<u32>) -> Result<Vec<Script>, 
         ([one], degree) => one.count = degree.unwrap_or(one.count.max(2)),
         (_, Some(_)) => {
             return Err(Diagnostic::new("`--degree` is for one command, and there are several")
-                .hint("name a command as often as it is to run"));
+                .hint("repeat a command as many times as it is to run"));
         }
         (_, None) => {}
     }
@@ -62,49 +63,51 @@ fn name(text: &str, taken: &[Script]) -> String {
     let file = words.iter().find(|word| word.contains('.') && !word.starts_with('-')).or(words.last()).unwrap_or(&"script");
     let stem = Path::new(file).file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
     let plain: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let plain = plain.trim_matches('-');
-    let plain =
-        if plain.chars().any(|c| c.is_ascii_alphabetic()) { plain.chars().take(30).collect() } else { "script".to_string() };
+    let plain: String =
+        plain.trim_start_matches(|c: char| !c.is_ascii_alphabetic()).trim_end_matches('-').chars().take(30).collect();
+    let plain = if is_name(&plain) { plain } else { "script".to_string() };
     let is_free = |name: &String| taken.iter().all(|script| script.name != *name);
     if is_free(&plain) { plain } else { (2..).map(|n| format!("{plain}-{n}")).find(is_free).unwrap_or_default() }
 }
 
-pub fn workload_folder(root: &Path, script: &Script) -> PathBuf {
-    root.join("workloads").join(&script.name)
-}
+/// Variables that collo gives to members and that a command has from its own shell.
+const OF_THE_SHELL: [&str; 5] = ["PYTHONPATH", "PYTHONNOUSERSITE", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"];
 
-/// Write the script of each workload: the command in the folder where it was typed.
-pub fn write_commands(root: &Path, folder: &Path, scripts: &[Script]) -> Result<(), Diagnostic> {
+/// A shell script that runs the command as it would run where it was typed: in that folder, with the Python path and the threads that it
+/// has there.
+pub fn command_script(folder: &Path, script: &Script) -> Result<String, Diagnostic> {
     let folder = folder.to_str().filter(|folder| !folder.contains(quoting::is_unseen)).ok_or_else(|| {
-        let what = format!("the path of this folder, {}, is no plain text", folder.display());
+        let what = format!("the path of this folder, {}, is not UTF-8, or contains control characters", folder.display());
         Diagnostic::new(what).hint("rename the folder, or work in another").of_machine()
     })?;
-    for script in scripts {
-        let place = workload_folder(root, script);
-        fs::create_dir_all(&place)?;
-        let text = format!(
-            "# The command of `collo try`, in the folder where it was typed.\ncd {} || exit\n{}\n",
-            shell::quoted(folder),
-            script.text
-        );
-        fs::write(place.join(COMMAND), text)?;
+    let mut text = format!("# The command of `collo try`, where it was typed.\ncd {} || exit\n", shell::quoted(folder));
+    for name in OF_THE_SHELL {
+        let _ = match std::env::var(name) {
+            Ok(value) if !value.contains(quoting::is_unseen) => writeln!(text, "export {name}={}", shell::quoted(value)),
+            _ => writeln!(text, "unset {name}"),
+        };
     }
-    fs::create_dir_all(root.join("experiments"))?;
-    Ok(())
+    Ok(text + &script.text + "\n")
 }
 
-/// Write the workloads and the experiment.
-pub fn write_experiment(
+/// Write the project: a workload for each command, and the experiment.
+pub fn write(
     root: &Path,
+    folder: &Path,
     scripts: &[Script],
     looks: &[FirstLook],
     plan: &BudgetPlan,
     on_gpu: bool,
 ) -> Result<(), Diagnostic> {
     for (script, look) in scripts.iter().zip(looks) {
-        fs::write(workload_folder(root, script).join("workload.toml"), workload(script, look))?;
+        let place = root.join("workloads").join(&script.name);
+        fs::create_dir_all(&place)?;
+        fs::write(place.join(COMMAND), command_script(folder, script)?)?;
+        fs::write(place.join("workload.toml"), workload(script, look))?;
     }
-    Ok(fs::write(root.join("experiments").join(format!("{NAME}.toml")), experiment(scripts, plan, on_gpu))?)
+    let experiments = root.join("experiments");
+    fs::create_dir_all(&experiments)?;
+    Ok(fs::write(experiments.join(format!("{NAME}.toml")), experiment(scripts, plan, on_gpu))?)
 }
 
 fn workload(script: &Script, look: &FirstLook) -> String {
@@ -126,7 +129,7 @@ fn experiment(scripts: &[Script], plan: &BudgetPlan, on_gpu: bool) -> String {
         .collect();
     let mut text = format!("description = {}\n", toml(&format!("{}: alone and together", together.join(", "))));
     let _ = writeln!(text, "device = \"{}\"", if on_gpu { "gpu" } else { "cpu" });
-    let _ = writeln!(text, "repetitions = {}\nepochs = {}", plan.repetitions, plan.epochs);
+    let _ = writeln!(text, "repetitions = {}\nepochs = 2", plan.repetitions);
     let _ = writeln!(text, "after_measured = \"keep-running\"");
     if let Some(seconds) = plan.measure_for_s {
         let _ = writeln!(text, "measure_for = \"{seconds}s\"");
@@ -164,6 +167,8 @@ mod tests {
         assert_eq!(of(&["torchrun train"], None), [("train".into(), 2)]);
         assert_eq!(of(&["python a.py", "python a.py", "python b.py"], None), [("a".into(), 2), ("b".into(), 1)]);
         assert_eq!(of(&["python a.py"], Some(4)), [("a".into(), 4)]);
+        assert_eq!(of(&["python 3d_unet.py", "python x2.py"], None), [("d-unet".into(), 1), ("script".into(), 1)]);
+        assert_eq!(of(&["python esrgan_x4.py", "python 1.py"], None), [("script".into(), 1), ("script-2".into(), 1)]);
     }
 
     #[test]

@@ -12,15 +12,18 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use collo_analysis::cell::Cell;
+use collo_analysis::words;
 use collo_device::lease::lock::CardLock;
+use collo_device::select_gpu::GpuSelector;
+use collo_figures::modes::mode_label;
 use collo_plan::experiment::Experiment;
+use collo_plan::facts::Gpu;
 use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
 use collo_prepare::python;
-use collo_quantity::stats::RatioVerdict;
+use collo_quantity::stats::{Quantity, RatioVerdict};
 use collo_quantity::{Key, number};
-use collo_report::Report;
-use collo_store::{Outcome, utc_id};
+use collo_store::{Outcome, Standing, utc_id};
 use collo_text::{Diagnostic, Diagnostics, shown};
 
 use self::files::{Script, scripts};
@@ -28,8 +31,8 @@ use super::{ending, steps};
 use crate::args;
 use crate::context::{Context, Ended, end_left_behind};
 use crate::exit;
+use crate::output;
 use crate::stored::report;
-use crate::{output, shell};
 
 pub fn run(context: &Context<'_>, a: &args::Try) -> Ended {
     let began = Instant::now();
@@ -37,28 +40,30 @@ pub fn run(context: &Context<'_>, a: &args::Try) -> Ended {
     let folder = std::path::absolute(context.folder()?)?;
     let root = root(&folder, a)?;
     end_left_behind();
-    files::write_commands(&root, &folder, &scripts)?;
-    let on_gpu = a.gpu.as_deref() != Some("cpu") && collo_device::has_gpu();
+    let gpu = gpu(context, a)?;
+    let uuid = gpu.as_ref().and_then(|gpu| Some(gpu.at.as_ref()?.uuid.clone()));
     let looks = {
-        let _locks = locks(context, on_gpu)?;
-        let each = budget::first_look(a.time_limit, scripts.len());
+        // So that a first look disturbs no measurement.
+        let _lock = gpu.as_ref().zip(uuid.as_ref()).map(|(gpu, uuid)| CardLock::take(uuid, &gpu.label())).transpose()?;
+        let at_most = budget::first_look(a.time_limit, scripts.len());
         let mut looks = Vec::new();
         for script in &scripts {
-            output::note(format!("{}: looking for its progress, for at most {} s", script.named(), each.as_secs()));
-            let found = look::at(script, &files::workload_folder(&root, script), on_gpu, each)?;
-            let line = found.progress.lines.last().cloned().unwrap_or_default();
-            output::note(format!("{}: a line such as `{}` ends {}", script.named(), line.trim(), found.unit()));
+            output::note(format!("{}: looking for its progress, for at most {} s", script.named(), at_most.as_secs()));
+            let found = look::at(script, &folder, uuid.as_deref(), at_most)?;
+            let line = found.progress.lines.last().map_or("", |line| line.trim());
+            output::note(format!("{}: each line such as `{line}` ends {}", script.named(), found.unit()));
             looks.push(found);
         }
         looks
     };
     let left = a.time_limit.saturating_sub(began.elapsed());
-    let plan = budget::plan(&looks, &scripts, if on_gpu { 2 } else { 1 }, left);
-    files::write_experiment(&root, &scripts, &looks, &plan, on_gpu)?;
+    let plan = budget::plan(&looks, &scripts, if gpu.is_some() { 2 } else { 1 }, left);
+    files::write(&root, &folder, &scripts, &looks, &plan, gpu.is_some())?;
+    output::work_in(&root);
     let project = Project::at(&root);
     let experiment = Experiment::resolve(&project, files::NAME, &Workloads::load(&project.workloads())?)?;
     let measure = args::Measure {
-        gpu: a.gpu.clone().filter(|gpu| gpu != "cpu"),
+        gpu: uuid,
         // Nothing that needs rights is changed.
         as_found: true,
         exclusive: false,
@@ -70,14 +75,14 @@ pub fn run(context: &Context<'_>, a: &args::Try) -> Ended {
         time_limit: Some(left),
         resume_with: None,
     };
-    let place = shell::quoted(&root);
-    let resume = format!("collo -C {place} run {}", files::NAME);
+    let resume = ending::resume("run", files::NAME, &experiment, None, None, &measure);
     let inside = context.inside(root.clone());
     let session = steps::planned(&project, steps::request(experiment, None, &measure), false)?;
     let finished = steps::measured(&inside, session, &resume)?;
     let (runs, _) = finished.campaign.runs()?;
+    let stopped = || ending::stopped(&finished, &resume);
     if runs.is_empty() {
-        return Ok(ending::stopped(&finished, &resume).unwrap_or(exit::INCOMPLETE));
+        return Ok(stopped().unwrap_or(exit::INCOMPLETE));
     }
     let (made, written) = report::of_new_runs(&finished.campaign, &project.reports(), runs.len())?;
     if !context.arguments.json {
@@ -87,18 +92,26 @@ pub fn run(context: &Context<'_>, a: &args::Try) -> Ended {
     }
     report::answer(context, &made).print(context);
     output::note(format!("report: {}", shown(&written.html)));
-    let stopped = ending::stopped(&finished, &resume);
-    if a.save.is_some() {
-        output::note(format!("next:   {resume} --more 3"));
+    let code = stopped();
+    output::note(format!("next:   {resume} --more 3"));
+    if a.save.is_none() {
+        output::note(format!("this project stays in {} until you delete it", shown(&root)));
     }
-    Ok(stopped.unwrap_or_else(|| ended(&made)))
+    let has_failed = runs.values().any(|run| run.record.standing() == Standing::Failed);
+    Ok(code.unwrap_or(if has_failed { exit::FAILED } else { exit::DONE }))
 }
 
-/// The code of a report: members that failed are no result.
-fn ended(made: &Report) -> u8 {
-    let completed = Outcome::Completed.as_str();
-    let is_result = |cell: &Cell| cell.outcome() == completed || cell.outcome() == "out_of_memory";
-    if made.analysis.cells.iter().all(is_result) { exit::DONE } else { exit::FAILED }
+/// The GPU to measure on, if there is one and it is not declined.
+fn gpu(context: &Context<'_>, a: &args::Try) -> Result<Option<Gpu>, Diagnostics> {
+    if a.gpu.as_deref() == Some("cpu") || a.gpu.is_none() && !collo_device::has_gpu() {
+        return Ok(None);
+    }
+    let driver = crate::context::gpus::driver(context, "try --gpu").map_err(|e| e.hint("`--gpu cpu` measures without a GPU"))?;
+    let chosen = GpuSelector::parse(a.gpu.as_deref().unwrap_or("auto")).of(&driver)?;
+    match <[Gpu; 1]>::try_from(chosen) {
+        Ok([gpu]) => Ok(Some(gpu)),
+        Err(_) => Err(Diagnostic::new("`collo try` measures on one GPU").hint("name one with `--gpu`").into()),
+    }
 }
 
 /// The folder to write to: the one that is asked for, which must have no other project, or a new one in the cache.
@@ -117,50 +130,39 @@ fn root(folder: &Path, a: &args::Try) -> Result<PathBuf, Diagnostics> {
     Ok(save)
 }
 
-/// Locks of all GPUs, so that a first look disturbs no measurement.
-fn locks(context: &Context<'_>, on_gpu: bool) -> Result<Vec<CardLock>, Diagnostics> {
-    if !on_gpu {
-        return Ok(Vec::new());
-    }
-    let driver = crate::context::gpus::driver(context, "try")?;
-    let addressed = driver.gpus.iter().filter_map(|gpu| Some((gpu, gpu.at.as_ref()?)));
-    Ok(addressed.map(|(gpu, at)| CardLock::take(&at.uuid, &gpu.label())).collect::<Result<_, Diagnostic>>()?)
-}
-
 /// What came of a group, in one sentence.
 fn sentence(cell: &Cell, scripts: &[Script]) -> String {
-    let mode = &cell.record.sharing;
-    let completed = Outcome::Completed.as_str();
-    if cell.outcome() != completed && cell.get(Key::ThroughputGain).is_none() {
-        let why = match cell.outcome() {
-            "missing" => "the time was over".to_string(),
-            outcome => outcome.replace('_', " "),
-        };
-        return format!("under {mode} sharing they did not run together: {why}");
-    }
-    let slower = |key: Option<&collo_quantity::stats::Quantity>| key.map(|q| format!("{}×", number::with_interval(q)));
+    let (mode, outcome) = (mode_label(&cell.record.sharing), words::outcome(cell.outcome()));
+    let slower = |q: &Quantity| format!("{}×", number::with_interval(q));
     let slowdowns: Vec<String> = match scripts {
-        [one] => slower(cell.get(Key::Slowdown)).map(|times| format!("each `{}` takes {times}", one.text)).into_iter().collect(),
+        [one] => {
+            cell.get(Key::Slowdown).map(|q| format!("each copy of `{}` takes {}", one.text, slower(q))).into_iter().collect()
+        }
         _ => {
             let of = |script: &Script| {
                 let member = cell.members.iter().find(|m| m.spec.workload == script.name)?;
-                Some(format!("`{}` takes {}", script.text, slower(member.get(Key::Slowdown))?))
+                Some(format!("`{}` takes {}", script.text, slower(member.get(Key::Slowdown)?)))
             };
             scripts.iter().filter_map(of).collect()
         }
     };
-    let gain = cell.get(Key::ThroughputGain);
-    let (Some(gain), false) = (gain, slowdowns.is_empty()) else {
-        return format!("under {mode} sharing no slowdown is known: the report says why");
+    let is_completed = cell.outcome() == Outcome::Completed.as_str();
+    let (Some(gain), false) = (cell.get(Key::ThroughputGain), slowdowns.is_empty()) else {
+        return match is_completed {
+            true => format!("under {mode} sharing the slowdown is not known; the report has the reason"),
+            false => format!("under {mode} sharing they have no result together: {outcome}"),
+        };
     };
-    let verdict = match cell.gain_verdict.as_ref().map(|test| &test.verdict) {
-        Some(RatioVerdict::Better) => "run them together",
-        Some(RatioVerdict::Worse) => "run them in turn",
-        Some(RatioVerdict::Same) => "it makes no difference whether they run together or in turn",
-        Some(RatioVerdict::CannotTell { .. }) | None => "too few repetitions to decide",
+    let advice = match cell.gain_verdict.as_ref().map(|test| &test.verdict) {
+        _ if !is_completed => format!("no advice, since some runs are missing or failed ({outcome})"),
+        _ if !cell.is_valid() => format!("no advice: {}", cell.validity.reasons.join("; ")),
+        Some(RatioVerdict::Better) => "run them together".into(),
+        Some(RatioVerdict::Worse) => "run them in turn".into(),
+        Some(RatioVerdict::Same) => "it makes no difference whether they run together or in turn".into(),
+        Some(RatioVerdict::CannotTell { .. }) | None => "too few repetitions to decide".into(),
     };
     format!(
-        "{mode} sharing: {} as long as alone; together they do {}× the work per second of running in turn: {verdict}",
+        "under {mode} sharing {} as long as alone; together they do {}× the work per second of running in turn: {advice}",
         slowdowns.join(", "),
         number::with_interval(gain)
     )
