@@ -17,7 +17,8 @@ use super::{StoredTrack, TrackedExperiment, unreadable};
 /// How such a file begins (<https://www.sqlite.org/fileformat2.html>, 1.3).
 const MAGIC: &[u8] = b"SQLite format 3\0";
 const TABLES: [&str; 5] = ["experiments", "runs", "params", "tags", "metrics"];
-/// Files beside a database in which changes of it are kept until they are complete (<https://www.sqlite.org/tempfiles.html>).
+/// Files in which changes of a database are kept until they are complete (<https://www.sqlite.org/tempfiles.html>). They are beside the
+/// file itself, not beside a link to it (<https://www.sqlite.org/howtocorrupt.html>, "Multiple links to the same file").
 const CHANGES: [&str; 2] = ["-journal", "-wal"];
 /// A week of readings each second, several times over.
 const MOST_ROWS: usize = 4_000_000;
@@ -38,12 +39,14 @@ pub(super) struct Database {
 
 impl Database {
     pub fn open(path: &Path) -> Result<Database, Diagnostic> {
+        let real = path.canonicalize().map_err(|e| unreadable(path, e))?;
         let changing =
-            CHANGES.iter().map(|ending| beside(path, ending)).find(|beside| beside.metadata().is_ok_and(|m| m.len() > 0));
+            CHANGES.iter().map(|ending| beside(&real, ending)).find(|beside| beside.metadata().is_ok_and(|m| m.len() > 0));
         if let Some(changes) = changing {
             let what = format!("{} is being written, or its writer was killed", collo_text::shown(path));
-            let why = format!("{} has changes that are not in it", collo_text::shown(&changes));
-            let close = format!("end what uses MLflow; after a kill, `sqlite3 {} .tables` completes it", collo_text::shown(path));
+            let why = format!("{} has changes that are not complete", collo_text::shown(&changes));
+            let close =
+                format!("end what uses MLflow; after a kill, `sqlite3 {} .tables` completes it", collo_text::shown(&real));
             return Err(Diagnostic::new(what).caused_by(why).hint(close));
         }
         let wrong = |e: rusqlite::Error| unreadable(path, e);
@@ -123,7 +126,8 @@ impl Database {
     ) -> Result<Vec<T>, Diagnostic> {
         let found = rows(&self.connection, sql, values, of_row).map_err(|e| unreadable(&self.path, e))?;
         if found.len() > MOST_ROWS {
-            return Err(unreadable(&self.path, format!("it has more than {MOST_ROWS} rows of one kind")));
+            let many = unreadable(&self.path, format!("it has more than {MOST_ROWS} rows of one kind"));
+            return Err(many.hint("delete from it the runs that are not to be imported: `mlflow runs delete`, then `mlflow gc`"));
         }
         Ok(found)
     }
@@ -157,4 +161,61 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_os_string();
     name.push(ending);
     name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder with an empty database of MLflow's, and a connection to it.
+    fn tracked(name: &str) -> (tempfile::TempDir, Connection) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let connection = Connection::open(folder.path().join(name)).expect("created");
+        let tables: Vec<String> = TABLES.iter().map(|table| format!("CREATE TABLE {table} (a);")).collect();
+        connection.execute_batch(&tables.concat()).expect("created");
+        (folder, connection)
+    }
+
+    fn refusal(path: &Path) -> Option<String> {
+        Database::open(path).err().map(|refused| refused.to_string())
+    }
+
+    /// A database, and a link to it from another folder.
+    fn linked(folder: &Path) -> [PathBuf; 2] {
+        let link = folder.join("elsewhere/link.db");
+        fs_err::create_dir(folder.join("elsewhere")).expect("made");
+        fs_err::os::unix::fs::symlink("../mlflow.db", &link).expect("linked");
+        [folder.join("mlflow.db"), link]
+    }
+
+    #[test]
+    fn a_database_whose_changes_are_in_a_log_is_refused_by_whichever_name() {
+        let (folder, writer) = tracked("mlflow.db");
+        let names = linked(folder.path());
+        assert_eq!(names.each_ref().map(|name| refusal(name)), [None, None]);
+        writer.pragma_update(None, "journal_mode", "wal").expect("set");
+        writer.execute("INSERT INTO runs VALUES (1)", []).expect("inserted");
+        for name in &names {
+            let refused = refusal(name).expect("its log has changes");
+            assert!(refused.contains("mlflow.db-wal has changes that are not complete"), "{refused}");
+            assert!(refused.contains("mlflow.db .tables` completes it"), "{refused}");
+        }
+        drop(writer);
+        assert_eq!(names.each_ref().map(|name| refusal(name)), [None, None]);
+    }
+
+    #[test]
+    fn a_database_whose_changes_can_still_be_undone_is_refused_by_whichever_name() {
+        let (folder, writer) = tracked("mlflow.db");
+        let names = linked(folder.path());
+        writer.execute_batch("BEGIN IMMEDIATE; INSERT INTO runs VALUES (1)").expect("begun");
+        // What SQLite has in memory is written to the file, and how to undo it to the journal.
+        writer.cache_flush().expect("flushed");
+        for name in &names {
+            let refused = refusal(name).expect("its journal undoes a change");
+            assert!(refused.contains("mlflow.db-journal has changes that are not complete"), "{refused}");
+        }
+        writer.execute_batch("COMMIT").expect("committed");
+        assert_eq!(names.each_ref().map(|name| refusal(name)), [None, None]);
+    }
 }
