@@ -18,14 +18,46 @@ pub struct TimeLimit {
 
 /// The limit of the tasks: `--time`, or an option of sbatch's; `None` if there is none, or none that has an end.
 pub fn of(a: &args::Slurm) -> Option<TimeLimit> {
-    let option = |option: &String| {
-        let value = option.strip_prefix("--time").or_else(|| option.strip_prefix("-t"))?;
-        Some(value.trim_start_matches(['=', ' ']).to_string())
-    };
     // The last one counts: `#SBATCH` lines of `--sbatch` follow the others.
-    let typed = a.sbatch.iter().rev().find_map(option).or_else(|| a.time.clone())?;
+    let typed = last_time(a.sbatch.iter().map(String::as_str)).or_else(|| a.time.clone())?;
     let seconds = seconds(&typed)?;
     Some(TimeLimit { typed, seconds })
+}
+
+/// The last `--time` or `-t` in `#SBATCH` lines, as getopt_long of `_set_options` in Slurm's src/sbatch/opt.c reads it. Shorter than
+/// `--time` it is ambiguous, since there is `--time-min`, and sbatch refuses it.
+fn last_time<'a>(lines: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut last = None;
+    let mut words = lines.flat_map(words);
+    while let Some(word) = words.next() {
+        if word == "--time" || word == "-t" {
+            last = words.next().or(last);
+        } else if let Some(value) = word.strip_prefix("--time=") {
+            last = Some(value.to_string());
+        } else if let Some(value) = word.strip_prefix("-t") {
+            last = Some(value.to_string());
+        }
+    }
+    last
+}
+
+/// The arguments of a `#SBATCH` line: quotes group, a backslash takes the meaning of what follows, `#` begins a comment (`_get_argument` in
+/// Slurm's src/sbatch/opt.c).
+fn words(line: &str) -> Vec<String> {
+    let (mut all, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut letters = line.chars();
+    while let Some(c) = letters.next() {
+        match (c, quote) {
+            ('\\', _) => word.get_or_insert_default().extend(letters.next()),
+            (c, Some(open)) if c == open => quote = None,
+            ('"' | '\'', None) => quote = Some(c),
+            ('#', None) => break,
+            (c, None) if c.is_whitespace() => all.extend(word.take()),
+            (c, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    all.extend(word);
+    all
 }
 
 /// How many seconds before the limit Slurm is to warn: a quarter of a short one.
@@ -78,6 +110,21 @@ mod tests {
         let all = ["4", "4:30", "00:04:00", "1-0", "1-2:3", "1-2:3:4", " 10 "].map(seconds);
         assert_eq!(all, [240, 270, 240, 86_400, 93_780, 93_784, 600].map(Some));
         assert_eq!(["", "0", "UNLIMITED", "INFINITE", "4m", "1:2:3:4", "-1", "1-", "1-a"].map(seconds), [None; 9]);
+    }
+
+    #[test]
+    fn the_last_time_limit_of_sbatch_counts_and_no_other_option_is_one() {
+        let last = |lines: &[&str]| last_time(lines.iter().copied());
+        for line in ["--time=4:30", "--time 4:30", "-t4:30", "-t 4:30", "--time='4:30'", "--qos=long  --time=4:30 # as --time=9"]
+        {
+            assert_eq!(last(&[line]).as_deref(), Some("4:30"), "{line}");
+        }
+        assert_eq!(last(&["--time=9", "-t", "1-0", "--time-min=4"]).as_deref(), Some("1-0"));
+        for other in
+            ["--time-min=4", "--time-min 4", "--tim=4", "--threads-per-core=1", "--test-only", "--comment='-t 4'", "", "--time"]
+        {
+            assert_eq!(last(&[other]), None, "{other}");
+        }
     }
 
     #[test]
