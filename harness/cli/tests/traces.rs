@@ -108,7 +108,7 @@ fn a_task_that_always_crashes_fails_once_and_everything_else_completes_under_mps
     let crashed: Vec<_> = attempts.iter().filter(|a| matches!(a.outcome, Outcome::Crashed { .. })).collect();
     assert_eq!(crashed.len(), 1, "{attempts:?}");
     assert!(attempts.iter().any(|a| a.cards == [0]) && attempts.iter().any(|a| a.cards == [1]), "both cards are used");
-    machine.bench.collo(&["verify", "last"]).answers("a fresh ledger decides the same in 1 runs, 8 placements");
+    machine.bench.collo(&["verify", "last"]).answers("a fresh ledger decides the same in 1 run, 8 placements");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn a_window_of_a_log_becomes_a_trace_that_is_read_before_it_is_written() {
     make(&["--log", "log.json", "--force", "--after", "9h", sleep]).exits(2).says("no submission from 32400 s on");
     let listed = bench.collo(&["trace", "list"]).exits(0);
     assert_eq!(listed.stdout, bench.collo(&["list", "traces"]).stdout);
-    listed.answers("1 tasks at the gaps of a window of the philly log");
+    listed.answers("1 task at the gaps of a window of the philly log");
 }
 
 #[test]

@@ -69,7 +69,7 @@ pub enum TraceVerb {
         /// The table (.csv), or the script; its .rad files are found in its folder and those above it, or named here
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
-        /// The workload that a task is here, as in 'Inception*=resnet50', where `*` is any text; once for each name, the first that fits
+        /// The workload that a task is here, as in 'Inception*=inception-v3', where `*` is any text; once for each name, the first that fits
         #[arg(long = "map", value_name = "NAME=WORKLOAD")]
         map: Vec<String>,
         /// Replace a trace of this name

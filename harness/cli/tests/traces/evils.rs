@@ -64,7 +64,7 @@ fn judged(machine: Machine, found: Value, answer: Answer) -> Played {
     let run = machine.bench.runs().into_values().find(|run| run.record.trace.is_some());
     let run = run.unwrap_or_else(|| panic!("no trace was played: {answer:?}"));
     let (tasks, attempts) = (read_tasks(&run.path).expect("read"), read_attempts(&run.path).expect("read"));
-    machine.collo(&["verify", "last"]).answers("a fresh ledger decides the same in 1 runs");
+    machine.collo(&["verify", "last"]).answers("a fresh ledger decides the same in 1 run,");
     Played { machine, found, answer, run, tasks, attempts }
 }
 

@@ -11,6 +11,7 @@ use collo_text::{Diagnostic, Source};
 
 use super::make::arrivals;
 use super::names::NameMap;
+use super::shell::{self, NoTime};
 use super::short;
 
 /// The lines of a text that are not empty, with their places.
@@ -59,7 +60,7 @@ pub fn table(source: &Arc<Source>, names: &mut NameMap) -> Result<String, Diagno
     if times.is_empty() {
         return Err(Diagnostic::new(format!("`{}` has no task", source.name())).hint("add a line: `0,resnet50:b64 3e`"));
     }
-    Ok(text(&format!("{} tasks of a table", times.len()), source.name(), times, &tasks))
+    Ok(text(&format!("{} of a table", super::count_tasks(times.len())), source.name(), times, &tasks))
 }
 
 /// A task file of CARMA, the study's manager: a line each.
@@ -159,17 +160,6 @@ fn epochs(command: &str) -> Option<u32> {
     None
 }
 
-/// The words of the commands of a line, without its comment.
-fn commands(line: &str) -> Vec<Vec<&str>> {
-    let comment = line.char_indices().find(|(at, c)| *c == '#' && !line[..*at].ends_with(|c: char| !c.is_whitespace()));
-    let line = &line[..comment.map_or(line.len(), |(at, _)| at)];
-    line.split([';', '&', '|']).map(words).collect()
-}
-
-fn words(command: &str) -> Vec<&str> {
-    command.split(|c: char| c.is_whitespace() || "()\"'".contains(c)).filter(|word| !word.is_empty()).collect()
-}
-
 /// The path of a task file: `x.rad`, `--task=x.rad`.
 fn task_file(word: &str) -> Option<&str> {
     word.rsplit('=').next().filter(|path| path.ends_with(".rad"))
@@ -177,53 +167,45 @@ fn task_file(word: &str) -> Option<&str> {
 
 /// The task files that a script submits, as it names them.
 pub fn submitted(source: &Source) -> Vec<&str> {
-    lines(source).flat_map(|(_, line)| commands(line)).flatten().filter_map(task_file).collect()
-}
-
-/// The seconds of `sleep 1m 30`: numbers with `s`, `m`, `h`, `d` or nothing behind, which are added (sleep(1) of GNU coreutils).
-fn slept_s(words: &[&str]) -> Option<f64> {
-    let seconds = |word: &&str| {
-        let unit_s = match word.chars().last()? {
-            'd' => 86_400.0,
-            'h' => 3600.0,
-            'm' => 60.0,
-            _ => 1.0,
-        };
-        word.trim_end_matches(['s', 'm', 'h', 'd']).parse().ok().map(|number: f64| number * unit_s)
-    };
-    let times: Vec<f64> = words.iter().map_while(seconds).collect();
-    let sum_s: f64 = times.iter().sum();
-    (!times.is_empty() && times.iter().all(|s| *s >= 0.0) && sum_s <= 1e9).then_some(sum_s)
+    lines(source).flat_map(|(_, line)| shell::commands(line)).flat_map(|command| command.words).filter_map(task_file).collect()
 }
 
 /// The text of a trace from a script that sleeps and submits, and the task files that it names, by their paths as it has them. Tasks that
 /// `names` does not know are of the workload that their files are named after.
 ///
 /// # Errors
-/// A `sleep` without a time, a loop, a task whose file is not there, or a script that submits nothing, with the place.
+/// A `sleep` without a time; a `sleep` or a task in a loop, behind a condition, in a function or in the background; a task whose file is
+/// not there; a script that submits nothing. With the place.
 pub fn script(source: &Arc<Source>, files: &BTreeMap<String, Rad>, names: &mut NameMap) -> Result<String, Diagnostic> {
     let (mut at_s, mut times, mut tasks) = (0.0, Vec::new(), String::new());
-    let mut loops: usize = 0;
+    let mut place = shell::Place::default();
     for (span, line) in lines(source) {
         let wrong = |what: String, note: &str| Err(Diagnostic::new(what).at(source, span.clone()).note(note));
-        for command in commands(line) {
-            match command.first() {
-                Some(&("for" | "while" | "until")) => loops += 1,
-                Some(&"done") => loops = loops.saturating_sub(1),
-                _ => {}
-            }
-            for (n, word) in command.iter().enumerate() {
+        for command in shell::commands(line) {
+            place.enter(&command);
+            for (n, word) in command.words.iter().enumerate() {
                 let path = task_file(word);
-                if loops > 0 && (*word == "sleep" || path.is_some()) {
-                    let note = "write the loop out: lines such as `sleep 73` and `submit NAME.rad`, in their order";
-                    return wrong(format!("{} in a loop, and a script is read, not executed", quoted(word)), note);
+                let sleeps = *word == "sleep";
+                if let Some(unclear) = place.unclear().filter(|_| sleeps || path.is_some()) {
+                    let what = format!("{} {unclear}, and a script is read, not executed", quoted(word));
+                    return wrong(what, unclear.way_out());
                 }
-                if *word == "sleep" {
-                    let Some(sleeps_s) = slept_s(&command[n + 1..]) else {
-                        let note = "write the time, as in `sleep 73`; if the script is cut short here, complete the line";
-                        return wrong("`sleep` without a time in seconds".into(), note);
+                if sleeps {
+                    if let Some(beside) = place.beside(&command) {
+                        let note = "write it on a line of its own, without `&`, parentheses and braces, or delete it";
+                        return wrong(format!("`sleep` {beside}, where what follows may not wait for it"), note);
+                    }
+                    at_s += match shell::slept_s(&command.words[n + 1..]) {
+                        Ok(sleeps_s) => sleeps_s,
+                        Err(NoTime::Absent) => {
+                            let note = "write the time, as in `sleep 73`; if the script is cut short here, complete the line";
+                            return wrong("`sleep` without a time".into(), note);
+                        }
+                        Err(NoTime::Unknown(word)) => {
+                            let note = "write numbers, as in `sleep 73` or `sleep 1.5m`: variables are not known";
+                            return wrong(format!("`sleep` with {}, which is not a time", quoted(word)), note);
+                        }
                     };
-                    at_s += sleeps_s;
                 } else if let Some(path) = path {
                     let Some(rad) = files.get(path) else {
                         let note =
@@ -241,13 +223,14 @@ pub fn script(source: &Arc<Source>, files: &BTreeMap<String, Rad>, names: &mut N
                     tasks.push_str(&listed(workload, &settings, rad.epochs, rad.cards, Some(&about)));
                 }
             }
+            place.leave(&command);
         }
     }
     if times.is_empty() {
         let wrong = Diagnostic::new(format!("`{}` submits nothing", source.name()));
         return Err(wrong.hint("give a script of lines such as `sleep 73` and `submit NAME.rad`"));
     }
-    Ok(text(&format!("{} tasks of a script", times.len()), source.name(), times, &tasks))
+    Ok(text(&format!("{} of a script", super::count_tasks(times.len())), source.name(), times, &tasks))
 }
 
 fn listed(

@@ -153,8 +153,8 @@ pub fn make(log: Log, submissions_s: &[u64], window: Window, classes: &[Class]) 
     }
     let last_s = cut.last().copied().unwrap_or(start_s) - start_s;
     let mut text = format!(
-        "description = \"{} tasks at the gaps of a window of the {} log, {last_s} s from the first to the last\"\n",
-        cut.len(),
+        "description = \"{} at the gaps of a window of the {} log, {last_s} s from the first to the last\"\n",
+        super::count_tasks(cut.len()),
         log.name()
     );
     // Writing to a text cannot fail.

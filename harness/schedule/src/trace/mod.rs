@@ -11,6 +11,7 @@ pub mod make;
 pub mod names;
 mod read;
 mod scale;
+mod shell;
 mod short;
 
 use std::collections::{BTreeMap, HashSet};
@@ -153,6 +154,11 @@ fn numbered<'a>(timed: impl IntoIterator<Item = (u64, &'a What)>) -> Vec<TraceTa
         cards: what.cards,
     };
     (0..).zip(timed).map(task).collect()
+}
+
+/// A number of tasks, for texts.
+fn count_tasks(count: usize) -> String {
+    if count == 1 { "1 task".into() } else { format!("{count} tasks") }
 }
 
 /// The least time in which so many cards can do this work, in nanoseconds from the first arrival, whatever the policy, if each card does one

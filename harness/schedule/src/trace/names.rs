@@ -1,4 +1,4 @@
-//! Workloads by the names that tasks have in files of others: `Inception*=resnet50`.
+//! Workloads by the names that tasks have in files of others: `Inception*=inception-v3`.
 
 use collo_text::quoted;
 use collo_text::{Diagnostic, Source};
@@ -24,7 +24,7 @@ impl NameMap {
         let read = |text: &str| {
             let wrong = |what: String| {
                 let source = Source::argument(option, text);
-                let note = "write a name of the file and a workload, as in `Inception*=resnet50`";
+                let note = "write a name of the file and a workload, as in `Inception*=inception-v3`";
                 Diagnostic::new(what).at(&source, 0..text.len()).note(note)
             };
             let parts = text.split_once('=').map(|(name, workload)| (name.trim(), workload.trim()));
@@ -72,11 +72,11 @@ mod tests {
 
     #[test]
     fn the_first_name_that_fits_is_the_workload_and_an_unused_one_is_known() {
-        let typed = ["Inception3=resnet50-large", "Inception*=resnet50", "a*z = tiny", "aa=b"];
+        let typed = ["Inception3=inception-v3-large", "Inception*=inception-v3", "a*z = tiny", "aa=b"];
         let mut names = NameMap::parse("--map", typed).expect("names");
         assert_eq!(
             ["Inception3", "Inception", "az", "abz", "za", "inception"].map(|name| names.workload(name).to_string()),
-            ["resnet50-large", "resnet50", "tiny", "tiny", "za", "inception"]
+            ["inception-v3-large", "inception-v3", "tiny", "tiny", "za", "inception"]
         );
         assert_eq!(names.unused(), Some("aa"));
         assert_eq!(names.workload("aa"), "b");
@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn a_name_without_a_workload_is_refused_with_an_example() {
-        for wrong in ["Inception", "=resnet50", "Inception=", "a*b*=c"] {
+        for wrong in ["Inception", "=inception-v3", "Inception=", "a*b*=c"] {
             let wrong = NameMap::parse("--map", [wrong]).expect_err("wrong").to_string();
-            assert!(wrong.contains("`Inception*=resnet50`"), "{wrong}");
+            assert!(wrong.contains("`Inception*=inception-v3`"), "{wrong}");
         }
     }
 }

@@ -100,7 +100,7 @@ impl Reader<'_> {
             (None, None) => (Vec::new(), 0..0),
         };
         if arrivals_ns.len() != wanted && self.wrong.is_empty() {
-            let tasks = if wanted == 1 { "1 task".into() } else { format!("{wanted} tasks") };
+            let tasks = super::count_tasks(wanted);
             let what = match arrivals_ns.len() {
                 0 => format!("{tasks} without a time to arrive"),
                 1 => format!("1 arrival for {tasks} without a time of their own"),

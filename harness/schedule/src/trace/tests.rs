@@ -334,8 +334,60 @@ fn scripts_sleep_and_submit_as_shells_let_them() {
        | ^^^^^^^^^^^^^^^^^^^^^^^^^
     hint: write the loop out: lines such as `sleep 73` and `submit NAME.rad`, in their order
     "#);
-    for unclear in ["sleep $GAP\n", "sleep 5x\n", "sleep -1\n", "sleep nan\n", "while true; do sleep 5; done\n"] {
-        assert!(wrong(unclear).contains("`sleep`"), "{unclear}");
+    assert_snapshot!(wrong("sleep 60 $GAP\n"), @"
+    error: `sleep` with `$GAP`, which is not a time, at trace.sh:1:1
+     1 | sleep 60 $GAP
+       | ^^^^^^^^^^^^^ write numbers, as in `sleep 73` or `sleep 1.5m`: variables are not known
+    ");
+    for (unclear, word) in [("sleep $GAP", "$GAP"), ("sleep 5ms", "5ms"), ("sleep -1", "-1"), ("sleep 5 nan", "nan")] {
+        assert!(wrong(unclear).contains(&format!("`sleep` with `{word}`, which is not a time")), "{unclear}");
+    }
+}
+
+#[test]
+fn what_a_shell_may_execute_otherwise_than_once_and_in_its_order_is_refused() {
+    let one = rad(&Source::file("r.rad", RAD)).expect("a task file");
+    let files = BTreeMap::from([("r.rad".to_string(), one)]);
+    let read = |text: &str| script(&Source::file("trace.sh", text), &files, &mut NameMap::default());
+    for (reason, scripts) in [
+        (
+            "in a loop",
+            &[
+                "while true; do sleep 5; done",
+                "for x in 1 2; do for y in 1 2; do submit r.rad; done; sleep 5; done",
+                "for x in 1 2; do ! for y in 1 2; do true; done; sleep 5; done",
+                "if true; then while true; do sleep 5; done; fi",
+                "{ time -p until false; do sleep 5; done; }",
+                "while sleep 5; do true; done",
+            ][..],
+        ),
+        (
+            "behind a condition",
+            &[
+                "if true; then sleep 5; fi",
+                "if true; then true; else for x in 1; do true; done; submit r.rad; fi",
+                "case $X in a) sleep 5;; esac",
+                "[ -f x ] && sleep 5",
+                "submit r.rad || sleep 5",
+                "true ||\n  sleep 5",
+            ],
+        ),
+        ("in a function", &["wait_for() { sleep 5; }", "wait_for()\n{\n  sleep 5\n}", "function f {\nsubmit r.rad\n}"]),
+        ("in the background", &["sleep 5 &", "sleep 5 && submit r.rad &", "(sleep 5) &"]),
+        ("in braces", &["{ sleep 5; submit r.rad; } &", "{\n sleep 5\n submit r.rad\n}"]),
+        ("in parentheses", &["(sleep 5; submit r.rad) &", "(\n sleep 5\n submit r.rad\n) &"]),
+    ] {
+        for text in scripts {
+            let wrong = read(text).expect_err(text).to_string();
+            assert!(wrong.contains(reason), "{text}: {wrong}");
+        }
+    }
+    for clear in [
+        "for x in 1; do if true; then true; fi; done; (sleep 2); submit r.rad",
+        "f() {\n  echo $1\n}\nf x || exit 1\nsleep 1; time sleep 1; { cd x && submit r.rad; } &",
+        "sleep 2 2>&1; if [ -f x ]; then true; fi; python submit.py r.rad &>log",
+    ] {
+        assert!(read(clear).expect(clear).contains("\n    2,\n"), "{clear}");
     }
 }
 
