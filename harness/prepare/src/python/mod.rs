@@ -100,7 +100,7 @@ pub enum PythonError {
     Misfit(Box<Misfit>),
     #[error("the pins `{path}` are missing")]
     NoPins { path: PathBuf },
-    #[error("`{requirement}` in {path} has no hash, and packages are installed only with one")]
+    #[error("`{requirement}` in {path} has no hash of SHA-256, SHA-384 or SHA-512, and packages are installed only with one")]
     NoHash { path: String, requirement: String },
     #[error(transparent)]
     Io(#[from] std::io::Error),
@@ -116,6 +116,18 @@ impl PythonError {
             // One that was found on the PATH, and not named.
             PythonError::Unusable { path, .. } if path.components().count() == 1 => {
                 format!("try it by hand, `{} -c pass`; `--python PATH` takes another", path.display())
+            }
+            PythonError::Unusable { path, .. } if is_without_interpreter(path) => {
+                let there =
+                    ["bin/python3", "python", "python3"].map(|name| path.join(name)).into_iter().find(|file| file.is_file());
+                match there {
+                    Some(interpreter) => format!("name the interpreter in it: {}", collo_text::shown(&interpreter)),
+                    None => {
+                        "name an interpreter, or the folder of an environment with `bin/python` in it, as `python3 -m venv DIR` \
+                             makes one"
+                            .into()
+                    }
+                }
             }
             PythonError::Unusable { .. } => {
                 "leave out `--python`, or `environment` in a workload.toml, to take the pinned set".into()
@@ -212,6 +224,9 @@ pub fn own(path: &Path) -> Result<Python, PythonError> {
 
 /// An interpreter, or the folder of an environment, that a workload names as its own.
 pub fn named(path: &Path) -> Result<Python, PythonError> {
+    if is_without_interpreter(path) {
+        return Err(PythonError::Unusable { path: path.into(), reason: "it is a folder without `bin/python`".into() });
+    }
     let interpreter = interpreter_of(path);
     let facts = system_python::facts(&interpreter, path)?;
     Ok(Python { interpreter, facts })
@@ -225,6 +240,11 @@ fn may_start(interpreter: &Path) -> Result<(), PythonError> {
 /// The interpreter that a path means.
 pub fn interpreter_of(path: &Path) -> PathBuf {
     if path.is_dir() { path.join("bin/python") } else { path.to_path_buf() }
+}
+
+/// Whether a path is a folder that is not one of an environment.
+fn is_without_interpreter(path: &Path) -> bool {
+    path.is_dir() && !interpreter_of(path).exists()
 }
 
 /// The system's interpreter, for workloads that need no package.
@@ -333,15 +353,28 @@ impl PythonEnvironment {
     }
 }
 
+/// The hashes that packages are installed with: those of `STRONG_HASHES` in pip's src/pip/_internal/utils/hashes.py.
+const HASHES: [&str; 3] = ["sha256", "sha384", "sha512"];
+
 /// The first requirement without a hash (pip.pypa.io/en/stable/topics/secure-installs): a line goes on behind a backslash.
 fn without_hash(pins: &str) -> Option<String> {
     let joined = pins.replace("\\\r\n", " ").replace("\\\n", " ");
     let is_requirement = |line: &&str| line.starts_with(|c: char| c.is_ascii_alphanumeric());
-    let line = joined
-        .lines()
-        .map(str::trim)
-        .find(|line| is_requirement(line) && !line.contains("--hash=") && !line.contains("#sha256="))?;
+    let line = joined.lines().map(str::trim).find(|line| is_requirement(line) && !has_hash(line))?;
     Some(line.split([' ', ';', '#']).next().unwrap_or(line).to_string())
+}
+
+/// Whether a requirement has a hash, in options of its own or in the fragment of its URL, and no option with a hash that pip refuses.
+fn has_hash(requirement: &str) -> bool {
+    let is_hash = |text: &str, sign: char| {
+        let (name, digits) = text.split_once(sign).unwrap_or_default();
+        HASHES.contains(&name) && digits.starts_with(|c: char| c.is_ascii_hexdigit())
+    };
+    let without_comment = requirement.split(" #").next().unwrap_or_default();
+    let (wanted, options) = without_comment.split_once("--hash").unwrap_or((without_comment, ""));
+    let mut options = options.split("--hash").map(|value| value.trim_start_matches(['=', ' '])).filter(|value| !value.is_empty());
+    let in_fragment = wanted.split(['#', '&']).skip(1).any(|part| is_hash(part, '='));
+    options.clone().all(|value| is_hash(value, ':')) && (in_fragment || options.next().is_some())
 }
 
 /// The number of pinned packages. One may be pinned several times, for several versions of Python.
@@ -370,15 +403,50 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_folder_without_an_interpreter_is_refused_with_what_to_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let refused = |path: &Path| Diagnostic::from(own(path).expect_err("no interpreter"));
+        let hint = |path: &Path| refused(path).way_out().expect("one").to_string();
+        assert_eq!(refused(folder.path()).cause(), Some("it is a folder without `bin/python`"));
+        assert!(hint(folder.path()).contains("the folder of an environment with `bin/python` in it"));
+        let (bin, interpreter) = (folder.path().join("bin"), folder.path().join("bin/python3"));
+        fs::create_dir(&bin).expect("made");
+        fs::write(&interpreter, "").expect("written");
+        for place in [folder.path(), &bin] {
+            assert_eq!(hint(place), format!("name the interpreter in it: {}", interpreter.display()));
+        }
+        // One that is there and does not answer is another mistake.
+        fs::rename(&interpreter, bin.join("python")).expect("renamed");
+        assert!(hint(folder.path()).starts_with("leave out `--python`"));
+    }
+
+    #[test]
     fn a_requirement_without_a_hash_is_named_with_the_command_that_writes_them() {
         let hashed =
             "# made by uv\n--only-binary :all:\neinops==0.8.1 \\\n    --hash=sha256:00\n\nx @ https://e.org/x.whl#sha256=00\n";
         assert_eq!(without_hash(hashed), None);
         assert_eq!(without_hash(&format!("{hashed}tqdm==4.67.1 ; python_version > '3.9'\n")).as_deref(), Some("tqdm==4.67.1"));
         assert_eq!(without_hash("tqdm\r\n").as_deref(), Some("tqdm"));
+        for hash in ["--hash=sha384:0a", "--hash=sha512:0a", "--hash sha256:0a", "--hash=sha512:0a --hash=sha256:0b"] {
+            assert_eq!(without_hash(&format!("tqdm==4.67.1 {hash}\n")), None, "{hash}");
+        }
+        for fragment in ["sha384=0a", "egg=tqdm&sha512=0a"] {
+            assert_eq!(without_hash(&format!("tqdm @ https://e.org/x.whl#{fragment}\n")), None, "{fragment}");
+        }
+        // pip refuses the weak ones.
+        for weak in [
+            " --hash=md5:0a",
+            " --hash=sha1:0a --hash=sha512:0a",
+            " --hash=sha224:0a",
+            " --hash=sha256:",
+            " --hash=xsha256:0a",
+            "  # --hash=sha256:0a",
+        ] {
+            assert_eq!(without_hash(&format!("tqdm==4.67.1{weak}\n")).as_deref(), Some("tqdm==4.67.1"), "{weak}");
+        }
         let error = PythonError::NoHash { path: "workloads/mine/requirements.txt".into(), requirement: "tqdm".into() };
         insta::assert_snapshot!(Diagnostic::from(error).to_string(), @"
-        error: `tqdm` in workloads/mine/requirements.txt has no hash, and packages are installed only with one
+        error: `tqdm` in workloads/mine/requirements.txt has no hash of SHA-256, SHA-384 or SHA-512, and packages are installed only with one
         hint: `uv pip compile --generate-hashes requirements.in -o workloads/mine/requirements.txt` writes them, of all that those in requirements.in need
         ");
     }
