@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +11,9 @@ use nix::sys::signal::Signal;
 
 use super::supervised::Supervised;
 use super::supervisor::{Orders, Output, Report};
+
+/// Time limit for its supervisor to report whether it was started, which takes milliseconds on an idle machine.
+const START: Duration = Duration::from_secs(10);
 
 /// A running program; ended by its supervisor on drop.
 pub struct Service {
@@ -59,16 +63,11 @@ impl Service {
             client_of: None,
         };
         let supervised = Supervised::start(&orders, None)?;
-        supervised.control.set_read_timeout(Some(Duration::from_secs(10)))?;
-        // Byte by byte: what follows may be the report of its end, which is read later.
-        let (mut answer, mut byte) = (Vec::new(), [0]);
-        while (&supervised.control).read(&mut byte)? == 1 && byte[0] != b'\n' {
-            answer.push(byte[0]);
-        }
+        let answer = first_line(&supervised.control, START)?;
         match serde_json::from_slice::<Report>(&answer) {
             Ok(Report::Started { pid, .. }) => Ok(Service { supervised, pid, reports: Vec::new() }),
             Ok(Report::NotStarted { reason, .. }) => Err(std::io::Error::other(reason)),
-            _ => Err(std::io::Error::other("its supervisor sent nothing")),
+            _ => Err(std::io::Error::other("its supervisor ended before it reported a start")),
         }
     }
 
@@ -129,5 +128,53 @@ impl Service {
     /// it is killed; then this returns false. In both cases nothing is left.
     pub fn stop(mut self, patience: Duration) -> bool {
         self.supervised.end(patience)
+    }
+}
+
+/// The first line of a supervisor, without its end; less if there will be no more. Byte by byte: what follows may be the report of the
+/// service's end, which is read later.
+fn first_line(mut control: &UnixStream, limit: Duration) -> std::io::Result<Vec<u8>> {
+    control.set_read_timeout(Some(limit))?;
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    loop {
+        match control.read(&mut byte) {
+            Ok(1) if byte[0] != b'\n' => line.push(byte[0]),
+            Ok(_) => return Ok(line),
+            // A read with a time limit is not restarted after a signal: signal(7).
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                let late = format!(
+                    "its supervisor did not report within {} s whether it was started; the machine may be overloaded, or short of memory",
+                    limit.as_secs_f64()
+                );
+                return Err(std::io::Error::new(ErrorKind::TimedOut, late));
+            }
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_supervisor_that_reports_nothing_in_time_is_named_with_the_limit() {
+        let (control, mut supervisor) = UnixStream::pair().expect("a pair");
+        supervisor.write_all(b"torn").expect("written");
+        let late = first_line(&control, Duration::from_millis(20)).expect_err("it is late");
+        assert_eq!(late.kind(), ErrorKind::TimedOut);
+        assert!(late.to_string().starts_with("its supervisor did not report within 0.02 s whether it was started"), "{late}");
+    }
+
+    #[test]
+    fn the_first_report_is_read_and_the_next_one_left() {
+        let (control, mut supervisor) = UnixStream::pair().expect("a pair");
+        supervisor.write_all(b"first\nsecond").expect("written");
+        drop(supervisor);
+        let line = || first_line(&control, START).expect("in time");
+        assert_eq!([line(), line(), line()], [&b"first"[..], b"second", b""]);
     }
 }
