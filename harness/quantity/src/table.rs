@@ -388,7 +388,7 @@ quantities! {
     SiteActive: "site_active_ratio", "activity of the cards", SHARE, Larger, TRACE {
         short: "activity",
         absent: "the activity of a card was not read",
-        definition: "SM activity of each card over the total time, weighted by time, mean over cards; times without a reading that counts are left out; of a set of CPU cores the busy share of its cores",
+        definition: "SM activity of each card over the total time, weighted by time, mean over cards; times without a reading that counts are left out; of a set of CPU cores its busy ones, by all processes, ÷ those that can be busy at a time: its cores, or its even part of a CPU quota if that is less; at most 1",
         source: "GPM; DCGM 1002; `/proc/stat`",
     }
     SiteMemory: "site_memory_ratio", "memory of the cards", SHARE, Neither, TRACE {

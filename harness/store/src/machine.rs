@@ -46,6 +46,12 @@ impl DeviceRecord {
         self.cores.map(|cores| self.quota_cores.unwrap_or(f64::INFINITY).min(f64::from(cores)))
     }
 
+    /// How many cores of one of so many sets of its cores can be busy at a time, if the sets share a CPU quota evenly.
+    pub fn set_at_a_time(&self, cores: usize, sets: usize) -> f64 {
+        let part = self.quota_cores.map_or(f64::INFINITY, |quota| quota / sets.max(1) as f64);
+        part.min(cores as f64)
+    }
+
     /// The cores of its members: `2 cores`, or `0.15 of 2 cores (CPU quota)`.
     pub fn cores_text(&self) -> Option<String> {
         let cores = match self.cores? {
@@ -140,6 +146,22 @@ pub struct GpuRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_set_of_cores_has_its_even_part_of_a_quota_at_most_its_cores() {
+        let with = |quota_cores| DeviceRecord {
+            name: "cpu".into(),
+            kind: "cpu".into(),
+            simulated: false,
+            memory_bytes: None,
+            cores: Some(8),
+            quota_cores,
+            persistence: None,
+        };
+        let of = |quota, cores, sets| with(quota).set_at_a_time(cores, sets);
+        assert_eq!([of(None, 4, 2), of(Some(3.0), 4, 2), of(Some(7.5), 2, 3)], [4.0, 1.5, 2.0]);
+        assert_eq!(with(Some(3.0)).cores_at_a_time(), Some(2.0 * of(Some(3.0), 4, 2)));
+    }
 
     #[test]
     fn another_card_of_the_model_serves_and_a_simulated_one_serves_no_real_one() {

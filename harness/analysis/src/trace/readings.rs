@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use collo_store::{RunRecord, TraceCard};
+use collo_store::{DeviceRecord, RunRecord, TraceCard};
 
 use crate::reading::samples::{self, Reading, Window};
 use crate::reading::trust::Trust;
@@ -28,7 +28,7 @@ pub type Curve = Vec<(f64, f64)>;
 pub struct SiteReadings {
     /// Of all cards over the total, joules.
     pub energy_j: Option<f64>,
-    /// SM activity of each card; of a set of cores the busy share.
+    /// SM activity of each card; of a set of cores the busy ones ÷ those that can be busy at a time.
     pub active: Vec<CardSeries>,
     /// Share of each card's memory that was in use.
     pub memory: Vec<CardSeries>,
@@ -51,9 +51,9 @@ impl SiteReadings {
         let trust = Trust::of(record, path, total).unwrap_or_default();
         let read = samples::readings(path, &[ACTIVITY, CPU, MEMORY, ENERGY, CPU_ENERGY], &trust)?;
         let of = |scope: &str, metric: &str| read.get(&(scope.to_string(), metric.to_string())).map_or(&[][..], Vec::as_slice);
-        let active = |card: &TraceCard| match card.cores.len() {
-            0 => CardSeries::of(of(&card.scope, ACTIVITY), total, 1.0),
-            cores => CardSeries::of(of(&card.scope, CPU), total, 1.0 / cores as f64),
+        let active = |card: &TraceCard| {
+            let (metric, whole) = activity(&record.device, card, cards.len());
+            CardSeries::of(of(&card.scope, metric), total, 1.0 / whole)
         };
         let memory = |card: &TraceCard| CardSeries::of(of(&card.scope, MEMORY), total, 1.0 / card.capacity_bytes.max(1) as f64);
         Ok(SiteReadings {
@@ -63,13 +63,14 @@ impl SiteReadings {
         })
     }
 
-    /// Mean over cards of a quantity of each; `None` if it was not read of one of them.
+    /// Mean over cards of a share of each; `None` if it was not read of one of them. One set of cores may use what another leaves of a CPU
+    /// quota, and others may use cores beyond it, but all is the most.
     pub fn mean(of: &[CardSeries]) -> Option<f64> {
         let sum: f64 = of.iter().map(|card| card.mean).sum::<Option<f64>>()?;
-        (!of.is_empty()).then(|| sum / of.len() as f64)
+        (!of.is_empty()).then(|| (sum / of.len() as f64).min(1.0))
     }
 
-    /// Mean over cards over time; empty unless all cards were read.
+    /// The same over time; empty unless all cards were read.
     pub fn mean_curve(of: &[CardSeries]) -> Curve {
         if of.is_empty() || of.iter().any(|card| card.curve.is_empty()) {
             return Curve::new();
@@ -80,7 +81,7 @@ impl SiteReadings {
             *sum = (sum.0 + value, sum.1 + 1);
         }
         let all = at.into_iter().filter(|(_, (_, n))| *n == of.len());
-        all.map(|(s, (sum, n))| (f64::from_bits(s), sum / n as f64)).collect()
+        all.map(|(s, (sum, n))| (f64::from_bits(s), (sum / n as f64).min(1.0))).collect()
     }
 }
 
@@ -94,6 +95,14 @@ impl CardSeries {
             Some(((f64::from(bin) + 0.5) * width * 1e-9, mean(&held, window)? * factor))
         };
         CardSeries { mean: mean(&held, total).map(|m| m * factor), curve: (0..POINTS).filter_map(point).collect() }
+    }
+}
+
+/// The metric of the activity of a card, and its value when all of the card is active.
+fn activity(device: &DeviceRecord, card: &TraceCard, cards: usize) -> (&'static str, f64) {
+    match card.cores.len() {
+        0 => (ACTIVITY, 1.0),
+        cores => (CPU, device.set_at_a_time(cores, cards)),
     }
 }
 
@@ -182,6 +191,31 @@ mod tests {
         let moments = [(1_000, 0, 1.0), (1_250, 0, 3.0)];
         assert_eq!(CardSeries::of(&moments, TOTAL, 0.5).mean, Some(1.25));
         assert_eq!(CardSeries::of(&[], TOTAL, 1.0).mean, None, "absent, not zero");
+    }
+
+    #[test]
+    fn all_of_a_set_of_cores_is_its_part_of_a_cpu_quota() {
+        let card =
+            |cores: &[u32]| TraceCard { scope: String::new(), name: String::new(), cores: cores.into(), capacity_bytes: 1 };
+        let device = |quota_cores| DeviceRecord {
+            name: "cpu".into(),
+            kind: "cpu".into(),
+            simulated: false,
+            memory_bytes: None,
+            cores: Some(8),
+            quota_cores,
+            persistence: None,
+        };
+        let set = card(&[0, 1, 2, 3]);
+        assert_eq!(activity(&device(None), &set, 2), (CPU, 4.0));
+        assert_eq!(activity(&device(Some(3.0)), &set, 2), (CPU, 1.5));
+        assert_eq!(activity(&device(Some(3.0)), &card(&[]), 2), (ACTIVITY, 1.0));
+        // One set uses 2 of the 3 cores of the quota, and the other 1: all of it.
+        let used = |busy: f64| CardSeries::of(&[(2_000, 1_000, busy)], TOTAL, 1.0 / 1.5);
+        assert_eq!(SiteReadings::mean(&[used(2.0), used(1.0)]), Some(1.0));
+        assert_eq!(SiteReadings::mean(&[used(0.75), used(0.0)]), Some(0.25));
+        assert_eq!(SiteReadings::mean(&[used(9.0), used(9.0)]), Some(1.0), "others use more than the quota");
+        assert_eq!(SiteReadings::mean(&[used(9.0), CardSeries::default()]), None);
     }
 
     #[test]

@@ -139,7 +139,7 @@ pub async fn play(spec: ManageSpec<'_, '_>, draft: &mut RunDraft) -> Result<Play
         };
         match inbox.next(std::future::pending(), own).await {
             Received::Stop(asked) => body.stopped(asked),
-            Received::Look(suspended) => body.look(suspended),
+            Received::Look { now_ns, suspended } => body.look(now_ns, suspended),
             Received::Signal(member, signal) => {
                 if let Some(line) = body.transcript.line(member, &signal, monotonic_ns())
                     && let Err(e) = draft.event(&line)

@@ -15,8 +15,8 @@ pub struct CardReadings {
     sm: Series,
     occupancy: Series,
     dram: Series,
-    /// Of a set of cores: how many they are.
-    cores: Option<usize>,
+    /// Of a set of cores: how many of them can be busy at a time.
+    cores: Option<f64>,
     needs: Needs,
     used: Option<(u64, u64)>,
 }
@@ -78,8 +78,9 @@ impl CardReadings {
         }
     }
 
-    /// Of a set of CPU cores with a share of the memory: how busy the cores are is its SM activity.
-    pub fn of_cores(scope: Arc<str>, cores: usize, capacity_bytes: u64, window_ns: u64) -> CardReadings {
+    /// Of a set of CPU cores with a share of the memory: its SM activity is the share of the cores that are busy, of those that can be at a
+    /// time.
+    pub fn of_cores(scope: Arc<str>, cores: f64, capacity_bytes: u64, window_ns: u64) -> CardReadings {
         CardReadings { cores: Some(cores), ..CardReadings::of_gpu(scope, capacity_bytes, window_ns) }
     }
 
@@ -101,7 +102,7 @@ impl CardReadings {
             ("sm_occupancy_ratio", None) => self.occupancy.push(at_ns, window_ns, value, self.window_ns),
             ("dram_active_ratio", None) => self.dram.push(at_ns, window_ns, value, self.window_ns),
             ("memory_used_bytes", None) => self.used = Some((at_ns, value as u64)),
-            ("cpu_ratio", Some(cores)) => self.sm.push(at_ns, window_ns, value / cores.max(1) as f64, self.window_ns),
+            ("cpu_ratio", Some(cores)) => self.sm.push(at_ns, window_ns, value / cores, self.window_ns),
             _ => {}
         }
     }
@@ -192,10 +193,13 @@ mod tests {
 
     #[test]
     fn the_share_of_busy_cores_stands_for_sm_activity() {
-        let mut set = CardReadings::of_cores("cores:0-1".into(), 2, 100, 1000);
-        set.take(&Sample { scope: "cores:0-1".into(), ..sample("cpu_ratio", 100, 100, Some(1.5)) });
-        set.held(100, 40);
-        let reading = set.reading(0).expect("read");
-        assert_eq!((reading.sm_permille, reading.free_bytes), (Some(750), Some(60)));
+        // Two cores, and two of which a CPU quota allows half a core at a time: others may use more of them.
+        for (at_a_time, busy, permille) in [(2.0, 1.5, 750), (0.5, 0.25, 500), (0.5, 1.5, 1000)] {
+            let mut set = CardReadings::of_cores("cores:0-1".into(), at_a_time, 100, 1000);
+            set.take(&Sample { scope: "cores:0-1".into(), ..sample("cpu_ratio", 100, 100, Some(busy)) });
+            set.held(100, 40);
+            let reading = set.reading(0).expect("read");
+            assert_eq!((reading.sm_permille, reading.free_bytes), (Some(permille), Some(60)), "{busy} of {at_a_time}");
+        }
     }
 }

@@ -40,6 +40,8 @@ struct SiteCard {
     /// `None` on a CPU.
     staged: Option<Arc<StagedCard>>,
     cores: Option<Vec<u32>>,
+    /// How many cores of a set can be busy at a time; `None` of a GPU.
+    set_at_a_time: Option<f64>,
 }
 
 /// What a device is staged for.
@@ -87,8 +89,13 @@ impl StagedSite {
             site.cards = match order.placing {
                 Placing::Seats => vec![SiteCard::default()],
                 Placing::Cards { count, .. } => {
-                    let sets = core_sets(&facts.cores, count).into_iter();
-                    sets.map(|cores| SiteCard { staged: None, cores: Some(cores) }).collect()
+                    let device = facts.record();
+                    let card = |cores: Vec<u32>| SiteCard {
+                        staged: None,
+                        set_at_a_time: Some(device.set_at_a_time(cores.len(), count)),
+                        cores: Some(cores),
+                    };
+                    core_sets(&facts.cores, count).into_iter().map(card).collect()
                 }
             };
             return Ok(site);
@@ -144,7 +151,7 @@ impl StagedSite {
                 };
                 let near = gpu.near_cores();
                 let cores = order.shares.get(lease).and_then(|share| share.cores.of(0, 1, &share.facts.cores, near.as_deref()));
-                self.cards.push(SiteCard { staged: Some(Arc::new(staged)), cores });
+                self.cards.push(SiteCard { staged: Some(Arc::new(staged)), cores, set_at_a_time: None });
             }
             if exclusive {
                 hold.make_exclusive()?;
@@ -237,6 +244,11 @@ impl StagedSite {
     /// The cores of a card; `None` if the system decides.
     pub fn cores_of(&self, card: usize) -> Option<&[u32]> {
         self.cards[card].cores.as_deref()
+    }
+
+    /// How many cores of a card that is a set of them can be busy at a time; `None` of a GPU.
+    pub fn set_at_a_time(&self, card: usize) -> Option<f64> {
+        self.cards[card].set_at_a_time
     }
 
     /// What to sample: each GPU once, with the instances of it that are cards.

@@ -13,8 +13,7 @@ use collo_store::member_scope;
 
 impl Body<'_, '_> {
     /// Time limits, lost cards, the display.
-    pub(super) fn look(&mut self, suspended: Option<Duration>) {
-        let now_ns = monotonic_ns();
+    pub(super) fn look(&mut self, now_ns: u64, suspended: Option<Duration>) {
         for index in 0..self.attempts.len() {
             if !self.attempts[index].lives() {
                 continue;

@@ -24,12 +24,9 @@ pub(super) fn readings_of(spec: &ManageSpec<'_, '_>, card: usize) -> CardReading
     let (capacity_bytes, window_ns) = (spec.rules.cards[card].capacity_bytes, spec.rules.window_ns);
     let needs = collo_schedule::policy::parse(&spec.rules.policy).map(|policy| policy.needs()).unwrap_or_default();
     let scope = spec.site.scope(card);
-    let readings = match spec.site.visible(card) {
-        Some(_) => CardReadings::of_gpu(scope, capacity_bytes, window_ns),
-        None => {
-            let cores = spec.site.cores_of(card).unwrap_or_default();
-            CardReadings::of_cores(scope, cores.len(), capacity_bytes, window_ns)
-        }
+    let readings = match spec.site.set_at_a_time(card) {
+        None => CardReadings::of_gpu(scope, capacity_bytes, window_ns),
+        Some(cores) => CardReadings::of_cores(scope, cores, capacity_bytes, window_ns),
     };
     readings.needing(needs)
 }
