@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use collo_predict::Conditions;
-use collo_predict::{Alone, CompanyMode, MeasuredGroup, MeasuredMember, PairTimes, StandIn};
+use collo_predict::{Alone, CompanyMode, MeasuredGroup, MeasuredMember, PairTimes, StandIn, Together};
 use collo_store::Sharing;
 use collo_text::nearest;
 use collo_text::quoted;
@@ -19,8 +19,8 @@ const PAIRS: [&str; 10] = ["a", "b", "solo_a_s", "solo_b_s", "pair_a_s", "pair_b
 /// What a table of whole runs needs, and one of speeds.
 const BY_TIMES: [&str; 6] = ["a", "b", "solo_a_s", "solo_b_s", "pair_a_s", "pair_b_s"];
 const BY_SPEEDS: [&str; 4] = ["a", "b", "speed_a", "speed_b"];
-/// Above it a speed is not a share of that alone: it may be percent.
-const MOST_SPEED: f64 = 10.0;
+/// A larger speed is not a share of that alone but percent of it. Speeds below that are too high are left out by [`Together`].
+const LEAST_PERCENT: f64 = 10.0;
 const PROFILES: [&str; 12] = [
     "key",
     "solo_s",
@@ -119,15 +119,15 @@ pub fn read_pairs(
         |head| lines::places_with(source, head, &PAIRS, if by_speeds { &BY_SPEEDS } else { &BY_TIMES }, unknown),
         |row| {
             let members = [found(row, "a", profiles)?, found(row, "b", profiles)?];
-            let times = match by_speeds {
-                true => PairTimes::of_speeds([speed(row, "speed_a")?, speed(row, "speed_b")?]),
-                false => PairTimes {
-                    solo_s: [seconds(row, "solo_a_s")?, seconds(row, "solo_b_s")?],
-                    pair_s: [seconds(row, "pair_a_s")?, seconds(row, "pair_b_s")?],
-                },
+            let together = match by_speeds {
+                true => Together::of_speeds([speed(row, "speed_a")?, speed(row, "speed_b")?]),
+                false => {
+                    let solo_s = [seconds(row, "solo_a_s")?, seconds(row, "solo_b_s")?];
+                    PairTimes { solo_s, pair_s: [seconds(row, "pair_a_s")?, seconds(row, "pair_b_s")?] }.together()
+                }
             };
             let mode = mode(row)?;
-            let together = match times.together() {
+            let together = match together {
                 Ok(together) => together,
                 Err(why) => {
                     impossible.push(format!("{}: {why}", row.place()));
@@ -191,7 +191,7 @@ fn given(row: &Row<'_>, column: &str) -> Option<String> {
 /// The speed while both run ÷ that alone.
 fn speed(row: &Row<'_>, column: &str) -> Result<f64, Diagnostic> {
     let speed = positive(row, column)?.ok_or_else(|| row.wrong(column, format!("`{column}` is absent")))?;
-    if speed > MOST_SPEED {
+    if speed > LEAST_PERCENT {
         let what = format!("`{column}` is {}, not a share of its speed alone", quoted(row.get(column)));
         return Err(row.wrong(column, what).note("write 0.95 for 95 %"));
     }

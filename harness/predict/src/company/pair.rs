@@ -1,5 +1,5 @@
-//! Speeds while both trained, from the times of whole runs. In: how long two members took alone, and how long together. Out: the slowdown
-//! of each while it had company.
+//! Slowdowns while both trained. In: how long two members took alone, and how long together; or the speeds of both. Out: the slowdown of
+//! each while the other trained.
 //!
 //! The shorter member had company all the time. The longer one went on alone, at its speed alone, once the other had ended; so while
 //! both ran it did what was left: its speed was (solo − (longer − shorter)) ÷ shorter.
@@ -25,6 +25,8 @@ pub struct Together {
 pub enum Impossible {
     #[error("a time is not a number of seconds above 0")]
     NotATime,
+    #[error("a speed is not a number above 0")]
+    NotASpeed,
     #[error(
         "the longer run went on for {alone_s:.0} s after the other had ended, and takes {solo_s:.0} s alone: it would have done nothing before"
     )]
@@ -33,18 +35,19 @@ pub enum Impossible {
     FasterThanAlone { times: f64 },
 }
 
-/// Repeats of one run differ by some percent, and a member may gain a little from caches that another has warmed; more is a mistake.
+/// A member ÷ its speed alone: repeats of one run differ by some percent, and a member may gain a little from caches that another has
+/// warmed; more is a mistake.
 const MOST_SPEED: f64 = 2.0;
 
-impl PairTimes {
-    /// Of members that trained together all the time, each at this share of its speed alone.
-    pub fn of_speeds(speed: [f64; 2]) -> PairTimes {
-        PairTimes { solo_s: speed, pair_s: [1.0, 1.0] }
-    }
+/// Whether all are numbers above 0.
+fn are_positive<'a>(mut all: impl Iterator<Item = &'a f64>) -> bool {
+    all.all(|number| *number > 0.0 && number.is_finite())
+}
 
+impl PairTimes {
     /// The longer run's time alone taken out.
     pub fn together(&self) -> Result<Together, Impossible> {
-        if self.solo_s.iter().chain(&self.pair_s).any(|s| !(*s > 0.0 && s.is_finite())) {
+        if !are_positive(self.solo_s.iter().chain(&self.pair_s)) {
             return Err(Impossible::NotATime);
         }
         let whole = [self.pair_s[0] / self.solo_s[0], self.pair_s[1] / self.solo_s[1]];
@@ -57,15 +60,28 @@ impl PairTimes {
         }
         let mut slowdown = whole;
         slowdown[longer] = both_s / done_s;
-        let fastest = 1.0 / slowdown[0].min(slowdown[1]);
-        if fastest > MOST_SPEED {
-            return Err(Impossible::FasterThanAlone { times: fastest });
-        }
-        Ok(Together { slowdown, whole })
+        Together { slowdown, whole }.checked()
     }
 }
 
 impl Together {
+    /// Of members that trained together all the time. `speed`: of each, as a share of its speed alone.
+    pub fn of_speeds(speed: [f64; 2]) -> Result<Together, Impossible> {
+        if !are_positive(speed.iter()) {
+            return Err(Impossible::NotASpeed);
+        }
+        let slowdown = speed.map(|share| 1.0 / share);
+        Together { slowdown, whole: slowdown }.checked()
+    }
+
+    fn checked(self) -> Result<Together, Impossible> {
+        let fastest = 1.0 / self.slowdown[0].min(self.slowdown[1]);
+        if fastest > MOST_SPEED {
+            return Err(Impossible::FasterThanAlone { times: fastest });
+        }
+        Ok(self)
+    }
+
     /// By which share of itself the slowdown of the longer member changed.
     pub fn change(&self) -> f64 {
         let of = |member: usize| (self.slowdown[member] / self.whole[member] - 1.0).abs();
@@ -95,6 +111,16 @@ mod tests {
     fn runs_that_ended_together_stay_as_they_are() {
         let found = pair([100.0, 80.0], [120.0, 120.0]).together().expect("possible");
         assert_eq!((found.slowdown, found.change()), ([1.2, 1.5], 0.0));
+    }
+
+    #[test]
+    fn speeds_are_slowdowns_of_which_nothing_is_taken_out() {
+        let found = Together::of_speeds([0.5, 0.8]).expect("possible");
+        assert_eq!((found.slowdown, found.whole, found.change()), ([2.0, 1.25], [2.0, 1.25], 0.0));
+        assert_eq!(Together::of_speeds([0.5, 4.0]), Err(Impossible::FasterThanAlone { times: 4.0 }));
+        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(Together::of_speeds([0.5, wrong]), Err(Impossible::NotASpeed));
+        }
     }
 
     #[test]
