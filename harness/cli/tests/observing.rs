@@ -171,6 +171,25 @@ fn one_around_the_members_starts_them_and_one_inside_is_obeyed() {
 }
 
 #[test]
+fn one_around_the_members_is_found_in_the_environment_of_their_python() {
+    let around = "runs = \"around\"\nneeds = [\"wrapper\"]\ncommand = [\"wrapper\", \"{folder}/{member}\", \"{command}\"]";
+    let beside = "needs = [\"wrapper\"]\ncommand = [\"wrapper\"]";
+    let bench = watched("[\"none\", \"wraps\", \"sees\"]", &[("wraps", around), ("sees", beside)]);
+    let made = std::process::Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(bench.at("venv")).status();
+    assert!(made.expect("python3 starts").success());
+    let toml = fs_err::read_to_string(bench.at("workloads/sleep/workload.toml")).expect("there");
+    bench.write("workloads/sleep/workload.toml", &toml.replace("\"system\"", "\"../../venv\""));
+    bench.write("venv/bin/wrapper", "#!/bin/sh\necho $$ > \"$1\"\nshift\nexec \"$@\"\n");
+    std::fs::set_permissions(bench.at("venv/bin/wrapper"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("its mode");
+    bench.run(&[]).exits(0).says("observer `sees` needs `wrapper`, which is not on the PATH");
+    assert_eq!(record(&run_under(&bench, "wraps")).outcome, ObserverOutcome::Watched);
+    fs_err::remove_file(bench.at("venv/bin/wrapper")).expect("removed");
+    let plan = bench.collo(&["plan", "x", "--json"]).exits(0);
+    assert!(plan.stdout.contains("neither in `bin` of the Python of `sleep` nor on the PATH"), "{}", plan.stdout);
+}
+
+#[test]
 fn an_observer_that_is_not_installed_is_refused_with_the_way_to_get_it_and_never_a_silent_none() {
     let file = "command = [\"no-such-tool\"]\nneeds = [\"no-such-tool\"]\nhint = \"`apt install no-such-tool`\"";
     let on_gpu = "command = [\"sh\"]\nneeds = [\"sh\", \"gpu\"]\nhint = \"a GPU\"";

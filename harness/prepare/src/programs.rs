@@ -7,7 +7,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use collo_plan::cell::Member;
+use collo_plan::cell::{Cell, Member};
+use collo_plan::observer::{Observe, Place};
 use collo_plan::workload::{Workload, WorkloadPython};
 use collo_text::is_program;
 
@@ -57,9 +58,7 @@ pub fn missing<'a>(
         if seen.contains(&key) {
             continue;
         }
-        let own = workload.variables_for(&spec).unwrap_or_default().remove("PATH");
-        let path = own.map_or_else(|| std::env::var_os("PATH").unwrap_or_default(), OsString::from);
-        if is_missing(&key.1, workload, &path, foreseen) {
+        if find(&key.1, workload, &path_of(member), foreseen) == Presence::Absent {
             found.insert(key.clone());
         }
         seen.push(key);
@@ -67,35 +66,77 @@ pub fn missing<'a>(
     found
 }
 
-/// Whether a program is known not to be there. What an environment that is not built yet may provide is not known.
-fn is_missing(
+/// Workloads with a program that an observer around or inside them needs and that is not there: it is started where they are. An
+/// environment that is not built yet counts as one without it, since what collo builds has no observers. `foreseen` as for [`missing`].
+pub fn missing_around<'a>(
+    cells: impl Iterator<Item = &'a Cell>,
+    foreseen: &dyn Fn(&Arc<Workload>) -> Option<Interpreters>,
+) -> BTreeSet<(String, String)> {
+    let mut found = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    for cell in cells {
+        let Some(tool) = cell.observe().and_then(Observe::tool).filter(|tool| tool.place != Place::Beside) else { continue };
+        for (term, program) in cell.terms().iter().flat_map(|term| tool.programs.iter().map(move |program| (term, program))) {
+            let workload = term.member.workload();
+            let key = (workload.name.clone(), program.clone());
+            if seen.insert(key.clone()) && find(program, workload, &path_of(&term.member), foreseen) != Presence::There {
+                found.insert(key);
+            }
+        }
+    }
+    found
+}
+
+/// The PATH of a member without its Python's environment: its workload may set one.
+fn path_of(member: &Member) -> OsString {
+    let own = member.workload().variables_for(&member.spec()).unwrap_or_default().remove("PATH");
+    own.map_or_else(|| std::env::var_os("PATH").unwrap_or_default(), OsString::from)
+}
+
+/// What is known of a program before a workload's environment is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    There,
+    Absent,
+    /// An environment that is not built yet may provide it.
+    Unknown,
+}
+
+/// Look for a program where a process of this workload would.
+fn find(
     program: &str,
     workload: &Arc<Workload>,
     path: &OsString,
     foreseen: &dyn Fn(&Arc<Workload>) -> Option<Interpreters>,
-) -> bool {
+) -> Presence {
+    let there = |is_there: bool| if is_there { Presence::There } else { Presence::Absent };
     if matches!(program, "python" | "python3") {
-        return false;
+        return Presence::There;
     }
     if program.contains('/') {
-        return !is_program(&workload.folder.join(program));
+        return there(is_program(&workload.folder.join(program)));
     }
     // A relative folder of the PATH begins in the folder of the process.
     if std::env::split_paths(path).any(|folder| is_program(&workload.folder.join(folder).join(program))) {
-        return false;
+        return Presence::There;
     }
-    let Some(interpreters) = foreseen(workload) else { return false };
+    let Some(interpreters) = foreseen(workload) else { return Presence::Unknown };
     if matches!(&workload.environment, WorkloadPython::Own(path) if !path.exists()) {
-        return false;
+        return Presence::Unknown;
     }
     let folders = interpreters.program_folders(workload);
     let is_built = |folder: &PathBuf| folder.parent().is_some_and(Path::exists);
-    folders.iter().all(|folder| is_built(folder) && !is_program(&folder.join(program)))
+    match folders.iter().any(|folder| is_program(&folder.join(program))) {
+        false if !folders.iter().all(is_built) => Presence::Unknown,
+        is_there => there(is_there),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+
+    use collo_plan::observer::Observers;
 
     use super::*;
     use crate::fixture;
@@ -137,12 +178,35 @@ mod tests {
         let workload = workload(folder.path());
         let path = OsString::from("/nowhere");
         let foreseen = |workload: &Arc<Workload>| Some(Interpreters::own(workload));
-        let is_missing = |program: &str| is_missing(program, &workload, &path, &foreseen);
-        assert!(is_missing("no-such-program") && is_missing("./no-such-program") && is_missing("/no/such/program"));
+        let find = |program: &str| find(program, &workload, &path, &foreseen);
+        for program in ["no-such-program", "./no-such-program", "/no/such/program"] {
+            assert_eq!(find(program), Presence::Absent, "{program}");
+        }
         for program in ["python", "torchrun", "/bin/sh"] {
-            assert!(!is_missing(program), "{program}");
+            assert_eq!(find(program), Presence::There, "{program}");
         }
         fs_err::remove_dir_all(folder.path()).expect("removed");
-        assert!(!is_missing("no-such-program"), "an environment that is not built may have it");
+        assert_eq!(find("no-such-program"), Presence::Unknown, "an environment that is not built may have it");
+    }
+
+    #[test]
+    fn what_an_observer_around_a_member_needs_is_looked_for_where_the_member_is_started() {
+        let (folder, observers) = (environment_with("wrapper"), tempfile::tempdir().expect("a folder"));
+        let text = |runs: &str, words: &str| {
+            format!("runs = \"{runs}\"\nneeds = [\"sh\", \"wrapper\", \"no-such-program\"]\ncommand = [\"wrapper\"{words}]\n")
+        };
+        fs_err::write(observers.path().join("wraps.toml"), text("around", ", \"{command}\"")).expect("written");
+        fs_err::write(observers.path().join("looks-on.toml"), text("beside", "")).expect("written");
+        let observers = Observers::load(observers.path());
+        let member = Arc::new(Member::new(&workload(folder.path()), []).expect("valid"));
+        let foreseen = |workload: &Arc<Workload>| Some(Interpreters::own(workload));
+        let missing = |name: &str| {
+            let cell = Cell::solo(&member, None).observed(Some(Observe::parse(name, &observers).expect("known")));
+            missing_around([cell].iter(), &foreseen)
+        };
+        assert_eq!(missing("wraps"), [("tiny".to_string(), "no-such-program".to_string())].into());
+        assert_eq!(missing("looks-on"), [].into(), "one beside the members is started by collo");
+        fs_err::remove_file(folder.path().join("bin/wrapper")).expect("removed");
+        assert_eq!(missing("wraps").len(), 2);
     }
 }

@@ -150,6 +150,7 @@ impl Session {
             };
             facts.python.missing =
                 programs::missing(cells.iter().flat_map(|e| e.cell.terms()).map(|term| &term.member), &foreseen);
+            facts.python.missing_around = programs::missing_around(cells.iter().map(|e| &e.cell), &foreseen);
         }
         let prior = Prior { past: past_of(project, &request.experiment, &cells, &facts), ..Prior::default() };
         let plan = plan(&request.experiment, &cells, &facts, &prior);

@@ -14,6 +14,8 @@ pub struct PythonSeen {
     pub with_lock: BTreeMap<WorkloadPython, PathBuf>,
     /// Workloads, by name, with the program that they start and that is nowhere.
     pub missing: BTreeSet<(String, String)>,
+    /// The same of programs that observers around and inside them need.
+    pub missing_around: BTreeSet<(String, String)>,
 }
 
 impl PythonSeen {

@@ -22,7 +22,7 @@ collo_text::keys! { "collo schema observer";
              `{folder}` where it writes (never inside a script of `sh -c`), `{member}`, `{rate_hz}`, `{interval_s}`, `{interval_ms}`, `{packages}`; around, \
              `{command}` is the member's";
         variables: BTreeMap<String, String>, "environment variables of the observer; around and inside, of the members, too";
-        needs [List(&Text)], "programs that must be on the PATH, and `gpu`; without them its cells are refused";
+        needs [List(&Text)], "programs that must be there where it is started, and `gpu`; without them its cells are refused";
         packages [Text],
             "a requirements file with hashes beside this one: installed apart from the workloads' own, as `{packages}`";
         rate_hz: f64 [Number(0.001..=10_000.0)] = 1, "readings per second, unless the experiment sets another rate";

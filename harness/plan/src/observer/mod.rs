@@ -21,6 +21,7 @@ use fs_err as fs;
 
 use crate::facts::{DeviceFacts, DeviceKind};
 use crate::sharing::Refusal;
+use crate::workload::{Workload, WorkloadPython};
 use collo_text::nearest;
 
 pub use keys::{Observer, Place, Stop};
@@ -137,8 +138,9 @@ impl Observe {
         Some(self.rate_hz.unwrap_or(tool.rate_hz))
     }
 
-    /// Why it cannot watch here, and the way out.
-    pub fn lacking(&self, facts: &DeviceFacts) -> Option<Refusal> {
+    /// Why it cannot watch members of these workloads here, and the way out. One beside them is started by collo, one around or inside
+    /// them where they are: of another machine, that is not known.
+    pub fn lacking<'a>(&self, facts: &DeviceFacts, workloads: impl IntoIterator<Item = &'a Arc<Workload>>) -> Option<Refusal> {
         let tool = self.tool()?;
         if tool.packages.is_some() && facts.python.is_own {
             let reason =
@@ -147,8 +149,20 @@ impl Observe {
         }
         let reason = if tool.needs_gpu && facts.kind == DeviceKind::Cpu {
             format!("observer `{}` needs an NVIDIA GPU, this device is a CPU", tool.name)
-        } else {
+        } else if tool.place == Place::Beside {
             format!("observer `{}` needs `{}`, which is not on the PATH", tool.name, tool.lacks.as_ref()?)
+        } else {
+            let lacks = |workload: &Workload, program: &String| {
+                facts.python.missing_around.contains(&(workload.name.clone(), program.clone()))
+            };
+            let first =
+                |workload: &'a Arc<Workload>| Some((workload, tool.programs.iter().find(|program| lacks(workload, program))?));
+            let (workload, program) = workloads.into_iter().find_map(first)?;
+            let place = match workload.environment {
+                WorkloadPython::System => "not on the PATH".to_string(),
+                _ => format!("neither in `bin` of the Python of `{}` nor on the PATH", workload.name),
+            };
+            format!("observer `{}` needs `{program}`, which is {place}", tool.name)
         };
         Some(Refusal { reason, hint: tool.hint.clone() })
     }

@@ -149,13 +149,39 @@ fn a_word_of_an_experiment_is_nobody_collo_or_a_program_with_its_rate() {
 fn packages_are_not_installed_beside_a_python_of_ones_own() {
     let observers = fixture::observers();
     let mut facts = DeviceFacts::of_cpu(2, 24 << 30);
-    let lacking = |facts: &DeviceFacts| Observe::parse("radt", &observers).expect("it is known").lacking(facts);
+    let lacking = |facts: &DeviceFacts| Observe::parse("radt", &observers).expect("it is known").lacking(facts, []);
     assert_eq!(lacking(&facts), None);
     facts.python.is_own = true;
     let refused = lacking(&facts).expect("it has packages");
     assert!(refused.reason.contains("does not install beside a Python of your own"), "{refused:?}");
     let none = Observe::parse("torch-profiler", &observers).expect("it is known");
-    assert_eq!(none.lacking(&facts), None);
+    assert_eq!(none.lacking(&facts, []), None);
+}
+
+#[test]
+fn one_around_the_members_lacks_what_is_not_where_they_are_started_and_one_beside_them_what_collo_has_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, runs) in
+        [("wraps", "around\"\ncommand = [\"no-such-tool\", \"{command}\"]"), ("sees", "beside\"\ncommand = [\"x\"]")]
+    {
+        let text = format!("needs = [\"no-such-tool\"]\nhint = \"get it\"\nruns = \"{runs}\n");
+        std::fs::write(folder.path().join(format!("{name}.toml")), text).expect("written");
+    }
+    let observers = Observers::load(folder.path());
+    let workloads = fixture::workloads();
+    let of = |name: &str| workloads.get(name).expect("there is one");
+    let mut facts = DeviceFacts::of_cpu(2, 24 << 30);
+    let reason = |name: &str, facts: &DeviceFacts, workload: &str| {
+        Observe::parse(name, &observers).expect("it is known").lacking(facts, [of(workload)]).map(|refused| refused.reason)
+    };
+    assert_eq!(reason("wraps", &facts, "tiny"), None, "it is there, or the members are elsewhere");
+    assert_eq!(reason("sees", &facts, "tiny").as_deref(), Some("observer `sees` needs `no-such-tool`, which is not on the PATH"));
+    facts.python.missing_around = ["tiny", "sleep"].map(|name| (name.to_string(), "no-such-tool".to_string())).into();
+    assert_eq!(reason("wraps", &facts, "small"), None, "another Python has it");
+    let at = "observer `wraps` needs `no-such-tool`, which is neither in `bin` of the Python of `tiny` nor on the PATH";
+    assert_eq!(reason("wraps", &facts, "tiny").as_deref(), Some(at));
+    let of_system = "observer `wraps` needs `no-such-tool`, which is not on the PATH";
+    assert_eq!(reason("wraps", &facts, "sleep").as_deref(), Some(of_system));
 }
 
 #[test]

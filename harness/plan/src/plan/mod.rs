@@ -203,7 +203,7 @@ fn seat(cell: &Cell, record: &CellRecord, basis: &Basis<'_>) -> Result<Seating, 
     let refuse = |refusal: Option<Refusal>| refusal.map_or(Ok(()), Err);
     refuse(lacking(cell, facts))?;
     refuse(cell.terms().iter().find_map(|term| not_startable(&facts.python, &term.member)))?;
-    refuse(cell.observe().and_then(|by| by.lacking(facts)))?;
+    refuse(cell.observe().and_then(|by| by.lacking(facts, cell.terms().iter().map(|term| term.member.workload()))))?;
     refuse(cell.unobservable())?;
     if let Some(trace) = cell.trace() {
         return trace::seat(cell, trace, record, basis);
