@@ -24,6 +24,7 @@ use collo_launch::interrupt::Stop;
 use collo_plan::cell::Cell;
 use collo_plan::experiment::FailureRule;
 use collo_plan::facts::{CardShare, DeviceFacts, DeviceKind};
+use collo_plan::goal::EpochGoal;
 use collo_plan::observer::{Observe, Place};
 use collo_plan::plan::PlannedCell;
 use collo_plan::sharing::Seating;
@@ -184,7 +185,11 @@ impl RunContext<'_> {
         skew_ns: Option<u64>,
         (epochs, requests): (&[EpochRecord], &[RequestRecord]),
     ) -> Result<StoredRun, RunError> {
-        judge(&mut record, skew_ns, &self.campaign.manifest().thresholds);
+        let short = match record.trace {
+            None => too_few_epochs(record.members.len(), epochs, self.commands.experiment.goal()),
+            Some(_) => None,
+        };
+        judge(&mut record, skew_ns, short, &self.campaign.manifest().thresholds);
         let after = self.files().after_run();
         self.written.lock().unwrap_or_else(PoisonError::into_inner).extend(after.written);
         if let Some(name) = after.changed {
@@ -290,7 +295,16 @@ fn not_staged(draft: RunDraft, mut record: RunRecord, StageError { reason, lost 
 }
 
 /// The validity of a run as far as the harness can judge it; the report adds what only many runs show.
-fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) {
+fn judge(record: &mut RunRecord, skew_ns: Option<u64>, short: Option<(Verdict, String)>, thresholds: &Thresholds) {
+    if record.outcome == Outcome::Completed
+        && let Some((verdict, why)) = short
+    {
+        record.validity.lower(verdict, why);
+        if verdict == Verdict::Discarded {
+            // Members that never trained together leave no evidence either, and this is why.
+            return;
+        }
+    }
     if record.outcome == Outcome::Completed {
         match record.attestation.verdict {
             AttestationVerdict::Attested => {}
@@ -327,8 +341,7 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) 
     if let Some(who) = others.find(|who| who != NOBODY) {
         record.validity.lower(Verdict::Indicative, format!("{who} computed on the same GPU"));
     }
-    let barrier = record.members.iter().all(|m| m.barrier);
-    if let Some(skew_s) = skew_ns.map(|ns| ns as f64 / 1e9).filter(|s| barrier && *s > thresholds.start_skew_s) {
+    if let Some(skew_s) = skew_ns.map(|ns| ns as f64 / 1e9).filter(|s| *s > thresholds.start_skew_s) {
         record.validity.lower(Verdict::Indicative, Validity::started_apart(skew_s, thresholds.start_skew_s));
     }
     for remark in record.trace.as_ref().map(|trace| trace.remarks.clone()).unwrap_or_default() {
@@ -336,10 +349,73 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, thresholds: &Thresholds) 
     }
 }
 
+/// The member of a group that measured less than was asked for, as scripts without a barrier may, and what that makes of the run.
+fn too_few_epochs(members: usize, epochs: &[EpochRecord], goal: EpochGoal) -> Option<(Verdict, String)> {
+    let too_few = |member: usize| {
+        let measured: Vec<&EpochRecord> = epochs.iter().filter(|e| e.measured && e.member as usize == member).collect();
+        let Some((first, last)) = measured.first().zip(measured.last()) else {
+            return Some((Verdict::Discarded, format!("member {member} ended no epoch while all members trained")));
+        };
+        let (count, asked) = (measured.len() as u32, goal.measured());
+        match goal.is_reached(count, first.start_ns, last.end_ns) {
+            true => None,
+            false if count < asked => {
+                let why = format!("member {member} ended {count} of {asked} measured epochs while all members trained");
+                Some((Verdict::Indicative, why))
+            }
+            false => Some((Verdict::Indicative, format!("member {member} measured for less than `measure_for`"))),
+        }
+    };
+    // Discarded before indicative.
+    let all: Vec<(Verdict, String)> = (0..members).filter_map(too_few).collect();
+    all.into_iter().max_by_key(|(verdict, _)| *verdict == Verdict::Discarded)
+}
+
 /// The first check that fails, in words.
 fn unmet(attestation: &Attestation) -> String {
     match attestation.checks.iter().find(|c| !c.holds) {
         None => "no evidence that the mode was in force".into(),
         Some(check) => stage::words(check),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn epochs(measured: &[&[bool]]) -> Vec<EpochRecord> {
+        let record = |member: usize, index: usize, measured: bool| EpochRecord {
+            member: member as u32,
+            index: index as u32,
+            measured,
+            items: None,
+            start_ns: index as u64 * S,
+            end_ns: (index as u64 + 1) * S,
+            loss: None,
+        };
+        let of = |(member, all): (usize, &&[bool])| {
+            all.iter().enumerate().map(|(index, is)| record(member, index, *is)).collect::<Vec<_>>()
+        };
+        measured.iter().enumerate().flat_map(of).collect()
+    }
+
+    #[test]
+    fn a_group_that_measured_less_than_asked_is_indicative_and_one_with_a_member_without_an_epoch_is_discarded() {
+        let judged = |measured: &[&[bool]], epochs_asked: u32, measure_for_ns: u64| {
+            let goal = EpochGoal { epochs: epochs_asked, measure_for_ns };
+            too_few_epochs(measured.len(), &epochs(measured), goal)
+        };
+        assert_eq!(judged(&[&[false, true, true], &[false, true, true, false]], 3, 0), None);
+        let (verdict, why) = judged(&[&[false, true, true], &[false, false, true]], 3, 0).expect("one short");
+        assert_eq!(
+            (verdict, why.as_str()),
+            (Verdict::Indicative, "member 1 ended 1 of 2 measured epochs while all members trained")
+        );
+        let (verdict, why) = judged(&[&[false, true], &[false, false]], 3, 0).expect("none of one");
+        assert_eq!((verdict, why.as_str()), (Verdict::Discarded, "member 1 ended no epoch while all members trained"));
+        let (verdict, why) = judged(&[&[false, true, true]], 2, 3 * S).expect("too short");
+        assert_eq!((verdict, why.as_str()), (Verdict::Indicative, "member 0 measured for less than `measure_for`"));
     }
 }

@@ -39,11 +39,10 @@ pub fn experiment(workload: &Workload, given: &[(String, Json)]) -> String {
         axes.push(("window".into(), WINDOW.into()));
     }
     axes.extend(given.iter().cloned());
-    let after_measured = if workload.epochs.is_some() { AfterMeasured::Exit } else { AfterMeasured::KeepRunning };
     let axes: Vec<String> = axes.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
     format!(
         "name = \"trial\"\ndevice = \"cpu\"\nrepetitions = 1\nepochs = 2\nafter_measured = \"{}\"\n[axes]\nsharing = \"solo\"\n{}",
-        after_measured.as_str(),
+        AfterMeasured::KeepRunning.as_str(),
         axes.concat()
     )
 }
@@ -247,8 +246,10 @@ fn ending(member: &MemberRecord, outcome: &Outcome) -> String {
     };
     match outcome {
         Outcome::Completed => format!("{exit}{left}"),
-        Outcome::EndedEarly { message, .. } | Outcome::ProtocolError { message, .. } | Outcome::TimedOut { message, .. } => {
-            format!("{}: {message}", outcome.text())
+        // Its message has what it left behind.
+        Outcome::EndedEarly { message, .. } => format!("{}: {message}", outcome.text()),
+        Outcome::ProtocolError { message, .. } | Outcome::TimedOut { message, .. } => {
+            format!("{}: {message}{left}", outcome.text())
         }
         other => format!("{}{left}", other.text()),
     }

@@ -184,7 +184,9 @@ impl Repetition {
     fn take_times(&mut self, thresholds: &Thresholds) {
         let record = &self.run.record;
         let starts: Vec<u64> = record.members.iter().filter_map(|m| m.training_start_ns).collect();
-        if starts.len() == record.members.len() && starts.len() > 1 {
+        // When a script without a barrier began to train is not known.
+        let all_wait = record.members.iter().all(|m| m.barrier);
+        if all_wait && starts.len() == record.members.len() && starts.len() > 1 {
             self.start_skew_s = starts.iter().max().zip(starts.iter().min()).map(|(a, b)| (a - b) as f64 * 1e-9);
         }
         let measured: Vec<EpochRecord> = self.epochs.iter().filter(|e| e.measured && e.end_ns > e.start_ns).cloned().collect();

@@ -58,10 +58,12 @@ impl Lines {
         let Some(run) = self.runs.get_mut(&planned.card) else { return };
         let place = format!("{}/{} {}", self.done, self.total, run.name);
         if !run.went
-            && let (Some(ready_s), Some(skew_ns)) = (view.ready_after_s, view.skew_ns)
+            && let Some(ready_s) = view.ready_after_s
+            && view.members.iter().all(|member| member.last_epoch_s.is_some())
         {
             run.went = true;
-            line(format!("{place}: go, ready after {ready_s:.1} s, skew {:.1} ms", skew_ns as f64 / 1e6));
+            let skew = view.skew_ns.map(|ns| format!(", skew {:.1} ms", ns as f64 / 1e6)).unwrap_or_default();
+            line(format!("{place}: go, ready after {ready_s:.1} s{skew}"));
         }
         if run.alive.elapsed() > ALIVE {
             run.alive = Instant::now();

@@ -47,7 +47,11 @@ pub fn why(seat: &MemberState, member: usize, phase: Phase, ended: &Ended, trace
         return ran_out(Whose::Host, &format!("the kernel's OOM killer ended {whom}"));
     }
     if !seat.barrier && ended.live == Live::Exited(0) && seat.told_error.is_none() {
-        let lacks = seat.shortfall.as_ref().map_or_else(|| place.clone(), |shortfall| shortfall.message.clone());
+        let lacks = match &seat.shortfall {
+            Some(shortfall) => shortfall.message.clone(),
+            None if seat.done => "not all members were ready: let it train longer".into(),
+            None => place.clone(),
+        };
         return Outcome::EndedEarly { member: index, message: format!("it ended with 0; {lacks}{}", left(&ended.orphans)) };
     }
     // Of somebody who says nothing, the place is all there is to say.

@@ -18,8 +18,12 @@ const LATE: Duration = Duration::from_secs(1);
 /// What a loop received.
 pub enum Received<E> {
     Stop(Stop),
-    /// It is time to update the display and the time limits; for how long collo was suspended before, if it was.
-    Look(Option<Duration>),
+    /// It is time to update the display and the time limits.
+    Look {
+        now_ns: u64,
+        /// For how long collo was suspended before, if it was. What follows `now_ns` is not in it.
+        suspended: Option<Duration>,
+    },
     Signal(usize, Signal),
     /// What only this loop waits for.
     Own(E),
@@ -55,7 +59,7 @@ impl Inbox {
             _ = self.look.tick() => {
                 let now_ns = monotonic_ns();
                 let since = Duration::from_nanos(now_ns.saturating_sub(std::mem::replace(&mut self.looked_ns, now_ns)));
-                Received::Look((since > LATE).then(|| since - LOOK))
+                Received::Look { now_ns, suspended: (since > LATE).then(|| since - LOOK) }
             }
             own = before => Received::Own(own),
             Some((member, signal)) = self.signals.recv() => Received::Signal(member, signal),

@@ -28,6 +28,13 @@ pub struct Rules {
     pub on_card: bool,
 }
 
+impl Rules {
+    /// Whether `go` waits until each member without a barrier trains: members with one would measure beside its imports.
+    pub fn waits_for_scripts(&self, seats: &[MemberState]) -> bool {
+        self.after_measured == AfterMeasured::KeepRunning && seats.iter().any(|seat| seat.barrier)
+    }
+}
+
 /// The state of a group.
 pub struct Standing<'a> {
     pub seats: &'a [MemberState],
@@ -48,8 +55,11 @@ impl Standing<'_> {
             phase: phase.into(),
             message: format!("{what} for {} s", limit.as_secs_f64()) + &self.seats[member].lacks(),
         };
-        if !self.went && since(self.from_ns) > rules.set_up_timeout {
-            let waits = |s: &MemberState| s.barrier && s.ready_ns.is_none() && s.ended.is_none();
+        if !self.went {
+            let waits_for_scripts = rules.waits_for_scripts(self.seats);
+            // A script is ready when its first epoch is over.
+            let limit = |s: &MemberState| rules.set_up_timeout + if s.barrier { Duration::ZERO } else { rules.stall_timeout };
+            let waits = |s: &MemberState| !s.is_ready(waits_for_scripts) && s.ended.is_none() && since(self.from_ns) > limit(s);
             // The others may only be waiting: for the hello of whoever says nothing, or for their turn.
             let holds_up = |(member, s): &(usize, &MemberState)| match s.phase {
                 Phase::Start => 0,
@@ -58,9 +68,10 @@ impl Standing<'_> {
             };
             let waiting = self.seats.iter().enumerate().filter(|(_, s)| waits(s));
             if let Some((member, seat)) = waiting.min_by_key(holds_up) {
-                let limit = rules.set_up_timeout;
+                let limit = limit(seat);
                 // One that never said hello may be in set-up or may not speak the protocol at all: nobody can tell.
                 return Some(match seat.phase {
+                    _ if !seat.barrier => timed_out(member, "set-up", limit, "finished no epoch"),
                     Phase::Start => timed_out(member, "set-up", limit, "sent nothing"),
                     phase => timed_out(member, phase.as_str(), limit, "was not ready"),
                 });

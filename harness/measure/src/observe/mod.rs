@@ -153,8 +153,7 @@ pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Resu
                     Stop::Now => scene.watch.kill(monotonic_ns()),
                 }
             }
-            Received::Look(suspended) => {
-                let now_ns = monotonic_ns();
+            Received::Look { now_ns, suspended } => {
                 if let Some(stood_still) = suspended {
                     // Nobody was heard meanwhile, so it is held against nobody.
                     scene.watch.excuse(stood_still);
@@ -182,6 +181,8 @@ pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Resu
     }
     scene.look();
     let throttling = scene.throttling_at_go.zip(ControlGroups::own().throttling()).and_then(|(then, now)| now.since(then));
+    // First: which epochs are measured decides until when they had to be watched.
+    let epochs = scene.watch.epochs();
     let observer = scene.end_watching(killed);
     let process = scene.process();
     let Scene { mut watch, group, sampling, peaks, attestation, .. } = scene;
@@ -192,7 +193,7 @@ pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Resu
     Ok(Observation {
         outcome: watch.outcome(),
         timeline: watch.timeline(ended_ns),
-        epochs: watch.epochs(),
+        epochs,
         requests: watch.seats.iter_mut().flat_map(|seat| std::mem::take(&mut seat.requests)).collect(),
         skew_ns: watch.skew_ns(),
         throttling,

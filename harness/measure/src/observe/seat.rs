@@ -108,6 +108,15 @@ impl MemberState {
         }
     }
 
+    /// Whether `go` need not wait for it. `waits_for_scripts`: a member without a barrier is waited for until its first epoch.
+    pub(super) fn is_ready(&self, waits_for_scripts: bool) -> bool {
+        match (self.barrier, waits_for_scripts) {
+            (true, _) => self.ready_ns.is_some(),
+            (false, true) => !self.epochs.is_empty(),
+            (false, false) => self.pid.is_some(),
+        }
+    }
+
     /// The stored record; with the end of its log only if the run is not complete.
     pub fn record(&self, spec: &MemberSpec, peak_rss_bytes: Option<u64>, is_complete: bool) -> MemberRecord {
         MemberRecord {

@@ -4,16 +4,16 @@
 //! without one.
 
 mod outside;
+mod overlap;
 
 use std::time::Duration;
 
-use collo_store::{AfterMeasured, EpochRecord, Outcome, Timeline};
+use collo_store::{AfterMeasured, Outcome, Timeline};
 use serde_json::Value;
 
 use super::ending;
 use super::epochs::Known;
 use super::limits::{GRACE, Rules, Standing};
-use super::overlapping;
 use super::seat::{MemberState, Phase, Traces};
 use super::turns::{self, WarmUps};
 use collo_launch::protocol::{self, Command, MemberEvent};
@@ -51,7 +51,10 @@ pub struct Watch {
     all_done_at_ns: Option<u64>,
     warm_ups: WarmUps,
     outcome: Option<Outcome>,
+    /// The start of the limit of leaving: the order to stop, shifted by the time that collo itself was suspended.
     stop_ns: Option<u64>,
+    /// When the order to stop was sent.
+    stop_sent_ns: Option<u64>,
     kill_ns: Option<u64>,
     evidence_asked: bool,
     /// The evidence was requested and has not arrived: until it has, no member it covers is ended.
@@ -75,6 +78,7 @@ impl Watch {
             warm_ups: WarmUps::default(),
             outcome: None,
             stop_ns: None,
+            stop_sent_ns: None,
             kill_ns: None,
             evidence_asked: false,
             evidence_pending: false,
@@ -97,8 +101,12 @@ impl Watch {
         self.ready_ns.map(|ns| ns.saturating_sub(self.launched_ns) as f64 / 1e9)
     }
 
-    /// Spread of the members' starts so far, nanoseconds; `None` before all have started.
+    /// Spread of the members' starts so far, nanoseconds; `None` before all have started, and where one has no barrier: when a script
+    /// begins to train is not known, and its epochs count only while all train.
     pub fn skew_ns(&self) -> Option<u64> {
+        if self.seats.iter().any(|seat| !seat.barrier) {
+            return None;
+        }
         let starts: Option<Vec<u64>> = self.seats.iter().map(|s| s.training_start_ns).collect();
         let starts = starts?;
         Some(starts.iter().max()? - starts.iter().min()?)
@@ -158,8 +166,12 @@ impl Watch {
                 seat.told_error = None;
                 seat.phase = seat.phase.max(Phase::Measure);
                 seat.last_progress_ns = Some(now_ns);
-                seat.training_start_ns.get_or_insert(epoch.start_ns);
+                // The first epoch of a script may begin with its launch: its imports are no training.
+                let begun_ns = if seat.barrier || epoch.measured { epoch.start_ns } else { epoch.end_ns };
+                seat.training_start_ns.get_or_insert(begun_ns);
                 seat.epochs.push(epoch);
+                self.go_if_ready(now_ns, acts);
+                let seat = &self.seats[member];
                 if seat.done {
                     self.stop_if_all_done(now_ns, acts);
                 }
@@ -232,12 +244,14 @@ impl Watch {
     }
 
     fn go_if_ready(&mut self, now_ns: u64, acts: &mut Vec<Act>) {
-        let ready = |s: &MemberState| if s.barrier { s.ready_ns.is_some() } else { s.pid.is_some() };
-        if self.go_ns.is_some() || self.outcome.is_some() || !self.seats.iter().all(ready) {
+        let waits_for_scripts = self.rules.waits_for_scripts(&self.seats);
+        if self.go_ns.is_some() || self.outcome.is_some() || !self.seats.iter().all(|s| s.is_ready(waits_for_scripts)) {
             return;
         }
         self.ready_ns = Some(now_ns);
         self.go_ns = Some(now_ns);
+        // First: what is read as the members begin is read before they do.
+        acts.push(Act::Opened);
         for (member, seat) in self.seats.iter_mut().enumerate() {
             seat.last_progress_ns = Some(now_ns);
             if seat.barrier {
@@ -245,7 +259,6 @@ impl Watch {
                 acts.push(Act::Send(member, Command::Go { goal: self.rules.goal, after_measured: self.rules.after_measured }));
             }
         }
-        acts.push(Act::Opened);
     }
 
     fn done(&mut self, member: usize, now_ns: u64, acts: &mut Vec<Act>) {
@@ -254,7 +267,10 @@ impl Watch {
         seat.phase = seat.phase.max(Phase::Tail);
         let last_end_ns = seat.epochs.iter().filter(|e| e.measured).map(|e| e.end_ns).max();
         self.done_ns = self.done_ns.max(last_end_ns);
-        if !self.evidence_asked && self.stop_ns.is_none() {
+        // While a neighbour of a script still imports its libraries there is nothing to see of it.
+        let is_there = |s: &MemberState| s.ended.is_some() || !s.epochs.is_empty();
+        let all_there = !self.overlaps() || self.seats.iter().all(is_there);
+        if !self.evidence_asked && self.stop_ns.is_none() && all_there {
             self.ask_for_evidence(acts);
         }
         let seat = &mut self.seats[member];
@@ -321,6 +337,10 @@ impl Watch {
                 && self.stop_ns.is_none()
                 && self.seats.iter().all(|s| s.ended.is_none())
             {
+                // What disturbs them now, disturbs no epoch that counts.
+                for seat in self.seats.iter_mut().filter(|seat| !seat.barrier) {
+                    seat.training_end_ns.get_or_insert(now_ns);
+                }
                 acts.push(Act::AllDone);
                 return;
             }
@@ -328,20 +348,12 @@ impl Watch {
         }
     }
 
-    /// Whether scripts without a barrier train on until they have measured enough beside all others.
-    fn waits_for_overlap(&self, now_ns: u64, at_ns: u64) -> bool {
-        self.rules.after_measured == AfterMeasured::KeepRunning
-            && self.stop_ns.is_none()
-            && self.kill_ns.is_none()
-            && self.seats.iter().all(|s| s.ended.is_none())
-            && !overlapping::is_enough(&self.seats, self.rules.goal)
-            && now_ns.saturating_sub(at_ns) < overlapping::patience_ns(&self.seats, self.rules.goal)
-    }
-
     fn ended(&mut self, member: usize, ended: Ended, now_ns: u64, traces: Traces, acts: &mut Vec<Act>) {
         let stopping = self.stop_ns.is_some() || self.kill_ns.is_some();
         let seat = &mut self.seats[member];
-        seat.training_end_ns = seat.training_end_ns.or(seat.training_start_ns.map(|_| now_ns));
+        // A script may write its model for long after its last epoch.
+        let until_ns = if seat.barrier { Some(now_ns) } else { seat.epochs.last().map(|epoch| epoch.end_ns) };
+        seat.training_end_ns = seat.training_end_ns.or(until_ns.filter(|_| seat.training_start_ns.is_some()));
         let phase = std::mem::replace(&mut seat.phase, Phase::Ended);
         // A script without a barrier may end by itself once it is done.
         let leaves = self.rules.after_measured == AfterMeasured::Exit || !seat.barrier && ended.live == Live::Exited(0);
@@ -351,17 +363,17 @@ impl Watch {
         // Nobody knows what went on below a supervisor that did not watch, and whoever stopped it may have touched more.
         let unwatched = ended.live == Live::SupervisorHung;
         // It stays until it has received `stop`: whether its end or that order is first is a matter of chance, too.
-        let unasked = ended.unheard || ended.at_ns.zip(self.stop_ns).is_some_and(|(at_ns, stop_ns)| at_ns < stop_ns);
+        let unasked = ended.unheard || ended.at_ns.zip(self.stop_sent_ns).is_some_and(|(at_ns, sent_ns)| at_ns < sent_ns);
         let stays = self.rules.after_measured == AfterMeasured::KeepRunning;
         let early = stays && seat.barrier && seat.done && unasked && ended.live == Live::Exited(0) && self.kill_ns.is_none();
-        let failed = by_itself || unwatched || early;
+        // The others would train without it.
+        let before_go = !seat.barrier && !stopping && self.go_ns.is_none();
+        let failed = by_itself || unwatched || early || before_go;
         let expected = asked && !failed;
         seat.log_tail = traces.log_tail.clone();
         seat.ended = Some(ended.clone());
         self.warm_ups.leave(member);
         if !expected {
-            // Of one that had left there is no evidence: that it left is the reason.
-            self.outcome.take_if(|known| early && matches!(known, Outcome::ModeLost { .. }));
             let outcome = ending::why(&self.seats[member], member, phase, &ended, traces, self.rules.on_card);
             self.blame(outcome);
             if self.rules.keep_survivors && self.go_ns.is_some() && !unwatched {
@@ -389,7 +401,7 @@ impl Watch {
         if self.stop_ns.is_some() || self.kill_ns.is_some() {
             return;
         }
-        self.stop_ns = Some(now_ns);
+        (self.stop_ns, self.stop_sent_ns) = (Some(now_ns), Some(now_ns));
         let trained = self.go_ns.is_some();
         for (member, seat) in self.seats.iter_mut().enumerate() {
             if seat.ended.is_some() || std::mem::replace(&mut seat.stopped_by_us, true) {
@@ -443,11 +455,11 @@ impl Watch {
                 went: self.go_ns.is_some(),
                 from_ns: self.counted_from_ns,
             };
-            if let Some(outcome) = standing.overdue(&self.rules, now_ns) {
+            if self.all_done_at_ns.is_some() {
+                self.stop_if_all_done(now_ns, &mut acts);
+            } else if let Some(outcome) = standing.overdue(&self.rules, now_ns) {
                 self.fail(outcome);
                 self.stop_all(now_ns, &mut acts);
-            } else if self.all_done_at_ns.is_some() {
-                self.stop_if_all_done(now_ns, &mut acts);
             }
         }
         acts
@@ -461,14 +473,5 @@ impl Watch {
     /// The moments of the run; `ended_ns` is when nothing was left.
     pub fn timeline(&self, ended_ns: u64) -> Timeline {
         Timeline { launched_ns: self.launched_ns, ready_ns: self.ready_ns, go_ns: self.go_ns, done_ns: self.done_ns, ended_ns }
-    }
-
-    /// Every epoch of every member, as stored.
-    pub fn epochs(&mut self) -> Vec<EpochRecord> {
-        if self.rules.after_measured == AfterMeasured::KeepRunning {
-            overlapping::leave_out_others(&mut self.seats);
-        }
-        let of = |(member, seat): (usize, &MemberState)| seat.epochs.iter().map(|e| e.record(member)).collect::<Vec<_>>();
-        self.seats.iter().enumerate().flat_map(of).collect()
     }
 }

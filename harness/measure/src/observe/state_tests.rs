@@ -107,7 +107,7 @@ fn members_warm_up_one_at_a_time_and_go_waits_for_the_last() {
     assert_eq!(s.ready(1), [Act::Send(0, Command::WarmUp)]);
     assert_eq!(s.ready(0), [Act::Send(2, Command::WarmUp)]);
     let go = Command::Go { goal: EpochGoal { epochs: 2, measure_for_ns: 0 }, after_measured: AfterMeasured::KeepRunning };
-    assert_eq!(s.ready(2), [Act::Send(0, go), Act::Send(1, go), Act::Send(2, go), Act::Opened]);
+    assert_eq!(s.ready(2), [Act::Opened, Act::Send(0, go), Act::Send(1, go), Act::Send(2, go)]);
 }
 
 #[test]
@@ -685,12 +685,13 @@ fn a_member_that_leaves_behind_done_and_has_not_heard_stop_has_crashed_whichever
     assert_eq!(after_stop(gone(Some(1), false)), crashed, "its end was before the order, and was reported after it");
     assert_eq!(after_stop(gone(Some(u64::MAX), false)), Outcome::Completed);
     let mut s = Story::of(1, rules(AfterMeasured::KeepRunning));
-    s.evidence_is_slow = true;
     s.all_ready();
     s.done(0);
-    s.watch.refuse("no process is there".into(), s.now_ns);
-    s.hears(0, gone(Some(1), false));
-    assert_eq!(s.watch.outcome(), crashed, "there is no evidence because it left");
+    s.watch.stop(s.now_ns);
+    let after_ns = s.now_ns + S;
+    s.watch.excuse(Duration::from_secs(10));
+    s.hears(0, gone(Some(after_ns), false));
+    assert_eq!(s.watch.outcome(), Outcome::Completed, "that collo was suspended moves limits, and not what was sent");
 }
 
 #[test]
@@ -750,12 +751,17 @@ fn beside_a_script(after_measured: AfterMeasured) -> Story {
     s
 }
 
-/// An epoch of a tenth of a second that ends now, of a member without a barrier.
+/// An epoch of member 1, without a barrier, that ends now; as its lines have no durations, it begins with the epoch before, the first
+/// one with its launch.
 fn line(s: &mut Story, index: u32) -> Vec<Act> {
+    let start = s.watch.seats[1].epochs.last().map_or(0, |before| before.end_ns);
     let end = s.now_ns + S / 10;
-    let epoch =
-        json!({"event": "epoch", "index": index, "measured": index > 0, "items": 1, "start_ns": end - S / 10, "end_ns": end});
-    s.says(1, epoch)
+    s.says(1, json!({"event": "epoch", "index": index, "measured": index > 0, "items": 1, "start_ns": start, "end_ns": end}))
+}
+
+/// The epochs of a member that count.
+fn measured(s: &mut Story, member: u32) -> Vec<u32> {
+    s.watch.epochs().iter().filter(|e| e.member == member && e.measured).map(|e| e.index).collect()
 }
 
 #[test]
@@ -764,16 +770,98 @@ fn a_script_without_a_barrier_is_measured_until_it_has_enough_beside_the_others(
     // It is done before its neighbour is ready.
     line(&mut s, 0);
     line(&mut s, 1);
-    assert_eq!(s.says(1, json!({"event": "done"})), [Act::FirstDone], "and it trains on");
+    assert_eq!(s.says(1, json!({"event": "done"})), [], "it trains on, and its neighbour has not begun");
     s.hello(0);
     s.ready(0);
     line(&mut s, 2);
-    assert_eq!(s.done(0), [], "all are finished, but the script has no epoch beside its neighbour's");
-    let enough = line(&mut s, 3);
-    assert_eq!(enough, [Act::AllDone]);
+    s.epoch(0, 0, false);
+    s.epoch(0, 1, true);
+    assert_eq!(s.says(0, json!({"event": "done"})), [], "all are finished, but the script has no epoch beside its neighbour's");
+    assert_eq!(line(&mut s, 3), [Act::AllDone]);
+    let all_done_ns = s.now_ns;
+    // Proportional memory is read meanwhile.
+    line(&mut s, 4);
     assert_eq!(s.watch.stop(s.now_ns), [Act::Send(0, Command::Stop), Act::Kill(1)]);
-    let measured: Vec<u32> = s.watch.epochs().iter().filter(|e| e.member == 1 && e.measured).map(|e| e.index).collect();
-    assert_eq!(measured, [3], "what lies beside the set-up of its neighbour is not");
+    assert_eq!(measured(&mut s, 1), [3], "what lies beside the set-up of its neighbour does not count, nor what follows");
+    assert_eq!(measured(&mut s, 0), [1]);
+    assert_eq!(s.watch.seats[1].training_end_ns, Some(all_done_ns));
+    assert_eq!(s.watch.timeline(s.now_ns).done_ns, Some(all_done_ns));
+}
+
+#[test]
+fn imports_of_a_script_are_no_training_and_go_waits_for_its_first_epoch() {
+    let mut s = beside_a_script(AfterMeasured::KeepRunning);
+    s.hello(0);
+    assert_eq!(s.ready(0), [], "the script still imports its libraries");
+    let acts = line(&mut s, 0);
+    assert!(acts.contains(&Act::Opened), "{acts:?}");
+    assert_eq!(s.watch.seats[1].training_start_ns, Some(s.now_ns), "its first epoch has its imports in it");
+    // Where members leave when they are done, it would be gone before the others begin.
+    let mut s = beside_a_script(AfterMeasured::Exit);
+    s.hello(0);
+    assert!(s.ready(0).contains(&Act::Opened));
+}
+
+#[test]
+fn a_script_that_prints_nothing_is_overdue_and_not_the_member_that_waits_for_it() {
+    let mut s = beside_a_script(AfterMeasured::KeepRunning);
+    s.hello(0);
+    s.ready(0);
+    assert_eq!(s.watch.tick(79 * S), [], "its first epoch may take as long as any other");
+    s.watch.tick(81 * S);
+    let silent = Outcome::TimedOut { member: 1, phase: "set-up".into(), message: "finished no epoch for 80 s".into() };
+    assert_eq!(s.watch.outcome(), silent);
+}
+
+#[test]
+fn a_script_alone_measures_as_much_as_is_asked_for_however_long_evidence_takes() {
+    let mut s = beside_a_script(AfterMeasured::KeepRunning);
+    s.evidence_is_slow = true;
+    s.hello(0);
+    s.ready(0);
+    for index in 0..2 {
+        line(&mut s, index);
+        s.epoch(0, index, index > 0);
+    }
+    s.says(1, json!({"event": "done"}));
+    s.says(0, json!({"event": "done"}));
+    for index in 2..9 {
+        line(&mut s, index);
+    }
+    assert_eq!(s.watch.evidence_is_in(s.now_ns), [Act::AllDone]);
+    s.watch.stop(s.now_ns);
+    assert_eq!(measured(&mut s, 1).len(), 1);
+}
+
+#[test]
+fn epochs_beside_a_script_that_has_ended_do_not_count() {
+    let mut s = beside_a_script(AfterMeasured::KeepRunning);
+    s.hello(0);
+    s.ready(0);
+    line(&mut s, 0);
+    line(&mut s, 1);
+    s.epoch(0, 0, false);
+    s.says(1, json!({"event": "done"}));
+    s.now_ns += S;
+    s.ends(1, Live::Exited(0));
+    assert!(s.watch.seats[1].training_end_ns < Some(s.now_ns - S / 2), "what it did after its last epoch is no training");
+    s.epoch(0, 1, true);
+    s.says(0, json!({"event": "done"}));
+    s.ends(0, Live::Exited(0));
+    assert_eq!(s.watch.outcome(), Outcome::Completed);
+    assert_eq!(measured(&mut s, 0), [0; 0], "its neighbour was gone");
+}
+
+#[test]
+fn a_script_that_ends_before_go_ends_its_group() {
+    let mut s = beside_a_script(AfterMeasured::KeepRunning);
+    s.hello(0);
+    line(&mut s, 0);
+    line(&mut s, 1);
+    s.says(1, json!({"event": "done"}));
+    s.ends(1, Live::Exited(0));
+    let message = "it ended with 0; not all members were ready: let it train longer".to_string();
+    assert_eq!(s.watch.outcome(), Outcome::EndedEarly { member: 1, message });
 }
 
 #[test]
@@ -803,5 +891,24 @@ fn a_script_that_prints_no_more_is_not_waited_for_without_end() {
     s.hello(0);
     s.ready(0);
     assert_eq!(s.done(0), []);
-    assert_eq!(s.watch.tick(s.now_ns + S), [Act::AllDone]);
+    s.watch.excuse(Duration::from_secs(30));
+    assert_eq!(s.watch.tick(s.now_ns + 30 * S), [], "while collo was suspended it could not be heard");
+    assert_eq!(s.watch.tick(s.now_ns + 31 * S), [Act::AllDone]);
+}
+
+#[test]
+fn when_all_are_done_the_limit_of_the_run_ends_the_wait_and_not_the_run() {
+    let mut s = beside_a_script(AfterMeasured::KeepRunning);
+    s.now_ns = 299 * S;
+    line(&mut s, 0);
+    line(&mut s, 1);
+    s.says(1, json!({"event": "done"}));
+    s.hello(0);
+    s.ready(0);
+    s.done(0);
+    assert_eq!(s.watch.tick(301 * S), [Act::AllDone]);
+    s.watch.stop(301 * S);
+    s.ends(0, Live::Exited(0));
+    s.ends(1, Live::Killed(9));
+    assert_eq!(s.watch.outcome(), Outcome::Completed);
 }

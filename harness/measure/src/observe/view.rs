@@ -14,7 +14,7 @@ pub struct View {
     pub members: Vec<MemberView>,
     /// From launch until the last member was ready; `None` before.
     pub ready_after_s: Option<f64>,
-    /// Spread of the starts; `None` until every member has finished its first epoch.
+    /// Spread of the starts; `None` until every member has finished its first epoch, and where one has no barrier.
     pub skew_ns: Option<u64>,
     /// Whether the mode is attested; `None` before the evidence was gathered.
     pub attested: Option<bool>,

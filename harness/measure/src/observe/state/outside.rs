@@ -70,7 +70,7 @@ impl Watch {
     pub fn excuse(&mut self, stood_still: Duration) {
         let later = |ns: &mut u64| *ns = ns.saturating_add(stood_still.as_nanos() as u64);
         later(&mut self.counted_from_ns);
-        [&mut self.stop_ns, &mut self.kill_ns].into_iter().flatten().for_each(later);
+        [&mut self.stop_ns, &mut self.kill_ns, &mut self.all_done_at_ns].into_iter().flatten().for_each(later);
         self.seats.iter_mut().filter_map(|seat| seat.last_progress_ns.as_mut()).for_each(later);
     }
 }
