@@ -4,9 +4,16 @@ use collo_store::{EpochRecord, Outcome, StoredRun};
 
 use crate::support::{Answer, Bench, epochs};
 
-/// A script that computes for some time, and prints; `busy` is what an epoch is.
-const PRELUDE: &str = "import os, sys, time
+/// A script that computes for some time, and prints. `busy` is what an epoch is: it begins when all that was printed before is read (FIONREAD,
+/// pipe(7)), so that on a busy machine no line is read later than its own epoch and together with the next.
+const PRELUDE: &str = "import array, fcntl, os, sys, termios, time
 def busy(seconds):
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+        unread = array.array('i', [1])
+        while unread[0]:
+            time.sleep(0.001)
+            fcntl.ioctl(stream, termios.FIONREAD, unread)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         pass
@@ -171,9 +178,11 @@ fn lacking(table: &str, script: &str) -> (Answer, Answer, String) {
 
 #[test]
 fn a_script_whose_lines_do_not_match_is_answered_with_the_nearest() {
-    let script = "for epoch in range(1, 4):\n    busy(0.01)\n    print(f'Epoch {epoch}/3 loss 0.1')\n";
+    let script = "for epoch in range(1, 4):\n    busy(0.3)\n    print(f'Epoch {epoch}/3 loss 0.1')\n";
     let (checked, ran, message) = lacking("pattern = '^epoch (?P<epoch>\\d+) took'", script);
-    assert_eq!(message, "it ended with 0; 0 of its 3 lines match the pattern; the nearest: `Epoch 1/3 loss 0.1`");
+    let nearest = "it ended with 0; 0 of its 3 lines match the pattern; the nearest: `Epoch 1/3 loss 0.1`";
+    let proposed = r"with `pattern = '^Epoch (?P<epoch>\d+)\b'` in `[epochs]` lines as `Epoch 3/3 loss 0.1` match";
+    assert_eq!(message, format!("{nearest}; {proposed}"));
     checked.answers(&format!("✗ end      ended early: {message}"));
     assert!(!ran.stderr.contains("crashed") && !ran.stderr.contains("`done`"), "{}", ran.stderr);
 }

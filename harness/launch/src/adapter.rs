@@ -226,10 +226,9 @@ impl Translator {
 
     /// What its output lacks, in a sentence.
     fn shortfall(&self) -> Value {
-        let what = self.preset.map_or("the pattern".into(), |preset| format!("the preset `{}`", preset.name));
         let measured_ns = self.measured_from_ns.map_or(0, |from| self.last_end_ns.saturating_sub(from));
         let mut text = match &self.unmatched {
-            Some(unmatched) => unmatched.text(&what),
+            Some(unmatched) => unmatched.text(self.preset.map(|preset| preset.name)),
             None if self.seen < self.wanted => format!("{} of {} epochs: let it train longer", self.seen, self.wanted),
             None => {
                 let (is, wanted) = (measured_ns as f64 / 1e9, self.goal.measure_for_ns as f64 / 1e9);
@@ -463,7 +462,7 @@ mod tests {
             r"^Epoch (?P<epoch>\d+) finished",
             &[(1.0, "Epoch 3 finished"), (2.0, "Epoch 4 finished"), (4.0, "Epoch 6 finished")],
         );
-        insta::assert_snapshot!(gap.unwrap_err(), @"output: the output jumps from epoch 4 to epoch 6: print the end of each");
+        insta::assert_snapshot!(gap.unwrap_err(), @"output: the output jumps from epoch 4 to epoch 6: print lines at equal distances, or each with its duration");
         let timed = told(TIMED, &[(5.0, "epoch 10 took 2 s"), (50.0, "epoch 20 took 2 s"), (53.0, "epoch 25 took 2 s")]);
         assert_eq!(timed.unwrap()[1..], [(48.0, 50.0), (51.0, 53.0)], "with a duration some may be left out");
     }

@@ -36,6 +36,21 @@ pub struct FoundProgress {
     pub epochs_s: Vec<f64>,
 }
 
+impl FoundProgress {
+    /// The line of `[epochs]` in a `workload.toml`.
+    pub fn toml(&self) -> String {
+        match self.preset {
+            Some(preset) => format!("preset = \"{preset}\""),
+            // A literal string has no escapes, and no apostrophe.
+            None if !self.pattern.contains('\'') && !self.pattern.contains(char::is_control) => {
+                format!("pattern = '{}'", self.pattern)
+            }
+            // A basic string of TOML has the escapes of JSON.
+            None => format!("pattern = {}", serde_json::Value::from(self.pattern.as_str())),
+        }
+    }
+}
+
 /// A part of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Piece<'a> {

@@ -160,3 +160,18 @@ fn whatever_a_script_prints_is_looked_at_in_bounded_time() {
         (0..20_000).map(|n| OutputLine { at_ns: n * 1_000_000, text: format!("{} {n} value {}", n % 977, n * 7 % 13) }).collect();
     find_progress(&lines, 0);
 }
+
+#[test]
+fn a_pattern_is_written_as_toml_reads_it() {
+    let found = |pattern: &str, preset| {
+        let found =
+            FoundProgress { pattern: pattern.into(), preset, names_epochs: true, lines: Vec::new(), epochs_s: Vec::new() };
+        found.toml()
+    };
+    assert_eq!(found("x", Some("keras")), "preset = \"keras\"");
+    for pattern in [r"^Epoch (?P<epoch>\d+)\b", r"^it's \d+", "a\tb", r#"^"x" \d"#] {
+        let text = found(pattern, None);
+        let table: toml::Table = text.parse().expect("TOML");
+        assert_eq!(table["pattern"].as_str(), Some(pattern), "{text}");
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! Its two streams are two pipes, because a progress bar on one has no end of line and would swallow the beginning of a line on the other.
 //! Whatever it prints, its supervisor stays responsive: a turn reads a limited amount, a line is searched once, and one too long
-//! for an epoch's is ignored.
+//! for an epoch's is ignored. Where no line matches, a pattern that does is proposed.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -11,21 +11,28 @@ use std::os::unix::net::UnixStream;
 
 use collo_store::monotonic_ns;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::adapter::{Adapter, Translator};
+use super::find_progress::{OutputLine, find_progress};
 use super::output::OutputLines;
 
 /// The default capacity of a pipe (pipe(7)).
 const PIECE: usize = 1 << 16;
 /// Pieces of each stream read per turn; then the supervisor checks whether its member has ended and whether collo wants its end.
 const PIECES: usize = 16;
+/// The first lines that are searched for progress if none matches.
+const SEARCHED: usize = 2000;
 
 pub struct Foreign {
     streams: [Stream; 2],
     log: SharedLog,
     translator: Translator,
     channel: UnixStream,
+    started_ns: u64,
+    /// The first lines, until one matches.
+    unmatched: Vec<OutputLine>,
+    has_matched: bool,
 }
 
 /// Standard output, or standard error.
@@ -49,7 +56,8 @@ impl Foreign {
         }
         let translator = Translator::new(adapter, started_ns).map_err(|e| e.to_string())?;
         let streams = outputs.map(|output| Stream { output: Some(output), lines: OutputLines::default() });
-        Ok(Foreign { streams, log: SharedLog::new(log), translator, channel })
+        let (log, unmatched) = (SharedLog::new(log), Vec::new());
+        Ok(Foreign { streams, log, translator, channel, started_ns, unmatched, has_matched: false })
     }
 
     /// The channel from collo to the member.
@@ -85,7 +93,7 @@ impl Foreign {
                 break;
             }
         }
-        let report = self.translator.wait(monotonic_ns());
+        let report = self.translator.wait(monotonic_ns()).map(|report| self.propose(report));
         self.send(report);
         more
     }
@@ -96,7 +104,8 @@ impl Foreign {
         for stream in 0..self.streams.len() {
             self.translate(stream, OutputLines::end);
         }
-        let messages = self.translator.end(ended_well);
+        let messages: Vec<Value> = self.translator.end(ended_well);
+        let messages: Vec<Value> = messages.into_iter().map(|message| self.propose(message)).collect();
         self.send(messages);
     }
 
@@ -123,9 +132,32 @@ impl Foreign {
     /// Send what the lines translate to that `step` passes on.
     fn translate(&mut self, stream: usize, step: impl FnOnce(&mut OutputLines, &mut dyn FnMut(&str, u64))) {
         let mut messages = Vec::new();
-        let translator = &mut self.translator;
-        step(&mut self.streams[stream].lines, &mut |line, at_ns| messages.extend(translator.line(line, at_ns)));
+        let (translator, unmatched) = (&mut self.translator, &mut self.unmatched);
+        let has_matched = self.has_matched;
+        step(&mut self.streams[stream].lines, &mut |line, at_ns| {
+            messages.extend(translator.line(line, at_ns));
+            if !has_matched && unmatched.len() < SEARCHED {
+                unmatched.push(OutputLine { at_ns, text: line.to_string() });
+            }
+        });
+        if !messages.is_empty() {
+            (self.has_matched, self.unmatched) = (true, Vec::new());
+        }
         self.send(messages);
+    }
+
+    /// A report of what its output lacks, with a pattern that its first lines match, if there is one.
+    fn propose(&self, mut report: Value) -> Value {
+        if report["event"] != "shortfall" || report["newest"].as_array().is_none_or(Vec::is_empty) {
+            return report;
+        }
+        if let Some(found) = find_progress(&self.unmatched, self.started_ns).first()
+            && let Some(message) = report["message"].as_str()
+        {
+            let line = found.lines.last().map_or("", |line| line.trim());
+            report["message"] = json!(format!("{message}; with `{}` in `[epochs]` lines as `{line}` match", found.toml()));
+        }
+        report
     }
 
     fn send(&mut self, messages: impl IntoIterator<Item = Value>) {

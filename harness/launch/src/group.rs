@@ -43,7 +43,7 @@ pub struct MemberLaunch {
     pub cores: Option<Vec<u32>>,
     /// NUMA nodes that its memory is bound to; the system decides if `None`.
     pub memory_nodes: Option<Vec<u32>>,
-    /// For a foreign script: it has no barrier and no hold.
+    /// How its lines are read, of a script that does not speak the protocol: it has no barrier.
     pub adapter: Option<Adapter>,
     /// The pipe folder of the MPS daemon whose client it is.
     pub client_of: Option<PathBuf>,

@@ -46,7 +46,8 @@ impl Numbering {
             (stride, guess) => {
                 let before = stride.or(guess).filter(|stride| *stride != 1);
                 let before = before.map(|stride| format!(", by {stride} before")).unwrap_or_default();
-                return Err(format!("the output jumps from {noun} {last} to {noun} {now}{before}: print the end of each"));
+                let even = "print lines at equal distances, or each with its duration";
+                return Err(format!("the output jumps from {noun} {last} to {noun} {now}{before}: {even}"));
             }
         };
         match follows {
@@ -102,12 +103,12 @@ mod tests {
 
     #[test]
     fn numbers_without_one_are_an_error() {
-        insta::assert_snapshot!(follow(&[3, 4, 6]).unwrap_err(), @"the output jumps from step 4 to step 6: print the end of each");
-        insta::assert_snapshot!(follow(&[0, 10, 20, 25]).unwrap_err(), @"the output jumps from step 20 to step 25, by 10 before: print the end of each");
-        insta::assert_snapshot!(follow(&[0, 10, 25, 27]).unwrap_err(), @"the output jumps from step 25 to step 27, by 15 before: print the end of each");
+        insta::assert_snapshot!(follow(&[3, 4, 6]).unwrap_err(), @"the output jumps from step 4 to step 6: print lines at equal distances, or each with its duration");
+        insta::assert_snapshot!(follow(&[0, 10, 20, 25]).unwrap_err(), @"the output jumps from step 20 to step 25, by 10 before: print lines at equal distances, or each with its duration");
+        insta::assert_snapshot!(follow(&[0, 10, 25, 27]).unwrap_err(), @"the output jumps from step 25 to step 27, by 15 before: print lines at equal distances, or each with its duration");
         insta::assert_snapshot!(follow(&[20, 10]).unwrap_err(), @"the output goes back from step 20 to step 10: the pattern must match one training only");
         let mut epochs = Numbering::new(true);
         assert_eq!(epochs.follow("epoch", Some(3)), Ok(Ends));
-        insta::assert_snapshot!(epochs.follow("epoch", Some(6)).unwrap_err(), @"the output jumps from epoch 3 to epoch 6: print the end of each");
+        insta::assert_snapshot!(epochs.follow("epoch", Some(6)).unwrap_err(), @"the output jumps from epoch 3 to epoch 6: print lines at equal distances, or each with its duration");
     }
 }

@@ -21,7 +21,7 @@ const UNITS: [(&[&str], f64); 6] = [
 ];
 
 /// The forms that are read, for a message.
-const FORMS: &str = "as in `12.5`, `0:01:02`, `1m2s` or `155ms`";
+const FORMS: &str = "print one as in `12.5`, `0:01:02`, `1m2s` or `155ms`";
 
 /// The time that an epoch took, as its line has it.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,7 +52,7 @@ impl PrintedDuration {
         };
         let (seconds, resolution_s) = sum;
         if seconds == 0.0 {
-            return Some(Err(format!("`{text}`: an epoch takes a time above 0: print more digits, or leave out the group")));
+            return Some(Err(format!("`{text}`, and an epoch takes a time above 0: print more digits, or leave out the group")));
         }
         let is_plain = text.parse() == Ok(seconds);
         let shown = if is_plain { format!("{text} s") } else { format!("`{text}` ({} s)", rounded(seconds)) };
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(of(r"(?P<seconds>\S+)", "2.50").unwrap().1, "2.50 s");
         assert_eq!(of(r"(?P<seconds>\S+)", "1m2s").unwrap().1, "`1m2s` (62 s)");
         assert_eq!(of(r"(?P<milliseconds>\S+)", "155.64").unwrap().1, "`155.64` (0.15564 s)");
-        insta::assert_snapshot!(of(r"(?P<seconds>\S+)", "nan").unwrap_err(), @"`nan`, which is no duration: as in `12.5`, `0:01:02`, `1m2s` or `155ms`");
-        insta::assert_snapshot!(of(r"(?P<seconds>\S+)", "0:00:00").unwrap_err(), @"`0:00:00`: an epoch takes a time above 0: print more digits, or leave out the group");
+        insta::assert_snapshot!(of(r"(?P<seconds>\S+)", "nan").unwrap_err(), @"`nan`, which is no duration: print one as in `12.5`, `0:01:02`, `1m2s` or `155ms`");
+        insta::assert_snapshot!(of(r"(?P<seconds>\S+)", "0:00:00").unwrap_err(), @"`0:00:00`, and an epoch takes a time above 0: print more digits, or leave out the group");
     }
 }

@@ -68,15 +68,17 @@ impl Unmatched {
         self.newest.iter()
     }
 
-    /// `0 of its 312 lines match the pattern; the nearest: …`; `what` is the pattern, or the preset.
-    pub fn text(&self, what: &str) -> String {
+    /// `0 of its 312 lines match the pattern; the nearest: …`; of this preset, if it is one's pattern.
+    pub fn text(&self, preset: Option<&str>) -> String {
+        let what = preset.map_or("the pattern".into(), |preset| format!("the preset `{preset}`"));
+        let way_out = if preset.is_some() { "write a `pattern` without `^`" } else { "leave out `^`" };
         let count = match self.lines {
             0 => return "it printed no line".into(),
             1 => format!("its only line does not match {what}"),
             n => format!("0 of its {n} lines match {what}"),
         };
         let hint = match (&self.behind, &self.nearest, self.newest.back()) {
-            (Some(line), ..) => format!("other text stands before it on its line, so leave out `^`: `{line}`"),
+            (Some(line), ..) => format!("other text stands before it on its line, so {way_out}: `{line}`"),
             (None, Some((_, line)), _) => format!("the nearest: `{line}`"),
             (None, None, Some(line)) => format!("the last: `{line}`"),
             (None, None, None) => return count,
@@ -92,7 +94,7 @@ mod tests {
     fn text(pattern: &str, lines: &[&str]) -> String {
         let mut unmatched = Unmatched::new(pattern);
         lines.iter().for_each(|line| unmatched.add(line));
-        unmatched.text("the pattern")
+        unmatched.text(None)
     }
 
     #[test]
@@ -109,6 +111,9 @@ mod tests {
     fn text_before_a_line_is_named_as_the_cause() {
         let glued = "[25%] 1 of 4 epoch 1 took 0.4 s";
         insta::assert_snapshot!(text(r"^epoch (?P<epoch>\d+) took", &["epoch", glued]), @"0 of its 2 lines match the pattern; other text stands before it on its line, so leave out `^`: `[25%] 1 of 4 epoch 1 took 0.4 s`");
+        let mut unmatched = Unmatched::new("^epoch");
+        unmatched.add("0: epoch 1");
+        insta::assert_snapshot!(unmatched.text(Some("lightning")), @"its only line does not match the preset `lightning`; other text stands before it on its line, so write a `pattern` without `^`: `0: epoch 1`");
     }
 
     #[test]

@@ -111,15 +111,8 @@ pub fn write(
 }
 
 fn workload(script: &Script, look: &FirstLook) -> String {
-    let mut text = format!(
-        "description = {}\ncommand = [\"sh\", \"{COMMAND}\"]\nenvironment = \"system\"\n\n[epochs]\n",
-        toml(&script.text)
-    );
-    let _ = match look.progress.preset {
-        Some(preset) => writeln!(text, "preset = \"{preset}\""),
-        None => writeln!(text, "pattern = {}", toml(&look.progress.pattern)),
-    };
-    text
+    let (description, epochs) = (toml(&script.text), look.progress.toml());
+    format!("description = {description}\ncommand = [\"sh\", \"{COMMAND}\"]\nenvironment = \"system\"\n\n[epochs]\n{epochs}\n")
 }
 
 fn experiment(scripts: &[Script], plan: &BudgetPlan, on_gpu: bool) -> String {
