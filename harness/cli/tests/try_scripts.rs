@@ -31,7 +31,7 @@ fn two_scripts_are_measured_alone_and_together_from_one_line() {
     let sentence = tried.stdout.lines().next().unwrap_or_default();
     let of = |text: &str| sentence.contains(text);
     assert!(
-        of("naive sharing: `python3 timed.py` takes ") && of("`python3 steps.py` takes "),
+        of("under naive sharing `python3 timed.py` takes ") && of("`python3 steps.py` takes "),
         "{}\n{}",
         tried.stdout,
         tried.stderr
@@ -73,7 +73,7 @@ fn what_cannot_be_measured_is_said_with_its_last_lines() {
     let several = bench.collo(&["-C", "mine", "try", "python3 timed.py", "python3 steps.py", "--degree", "3"]).exits(2);
     insta::assert_snapshot!(several.stderr, @r"
     error: `--degree` is for one command, and there are several
-    hint: name a command as often as it is to run
+    hint: repeat a command as many times as it is to run
     ");
 }
 
@@ -83,4 +83,12 @@ fn without_times(text: &str) -> String {
     text.lines()
         .map(|line| line.split(' ').map(|w| if number(w) { "N" } else { w }).collect::<Vec<_>>().join(" ") + "\n")
         .collect()
+}
+
+#[test]
+fn scripts_that_compute_beside_the_gpu_have_no_number_on_it() {
+    let gpu = crate::sim::bench("a100-40gb").file("mine/timed.py", TIMED);
+    let tried = gpu.collo(&["-C", "mine", "try", "python3 timed.py", "--for", "40s", "--gpu", "0", "--save", "tried"]).exits(1);
+    let tried = tried.answers("under naive sharing they have no result together: mode lost: member 0 ").answers("under MPS sharing they");
+    assert!(!tried.stdout.contains("as long as alone"), "{}", tried.stdout);
 }

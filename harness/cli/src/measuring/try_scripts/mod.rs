@@ -23,7 +23,7 @@ use collo_plan::workload::Workloads;
 use collo_prepare::python;
 use collo_quantity::stats::{Quantity, RatioVerdict};
 use collo_quantity::{Key, number};
-use collo_store::{Outcome, Standing, utc_id};
+use collo_store::{Outcome, Standing, StoredRun, utc_id};
 use collo_text::{Diagnostic, Diagnostics, shown};
 
 use self::files::{Script, scripts};
@@ -87,7 +87,11 @@ pub fn run(context: &Context<'_>, a: &args::Try) -> Ended {
     let (made, written) = report::of_new_runs(&finished.campaign, &project.reports(), runs.len())?;
     if !context.arguments.json {
         let together = made.analysis.cells.iter().filter(|cell| !cell.is_solo());
-        together.for_each(|cell| output::line(sentence(cell, &scripts)));
+        let failed = |cell: &Cell| {
+            let of = |run: &&StoredRun| run.record.cell.cell == cell.record.cell && run.record.outcome != Outcome::Completed;
+            runs.values().find(of).map(|run| run.record.outcome.text())
+        };
+        together.for_each(|cell| output::line(sentence(cell, &scripts, failed(cell))));
         output::line("");
     }
     report::answer(context, &made).print(context);
@@ -130,9 +134,9 @@ fn root(folder: &Path, a: &args::Try) -> Result<PathBuf, Diagnostics> {
     Ok(save)
 }
 
-/// What came of a group, in one sentence.
-fn sentence(cell: &Cell, scripts: &[Script]) -> String {
-    let (mode, outcome) = (mode_label(&cell.record.sharing), words::outcome(cell.outcome()));
+/// What came of a group, in one sentence; `failed` is the outcome of a run of it that is not complete.
+fn sentence(cell: &Cell, scripts: &[Script], failed: Option<String>) -> String {
+    let (mode, outcome) = (mode_label(&cell.record.sharing), failed.unwrap_or_else(|| words::outcome(cell.outcome()).into()));
     let slower = |q: &Quantity| format!("{}×", number::with_interval(q));
     let slowdowns: Vec<String> = match scripts {
         [one] => {
