@@ -176,7 +176,7 @@ fn a_trial_says_what_a_workload_tells_and_what_it_does_not() {
         "✓ hello    net, 128 parameters, device cpu, threads 1",
         "✓ data     D, synthetic, 40 items",
         "✓ graph    2 layers, FLOPs unknown",
-        "✓ epochs   a warm-up of 0.",
+        "✓ epochs   a warm-up of ",
         "✓ items    12 in an epoch, loss 1.000 → 0.500",
         "✓ end      exited with 0",
         "`mine` speaks the protocol",

@@ -393,7 +393,8 @@ fn read(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn peak_kib_of(pid: u32) -> Option<u64> {
+/// The most resident memory that a process has had so far (proc(5), `VmHWM`).
+pub fn peak_kib_of(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
     line.split_whitespace().next()?.parse().ok()

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::hostile::case::{Check, hold};
-use crate::hostile::scene::{Live, Scene};
+use crate::hostile::scene::{Live, Scene, peak_kib_of};
 
 /// Wait until this is so; the command must not end before.
 pub fn until(live: &mut Live, what: &str, mut is_so: impl FnMut() -> bool) -> Check {
@@ -29,11 +29,34 @@ fn beginning(file: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Whether this stands in this file of a run of experiment `x` that is measured now.
+fn is_in_a_draft(scene: &Scene, file: &str, text: &str) -> bool {
+    let drafts = scene.campaigns().first().and_then(|c| c.partials().ok()).unwrap_or_default();
+    drafts.iter().any(|draft| beginning(&draft.join(file)).contains(text))
+}
+
+/// Wait until a member of experiment `x` has sent this message of the protocol, and collo has read it.
+pub fn was_heard(scene: &Scene, live: &mut Live, message: &str) -> Check {
+    until(live, &format!("`{message}` was heard"), || is_in_a_draft(scene, "events.jsonl", &format!("\"{message}\"")))
+}
+
 /// Wait until a member of experiment `x` trains.
 pub fn trains(scene: &Scene, live: &mut Live) -> Check {
-    until(live, "a member trained", || {
-        let drafts = scene.campaigns().first().and_then(|c| c.partials().ok()).unwrap_or_default();
-        drafts.iter().any(|draft| beginning(&draft.join("events.jsonl")).contains("\"ready\""))
+    was_heard(scene, live, "ready")
+}
+
+/// Wait until the first member of experiment `x` has printed this.
+pub fn logs(scene: &Scene, live: &mut Live, text: &str) -> Check {
+    until(live, &format!("its member printed `{text}`"), || is_in_a_draft(scene, "member-0.log", text))
+}
+
+/// Stop it by SIGSTOP, and wait until it stands still (proc(5), `T (stopped)`).
+pub fn stop(live: &mut Live) -> Check {
+    live.signal(Signal::SIGSTOP);
+    let stat = format!("/proc/{}/stat", live.pid());
+    until(live, "it stood still", || {
+        let stat = std::fs::read_to_string(&stat).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
     })
 }
 
@@ -61,4 +84,12 @@ pub fn has_read_it(pid: u32) -> bool {
     let read = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
     let bytes = read.lines().find_map(|line| line.strip_prefix("rchar: ")).and_then(|bytes| bytes.parse::<usize>().ok());
     bytes.is_some_and(|bytes| bytes >= LONG)
+}
+
+/// Memory that no file takes which it reads, and that its ten thousand cells exceed by far.
+const CELLS_KIB: u64 = 150 << 10;
+
+/// Whether a process makes the plan of such an experiment: it holds a part of the cells.
+pub fn plans(pid: u32) -> bool {
+    has_read_it(pid) && peak_kib_of(pid).is_some_and(|peak| peak >= CELLS_KIB)
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::mkfifo;
 
+use super::stores::SEEN;
 use super::stray::{KIND, MODE, verb};
 use crate::hostile::case::{Case, case};
 use crate::hostile::scene::{Scene, run_folders};
@@ -40,7 +41,10 @@ const STRAYS: [Stray; 12] = [
     stray("noise", true, |place, _| write(place, &noise())),
     stray("not_utf8", true, |place, _| write(place, b"a = \"\xff\xfe\xc3\"\n")),
     stray("nul_bytes", true, |place, _| write(place, &[0; 4096])),
-    stray("nested_without_end", true, |place, _| write(place, &[b"x = ".as_slice(), &b"[".repeat(100_000)].concat())),
+    stray("nested_without_end", true, |place, _| {
+        let key: &[u8] = if place.extension().is_some_and(|e| e == "toml") { b"x = " } else { b"" };
+        write(place, &[key, &b"[".repeat(100_000)].concat());
+    }),
     stray("a_line_of_50_mb", true, |place, _| write(place, &b"a".repeat(50_000_000))),
     stray("empty", false, |place, _| write(place, b"")),
     stray("half_of_one", false, |place, real| write(place, &real[..real.len() / 2])),
@@ -64,82 +68,95 @@ struct ReadFile {
     /// A real one: a path from the root of the checkout, or a text.
     real: &'static str,
     /// On a simulated card with these words.
-    on: Option<&'static str>,
-    /// Whatever lies there, the verb may end with another exit code that is documented.
-    is_optional: bool,
+    card: Option<&'static str>,
+    /// What the verb ends with where every reader refuses what lies there.
+    codes: &'static [i32],
+    /// The same of what is empty or half there.
+    half_codes: &'static [i32],
     /// Another file that leads to it.
     leads: Option<(&'static str, &'static str)>,
 }
 
+/// A refusal: wrong input, or something that the machine has.
+const REFUSED: &[i32] = &[2, 3];
+/// What a verb may end with that reads what it can.
+const READ_OR_REFUSED: &[i32] = &[0, 1, 2, 3, 4];
+
 const fn read(what: &'static str, place: &'static str, verb: &'static [&'static str], real: &'static str) -> ReadFile {
-    ReadFile { what, place, verb, real, on: None, is_optional: false, leads: None }
+    ReadFile { what, place, verb, real, card: None, codes: REFUSED, half_codes: READ_OR_REFUSED, leads: None }
 }
 
-/// A part of a stored campaign: `verify` finds what is damaged, and says so with an exit code of its own.
+/// A part of a stored campaign that has a digest: whatever else lies there, `verify` finds it.
 const fn stored(what: &'static str, place: &'static str) -> ReadFile {
-    ReadFile { is_optional: true, ..read(what, place, &["verify", "damaged/last"], place) }
+    read(what, place, &["verify", "damaged/last"], place).ends(SEEN)
 }
 
-const PROFILES: &str = "key,solo_s,sm_active_ratio,gpu_utilisation_percent\na,10,0.4,80\nb,20,0.7,99\n";
-const PAIRS: &str = "a,b,solo_a_s,solo_b_s,pair_a_s,pair_b_s\na,b,10,20,14,25\n";
+/// One of the two tables of pairs.
+const fn of_pairs((place, real): (&'static str, &'static str), what: &'static str) -> ReadFile {
+    read(what, place, &["predict", "evaluate", "pairs.csv", "profiles.csv", "--quantity", "company"], real)
+}
+
+/// A file of an MLflow store that `import radt` reads.
+const fn of_mlflow((place, real): (&'static str, &'static str), what: &'static str) -> ReadFile {
+    read(what, place, &["import", "radt", "mlruns/7"], real)
+}
+
+/// A file of layouts, on a card.
+const fn layouts(what: &'static str, place: &'static str, verb: &'static [&'static str], real: &'static str) -> ReadFile {
+    ReadFile { card: Some("a100-40gb"), ..read(what, place, verb, real) }
+}
+
+impl ReadFile {
+    /// The verb ends with one of these, whatever lies there.
+    const fn ends(self, codes: &'static [i32]) -> ReadFile {
+        ReadFile { codes, half_codes: codes, ..self }
+    }
+
+    /// This file leads to it.
+    const fn behind(self, file: (&'static str, &'static str)) -> ReadFile {
+        ReadFile { leads: Some(file), ..self }
+    }
+
+    /// Experiment `y` leads to it.
+    const fn behind_experiment(self, text: &'static str) -> ReadFile {
+        self.behind((EXPERIMENT, text))
+    }
+}
+
+const EXPERIMENT: &str = "experiments/y.toml";
+const PROFILES: (&str, &str) = ("profiles.csv", "key,solo_s,sm_active_ratio,gpu_utilisation_percent\na,10,0.4,80\nb,20,0.7,99\n");
+const PAIRS: (&str, &str) = ("pairs.csv", "a,b,solo_a_s,solo_b_s,pair_a_s,pair_b_s\na,b,10,20,14,25\n");
+const MLFLOW_EXPERIMENT: (&str, &str) = ("mlruns/7/meta.yaml", "name: nets\nexperiment_id: '7'\n");
+const MLFLOW_RUN: (&str, &str) = ("mlruns/7/a/meta.yaml", "lifecycle_stage: active\nstart_time: 1700000000000\nstatus: 3\n");
 
 const READ: &[ReadFile] = &[
-    ReadFile {
-        is_optional: true,
-        ..read("slurm_script", "slurm/x/array.sh", &["slurm", "x"], "#!/bin/sh\n#SBATCH --array=1-2\n")
-    },
+    // A script is only replaced as `collo slurm` wrote it.
+    read("slurm_script", "slurm/x/array.sh", &["slurm", "x"], "#!/bin/sh\n#SBATCH --array=1-2\n").ends(REFUSED),
     read("table_to_evaluate", "rows.csv", &["predict", "evaluate", "rows.csv"], "harness/fuzz/corpus/table/memory.csv"),
     read("table_to_fit", "rows.csv", &["predict", "fit", "rows.csv", "--to", "fit.json"], "harness/fuzz/corpus/table/memory.csv"),
     read("parquet_table", "rows.parquet", &["predict", "evaluate", "rows.parquet"], "harness/fuzz/corpus/epochs/sleep.parquet"),
-    ReadFile {
-        leads: Some(("profiles.csv", PROFILES)),
-        ..read(
-            "table_of_pairs",
-            "pairs.csv",
-            &["predict", "evaluate", "pairs.csv", "profiles.csv", "--quantity", "company"],
-            PAIRS,
-        )
-    },
-    ReadFile {
-        leads: Some(("pairs.csv", PAIRS)),
-        ..read(
-            "table_of_profiles",
-            "profiles.csv",
-            &["predict", "evaluate", "pairs.csv", "profiles.csv", "--quantity", "company"],
-            PROFILES,
-        )
-    },
+    of_pairs(PAIRS, "table_of_pairs").behind(PROFILES),
+    of_pairs(PROFILES, "table_of_profiles").behind(PAIRS),
     read("compared_report", "report.json", &["compare", "report.json", "report.json"], "reports/published/square.json"),
     read("mailed_report", "report.json", &["report", "report.json"], "reports/published/square.json"),
     read("bundle", "x.tar.gz", &["verify", "x.tar.gz"], "harness/fuzz/corpus/bundle/sleep.tar.gz"),
     read("bundle_to_run", "x.tar.gz", &["run", "x.tar.gz", "--no-report"], "harness/fuzz/corpus/bundle/sleep.tar.gz"),
-    read("named_experiment", "experiments/y.toml", &["plan", "y"], "experiments/quickstart.toml"),
-    ReadFile {
-        leads: Some(("experiments/y.toml", "include = [\"common.toml\"]\n[axes]\nworkload = \"sleep\"\n")),
-        ..read("included_file", "experiments/common.toml", &["plan", "y"], "device = \"cpu\"\nrepetitions = 2\n")
-    },
+    read("named_experiment", EXPERIMENT, &["plan", "y"], "experiments/quickstart.toml"),
+    read("included_file", "experiments/common.toml", &["plan", "y"], "device = \"cpu\"\nrepetitions = 2\n")
+        .behind_experiment("include = [\"common.toml\"]\n[axes]\nworkload = \"sleep\"\n"),
     read("named_workload", "workloads/y/workload.toml", &["workload", "show", "y"], "workloads/sleep/workload.toml"),
-    ReadFile {
-        leads: Some(("experiments/y.toml", "device = \"cpu\"\n[axes]\nworkload = \"sleep\"\nobserve = [\"none\", \"y\"]\n")),
-        ..read("observer", "observers/y.toml", &["plan", "y"], "observers/nsys.toml")
-    },
+    read("observer", "observers/y.toml", &["plan", "y"], "observers/nsys.toml")
+        .behind_experiment("device = \"cpu\"\n[axes]\nworkload = \"sleep\"\nobserve = [\"none\", \"y\"]\n"),
     read("host_file", "collo.toml", &["plan", "x"], "price_per_hour = 2.5\ncurrency = \"EUR\"\n"),
     read("predictor", "predictors/y.json", &["predict", "show", "y"], "predictors/published-a100.json"),
     read("predictor_by_its_path", "mine.json", &["predict", "show", "mine.json"], "predictors/published-a100-company.json"),
     read("trace", "traces/y.toml", &["trace", "show", "y"], "traces/tiny-12.toml"),
-    ReadFile {
-        leads: Some((
-            "experiments/y.toml",
-            "device = \"cpu\"\n[trace]\nname = \"y\"\ncards = 1\n[axes]\npolicy = \"exclusive\"\n",
-        )),
-        ..read("trace_of_an_experiment", "traces/y.toml", &["plan", "y"], "traces/tiny-12.toml")
-    },
+    read("trace_of_an_experiment", "traces/y.toml", &["plan", "y"], "traces/tiny-12.toml")
+        .behind_experiment("device = \"cpu\"\n[trace]\nname = \"y\"\ncards = 1\n[axes]\npolicy = \"exclusive\"\n"),
     read("trace_table", "tasks.csv", &["trace", "import", "y", "tasks.csv"], "submit_time_s,task\n0,sleep 3e\n12.5,sleep 1e\n"),
     read("trace_script", "submit.sh", &["trace", "import", "y", "submit.sh"], "submit a.rad\nsleep 73\nsubmit b.rad\n"),
-    ReadFile {
-        leads: Some(("submit.sh", "submit a.rad\n")),
-        ..read("task_file", "a.rad", &["trace", "import", "y", "submit.sh"], "harness/fuzz/corpus/rad/task.rad")
-    },
+    read("task_file", "a.rad", &["trace", "import", "y", "submit.sh"], "harness/fuzz/corpus/rad/task.rad")
+        .behind(("submit.sh", "submit a.rad\n")),
     read(
         "philly_log",
         "jobs",
@@ -153,26 +170,21 @@ const READ: &[ReadFile] = &[
         "harness/fuzz/corpus/helios/log.csv",
     ),
     read("gpu_model", "mig-profiles/y.toml", &["plan", "x", "--gpu", "y"], "mig-profiles/a100-40gb.toml"),
-    ReadFile {
-        on: Some("a100-40gb"),
-        ..read("layout", "mine.toml", &["mig", "assert", "mine.toml"], "harness/fuzz/corpus/layout/half.toml")
-    },
-    ReadFile {
-        on: Some("a100-40gb"),
-        ..read("mig_parted_file", "mine.yaml", &["mig", "assert", "mine.yaml:half"], "harness/fuzz/corpus/mig-parted/half.yaml")
-    },
+    layouts("layout", "mine.toml", &["mig", "assert", "mine.toml"], "harness/fuzz/corpus/layout/half.toml"),
+    layouts("mig_parted_file", "mine.yaml", &["mig", "assert", "mine.yaml:half"], "harness/fuzz/corpus/mig-parted/half.yaml"),
     read("radt_schedule", "schedule.csv", &["import", "radt", "schedule.csv"], "harness/fuzz/corpus/radt-schedule/schedule.csv"),
-    ReadFile {
-        leads: Some(("mlruns/7/a/meta.yaml", "lifecycle_stage: active\nstart_time: 1700000000000\nstatus: 3\n")),
-        ..read("mlflow_experiment", "mlruns/7/meta.yaml", &["import", "radt", "mlruns/7"], "name: nets\nexperiment_id: '7'\n")
-    },
-    ReadFile {
-        leads: Some(("mlruns/7/meta.yaml", "name: nets\nexperiment_id: '7'\n")),
-        ..read("mlflow_run", "mlruns/7/a/meta.yaml", &["import", "radt", "mlruns/7"], "start_time: 1700000000000\nstatus: 3\n")
-    },
+    of_mlflow(MLFLOW_EXPERIMENT, "mlflow_experiment").behind(MLFLOW_RUN),
+    of_mlflow(MLFLOW_RUN, "mlflow_run").behind(MLFLOW_EXPERIMENT),
     stored("stored_campaign", "CAMPAIGN/campaign.json"),
     stored("stored_journal", "CAMPAIGN/journal.jsonl"),
-    stored("stored_comments", "CAMPAIGN/comments.jsonl"),
+    // No part of what was measured: no digest has them, and a campaign whose comments cannot be read is shown without them.
+    read(
+        "stored_comments",
+        "CAMPAIGN/comments.jsonl",
+        &["show", "damaged/last"],
+        "{\"at_utc\":\"2026-01-01T00:00:00Z\",\"text\":\"quiet\"}\n",
+    )
+    .ends(&[0]),
     stored("stored_run", "RUN/run.json"),
     stored("stored_epochs", "RUN/epochs.parquet"),
     stored("stored_samples", "RUN/samples.parquet"),
@@ -208,12 +220,11 @@ impl ReadFile {
                 fs_err::remove_file(&place).map_err(|e| e.to_string())?;
             }
             (stray.put)(&place, &real);
-            let may_be_read = !stray.refused || self.is_optional;
-            verb(scene, self.verb, if may_be_read { &[0, 1, 2, 3, 4] } else { &[2, 3] })?;
+            verb(scene, self.verb, if stray.refused { self.codes } else { self.half_codes })?;
             // Whatever it is, it is in the way of no other; but a link in place of `collo.toml` makes it a project that is not trusted.
             verb(scene, &["list"], if self.place == "collo.toml" { &[0, 3, 4] } else { &[0, 4] })
         });
-        match self.on {
+        match self.card {
             Some(words) => case.on(words),
             None => case,
         }

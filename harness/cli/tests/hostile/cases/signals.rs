@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::hostile::case::{Case, case, end_of, ended, hold, one};
-use crate::hostile::signals_to::{has_read_it, long_to_plan, struck, trains, until};
+use crate::hostile::signals_to::{has_read_it, logs, long_to_plan, plans, stop, struck, trains, until, was_heard};
 
 const KIND: &str = "signals to collo";
 
@@ -32,7 +32,7 @@ pub fn cases() -> Vec<Case> {
         case(KIND, "interrupted_twice").of(one("hostile", "deaf")).exits(&[130]).within(20).meanwhile(|scene, live| {
             trains(scene, live)?;
             live.signal(Signal::SIGINT);
-            std::thread::sleep(Duration::from_millis(300));
+            logs(scene, live, "stays")?;
             live.signal(Signal::SIGINT);
             Ok(())
         }),
@@ -45,17 +45,21 @@ pub fn cases() -> Vec<Case> {
             }
             Ok(())
         }),
-        case(KIND, "stopped_for_longer_than_an_epoch_may_take").within(60).ends("completed").meanwhile(|scene, live| {
-            trains(scene, live)?;
-            live.signal(Signal::SIGSTOP);
-            std::thread::sleep(Duration::from_secs(8));
-            live.signal(Signal::SIGCONT);
-            Ok(())
-        }),
+        case(KIND, "stopped_for_longer_than_an_epoch_may_take")
+            .of(one("hostile", "trains_long"))
+            .within(60)
+            .ends("completed")
+            .meanwhile(|scene, live| {
+                was_heard(scene, live, "epoch")?;
+                stop(live)?;
+                // Longer than `stall_timeout`, which is a time.
+                std::thread::sleep(Duration::from_secs(8));
+                live.signal(Signal::SIGCONT);
+                Ok(())
+            }),
         case(KIND, "stopped_and_killed").of(one("hostile", "daemon")).exits(&[-9]).meanwhile(|scene, live| {
             trains(scene, live)?;
-            live.signal(Signal::SIGSTOP);
-            std::thread::sleep(Duration::from_millis(500));
+            stop(live)?;
             live.signal(Signal::SIGKILL);
             Ok(())
         }),
@@ -89,7 +93,7 @@ const MOMENTS: [Moment; 4] = [
     ("as_it_starts", |pid| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe.ends_with("collo")), true),
     ("before_it_has_read", |pid| processor_ticks(pid) >= 1, true),
     ("when_it_has_read", has_read_it, false),
-    ("as_it_plans", |pid| has_read_it(pid) && processor_ticks(pid) >= 60, false),
+    ("as_it_plans", plans, false),
 ];
 
 /// Ticks of the processor that a process took, a hundredth of a second each (proc(5), `utime`).
@@ -134,8 +138,7 @@ fn terminal(name: &str, signal: &'static str) -> Case {
     case(KIND, name).of(one("hostile", "daemon")).under(under).exits(&[0, 1, 4, -1, -9]).meanwhile(move |scene, live| {
         trains(scene, live)?;
         live.signal(if signal == "HUP" { Signal::SIGHUP } else { Signal::SIGKILL });
-        // collo itself has a moment to store what there is.
-        std::thread::sleep(Duration::from_secs(2));
-        Ok(())
+        // collo itself stores what there is, and ends.
+        scene.nothing_is_left(Duration::from_secs(20))
     })
 }

@@ -3,19 +3,18 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::{Value, json};
 
-use crate::hostile::case::{Case, Check, case, end_of, ended, hold};
+use super::stray::{MODE, verb};
+use crate::hostile::case::{Case, case, hold};
 use crate::hostile::scene::{Scene, copy, only_folder, run_folders};
 
 const KIND: &str = "damaged stores";
 
 /// What `verify` of the damaged campaign must end with.
-const SEEN: &[i32] = &[1, 2, 3];
+pub const SEEN: &[i32] = &[1, 2, 3];
 const EITHER: &[i32] = &[0, 1, 2, 3];
 
 fn damaged(name: &str, damage: impl Fn(&Path) + Send + Sync + 'static) -> Case {
@@ -53,13 +52,6 @@ fn damaged_as(name: &str, verify: &'static [i32], damage: impl Fn(&Path) + Send 
     })
 }
 
-fn verb(scene: &Scene, arguments: &[&str], codes: &[i32]) -> Check {
-    let called = format!("`collo {}`", arguments.join(" "));
-    let said = scene.collo(arguments, Duration::from_secs(30)).map_err(|e| format!("{called}: {e}"))?;
-    ended(&said).map_err(|e| format!("{called}: {e}"))?;
-    hold(codes.contains(&said.code), || format!("{called} ended with {}, not {codes:?}\n{}", said.code, end_of(&said)))
-}
-
 /// What lies in and beside the project, without what collo writes.
 fn around(scene: &Scene) -> BTreeSet<PathBuf> {
     let project = scene.at("");
@@ -92,7 +84,7 @@ fn truncate(file: &Path) {
 
 fn fifo(file: &Path) {
     let _ = std::fs::remove_file(file);
-    mkfifo(file, Mode::S_IRWXU).expect("a pipe");
+    mkfifo(file, MODE).expect("a pipe");
 }
 
 /// A run of repetition 1 and one of repetition 2 of the same cell.

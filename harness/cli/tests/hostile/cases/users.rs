@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use nix::unistd::Uid;
 
+use super::stray::verb;
 use crate::hostile::case::{Case, Check, case, end_of, ended, hold};
 use crate::hostile::cases::cards::{FOUND, MIG, MPS, left_changed};
 use crate::hostile::scene::Scene;
@@ -151,9 +152,9 @@ fn sudo_profiles() -> Case {
         ended(&said)?;
         let cards = scene.card().cards();
         let made = cards["cards"][0]["instances"].as_array().map_or(0, Vec::len);
-        hold(made != 1, || "the caller's own layout was applied".into())?;
-        scene.collo(&["mig", "clear"], Duration::from_secs(60))?;
-        scene.collo(&["mig", "apply", "off"], Duration::from_secs(60))?;
-        Ok(())
+        hold(said.code == 0, || format!("`collo mig apply` ended with {}\n{}", said.code, end_of(&said)))?;
+        hold(made == 7, || format!("{made} instances, not the seven of collo's own layout"))?;
+        verb(scene, &["mig", "clear"], &[0])?;
+        verb(scene, &["mig", "apply", "off"], &[0])
     })
 }

@@ -149,7 +149,17 @@ def deaf(wire):
     wire.start()
     _ignore_signals()
     wire.epoch()
+    wire.until("stop")
+    print("stays", flush=True)
     time.sleep(FOR_EVER)
+
+
+def trains_long(wire):
+    """An epoch in which much can happen to collo."""
+    wire.start()
+    wire.epoch()
+    wire.epoch(seconds=2)
+    wire.done()
 
 
 def deaf_after_done(wire):
