@@ -67,7 +67,8 @@ fn names_3_3_9(machine: &Machine, _: &Answer) -> Result<(), String> {
 
 #[test]
 fn every_version_tells_sm_activity_of_a_card_with_mig_off() {
-    let told = |name, words, toml| a100(name, words, toml).looks(is_told).looks(as_true).looks(nothing_ended_early);
+    let told =
+        |name, words, toml| a100(name, words, toml).once_dcgm_prints().looks(is_told).looks(as_true).looks(nothing_ended_early);
     all(vec![
         told("DCGM 2.3", "dcgm=2.3", NAIVE),
         told("DCGM 2.4", "dcgm=2.4", NAIVE),
@@ -89,7 +90,8 @@ fn every_version_tells_sm_activity_of_a_card_with_mig_off() {
 
 #[test]
 fn every_version_tells_sm_activity_of_equal_instances() {
-    let told = |name, words| a100(name, words, HALVES).looks(is_told).looks(as_true).looks(nothing_ended_early);
+    let told =
+        |name, words| a100(name, words, HALVES).once_dcgm_prints().looks(is_told).looks(as_true).looks(nothing_ended_early);
     all(vec![
         told("DCGM 2.3", "dcgm=2.3"),
         told("DCGM 2.4", "dcgm=2.4"),
@@ -240,8 +242,8 @@ fn what_dcgm_cannot_tell_has_its_reason_and_the_way_out() {
         a100("instances are not noticed", "dcgm-stale", MIG).looks(stale),
         a100("another card is cut, 3.3", "gpus=2,mig=2×3g.20gb,dcgm=3.3", NAIVE).looks(absent).looks(other),
         a100("another card is cut, 2.4", "gpus=2,mig=2×3g.20gb,dcgm=2.4", NAIVE).looks(absent).looks(other_2),
-        a100("another card is cut, 2.3", "gpus=2,mig=2×3g.20gb,dcgm=2.3", NAIVE).looks(is_told).looks(as_true),
-        a100("another card is cut, 4.0", "gpus=2,mig=2×3g.20gb,dcgm=4.0", NAIVE).looks(is_told).looks(as_true),
+        a100("another card is cut, 2.3", "gpus=2,mig=2×3g.20gb,dcgm=2.3", NAIVE).once_dcgm_prints().looks(is_told).looks(as_true),
+        a100("another card is cut, 4.0", "gpus=2,mig=2×3g.20gb,dcgm=4.0", NAIVE).once_dcgm_prints().looks(is_told).looks(as_true),
         h100("nobody owns what Hopper has by GPM", "profiler-owned", NAIVE).looks(is_told).looks(as_true),
         h100("GPM is not permitted", "nvml:nvmlGpmSampleGet=4", NAIVE).looks(is_told).looks(as_true),
         h100("GPM is not permitted, and no DCGM", "nvml:nvmlGpmSampleGet=4,no-dcgm", NAIVE).looks(absent).looks(engine),
@@ -274,7 +276,7 @@ fn before_hopper_no_pipe_that_shares_counters_with_sm_activity_is_read_unless_as
     let asked = format!("{}\n[sampling]\nsm_source = \"dcgm-pipes\"", two("naive"));
     all(vec![
         a100("left out", "", NAIVE).looks(pipes_are_left_out),
-        a100("asked for", "", &asked).looks(pipes_are_read).looks(is_told),
+        a100("asked for", "", &asked).once_dcgm_prints().looks(pipes_are_read).looks(is_told),
         h100("on Hopper there is room", "no-gpm", NAIVE).looks(pipes_are_read),
     ]);
 }

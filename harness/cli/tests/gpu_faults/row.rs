@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use collo_store::{AttestationVerdict, Level, Outcome, StoredRun, Verdict};
 
-use crate::sim::Machine;
+use crate::sim::{Machine, program};
 use crate::support::Answer;
 
 /// How long what was started may take to be gone.
@@ -34,7 +34,27 @@ pub struct Row {
     changed: bool,
     repaired_under: Option<&'static str>,
     by_hand: bool,
+    awaits_dcgm: bool,
 }
+
+/// The Python of members that begin when the `dcgmi dmon` of their campaign has printed its header and some rows: on a busy machine it may
+/// take longer to start than all their epochs (proc(5), `wchar`).
+const ONCE_DCGM_PRINTS: &str = r#"#!/bin/sh
+prints() {
+    for arguments in $(grep -lzx dmon /proc/[0-9]*/cmdline 2>/dev/null); do
+        process=${arguments%/cmdline}
+        grep -qzx "COLLO_TEST_MARK=$COLLO_TEST_MARK" "$process/environ" 2>/dev/null || continue
+        written=$(sed -n 's/^wchar: //p' "$process/io" 2>/dev/null)
+        [ "${written:-0}" -ge 1000 ] && return 0
+    done
+    return 1
+}
+if [ -n "$COLLO_FD" ]; then
+    left=400
+    until prints || [ "$left" -eq 0 ]; do left=$((left - 1)); sleep 0.05; done
+fi
+exec "$REAL" "$@"
+"#;
 
 /// The machine on which a row runs: a DGX A100 as it is shipped.
 const AS_SHIPPED: &str = "dgx-a100";
@@ -64,6 +84,7 @@ pub fn row(name: &'static str, words: impl Into<String>, toml: impl Into<String>
         changed: false,
         repaired_under: None,
         by_hand: false,
+        awaits_dcgm: false,
     }
 }
 
@@ -75,6 +96,12 @@ impl Row {
 
     pub fn env(mut self, name: &'static str, value: &str) -> Row {
         self.env.push((name, value.to_string()));
+        self
+    }
+
+    /// Members begin when DCGM prints rows of their card.
+    pub fn once_dcgm_prints(mut self) -> Row {
+        self.awaits_dcgm = true;
         self
     }
 
@@ -141,6 +168,13 @@ impl Row {
         let mut machine = Machine::new(&if self.opened > 0 { card_of(&self.words) } else { self.words.clone() }, &self.toml);
         for (name, value) in &self.env {
             machine = machine.env(name, value);
+        }
+        if self.awaits_dcgm {
+            let python = machine.bench.at("once-dcgm-prints");
+            fs_err::write(&python, ONCE_DCGM_PRINTS).map_err(|e| e.to_string())?;
+            fs_err::set_permissions(&python, std::os::unix::fs::PermissionsExt::from_mode(0o755)).map_err(|e| e.to_string())?;
+            let text = |path: PathBuf| path.display().to_string();
+            machine = machine.env("REAL", &text(program("sim-train"))).env("COLLO_PYTHON", &text(python));
         }
         if let Some(program) = self.without {
             machine = machine.without(program);

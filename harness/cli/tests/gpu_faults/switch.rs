@@ -83,6 +83,7 @@ fn beside_services_only_what_needs_the_switch_is_refused() {
     let on = |name, words: &str, toml: &str| row(name, words.to_string(), toml.to_string());
     all(vec![
         on("naive beside services", "a100-40gb,services", NAIVE)
+            .once_dcgm_prints()
             .env("COLLO_SIM_EPOCH_S", "0.5")
             .looks(no_service_was_touched)
             .looks(is_told),
@@ -130,6 +131,7 @@ fn services_are_stopped_for_the_switch_alone_where_that_was_asked_for() {
             .looks(services_were_restarted)
             .looks(turned_once),
         on("activity of instances is there after it", "a100-40gb,services,noise=0", HALVES)
+            .once_dcgm_prints()
             .env("COLLO_SIM_EPOCH_S", "0.5")
             .looks(is_told),
         on("the engine answers later than its service is active", "a100-40gb,services,engine-slow=4s,noise=0", HALVES)
