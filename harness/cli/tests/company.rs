@@ -183,7 +183,8 @@ fn rows_that_cannot_be_are_named_with_their_line() {
     // The longer would have gone on alone for longer than it takes.
     bench.write("odd.csv", &format!("{}100,900,anet32,bnet64,90,300\n", pairs()));
     let said = bench.collo(&["predict", "evaluate", "--describe", "odd.csv", "profiles.csv"]).exits(0);
-    said.says("odd.csv:33: the longer run went on for 800 s").says("1 groups are not compared: each has times that cannot be");
+    said.says("odd.csv:33: the longer run went on for 800 s")
+        .says("groups that are not compared: 1; each has times that cannot be");
     for (row, why) in [
         ("1,1,anet32,nobody,1,1", "`nobody` has no profile"),
         ("1,-1,anet32,bnet32,1,1", "`pair_b_s` is `-1`, not a number above 0"),
@@ -253,8 +254,8 @@ fn a_data_set_of_a_cpu_counts_each_cell_once_by_its_share_of_the_cores() {
     let said = bench
         .collo(&["predict", "fit", "--describe", "--quantity", "company", "rows.csv", "--to", "predictors/here.json"])
         .exits(0);
-    let said = said.says("1 groups are not compared: each has a member whose time alone was not measured");
-    said.says("1 groups are not compared: each shares in a way that has no coefficients");
+    let said = said.says("groups that are not compared: 1; each has a member whose time alone was not measured");
+    said.says("groups that are not compared: 1; each shares in a way that has no coefficients");
     let here = bench.collo(&["predict", "show", "here", "--json"]).exits(0).json();
     let naive = &here["law"]["naive"];
     assert_eq!((&here["conditions"]["device"], &naive["left_out"]["groups"]), (&"cpu".into(), &6.into()));

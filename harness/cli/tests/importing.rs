@@ -183,7 +183,7 @@ fn a_database_that_is_not_ready_or_not_mlflows_is_refused_with_the_way_out() {
     import(&["mlflow.db"])
         .exits(2)
         .says("2 experiments of radT's")
-        .says("experiment 3 (nets, 1 runs)")
+        .says("experiment 3 (nets, 1 run)")
         .says("`--experiment NAME`");
     import(&["mlflow.db", "--experiment", "net"]).exits(2).says("no experiment of mlflow.db is named `net`").says("`nets`");
     // As `mlflow migrate-filestore` leaves it, and a server that writes.
@@ -191,7 +191,7 @@ fn a_database_that_is_not_ready_or_not_mlflows_is_refused_with_the_way_out() {
     insert(&database, 4, "dd", "0", None, &[97.0]);
     import(&["mlflow.db", "--experiment", "4"]).exits(2).says("mlflow.db is being written").says("end what uses MLflow");
     drop(database);
-    import(&["mlflow.db", "--experiment", "4"]).exits(0).answers("radt-more.json: 1 cells of 2 groups");
+    import(&["mlflow.db", "--experiment", "4"]).exits(0).answers("radt-more.json: 1 cell of 2 groups");
     assert!(!bench.at("mlflow.db-wal").exists() && !bench.at("mlflow.db-shm").exists());
     let bytes = fs_err::read(bench.at("mlflow.db")).expect("there");
     fs_err::write(bench.at("cut.db"), &bytes[..bytes.len() / 2]).expect("written");

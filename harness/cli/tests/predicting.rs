@@ -164,7 +164,7 @@ fn measurements_are_fitted_and_the_fit_predicts() {
         .collo(&["predict", "fit", "--describe", "mine.csv", "--to", "predictors/mine.json"])
         .exits(0)
         .answers("600 MiB")
-        .says("1 rows are not");
+        .says("rows that are not compared: 1;");
     let mine = bench.collo(&["predict", "show", "mine", "--json"]).exits(0).json();
     let coefficient = |name: &str| mine["law"]["coefficients"][name].as_f64().expect("a number");
     assert!((coefficient("context_bytes") / 1_048_576.0 - 600.0).abs() < 0.5, "{mine}");
@@ -307,7 +307,7 @@ fn own_campaigns_on_a_cpu_give_its_own_constant() {
     bench.run(&[]).exits(0);
     let said = bench.collo(&["predict", "fit", "x", "--to", "predictors/here.json"]).exits(0);
     let said = said.answers("fitted on own measurements").answers("a byte for each byte: not fitted");
-    said.says("rows are not fitted: they are cpu, PSS in company");
+    said.says("rows that are not fitted: ").says("they are cpu, PSS in company");
     let here = bench.collo(&["predict", "show", "here", "--json"]).exits(0).json();
     assert_eq!(
         (&here["conditions"]["device"], &here["mark"], &here["law"]["factors"]),
@@ -376,7 +376,7 @@ fn a_predictor_of_a_simulated_card_serves_simulated_cards_alone() {
     let said = fit(&bench, &["sim.csv"]).exits(0);
     said.answers("fitted on simulated measurements")
         .says("only the context is fitted")
-        .says("1 rows are not compared: each ran out");
+        .says("rows that are not compared: 1; each ran out");
     bench.collo(&["predict", "list"]).exits(0).answers("simulated measurements").answers(a100);
     let refused = bench.collo(&["predict", "net", "--describe", "--gpu", "a100-40gb", "--predictor", "mine"]).exits(2);
     refused.says("was fitted on simulated runs");

@@ -50,7 +50,7 @@ fn cells_are_repeated_until_their_interval_is_narrow_or_the_limit_is_reached() {
         until(text).collo(&["plan", "x"]).exits(2).says(why);
     };
     wrong("{ at_most = 5 }", "`until` has no `width`");
-    wrong("{ width = \"5%\", at_most = 1 }", "`until` allows 1 repetitions of a cell, and 2 are planned");
+    wrong("{ width = \"5%\", at_most = 1 }", "`until` allows 1 repetition of a cell, and 2 are planned");
     wrong("{ width = \"5%\", quantity = \"gain\" }", "unknown quantity `gain`");
 }
 

@@ -116,7 +116,7 @@ fn a_data_set_of_campaigns_is_read_by_its_own_columns_and_groups_are_left_out() 
     let fit = bench
         .collo(&["predict", "fit", "--describe", "--quantity", "utilisation", "data.csv", "--to", "predictors/mine.json"])
         .exits(0);
-    fit.says("18 rows are not compared: each is of a group");
+    fit.says("rows that are not compared: 18; each is of a group");
     let mine = bench.collo(&["predict", "show", "mine", "--json"]).exits(0).json();
     for target in ["sm_active", "gpu_utilisation"] {
         assert_eq!(mine["law"]["targets"][target]["left_out"]["rows"], 18, "{mine}");

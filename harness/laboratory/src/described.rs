@@ -35,7 +35,7 @@ impl<R> Described<R> {
         };
         all.warnings.iter().for_each(|text| caller.remark(Remark::Warning(text.clone())));
         for (reason, rows) in &all.left_out {
-            caller.remark(Remark::Note(format!("{rows} rows are not compared: each {reason}")));
+            caller.remark(Remark::Note(format!("rows that are not compared: {rows}; each {reason}")));
         }
         let mut workloads = Vec::new();
         for subject in &all.subjects {
@@ -93,8 +93,8 @@ impl<R> Described<R> {
             (_, [one]) => {
                 for (by, who) in all.iter().filter(|(_, who)| who.shares) {
                     let rows = self.rows(*by).count();
-                    let text = format!("{rows} rows are not fitted: they are {}, who need less than alone", who.name);
-                    caller.remark(Remark::Note(text));
+                    let why = format!("they are {}, whose members need less than alone", who.name);
+                    caller.remark(Remark::Note(format!("rows that are not fitted: {rows}; {why}")));
                 }
                 Ok(*one)
             }

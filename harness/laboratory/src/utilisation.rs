@@ -18,7 +18,7 @@ pub fn read(caller: &dyn Caller, asked: &Request<'_>) -> Result<Described<Profil
     let mut described: Described<Profile> = Described::of(caller, asked, sources::read_as(caller, asked.rows)?)?;
     let unnamed = described.all.rows.iter().filter(|row| row.reading.peaks.is_none()).count();
     if unnamed > 0 {
-        let text = format!("{unnamed} rows name no `device`: they are taken to be of {USUAL_CARD}");
+        let text = format!("rows without a `device`: {unnamed}; they are taken to be of {USUAL_CARD}");
         caller.remark(Remark::Warning(text));
     }
     described.keep_described();

@@ -17,7 +17,7 @@ const APART: f64 = 1e-9;
 /// Why there are no coefficients.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    #[error("{rows} rows are too few for {columns} coefficients")]
+    #[error("too few rows for {columns} coefficients: {rows}")]
     TooFewRows { rows: usize, columns: usize },
     #[error("row {row} has {found} inputs, not {columns}")]
     Uneven { row: usize, found: usize, columns: usize },

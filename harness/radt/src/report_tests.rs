@@ -164,7 +164,7 @@ fn a_torn_line_costs_its_reading_and_torn_files_their_run() {
     assert_eq!((report.cells.len(), report.cells[0].repetitions), (1, 3));
     let all: Vec<String> = leftovers.iter().map(Leftover::text).collect();
     assert!(all.iter().any(|l| l == "run a: a reading of `SMI - Power Draw`, torn on line 3: `1700000002000 1`"), "{all:?}");
-    assert!(all.iter().any(|l| l == "run glued: 1 of 4 readings of `SMI - Power Draw` are not of its time"), "{all:?}");
+    assert!(all.iter().any(|l| l == "run glued: 1 of 4 readings of `SMI - Power Draw` is not of its time"), "{all:?}");
     assert!(all.iter().any(|l| l.starts_with("run cut: ") && l.contains("meta.yaml cannot be read")), "{all:?}");
     fs_err::write(store.path().join("7/meta.yaml"), "experiment_id: '7'\nname: [").unwrap();
     let unnamed = tracked(store.path()).unwrap();

@@ -9,6 +9,7 @@ mod files;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use collo_quantity::number;
 use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics};
 
@@ -60,7 +61,8 @@ impl TrackedRun {
         readings.sort_by_key(|(at_ms, _)| *at_ms);
         let others = all - readings.len();
         self.readings.insert(metric.to_string(), readings);
-        (others > 0).then(|| leftover(&self.id, &format!("{others} of {all} readings of `{metric}` are not of its time")))
+        let (all, are) = (number::count(all, "reading"), if others == 1 { "is" } else { "are" });
+        (others > 0).then(|| leftover(&self.id, &format!("{others} of {all} of `{metric}` {are} not of its time")))
     }
 }
 
@@ -155,7 +157,7 @@ fn only(place: &Path, all: Vec<TrackedExperiment>, wanted: Option<&str>) -> Resu
             Ok(found)
         }
         _ => {
-            let named_one = |e: &TrackedExperiment| format!("{} ({}, {} runs)", e.place, e.name, e.runs.len());
+            let named_one = |e: &TrackedExperiment| format!("{} ({}, {})", e.place, e.name, number::count(e.runs.len(), "run"));
             let what = format!("{} has {} experiments of radT's, and a report is of one", named(place), with_runs.len());
             let list = with_runs.iter().map(named_one).collect::<Vec<_>>().join("; ");
             Err(Diagnostic::new(what).caused_by(list).hint("name one: `--experiment NAME`").into())

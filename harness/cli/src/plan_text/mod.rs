@@ -134,7 +134,8 @@ pub fn refused(plan: &Plan, width: usize) -> String {
     if refusals.is_empty() {
         return line("refused", "none", width);
     }
-    let mut text = line("refused", &format!("{} of {} cells", refusals.len(), refusals.len() + plan.cells.len()), width);
+    let all = number::count(refusals.len() + plan.cells.len(), "cell");
+    let mut text = line("refused", &format!("{} of {all}", refusals.len()), width);
     // One reason is told once, below all cells that it stops.
     let mut told: Vec<(&RefusalRecord, Vec<&str>)> = Vec::new();
     for refusal in refusals.iter().map(|r| &r.record) {

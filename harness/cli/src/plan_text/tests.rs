@@ -89,7 +89,7 @@ fn when_nothing_can_run_only_the_reasons_are_left() {
     insta::assert_snapshot!(text(&plan, &facts(), None, 100), @r"
     mine on cpu (2 cores, 24 GiB)
 
-    refused   1 of 1 cells
+    refused   1 of 1 cell
     – tiny×2 mps b32
         `mps` needs an NVIDIA GPU, this is a cpu
         hint: on a CPU: `naive`, `threads`

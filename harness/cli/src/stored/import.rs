@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use collo_plan::experiment::Experiment;
 use collo_plan::workload::Workloads;
+use collo_quantity::number;
 use collo_radt::schedule::Schedule;
 use collo_radt::{Leftover, experiment, metrics, report, tracking};
 use collo_text::shown;
@@ -69,8 +70,8 @@ fn schedule(context: &Context<'_>, csv: &Path, to: Option<&str>) -> Answered {
     let groups = schedule.groups.len();
     let mut answer = Answer::of(json!({"experiment": made.experiment, "workloads": names, "groups": groups,
         "refused": schedule.refused, "not_carried": schedule.not_carried, "notes": made.notes}));
-    let all = groups + schedule.refused.len();
-    answer.line(format!("{}: {groups} of {all} groups of {}", shown(&made.experiment), shown(csv)));
+    let all = number::count(groups + schedule.refused.len(), "group");
+    answer.line(format!("{}: {groups} of {all} of {}", shown(&made.experiment), shown(csv)));
     for workload in &made.workloads {
         let there = if workload.exists { ", already there" } else { "" };
         answer.line(format!("{}: runs {}{there}", shown(&project.workloads().join(&workload.name)), workload.file));
@@ -104,7 +105,9 @@ fn tracked(context: &Context<'_>, store: &Path, to: Option<&str>, gpu: Option<&s
     absent.iter().for_each(|l| output::warning(format!("absent: {}", l.text())));
     let mut answer = Answer::of(json!({"report": place, "cells": made.cells.len(), "groups": made.planned,
         "not_imported": leftovers, "absent": absent}));
-    answer.line(format!("{}: {} cells of {} groups, {}", shown(&place), made.cells.len(), made.planned, report::IMPORTED));
+    let cells = number::count(made.cells.len(), "cell");
+    let groups = number::count(made.planned as usize, "group");
+    answer.line(format!("{}: {cells} of {groups}, {}", shown(&place), report::IMPORTED));
     if gpu.is_none() {
         answer.hint("radT does not name the GPU: `--gpu NAME`, so that power and energy can be compared with a campaign's");
     }

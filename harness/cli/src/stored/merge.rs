@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use collo_quantity::number;
 use collo_store::{CampaignFolder, MergeDifference, MergeScope, Runs, Shard};
 use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics};
@@ -24,7 +25,8 @@ pub fn run(context: &Context<'_>, a: &args::Merge) -> Answered {
     let runs = m.plan.order.len();
     let mut answer = Answer::of(json!({"campaign": m.id, "folder": merged.path(), "runs": runs,
         "merged_from": m.origins.iter().map(|o| &o.campaign).collect::<Vec<_>>(), "indicative": m.indicative}));
-    answer.line(format!("{}: {runs} runs of {} campaigns in {}", m.id, campaigns.len(), shown(merged.path())));
+    let (runs, parts) = (number::count(runs, "run"), number::count(campaigns.len(), "campaign"));
+    answer.line(format!("{}: {runs} of {parts} in {}", m.id, shown(merged.path())));
     m.origins.iter().for_each(|origin| answer.line(format!("  {}", origin.text())));
     answer.note(format!("next: collo report {}", m.short_id()));
     Ok(answer)

@@ -2,6 +2,7 @@
 
 use collo_analysis::campaign::reference::ReferenceVerdict;
 use collo_analysis::cell::verdict::CellVerdict;
+use collo_quantity::number;
 use collo_report::Report;
 use collo_schedule::{Act, Happened, Rules, replay};
 use collo_store::{CampaignFolder, Error, Finding, HAPPENED, Level, StoredRun, TraceRecord, read_attempts};
@@ -66,8 +67,11 @@ fn replays(campaign: &CampaignFolder) -> Result<Option<Finding>, Error> {
         }
     }
     let (level, text) = match differs.first() {
-        None => (Level::Ok, format!("a fresh ledger decides the same in {runs} runs, {decisions} placements")),
-        Some(first) => (Level::No, format!("{} of {runs} runs of traces; {first}", differs.len())),
+        None => {
+            let (runs, decisions) = (number::count(runs, "run"), number::count(decisions, "placement"));
+            (Level::Ok, format!("a fresh ledger decides the same in {runs}, {decisions}"))
+        }
+        Some(first) => (Level::No, format!("{} of {} of traces; {first}", differs.len(), number::count(runs, "run"))),
     };
     Ok((runs > 0).then_some(Finding { level, subject: "replay", text }))
 }
@@ -133,7 +137,7 @@ fn usable(report: &Report) -> Finding {
     let valid = cells.iter().filter(|c| c.is_valid()).count();
     let no_memory = |c: &&&collo_analysis::cell::Cell| c.verdict() == CellVerdict::OutOfMemory;
     let results = valid + cells.iter().filter(no_memory).count();
-    let mut text = format!("{valid} of {} cells valid", cells.len());
+    let mut text = format!("{valid} of {} valid", number::count(cells.len(), "cell"));
     if results > valid {
         text += &format!(", {} out of memory", results - valid);
     }

@@ -110,7 +110,7 @@ impl Groups {
         let note = |text: String| caller.remark(Remark::Note(text));
         self.warnings.iter().for_each(|text| caller.remark(Remark::Warning(text.clone())));
         for (reason, count) in &self.left_out {
-            note(format!("{count} groups are not compared: each {reason}"));
+            note(format!("groups that are not compared: {count}; each {reason}"));
         }
         if let Some(Change { changed, median, largest }) = self.change() {
             note(format!(

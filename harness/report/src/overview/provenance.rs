@@ -2,6 +2,7 @@
 
 use collo_analysis::campaign::{Analysis, environment};
 use collo_figures::document::{Block, Section};
+use collo_quantity::number;
 
 use crate::parts::figure::measured_by;
 
@@ -43,7 +44,8 @@ pub fn section(analysis: &Analysis) -> Section {
     put("not passed on to members", Some(m.withheld.join(", ")));
     put(
         "order",
-        (!analysis.is_reported()).then(|| format!("shuffled by seed {}, {} epochs per member", c.plan.seed, c.plan.epochs)),
+        (!analysis.is_reported())
+            .then(|| format!("shuffled by seed {}, {} per member", c.plan.seed, number::count(c.plan.epochs as usize, "epoch"))),
     );
     if let Some(s) = &c.surroundings {
         put("command", Some(s.command.join(" ")));

@@ -48,9 +48,9 @@ pub fn times(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
         (unit.head("p95 wait"), Box::new(|a| with_ratio(a, Key::WaitP95, time))),
     ];
     let caption = format!(
-        "{}: {} tasks, {}; {}. Means over orders (geometric), × the ratio to the reference",
+        "{}: {}, {}; {}. Means over orders (geometric), × the ratio to the reference",
         matrix.name(),
-        matrix.tasks,
+        number::count(matrix.tasks as usize, "task"),
         orders_text(matrix),
         unit.caption()
     );

@@ -1,5 +1,6 @@
 //! Reference values of an experiment, and the width wanted of intervals.
 
+use collo_quantity::number;
 use collo_store::{Reference, WantedWidth};
 use collo_text::Diagnostic;
 
@@ -22,9 +23,10 @@ impl ExperimentReader<'_> {
             let why = "a search measures to find what fits, not how fast it is";
             self.wrong(&span, Diagnostic::new("`until` and `search` exclude each other").note(why));
         }
-        let (planned, at_most) = (Experiment::from_fields(fields).repetitions, table.get("at_most"));
+        let (planned, at_most) = (Experiment::from_fields(fields).repetitions, table.get::<u32>("at_most"));
         if at_most < planned {
-            let what = format!("`until` allows {at_most} repetitions of a cell, and {planned} are planned");
+            let allowed = number::count(at_most as usize, "repetition");
+            let what = format!("`until` allows {allowed} of a cell, and {planned} are planned");
             self.wrong(&span, Diagnostic::new(what).note("raise `at_most`, or lower `repetitions`"));
         }
         Some(WantedWidth { quantity: table.get("quantity"), width_ratio: table.get::<Option<_>>("width")?, at_most })
