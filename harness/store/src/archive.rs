@@ -150,10 +150,10 @@ fn entries(from: &Path, aside: &Path) -> Result<(String, Manifest), Diagnostic> 
         let named = quoted(&path.to_string_lossy());
         // A checkout names programs that git executes.
         if path.iter().any(|part| part.eq_ignore_ascii_case(".git")) {
-            return Err(wrong(format!("its entry {named} is git's")));
+            return Err(wrong(format!("its entry {named} belongs to git, and may name programs that git starts")));
         }
-        let (folder, below) =
-            safe(&path).ok_or_else(|| wrong(format!("its entry {named} leads out of its folder, or that has no plain name")))?;
+        let outside = || wrong(format!("its entry {named} leads out of the bundle's folder, or is in one without a plain name"));
+        let (folder, below) = safe(&path).ok_or_else(outside)?;
         if path.components().count() > DEEPEST {
             return Err(wrong(format!("its entry {named} is more than {DEEPEST} folders deep")));
         }
@@ -380,8 +380,8 @@ mod tests {
         let file = EntryType::Regular;
         let deep = format!("x/{}a", "a/".repeat(40));
         let attacks: [Refused; 11] = [
-            (&[("x/.git/config", file, "[core]\nfsmonitor = ./sly")], "is git's"),
-            (&[("x/workloads/.GIT", file, "gitdir: /tmp")], "is git's"),
+            (&[("x/.git/config", file, "[core]\nfsmonitor = ./sly")], "belongs to git"),
+            (&[("x/workloads/.GIT", file, "gitdir: /tmp")], "belongs to git"),
             (&[("../evil", file, "x")], "leads out"),
             (&[("x/../../evil", file, "x")], "leads out"),
             (&[("/tmp/collo-evil", file, "x")], "leads out"),
