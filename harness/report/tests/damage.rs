@@ -1,8 +1,6 @@
 //! Campaigns whose files were edited, swapped or shot at: no number comes from what collo did not record, and nothing that a file may
 //! hold makes a reader panic, hang, or write where it should not.
 
-#[path = "../../fuzz/src/bytes.rs"]
-mod bytes;
 #[path = "damage/inputs.rs"]
 mod inputs;
 #[path = "damage/values.rs"]

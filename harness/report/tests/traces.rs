@@ -17,7 +17,7 @@ use serde_json::{Value, json as value};
 use crate::support::Fixture;
 use crate::support::traces::{PolicyTruth, TraceTruth};
 
-fn campaign(trace: TraceTruth) -> Fixture {
+pub fn campaign(trace: TraceTruth) -> Fixture {
     let mut fixture = Fixture::named("manager").solo("tiny", 32, 1.6).solo("large", 32, 4.0).repetitions(2);
     fixture.device.kind = "gpu".into();
     fixture.device.name = "NVIDIA A100-SXM4-40GB".into();
@@ -134,7 +134,7 @@ fn the_page_says_scale_and_simulated_beside_every_figure() {
 }
 
 /// Three policies in three orders: one with attempts that run out of memory, one that has a condition.
-fn three() -> TraceTruth {
+pub fn three() -> TraceTruth {
     let mut trace = TraceTruth::burst(3)
         .policy(PolicyTruth::of("magm", "none", "mps", 2, 0.9).out_of_memory(&[1, 2, 1]))
         .policy(PolicyTruth::of("magm:sm=80%,free=5GB", "measured", "mps", 1, 0.75));

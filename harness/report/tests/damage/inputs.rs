@@ -14,8 +14,7 @@ use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::{CampaignFolder, Runs, read_epochs, read_requests, read_samples, sha256_file, verify};
 use serde_json::Value;
 
-use super::values::{self, below};
-use super::{bytes, edit};
+use super::{edit, values};
 use crate::support::Fixture;
 use crate::support::random::Random;
 use crate::support::serving::Serves;
@@ -54,7 +53,7 @@ impl Target {
     /// One of the files whose name ends so.
     fn one(&self, end: &str, random: &mut Random) -> PathBuf {
         let all: Vec<&PathBuf> = self.files.keys().filter(|p| p.to_string_lossy().ends_with(end)).collect();
-        all[below(random, all.len())].clone()
+        all[random.below(all.len())].clone()
     }
 
     fn restore(&self, changed: &[PathBuf]) {
@@ -79,7 +78,7 @@ impl Target {
 
     /// Shoot once.
     fn shoot(&self, random: &mut Random) {
-        match below(random, 1000) {
+        match random.below(1000) {
             0..=249 => self.manifest(random),
             250..=449 => self.record(random),
             450..=499 => self.journal(random),
@@ -123,7 +122,7 @@ impl Target {
             out.push(b'\n');
         }
         if random.uniform() < 0.3 {
-            bytes::mutate(&mut out, &mut |n| below(random, n));
+            random.damage(&mut out);
         }
         std::fs::write(&file, out).unwrap();
         self.read();
@@ -145,7 +144,7 @@ impl Target {
     fn table(&self, random: &mut Random) {
         let file = self.one(".parquet", random);
         let mut content = self.files[&file].clone();
-        bytes::mutate(&mut content, &mut |n| below(random, n));
+        random.damage(&mut content);
         let place = self.root.path().join("table");
         std::fs::write(&place, content).unwrap();
         match file.file_name().unwrap().to_str() {
@@ -174,7 +173,7 @@ impl Target {
     /// A campaign with changes that its digests agree to, through all of the report.
     fn all(&self, random: &mut Random) {
         let mut changed = self.trusting();
-        match below(random, 3) {
+        match random.below(3) {
             0 => {
                 let mut value = self.value(&changed[0]);
                 values::mutate(&mut value, random);
@@ -190,7 +189,7 @@ impl Target {
             _ => {
                 let file = self.one(".parquet", random);
                 let mut content = self.files[&file].clone();
-                bytes::mutate(&mut content, &mut |n| below(random, n));
+                random.damage(&mut content);
                 std::fs::write(&file, &content).unwrap();
                 let (record, name) = (file.with_file_name("run.json"), file.file_name().unwrap().to_str().unwrap().to_string());
                 edit(&record, |r| {

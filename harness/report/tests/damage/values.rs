@@ -4,18 +4,13 @@ use serde_json::{Map, Value, json};
 
 use crate::support::random::Random;
 
-/// A number below `n`.
-pub fn below(random: &mut Random, n: usize) -> usize {
-    ((random.uniform() * n as f64) as usize).min(n.saturating_sub(1))
-}
-
 /// A few changes at random places.
 pub fn mutate(value: &mut Value, random: &mut Random) {
-    for _ in 0..1 + below(random, 3) {
+    for _ in 0..1 + random.below(3) {
         let nodes = count(value);
-        let other = nth(value, &mut below(random, nodes)).map(|v| v.clone()).unwrap_or_default();
-        let Some(node) = nth(value, &mut below(random, nodes)) else { continue };
-        match below(random, 6) {
+        let other = nth(value, &mut random.below(nodes)).map(|v| v.clone()).unwrap_or_default();
+        let Some(node) = nth(value, &mut random.below(nodes)) else { continue };
+        match random.below(6) {
             0..=2 => *node = odd(node, random),
             3 => *node = other,
             4 => lose(node, random),
@@ -48,7 +43,7 @@ fn nth<'a>(value: &'a mut Value, left: &mut usize) -> Option<&'a mut Value> {
 /// Something that is not what was there, or is too much of it.
 fn odd(was: &Value, random: &mut Random) -> Value {
     if let (Some(n), true) = (was.as_f64(), random.uniform() < 0.5) {
-        return match below(random, 7) {
+        return match random.below(7) {
             0 => json!(-n),
             1 => json!(n as u64 ^ 1),
             2 => json!(n * 1e9),
@@ -58,7 +53,7 @@ fn odd(was: &Value, random: &mut Random) -> Value {
             _ => json!(u32::MAX),
         };
     }
-    match below(random, 19) {
+    match random.below(19) {
         0 => Value::Null,
         1 => json!(true),
         2 => json!(-1),
@@ -83,9 +78,9 @@ fn odd(was: &Value, random: &mut Random) -> Value {
 
 fn lose(node: &mut Value, random: &mut Random) {
     match node {
-        Value::Array(all) if !all.is_empty() => drop(all.remove(below(random, all.len()))),
+        Value::Array(all) if !all.is_empty() => drop(all.remove(random.below(all.len()))),
         Value::Object(all) if !all.is_empty() => {
-            let key = all.keys().nth(below(random, all.len())).cloned().unwrap_or_default();
+            let key = all.keys().nth(random.below(all.len())).cloned().unwrap_or_default();
             all.remove(&key);
         }
         other => *other = Value::Null,
@@ -95,16 +90,16 @@ fn lose(node: &mut Value, random: &mut Random) {
 fn double(node: &mut Value, random: &mut Random) {
     match node {
         Value::Array(all) if !all.is_empty() => {
-            let again = all[below(random, all.len())].clone();
-            let at = below(random, all.len() + 1);
+            let again = all[random.below(all.len())].clone();
+            let at = random.below(all.len() + 1);
             all.insert(at, again);
         }
         Value::Object(all) if !all.is_empty() => {
-            let (key, value) = all.iter().nth(below(random, all.len())).map(|(k, v)| (k.clone(), v.clone())).unwrap_or_default();
+            let (key, value) = all.iter().nth(random.below(all.len())).map(|(k, v)| (k.clone(), v.clone())).unwrap_or_default();
             all.insert(format!("{key}_"), value.clone());
-            all.insert("x".repeat(below(random, 200)), Value::Object(Map::from_iter([(key, value)])));
+            all.insert("x".repeat(random.below(200)), Value::Object(Map::from_iter([(key, value)])));
         }
-        Value::String(text) => *text = text.repeat(2 + below(random, 50)),
+        Value::String(text) => *text = text.repeat(2 + random.below(50)),
         Value::Number(n) => *node = n.as_f64().map_or(Value::Null, |n| json!(n * 2.0)),
         other => *other = json!([other.clone(), other.clone()]),
     }
@@ -114,10 +109,10 @@ fn double(node: &mut Value, random: &mut Random) {
 /// brackets, or numbers that no type holds.
 pub fn text(value: &Value, random: &mut Random) -> Vec<u8> {
     let mut bytes = value.to_string().into_bytes();
-    let at = below(random, bytes.len().max(1));
-    match below(random, 36) {
+    let at = random.below(bytes.len().max(1));
+    match random.below(36) {
         0 => bytes.truncate(at),
-        1 if !bytes.is_empty() => bytes[at] ^= 1 << below(random, 8),
+        1 if !bytes.is_empty() => bytes[at] ^= 1 << random.below(8),
         2 => drop(bytes.splice(at..at, [0xff, 0xfe, 0xc3])),
         3 => {
             let first = bytes.iter().position(|b| *b == b',').unwrap_or(0);

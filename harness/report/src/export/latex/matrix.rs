@@ -1,4 +1,4 @@
-//! The gains of a workload by mode and degree: a table for each workload. In: an analysis. Out: one float for each.
+//! The gains of a workload by mode and degree: a table for each workload. In: an analysis. Out: its floats.
 
 use std::fmt::Write;
 
@@ -13,9 +13,9 @@ use super::text::{escape, name, value};
 use crate::export::caveats;
 use crate::parts::panels::degrees;
 
-/// Degrees that fit a page beside each other.
+/// More degrees than that are no table of a paper: those in the middle are in the table of all cells.
 const DEGREES: usize = 8;
-/// More floats than that are no table of a paper: the rest is in the table of all cells.
+/// More tables than that are no table of a paper: the rest is in the table of all cells.
 const WORKLOADS: usize = 16;
 
 /// The tables; none for a campaign without groups of equal members.
@@ -49,22 +49,15 @@ fn table(analysis: &Analysis, workload: &str, cells: &[&Cell]) -> String {
     let indicative = cells.iter().any(|c| c.counts() && !c.is_valid());
     let noted = if indicative { "; \\textsuperscript{i} indicative: shown, supports no conclusion" } else { "" };
     let label = name(&format!("{}-{}", analysis.campaign.experiment, name_of(analysis, workload)));
-    let mut out = format!("\\begin{{table}}\n\\centering\n\\caption{{{}{noted}}}\n\\label{{tab:gain-{label}}}\n", escape(&said));
-    let heads: Vec<String> = degrees.iter().map(u32::to_string).collect();
-    let mut lines = vec![format!("mode & {} \\\\\n", heads.join(" & "))];
+    let mut rows = vec![("mode".to_string(), degrees.iter().map(u32::to_string).collect())];
     for mode in modes {
-        let fields: Vec<String> = degrees
-            .iter()
-            .map(|degree| {
-                let found = cells.iter().find(|c| c.record.sharing == mode && c.record.degree == *degree);
-                found.map_or_else(|| "--".into(), |cell| field(cell))
-            })
-            .collect();
-        lines.push(format!("{} & {} \\\\\n", escape(&mode_label(mode)), fields.join(" & ")));
+        let of_degree = |degree: &u32| {
+            let found = cells.iter().find(|c| c.record.sharing == mode && c.record.degree == *degree);
+            found.map_or_else(|| "--".into(), |cell| field(cell))
+        };
+        rows.push((escape(&mode_label(mode)), degrees.iter().map(of_degree).collect()));
     }
-    out.push_str(&super::tabular(1, degrees.len(), &lines));
-    out.push_str("\\end{table}\n");
-    out
+    super::floats(&format!("{}{noted}", escape(&said)), &format!("gain-{label}"), rows)
 }
 
 fn field(cell: &Cell) -> String {

@@ -1,6 +1,6 @@
 //! The report as LaTeX for a paper: booktabs, nothing else. In: an analysis. Out: for each workload a table of its gains by mode
-//! and degree, then all cells in floats of at most forty rows and of a page's width, whose captions give the device, the campaign and caveats about the
-//! numbers; and the same numbers as macros for the text.
+//! and degree, then all cells, at most forty rows in a float, then the policies of traces, and the same numbers as macros for the text. Every
+//! table is divided by columns where a page is too narrow for it; captions give the device, the campaign and caveats about the numbers.
 
 mod macros;
 mod matrix;
@@ -9,6 +9,7 @@ mod text;
 mod width;
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
@@ -93,21 +94,20 @@ pub fn tables(analysis: &Analysis) -> String {
     let parts: Vec<(&[Cell], &[LatexColumn])> =
         pages.iter().flat_map(|cells| divided.iter().map(|of| (*cells, &columns[of.clone()]))).collect();
     for (i, (cells, columns)) in parts.iter().enumerate() {
-        if i > 0 {
-            // Floats that wait for their place are limited in number.
-            out.push_str("\\clearpage\n");
-        }
-        let part = if parts.len() > 1 { format!("; part {} of {}", i + 1, parts.len()) } else { String::new() };
-        let _ = writeln!(out, "\\begin{{table}}\n\\centering\n\\caption{{{}{part}}}", caption(analysis, columns));
-        let label = format!("tab:{}", name(&c.experiment));
-        let _ = writeln!(out, "\\label{{{label}{}}}", if i > 0 { format!("-{}", i + 1) } else { String::new() });
         let lines = lines(analysis, cells, columns);
-        out.push_str(&tabular(KEPT - 1, columns.len() + 1, &lines));
-        out.push_str("\\end{table}\n");
+        let tabular = tabular(KEPT - 1, columns.len() + 1, &lines);
+        out.push_str(&float(&caption(analysis, columns), &name(&c.experiment), (i, parts.len()), &tabular));
     }
     out.push_str(&policies::tables(analysis));
     out
 }
+
+/// Widths at 10 pt beyond which texts are set in several lines, so that a column of numbers has room beside them: that of a table with
+/// one text, and workload, mode and outcome in the table of cells.
+const LABEL_PT: f64 = 200.0;
+const WORKLOAD_PT: f64 = 130.0;
+const MODE_PT: f64 = 100.0;
+const OUTCOME_PT: f64 = 100.0;
 
 /// Columns that every part of the table has: workload, mode and members.
 const KEPT: usize = 3;
@@ -127,6 +127,35 @@ fn lines(analysis: &Analysis, cells: &[Cell], columns: &[LatexColumn]) -> Vec<St
         before = Some(workload);
     }
     lines
+}
+
+/// A table of rows, the first of which is its head, each a text and the fields behind it: in as many floats as the width of its columns
+/// needs. All of them have the texts.
+fn floats(caption: &str, label: &str, rows: Vec<(String, Vec<String>)>) -> String {
+    let rows: Vec<_> = rows.into_iter().map(|(text, fields)| (width::wrapped(text, LABEL_PT), fields)).collect();
+    let lines = |of: Option<&Range<usize>>| -> Vec<String> {
+        let line = |(text, fields): &(String, Vec<String>)| {
+            let fields = of.map_or(&fields[..], |of| &fields[of.clone()]);
+            format!("{} \\\\\n", [std::slice::from_ref(text), fields].concat().join(" & "))
+        };
+        rows.iter().map(line).collect()
+    };
+    let mut parts = width::divided(&width::widths_pt(lines(None).iter().map(String::as_str)), 1);
+    if parts.is_empty() {
+        parts.push(0..0);
+    }
+    let part = |(i, of): (usize, &Range<usize>)| float(caption, label, (i, parts.len()), &tabular(1, of.len(), &lines(Some(of))));
+    parts.iter().enumerate().map(part).collect()
+}
+
+/// A part of a table, with its number behind the caption if there are several. The first has the label alone: no name has a full stop.
+fn float(caption: &str, label: &str, (part, parts): (usize, usize), tabular: &str) -> String {
+    // Floats that wait for their place are limited in number.
+    let (clear, suffix) = if part > 0 { ("\\clearpage\n", format!(".{}", part + 1)) } else { ("", String::new()) };
+    let which = if parts > 1 { format!("; part {} of {parts}", part + 1) } else { String::new() };
+    format!(
+        "{clear}\\begin{{table}}\n\\centering\n\\caption{{{caption}{which}}}\n\\label{{tab:{label}{suffix}}}\n{tabular}\\end{{table}}\n"
+    )
 }
 
 /// A table of lines, the first of which is its head, in a size that fits the page. Its first columns are texts, the others numbers.
@@ -158,7 +187,8 @@ fn row(analysis: &Analysis, cell: &Cell, columns: &[LatexColumn], again: bool) -
         Some(workload) => escape(&name_of(analysis, workload)),
         None => escape(&without_mode(cell.name())),
     };
-    let mut name = format!("{who} & {} & {}", escape(&mode_label(&cell.record.sharing)), cell.record.degree);
+    let (who, mode) = (width::wrapped(who, WORKLOAD_PT), width::wrapped(escape(&mode_label(&cell.record.sharing)), MODE_PT));
+    let mut name = format!("{who} & {mode} & {}", cell.record.degree);
     if cell.counts() && !cell.is_valid() {
         name.push_str("\\textsuperscript{i}");
     }
@@ -167,7 +197,8 @@ fn row(analysis: &Analysis, cell: &Cell, columns: &[LatexColumn], again: bool) -
             "completed" => "no usable run",
             word => &words::outcome(word),
         };
-        return format!("{name} & \\multicolumn{{{}}}{{l}}{{{}}} \\\\\n", columns.len(), escape(how));
+        let how = width::wrapped(escape(how), OUTCOME_PT);
+        return format!("{name} & \\multicolumn{{{}}}{{l}}{{{how}}} \\\\\n", columns.len());
     }
     let fields: Vec<String> = columns.iter().map(|c| c.of(cell).map_or("--".into(), |q| value(q, c.factor))).collect();
     format!("{name} & {} \\\\\n", fields.join(" & "))
@@ -196,4 +227,47 @@ fn caption(analysis: &Analysis, columns: &[LatexColumn]) -> String {
         let _ = write!(caption, "; {n} cannot run here and have no row");
     }
     caption
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_a_wide_table_fits_a_page_and_all_of_them_have_its_columns_once() {
+        let row = |name: &str, field: &dyn Fn(usize) -> String| (name.to_string(), (0..20).map(field).collect::<Vec<String>>());
+        let rows = vec![
+            row("policy", &|i| format!("time {i} (s)")),
+            row("magm", &|i| format!("${i}.97 \\pm 0.02$")),
+            row("lug", &|_| "--".into()),
+        ];
+        let tex = floats("caption", "label", rows.clone());
+        let tables: Vec<&str> = tex.split("\\begin{table}\n").skip(1).collect();
+        let mut heads = Vec::new();
+        for table in &tables {
+            let lines: Vec<&str> = table.lines().filter(|line| line.ends_with("\\\\")).collect();
+            let widths = width::widths_pt(lines.iter().copied());
+            assert!(width::size(&widths).fits(&widths), "{table}");
+            let fields: Vec<Vec<&str>> = lines.iter().map(|line| line.trim_end_matches(" \\\\").split(" & ").collect()).collect();
+            assert_eq!(fields.iter().map(|row| row[0]).collect::<Vec<_>>(), ["policy", "magm", "lug"]);
+            assert!(fields.iter().all(|row| row.len() == fields[0].len()), "{table}");
+            heads.extend_from_slice(&fields[0][1..]);
+        }
+        assert!(tables.len() > 2, "{tex}");
+        assert_eq!(heads, rows[0].1);
+        assert_eq!(tex.matches("\\clearpage\n\\begin{table}").count(), tables.len() - 1);
+        assert!(
+            tex.contains("{caption; part 1 of ") && tex.contains("\\label{tab:label}") && tex.contains("\\label{tab:label.2}")
+        );
+    }
+
+    #[test]
+    fn a_table_that_fits_is_in_one_float_with_its_caption_alone() {
+        let rows = vec![("mode".to_string(), vec!["2".to_string()]), ("naive".to_string(), vec!["1.97".to_string()])];
+        let tex = floats("caption", "label", rows.clone());
+        assert!(tex.starts_with("\\begin{table}\n\\centering\n\\caption{caption}\n\\label{tab:label}\n"), "{tex}");
+        assert_eq!(tex.matches("\\begin{table}").count(), 1);
+        let without = floats("caption", "label", vec![("policy".into(), Vec::new()), ("magm".into(), Vec::new())]);
+        assert!(without.contains("\\toprule\npolicy \\\\\n\\midrule\nmagm \\\\\n"), "{without}");
+    }
 }

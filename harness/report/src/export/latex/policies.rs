@@ -1,7 +1,5 @@
 //! The policies of each trace as a table, a row each, those with an interval with it.
 
-use std::fmt::Write;
-
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix};
 use collo_analysis::words;
@@ -40,7 +38,8 @@ fn columns(matrix: &TraceMatrix) -> Vec<PolicyColumn> {
         let head = if symbol.is_empty() { key.head().to_string() } else { format!("{} ({symbol})", key.head()) };
         columns.push(PolicyColumn { head, of: Box::new(move |arm| arm.get(key)), factor });
         if [Key::Total, Key::SiteEnergy].contains(&key) {
-            let head = format!("÷ {reference}");
+            // In a part of a divided table it may be apart from what it is the ratio of.
+            let head = format!("{} ÷ {reference}", key.head());
             columns.push(PolicyColumn { head, of: Box::new(move |arm| arm.ratios.get(&key).map(|r| &r.ratio)), factor: 1.0 });
         }
     }
@@ -69,10 +68,7 @@ fn table(analysis: &Analysis, matrix: &TraceMatrix, suffix: String) -> String {
         true => format!("; {mark} indicative: shown, supports no conclusion"),
         false => String::new(),
     };
-    let mut out = format!("\\begin{{table}}\n\\centering\n\\caption{{{}{meaning}}}\n", escape(&said.join("; ")));
-    let _ = writeln!(out, "\\label{{tab:{}-policies{suffix}}}", name(&c.experiment));
-    let heads: Vec<String> = columns.iter().map(|column| escape(&column.head)).collect();
-    let mut lines = vec![format!("policy & {} \\\\\n", heads.join(" & "))];
+    let mut rows = vec![("policy".to_string(), columns.iter().map(|column| escape(&column.head)).collect())];
     for arm in &matrix.arms {
         let mark = if is_marked(arm) { mark } else { "" };
         let field = |column: &PolicyColumn| match (column.of)(arm) {
@@ -81,10 +77,7 @@ fn table(analysis: &Analysis, matrix: &TraceMatrix, suffix: String) -> String {
             // Here one is an order, not a run.
             Some(q) => number::three(q.estimate * column.factor),
         };
-        let fields: Vec<String> = columns.iter().map(field).collect();
-        lines.push(format!("{}{mark} & {} \\\\\n", escape(&arm.name()), fields.join(" & ")));
+        rows.push((escape(&arm.name()) + mark, columns.iter().map(field).collect()));
     }
-    out.push_str(&super::tabular(1, columns.len(), &lines));
-    out.push_str("\\end{table}\n");
-    out
+    super::floats(&format!("{}{meaning}", escape(&said.join("; "))), &format!("{}-policies{suffix}", name(&c.experiment)), rows)
 }

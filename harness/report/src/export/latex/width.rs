@@ -58,14 +58,32 @@ pub fn divided(widths_pt: &[f64], kept: usize) -> Vec<std::ops::Range<usize>> {
     parts
 }
 
+/// A text as it is, or in lines of this width at 10 pt if it is wider: without that no size and no division makes a table fit. An em is the
+/// size of the type.
+pub fn wrapped(latex: String, most_pt: f64) -> String {
+    if width_pt(&latex) <= most_pt {
+        return latex;
+    }
+    // TeX breaks lines at spaces and hyphens alone.
+    let breaks =
+        ["+", ",", ":", "/", "=", "\\_"].iter().fold(latex, |text, end| text.replace(end, &format!("{end}\\allowbreak{{}}")));
+    format!("{BOX}{}em}}{{\\raggedright {breaks}}}", most_pt / 10.0)
+}
+
+/// How a text of several lines begins, before their width.
+const BOX: &str = "\\parbox[t]{";
+
 impl TypeSize {
-    fn fits(&self, widths_pt: &[f64]) -> bool {
+    pub fn fits(&self, widths_pt: &[f64]) -> bool {
         widths_pt.iter().map(|width| width * self.scale + 2.0 * self.beside_pt).sum::<f64>() <= PAGE_PT
     }
 }
 
 /// A field's width at 10 pt.
 fn width_pt(latex: &str) -> f64 {
+    if let Some((em, _)) = latex.strip_prefix(BOX).and_then(|rest| rest.split_once("em}")) {
+        return em.parse().map_or(0.0, |em: f64| em * 10.0);
+    }
     let (mut width, mut in_math) = (0.0, false);
     let mut chars = latex.chars().peekable();
     while let Some(c) = chars.next() {
@@ -129,6 +147,14 @@ mod tests {
         assert_eq!(size(&widths).commands, "");
         assert!(size(&[320.0, 20.0]).commands.starts_with("\\small"));
         assert!(size(&[360.0, 20.0]).commands.starts_with("\\footnotesize"));
+    }
+
+    #[test]
+    fn a_text_that_is_too_wide_is_set_in_lines() {
+        assert_eq!(wrapped("tiny+square".into(), 100.0), "tiny+square");
+        let long = wrapped("resnet18-cifar100+square\\_net".into(), 100.0);
+        assert_eq!(long, "\\parbox[t]{10em}{\\raggedright resnet18-cifar100+\\allowbreak{}square\\_\\allowbreak{}net}");
+        assert_eq!(widths_pt([format!("{long} & 1 \\\\\n").as_str()])[0], 100.0);
     }
 
     #[test]
