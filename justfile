@@ -141,11 +141,11 @@ torture WHAT="50" *NAMES:
         COLLO_HOSTILE="$*" cargo test --package collo --test command -- hostile:: hosting::whoever --ignored --nocapture; \
     else \
         COLLO_TORTURE={{ WHAT }} cargo test --package collo --test command torture:: -- --ignored --nocapture && \
-        cargo test --package collo-sample --package collo-device --lib fuzz_ -- --ignored --nocapture && \
+        cargo test --package collo-sample --lib fuzz_ -- --ignored --nocapture && \
         cargo test --package collo-report --test reports -- damage:: --ignored --nocapture; \
     fi
 
-# Let libFuzzer search for inputs that a reader cannot bear, so many seconds each: `just fuzz`, `just fuzz 300 bundle trace`; needs `rustup toolchain install nightly` and `cargo install cargo-fuzz --locked`. What it finds is in harness/fuzz/fuzz/artifacts
+# Let libFuzzer search for inputs that a reader cannot bear, so many seconds each: `just fuzz`, `just fuzz 300 bundle trace`; needs `rustup toolchain install nightly` and `cargo install cargo-fuzz --locked`. What it finds is in harness/fuzz/fuzz/artifacts/NAME
 [group('develop')]
 fuzz SECONDS="60" *NAMES:
     #!/bin/sh
@@ -153,12 +153,12 @@ fuzz SECONDS="60" *NAMES:
     [ $# = 0 ] || shift
     export CARGO_TARGET_DIR="$PWD/target/fuzz"
     cd harness/fuzz
-    [ $# -gt 0 ] || set -- $(cargo +nightly fuzz list)
+    # The versions of the workspace, to which Cargo adds those of libFuzzer.
+    [ fuzz/Cargo.lock -nt ../../Cargo.lock ] || cp ../../Cargo.lock fuzz/Cargo.lock
+    [ $# -gt 0 ] || set -- $(ls corpus)
     for name; do
-        reports=$(grep -A6 "^name = \"$name\"" fuzz/Cargo.toml | grep -o -m1 'required-features\|^\[\[bin' || true)
-        features=; [ "$reports" != required-features ] || features="--features reports"
-        found="$CARGO_TARGET_DIR/found/$name"
-        mkdir -p "$found"
-        cargo +nightly fuzz run $features "$name" "$found" "corpus/$name" -- \
+        found="$CARGO_TARGET_DIR/found/$name" artifacts="fuzz/artifacts/$name"
+        mkdir -p "$found" "$artifacts"
+        COLLO_READER="$name" cargo +nightly fuzz run read "$found" "corpus/$name" -- -artifact_prefix="$artifacts/" \
             -max_total_time={{ SECONDS }} -timeout=10 -malloc_limit_mb=500 -rss_limit_mb=2048
     done

@@ -8,19 +8,19 @@ use collo_laboratory::{Caller, company, sources};
 use collo_plan::project::Project;
 use collo_prepare::python::Progress;
 use collo_radt::schedule::Schedule;
-use collo_radt::{experiment, tracking};
+use collo_radt::{experiment, metrics, tracking};
 use collo_store::CampaignFolder;
 use collo_text::{Diagnostic, Diagnostics, Remark};
 
+use crate::Accepted;
 use crate::given::{self, folder, parts, put, shown, text};
 use crate::project::{ROOT, WORKLOADS};
 
-pub fn report(bytes: &[u8]) {
+pub fn report(bytes: &[u8]) -> Accepted {
     given::file("report.json", bytes, |file| {
-        if let Some(report) = shown(ReportJson::read(file)) {
-            shown(report.analysis("report.json").map(|analysis| analysis.cells.len()));
-        }
-    });
+        let report = shown(ReportJson::read(file))?;
+        shown(report.analysis("report.json").map(|analysis| analysis.cells.len())).map(drop)
+    })
 }
 
 /// Tables in a folder, and no campaign.
@@ -48,42 +48,45 @@ impl Caller for Tables {
     }
 }
 
-fn tables(files: &[(&str, &[u8])], read: impl Fn(&Tables, &[String])) {
+fn tables(files: &[(&str, &[u8])], read: impl Fn(&Tables, &[String]) -> Accepted) -> Accepted {
     let folder = folder();
     files.iter().for_each(|(name, bytes)| put(folder.path(), name, bytes));
     let names: Vec<String> = files.iter().map(|(name, _)| name.to_string()).collect();
-    read(&Tables(folder.path().to_path_buf()), &names);
+    read(&Tables(folder.path().to_path_buf()), &names)
 }
 
 /// A table of measurements, as CSV and as Parquet.
-pub fn table(bytes: &[u8]) {
-    for name in ["given.csv", "given.parquet"] {
+pub fn table(bytes: &[u8]) -> Accepted {
+    let both = ["given.csv", "given.parquet"].map(|name| {
         tables(&[(name, bytes)], |caller, names| {
-            shown(sources::read(caller, names));
-            shown(sources::read_as::<Profile>(caller, names));
-            shown(company::read(caller, names));
-        });
-    }
+            let all = [
+                shown(sources::read(caller, names)).map(drop),
+                shown(sources::read_as::<Profile>(caller, names)).map(drop),
+                shown(company::read(caller, names)).map(drop),
+            ];
+            all.into_iter().flatten().next()
+        })
+    });
+    both.into_iter().flatten().next()
 }
 
 /// A table of pairs, then one of profiles.
-pub fn pairs(bytes: &[u8]) {
-    if let [pairs, profiles] = parts(bytes)[..] {
-        tables(&[("pairs.csv", pairs), ("profiles.csv", profiles)], |caller, names| drop(shown(company::read(caller, names))));
-    }
+pub fn pairs(bytes: &[u8]) -> Accepted {
+    let [pairs, profiles] = parts(bytes)[..] else { return None };
+    tables(&[("pairs.csv", pairs), ("profiles.csv", profiles)], |caller, names| shown(company::read(caller, names)).map(drop))
 }
 
-pub fn schedule(bytes: &[u8]) {
-    let Some(schedule) = text(bytes).and_then(|source| shown(Schedule::parse(&source))) else { return };
+pub fn schedule(bytes: &[u8]) -> Accepted {
+    let schedule = shown(Schedule::parse(&text(bytes)?))?;
     schedule.devices();
     let folder = folder();
     let project = Project::at(folder.path());
     std::fs::create_dir_all(project.workloads()).expect("a folder can be made");
-    shown(experiment::files(&project, &schedule, Path::new("schedule.csv"), "given").map(|_| ()));
+    shown(experiment::files(&project, &schedule, Path::new("schedule.csv"), "given")).map(drop)
 }
 
 /// The files of a store of MLflow, each behind a line with its path: `1/meta.yaml`, `1/ab/params/letter`.
-pub fn tracked(bytes: &[u8]) {
+pub fn tracked(bytes: &[u8]) -> Accepted {
     let folder = folder();
     for part in parts(bytes).into_iter().take(40) {
         let end = part.iter().position(|byte| *byte == b'\n').unwrap_or(part.len());
@@ -95,9 +98,17 @@ pub fn tracked(bytes: &[u8]) {
             std::fs::write(&place, part.get(end + 1..).unwrap_or_default()).expect("a file can be written");
         }
     }
-    if let Some(found) = shown(tracking::read(folder.path(), None, std::iter::once("smact"))) {
-        shown(collo_radt::report::of(&found, Some(&WORKLOADS), Some("NVIDIA A100-SXM4-40GB")).map(|(report, _)| {
-            shown(collo_radt::report::bytes(&report));
-        }));
-    }
+    reported(folder.path())
+}
+
+/// A store of MLflow as its database.
+pub fn database(bytes: &[u8]) -> Accepted {
+    given::file("mlflow.db", bytes, reported)
+}
+
+/// The report that a store of MLflow becomes.
+fn reported(store: &Path) -> Accepted {
+    let found = shown(tracking::read(store, None, metrics::names()))?;
+    let (report, _) = shown(collo_radt::report::of(&found, Some(&WORKLOADS), Some("NVIDIA A100-SXM4-40GB")))?;
+    shown(collo_radt::report::bytes(&report)).map(drop)
 }

@@ -30,10 +30,10 @@ pub fn put(folder: &Path, name: &str, bytes: &[u8]) {
 }
 
 /// Calls a reader of a file with a file of these bytes.
-pub fn file(name: &str, bytes: &[u8], read: impl FnOnce(&Path)) {
+pub fn file<T>(name: &str, bytes: &[u8], read: impl FnOnce(&Path) -> T) -> T {
     let folder = folder();
     put(folder.path(), name, bytes);
-    read(&folder.path().join(name));
+    read(&folder.path().join(name))
 }
 
 /// The parts of an input for a reader of several files: what lies between lines of `%%`.

@@ -6,6 +6,7 @@ use collo_plan::predictors::SHIPPED;
 use collo_predict::{AnyLaw, AnyPredictor, Basis, Description, MemoryPredictor, Peer, PredictorFile, TargetDevice};
 use collo_text::Source;
 
+use crate::Accepted;
 use crate::given::{shown, text};
 use crate::project::ROOT;
 
@@ -18,9 +19,9 @@ static MEMORY: LazyLock<Option<MemoryPredictor>> = LazyLock::new(|| {
     PredictorFile::read(&Source::file(SHIPPED, std::fs::read_to_string(file).ok()?)).ok()
 });
 
-pub fn predictor(bytes: &[u8]) {
-    let Some(source) = text(bytes) else { return };
-    let Some(predictor) = shown(AnyPredictor::read_any(&source)) else { return };
+pub fn predictor(bytes: &[u8]) -> Accepted {
+    let source = text(bytes)?;
+    let predictor = shown(AnyPredictor::read_any(&source))?;
     shown(predictor.may_serve_gpu(false));
     predictor.serves(TargetDevice::Cpu, true);
     // What is written of it is read again as it was.
@@ -32,6 +33,7 @@ pub fn predictor(bytes: &[u8]) {
     {
         predicted(&memory, description);
     }
+    Some(())
 }
 
 fn predicted(predictor: &MemoryPredictor, description: &Description) {
@@ -41,11 +43,11 @@ fn predicted(predictor: &MemoryPredictor, description: &Description) {
     }
 }
 
-pub fn description(bytes: &[u8]) {
-    let Some(source) = text(bytes) else { return };
-    let Some(description) = shown(Description::read(&source)) else { return };
+pub fn description(bytes: &[u8]) -> Accepted {
+    let description = shown(Description::read(&text(bytes)?))?;
     MEMORY.iter().for_each(|predictor| predicted(predictor, &description));
     for peer in Peer::ALL {
         peer.estimate_bytes(&description, 32);
     }
+    Some(())
 }

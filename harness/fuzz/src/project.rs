@@ -17,10 +17,14 @@ use collo_plan::workload::{self, Workloads};
 use collo_plan::{experiment as experiments, sharing};
 use collo_schedule::policy;
 
+use crate::Accepted;
 use crate::given::{self, folder, put, shown, text};
 
 /// So many cells are planned; how many there can be is the plan's own limit.
 const MOST_PLANNED: usize = 50;
+
+/// The PCI device id of NVIDIA's A100-SXM4-40GB.
+const A100_PCI: u32 = 0x20b0_10de;
 
 pub static ROOT: LazyLock<PathBuf> = LazyLock::new(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
 pub static WORKLOADS: LazyLock<Workloads> = LazyLock::new(|| Workloads::load(&ROOT.join("workloads")).unwrap_or_default());
@@ -46,53 +50,55 @@ fn planned(experiment: &Experiment) {
     }
 }
 
-pub fn experiment(bytes: &[u8]) {
-    let Some(source) = text(bytes) else { return };
+pub fn experiment(bytes: &[u8]) -> Accepted {
+    let source = text(bytes)?;
     // Beside the project's own, so that it may include them and name traces.
     let file = ROOT.join("experiments/given.toml");
-    shown(Experiment::parse(&file, &source, &WORKLOADS)).iter().for_each(planned);
+    shown(Experiment::parse(&file, &source, &WORKLOADS)).as_ref().map(planned)
 }
 
 /// A file that an experiment includes, and the experiment itself if it is one.
-pub fn included(bytes: &[u8]) {
+pub fn included(bytes: &[u8]) -> Accepted {
     let folder = folder();
     put(folder.path(), "experiments/common.toml", bytes);
     put(folder.path(), "experiments/given.toml", b"include = [\"common.toml\"]\n[axes]\nworkload = \"tiny\"\n");
     let file = folder.path().join("experiments/given.toml");
-    shown(Experiment::read(&file, &WORKLOADS, &Default::default())).iter().for_each(planned);
     experiments::tags_of(&folder.path().join("experiments/common.toml"));
+    shown(Experiment::read(&file, &WORKLOADS, &Default::default())).as_ref().map(planned)
 }
 
-pub fn workload(bytes: &[u8]) {
+pub fn workload(bytes: &[u8]) -> Accepted {
     given::file("given/workload.toml", bytes, |file| {
-        let Some(root) = file.parent().and_then(Path::parent) else { return };
-        let Some(workloads) = shown(Workloads::load(root)) else { return };
-        let known = workloads.find("given").map(|workload| workload.name.clone());
-        if let Some(name) = shown(known) {
-            shown(Cell::parse(&format!("{name}×2 naive"), &workloads));
-            let experiment = format!("[axes]\nworkload = \"{name}\"\ndegree = 2\n");
-            let source = collo_text::Source::file("given.toml", experiment);
-            shown(Experiment::parse(Path::new("experiments/given.toml"), &source, &workloads)).iter().for_each(planned);
-        }
-    });
+        let root = file.parent().and_then(Path::parent)?;
+        let workloads = shown(Workloads::load(root))?;
+        let name = shown(workloads.find("given").map(|workload| workload.name.clone()))?;
+        shown(Cell::parse(&format!("{name}×2 naive"), &workloads));
+        let experiment = format!("[axes]\nworkload = \"{name}\"\ndegree = 2\n");
+        let source = collo_text::Source::file("given.toml", experiment);
+        shown(Experiment::parse(Path::new("experiments/given.toml"), &source, &workloads)).as_ref().map(planned)
+    })
 }
 
-pub fn observer(bytes: &[u8]) {
+pub fn observer(bytes: &[u8]) -> Accepted {
     given::file("observers/given.toml", bytes, |file| {
-        let observers = Observers::load(file.parent().unwrap_or(file));
+        let folder = file.parent().unwrap_or(file);
+        for packages in ["py-spy.txt", "radt.txt"] {
+            put(folder, packages, b"# no package\n");
+        }
+        let observers = Observers::load(folder);
         observers.broken().values().for_each(|wrong| drop(wrong.to_string()));
-        shown(Observe::parse("given@5", &observers).map(|observe| (observe.label(), observe.rate_hz())));
-    });
+        let watched = |label: &str| shown(Observe::parse(label, &observers).map(|observe| (observe.label(), observe.rate_hz())));
+        let both = [watched("given"), watched("given@5")];
+        both.into_iter().flatten().next().map(drop)
+    })
 }
 
-pub fn host(bytes: &[u8]) {
-    let Some(source) = text(bytes) else { return };
-    shown(HostFile::parse(&source, Path::new("/nowhere")));
+pub fn host(bytes: &[u8]) -> Accepted {
+    shown(HostFile::parse(&text(bytes)?, Path::new("/nowhere"))).map(drop)
 }
 
-pub fn gpu_model(bytes: &[u8]) {
-    let Some(source) = text(bytes) else { return };
-    let Some(model) = shown(mig::parse("given", &source)) else { return };
+pub fn gpu_model(bytes: &[u8]) -> Accepted {
+    let model = shown(mig::parse("given", &text(bytes)?))?;
     let gpu = Gpu::planned(&model);
     let all = model.profiles.iter().map(|profile| profile.name.clone()).chain(model.layouts.iter().map(|l| l.name.clone()));
     for typed in all.take(20) {
@@ -109,45 +115,53 @@ pub fn gpu_model(bytes: &[u8]) {
     {
         plan::plan(&experiment, &cells, &facts, &Prior::default());
     }
+    Some(())
 }
 
-fn requested(layout: &RequestedLayout, gpu: &Gpu) {
-    shown(layout.on(std::slice::from_ref(gpu), true, &|_| None).map(|all| all.len()));
+fn requested(layout: &RequestedLayout, gpu: &Gpu) -> Accepted {
+    shown(layout.on(std::slice::from_ref(gpu), true, &|_| Some(A100_PCI))).map(drop)
 }
 
-fn layout_file(name: &str, bytes: &[u8]) {
-    let Some(gpu) = a100() else { return };
+/// A file of layouts, by its name alone and by that of a layout in it.
+fn layout_file(name: &str, bytes: &[u8]) -> Accepted {
+    let gpu = a100()?;
     given::file(name, bytes, |file| {
         let folder = file.parent().unwrap_or(file);
-        for typed in [name.to_string(), format!("{name}:half")] {
-            shown(RequestedLayout::parse(&typed, folder)).iter().for_each(|layout| requested(layout, &gpu));
-        }
+        let applied = |typed: String| requested(&shown(RequestedLayout::parse(&typed, folder))?, &gpu);
+        let both = [applied(name.into()), applied(format!("{name}:half"))];
+        both.into_iter().flatten().next()
+    })
+}
+
+pub fn layout(bytes: &[u8]) -> Accepted {
+    layout_file("given.toml", bytes)
+}
+
+pub fn mig_parted(bytes: &[u8]) -> Accepted {
+    layout_file("given.yaml", bytes)
+}
+
+/// Words as experiments, campaigns and command lines have them, a line each, which one of their readers accepts.
+pub fn label(bytes: &[u8]) -> Accepted {
+    let source = text(bytes)?;
+    let all: Vec<Accepted> = source.text().lines().take(50).map(word).collect();
+    all.into_iter().collect()
+}
+
+fn word(line: &str) -> Accepted {
+    let gpu = a100()?;
+    gpu.card.iter().for_each(|card| drop(sharing::resolve_shares(line, card)));
+    workload::is_name(line);
+    let condition = shown(Expression::parse("--where", line)).map(|condition| {
+        Selection::Where(condition).holds(&|axis| Some(axis.into()));
     });
-}
-
-pub fn layout(bytes: &[u8]) {
-    layout_file("given.toml", bytes);
-}
-
-pub fn mig_parted(bytes: &[u8]) {
-    layout_file("given.yaml", bytes);
-}
-
-/// Words as experiments, campaigns and command lines have them, a line each.
-pub fn label(bytes: &[u8]) {
-    let Some(source) = text(bytes) else { return };
-    let gpu = a100();
-    for line in source.text().lines().take(50) {
-        shown(sharing::parse(line).map(|mode| mode.label()));
-        gpu.iter().filter_map(|gpu| gpu.card.as_ref()).for_each(|card| drop(sharing::resolve_shares(line, card)));
-        gpu.iter().for_each(|gpu| requested(&RequestedLayout::Words(line.into()), gpu));
-        shown(Cell::parse(line, &WORKLOADS).map(|cell| (cell.label(), cell.record(1))));
-        shown(Observe::parse(line, &OBSERVERS).map(|observe| observe.label()));
-        shown(policy::parse(line).map(|policy| policy.label()));
-        if let Some(condition) = shown(Expression::parse("--where", line)) {
-            let selection = Selection::Where(condition);
-            selection.holds(&|axis| Some(axis.into()));
-        }
-        workload::is_name(line);
-    }
+    let all = [
+        shown(sharing::parse(line)).map(|mode| drop(mode.label())),
+        requested(&RequestedLayout::Words(line.into()), &gpu),
+        shown(Cell::parse(line, &WORKLOADS)).map(|cell| drop((cell.label(), cell.record(1)))),
+        shown(Observe::parse(line, &OBSERVERS)).map(|observe| drop(observe.label())),
+        shown(policy::parse(line)).map(|policy| drop(policy.label())),
+        condition,
+    ];
+    all.into_iter().flatten().next()
 }

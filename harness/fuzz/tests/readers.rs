@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use collo_fuzz::{READERS, Reader, bytes};
+use collo_fuzz::{READERS, Reader, VARIABLE, reader};
 use random::Random;
 
 /// No input may take longer, on however busy a machine.
@@ -50,7 +50,7 @@ fn feed((name, read): &Reader, changes: u64, seed: u64, reading: &Reading) -> Ve
             let mut input = content.clone();
             if change > 0 {
                 let mut random = Random::seeded(seed.wrapping_mul(0x1000_0000_01b3) ^ change);
-                bytes::mutate(&mut input, &mut |n| ((random.uniform() * n as f64) as usize).min(n.saturating_sub(1)));
+                random.damage(&mut input);
             }
             let what = format!("change {change} of corpus/{name}/{file} with seed {seed}");
             *reading.lock().expect("no reader panics with it") = Some((what.clone(), Instant::now()));
@@ -90,32 +90,38 @@ fn no_change_of_a_thousand_makes_a_reader_panic_or_hang() {
 }
 
 #[test]
-fn every_reader_has_seeds_and_a_target_and_nothing_else_has() {
+fn every_reader_has_seeds_and_nothing_else_has() {
     let names: BTreeSet<String> = READERS.iter().map(|(name, _)| name.to_string()).collect();
     assert_eq!(names.len(), READERS.len(), "each has a name of its own");
     let folders =
         std::fs::read_dir(here("corpus")).unwrap().map(|entry| entry.unwrap().file_name().into_string().expect("UTF-8"));
     assert_eq!(folders.collect::<BTreeSet<String>>(), names);
-    assert!(names.iter().all(|name| !seeds(name).is_empty()));
-    let targets = std::fs::read_to_string(here("fuzz/Cargo.toml")).unwrap();
-    let targets = targets.split("[[bin]]\n").skip(1).map(|bin| bin.split('"').nth(1).unwrap().to_string());
-    assert_eq!(targets.collect::<BTreeSet<String>>(), names);
 }
 
-/// A seed that is refused at its first line would find nothing behind it: of each kind one is read to its end.
 #[test]
-fn the_first_seed_of_each_store_is_a_campaign_of_runs() {
-    let folder = tempfile::tempdir().unwrap();
-    let bundle = folder.path().join("sleep.tar.gz");
-    std::fs::write(&bundle, &seeds("bundle")["sleep.tar.gz"]).unwrap();
-    let (place, about) = collo_store::archive::unpack(&bundle, folder.path()).unwrap();
-    let campaign = collo_store::Runs::at(place.join("runs")).find(&about.campaign).unwrap();
-    assert_eq!(campaign.runs().unwrap().0.len(), 1);
-    let whole = |name: &str, file: &str| {
-        let path = folder.path().join(file);
-        std::fs::write(&path, &seeds(name)["sleep.parquet"]).unwrap();
-        path
-    };
-    assert!(!collo_store::read_epochs(&whole("epochs", "epochs.parquet")).unwrap().is_empty());
-    assert!(!collo_store::read_samples(&whole("samples", "samples.parquet"), |_, _, _| true).unwrap().is_empty());
+fn an_unknown_reader_is_refused_with_the_names_of_all() {
+    for (name, _) in READERS {
+        assert!(reader(name).is_ok());
+    }
+    for unknown in ["", "traces"] {
+        let error = reader(unknown).expect_err("no reader has this name");
+        assert!(error.starts_with(&format!("no reader is named `{unknown}`: set {VARIABLE} to one of experiment, ")), "{error}");
+        assert!(READERS.iter().all(|(name, _)| error.contains(name)), "{error}");
+    }
+}
+
+/// What is refused at its first line finds nothing behind it.
+#[test]
+fn every_seed_is_accepted_unless_its_name_says_that_it_is_refused_and_each_reader_accepts_one() {
+    let mut wrong = Vec::new();
+    for (name, read) in READERS {
+        let is_accepted = |content: &Vec<u8>| read(content).is_some();
+        let seeds = seeds(name);
+        let others = seeds.iter().filter(|(file, content)| file.starts_with("refused-") == is_accepted(content));
+        wrong.extend(others.map(|(file, _)| format!("{name}/{file}")));
+        if !seeds.values().any(is_accepted) {
+            wrong.push(format!("{name} accepts none"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -345,40 +345,6 @@ mod tests {
         size_is_there && (text.contains(['+', '0']) || !pids(text).iter().any(made_up))
     }
 
-    #[test]
-    #[ignore = "a million inputs: `just torture`"]
-    fn fuzz_what_mps_daemons_answer() {
-        const PIECES: [&str; 16] = [
-            "ACTIVE",
-            "FAULT",
-            "4711",
-            "0",
-            "-3",
-            "4G",
-            "3814M",
-            "MB",
-            " ",
-            "\n",
-            "\t",
-            "nan",
-            "×",
-            "1e9",
-            "99999999999999999999",
-            ".",
-        ];
-        let cases = std::env::var("COLLO_TORTURE").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000u64);
-        // A linear congruential sequence (Knuth's MMIX constants) is random enough to put pieces together.
-        let mut state = 42u64;
-        let mut next = |below: usize| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) as usize % below
-        };
-        for _ in 0..cases {
-            let text: String = (0..next(9)).map(|_| PIECES[next(PIECES.len())]).collect();
-            assert!(is_sane(&text), "{text:?}");
-        }
-    }
-
     proptest! {
         #[test]
         fn no_answer_breaks_the_reading_and_no_pid_is_made_up(text in "\\PC*(\n\\PC*){0,4}") {

@@ -31,3 +31,17 @@ measured: 4500
 5000
 -
 6100
+
+%%
+# a task
+conda activate env
+python train.py --epochs 20 --lr 0.1
+summary
+cifar
+batch size: 32
+exclusive
+1
+measured: 4500
+5000
+-
+6100
