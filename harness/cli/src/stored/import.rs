@@ -106,7 +106,7 @@ fn tracked(context: &Context<'_>, store: &Path, to: Option<&str>, gpu: Option<&s
     let mut answer = Answer::of(json!({"report": place, "cells": made.cells.len(), "groups": made.planned,
         "not_imported": leftovers, "absent": absent}));
     let cells = number::count(made.cells.len(), "cell");
-    let groups = number::count(made.planned as usize, "group");
+    let groups = number::count(made.planned, "group");
     answer.line(format!("{}: {cells} of {groups}, {}", shown(&place), report::IMPORTED));
     if gpu.is_none() {
         answer.hint("radT does not name the GPU: `--gpu NAME`, so that power and energy can be compared with a campaign's");

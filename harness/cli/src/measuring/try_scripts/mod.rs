@@ -136,7 +136,7 @@ fn root(folder: &Path, a: &args::Try) -> Result<PathBuf, Diagnostics> {
 
 /// What came of a group, in one sentence; `failed` is the outcome of a run of it that is not complete.
 fn sentence(cell: &Cell, scripts: &[Script], failed: Option<String>) -> String {
-    let (mode, outcome) = (mode_label(&cell.record.sharing), failed.unwrap_or_else(|| words::outcome(cell.outcome()).into()));
+    let (mode, outcome) = (mode_label(&cell.record.sharing), failed.unwrap_or_else(|| words::outcome(cell.outcome())));
     let slower = |q: &Quantity| format!("{}×", number::with_interval(q));
     let slowdowns: Vec<String> = match scripts {
         [one] => {

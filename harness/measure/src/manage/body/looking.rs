@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use collo_schedule::State;
-use collo_store::monotonic_ns;
 
 use super::Body;
 use crate::manage::CutShort;
