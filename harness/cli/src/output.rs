@@ -101,7 +101,7 @@ pub fn unwritten() -> Option<Diagnostic> {
 const COMMAND: &str = "COLLO_COMMAND";
 
 /// A text with every command of collo as the user would type it: in backticks, or after a label as in `next: collo show last`.
-fn as_typed(text: &str) -> Cow<'_, str> {
+pub fn as_typed(text: &str) -> Cow<'_, str> {
     let own = std::env::var(COMMAND).ok().filter(|command| !command.is_empty()).unwrap_or_else(|| OWN.into());
     let command = match &*FOLDER.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(folder) => format!("{own} -C {}", shell::quoted(folder)),

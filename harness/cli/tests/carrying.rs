@@ -286,4 +286,5 @@ fn hints_lead_somewhere() {
     bench.collo(&["plan", "mine"]).exits(0).says("next: sim run mine");
     let planned = bench.collo(&["plan", "x", "--gpu", "a100-40gb"]);
     assert!(!planned.stderr.contains("next: "), "{}", planned.stderr);
+    bench.collo(&["report", "last"]).exits(0).answers("`sim run x ");
 }

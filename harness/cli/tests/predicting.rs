@@ -406,7 +406,7 @@ fn a_simulated_campaign_makes_the_predictor_of_simulated_cards() {
     let machine = Machine::new("a100-40gb", toml).env("COLLO_SIM_EPOCH_S", "0.8");
     machine.run(&[]).exits(0);
     let said = machine.collo(&["predict", "fit", "x", "--to", "predictors/mine.json"]).exits(0);
-    said.answers("fitted on simulated measurements").says("of MPS clients, who need less than alone");
+    said.answers("fitted on simulated measurements").says("of MPS clients, whose members need less than alone");
     let mine = machine.collo(&["predict", "show", "mine", "--json"]).exits(0).json();
     assert_eq!((&mine["mark"], &mine["conditions"]["architecture"]), (&"simulated".into(), &"Ampere".into()));
     assert!(mine["law"]["left_out"]["worst_relative_error"].as_f64() < Some(0.2), "{mine}");

@@ -354,13 +354,18 @@ fn too_few_epochs(members: usize, epochs: &[EpochRecord], goal: EpochGoal) -> Op
     let too_few = |member: usize| {
         let measured: Vec<&EpochRecord> = epochs.iter().filter(|e| e.measured && e.member as usize == member).collect();
         let Some((first, last)) = measured.first().zip(measured.last()) else {
-            return Some((Verdict::Discarded, format!("member {member} ended no epoch while all members trained")));
+            return Some((
+                Verdict::Discarded,
+                format!("member {member} ended no epoch while all members trained: let scripts train longer"),
+            ));
         };
         let (count, asked) = (measured.len() as u32, goal.measured());
         match goal.is_reached(count, first.start_ns, last.end_ns) {
             true => None,
             false if count < asked => {
-                let why = format!("member {member} ended {count} of {asked} measured epochs while all members trained");
+                let why = format!(
+                    "member {member} ended {count} of {asked} epochs while all members trained: let scripts train longer"
+                );
                 Some((Verdict::Indicative, why))
             }
             false => Some((Verdict::Indicative, format!("member {member} measured for less than `measure_for`"))),
@@ -411,10 +416,13 @@ mod tests {
         let (verdict, why) = judged(&[&[false, true, true], &[false, false, true]], 3, 0).expect("one short");
         assert_eq!(
             (verdict, why.as_str()),
-            (Verdict::Indicative, "member 1 ended 1 of 2 measured epochs while all members trained")
+            (Verdict::Indicative, "member 1 ended 1 of 2 epochs while all members trained: let scripts train longer")
         );
         let (verdict, why) = judged(&[&[false, true], &[false, false]], 3, 0).expect("none of one");
-        assert_eq!((verdict, why.as_str()), (Verdict::Discarded, "member 1 ended no epoch while all members trained"));
+        assert_eq!(
+            (verdict, why.as_str()),
+            (Verdict::Discarded, "member 1 ended no epoch while all members trained: let scripts train longer")
+        );
         let (verdict, why) = judged(&[&[false, true, true]], 2, 3 * S).expect("too short");
         assert_eq!((verdict, why.as_str()), (Verdict::Indicative, "member 0 measured for less than `measure_for`"));
     }

@@ -114,7 +114,8 @@ fn check_export(file: &Path, to: Option<&Path>) -> Result<(), Diagnostic> {
 
 /// A report as it is answered with.
 pub fn answer(context: &Context<'_>, report: &Report) -> Answer {
-    Answer::either(context, || collo_report::json(report), |width| collo_report::terminal(report, width))
+    let text = |width| output::as_typed(&collo_report::terminal(report, width)).into_owned();
+    Answer::either(context, || collo_report::json(report), text)
 }
 
 /// The report of a campaign. One on a GPU that has no baseline is compared with those of the newest stored campaign that lends them.

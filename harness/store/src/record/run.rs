@@ -119,7 +119,7 @@ pub struct MemberRecord {
     #[serde(default)]
     pub features: Option<Features>,
     pub ready_ns: Option<u64>,
-    /// When its first epoch began.
+    /// When its first epoch began; of a script without the protocol, when its first unmeasured one ended, which has its start in it.
     pub training_start_ns: Option<u64>,
     /// When it stopped training: it was told to stop, was done under `exit`, or ended.
     pub training_end_ns: Option<u64>,

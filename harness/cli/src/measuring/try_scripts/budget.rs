@@ -50,7 +50,7 @@ pub fn plan(looks: &[FirstLook], scripts: &[Script], modes: u32, left: Duration)
     let (repetitions, measure_s) = candidates.iter().find(fits).copied().unwrap_or((2.0, 0.0));
     // What ends by itself can show no more than it has, and less beside others that begin later.
     let own_end_s = looks.iter().filter(|look| look.has_ended).map(|look| SHOWN * look.progress.epochs_s.iter().sum::<f64>());
-    let measure_s = own_end_s.fold(measure_s, f64::min);
+    let measure_s = own_end_s.fold(measure_s, |least, own_s| least.min((own_s * 10.0).round() / 10.0));
     BudgetPlan { repetitions: repetitions as u32, measure_for_s: Some(measure_s).filter(|s| *s > unit_s) }
 }
 

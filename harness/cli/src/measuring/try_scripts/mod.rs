@@ -89,7 +89,7 @@ pub fn run(context: &Context<'_>, a: &args::Try) -> Ended {
         let together = made.analysis.cells.iter().filter(|cell| !cell.is_solo());
         let failed = |cell: &Cell| {
             let of = |run: &&StoredRun| run.record.cell.cell == cell.record.cell && run.record.outcome != Outcome::Completed;
-            runs.values().find(of).map(|run| run.record.outcome.text())
+            runs.values().find(of).map(|run| words::outcome_in_full(&run.record.outcome))
         };
         together.for_each(|cell| output::line(sentence(cell, &scripts, failed(cell))));
         output::line("");
