@@ -68,7 +68,7 @@ const MOST_KINDS: usize = 400;
 const SHOWN: usize = 3;
 /// A printed duration may differ from the time between two lines by this ratio and this time, seconds.
 const ABOUT: (f64, f64) = (0.25, 0.05);
-/// The longest epoch may take so many times as long as the shortest.
+/// An epoch may take so many times as long as another.
 const MOST_APART: f64 = 10.0;
 /// Words before a number of epochs.
 const EPOCH: &str = r"(?i)\bep(?:och|ochs)?\b\W*$";
@@ -219,20 +219,26 @@ fn found(
     let (took_s, since_s) = both.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let is_about = (took_s - since_s).abs() <= ABOUT.0 * since_s + ABOUT.1;
     let epochs_s: Vec<f64> = epochs.iter().skip(1).map(|epoch| epoch.0).collect();
-    // What comes twice for one epoch leaves a short one behind each.
-    let shortest = epochs_s.iter().copied().fold(f64::INFINITY, f64::min);
     let longest = epochs_s.iter().copied().fold(0.0, f64::max);
-    let is_regular = shortest >= longest / MOST_APART;
     // Lines of the set-up end with it.
     let silent_s = lines.last().map_or(0, |last| last.at_ns.saturating_sub(matched_ns)) as f64 / 1e9;
     let goes_on = silent_s <= MOST_APART * longest;
-    (!epochs_s.is_empty() && is_regular && is_about && goes_on).then_some(FoundProgress {
+    (!epochs_s.is_empty() && is_regular(&epochs_s) && is_about && goes_on).then_some(FoundProgress {
         pattern,
         preset,
         names_epochs,
         lines: shown,
         epochs_s,
     })
+}
+
+/// Whether durations are of one kind: a line that comes twice for one epoch leaves a short one behind each, while of steps beside
+/// other processes some are long.
+fn is_regular(epochs_s: &[f64]) -> bool {
+    let mut all = epochs_s.to_vec();
+    all.sort_by(f64::total_cmp);
+    let quarter = |n: usize| all.get((all.len() * n / 4).min(all.len().saturating_sub(1))).copied().unwrap_or(0.0);
+    quarter(1) >= quarter(3) / MOST_APART
 }
 
 /// The pattern from the beginning of a line to one of its numbers, which becomes this group.

@@ -161,6 +161,23 @@ fn whatever_a_script_prints_is_looked_at_in_bounded_time() {
     find_progress(&lines, 0);
 }
 
+/// nanoGPT beside two other processes on two cores.
+#[test]
+fn steps_that_are_halted_at_times_are_found_and_lines_that_come_twice_are_not() {
+    let at = |step_ms: &dyn Fn(u64) -> u64| -> Vec<OutputLine> {
+        let ends = (0..40).scan(0, |ms, n| {
+            *ms += step_ms(n);
+            Some(*ms)
+        });
+        ends.enumerate()
+            .map(|(n, ms)| OutputLine { at_ns: ms * 1_000_000, text: format!("iter {n}: loss 2.2, mfu 0.00%") })
+            .collect()
+    };
+    let halted = at(&|n| if n % 9 == 8 { 480 } else { 40 });
+    assert_eq!(best(&halted).map(|found| found.0).as_deref(), Some(r"^iter (?P<epoch>\d+)\b"));
+    assert_eq!(best(&at(&|n| if n % 2 == 0 { 480 } else { 4 })), None);
+}
+
 #[test]
 fn a_pattern_is_written_as_toml_reads_it() {
     let found = |pattern: &str, preset| {
