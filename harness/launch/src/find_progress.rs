@@ -80,18 +80,19 @@ pub fn find_progress(lines: &[OutputLine], launched_ns: u64) -> Vec<FoundProgres
         PRESETS.iter().filter_map(|preset| found(preset.pattern.to_string(), Some(preset.name), true, &lines, launched_ns));
     let mut all: Vec<FoundProgress> = presets.collect();
     all.extend(bars(&lines, launched_ns));
-    let mut kinds = BTreeMap::<Vec<&str>, Vec<(&OutputLine, Vec<Piece<'_>>)>>::new();
+    let mut kinds = BTreeMap::<Vec<String>, Vec<(&OutputLine, Vec<Piece<'_>>)>>::new();
     for &line in &lines {
         if is_bar(&line.text) {
             continue;
         }
         let pieces = pieces(&line.text);
-        // Lines of one kind begin alike: what follows the second number may differ, as a time that is not yet known.
+        // Lines of one kind begin alike, whatever the padding of their numbers: what follows the second number may differ, as a time that
+        // is not yet known.
         let mut texts = pieces.iter().filter_map(|piece| match piece {
-            Piece::Text(text) => Some(*text),
+            Piece::Text(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
             Piece::Number(_) => None,
         });
-        let kind: Vec<&str> = texts.by_ref().take(2).collect();
+        let kind: Vec<String> = texts.by_ref().take(2).collect();
         if kinds.len() < MOST_KINDS || kinds.contains_key(&kind) {
             kinds.entry(kind).or_default().push((line, pieces));
         }
@@ -134,7 +135,12 @@ fn counted(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], lines: &[&OutputLine], lau
             return None;
         }
         let of_first: Vec<&(&OutputLine, Vec<Piece<'_>>)> = firsts.iter().map(|(_, at)| &of_kind[*at]).collect();
-        let group = if names_epochs || step == 1 { "epoch" } else { "step" };
+        let group = match names_epochs || step == 1 {
+            // A step of an epoch, or of so many, begins again with the next.
+            _ if !names_epochs && begins_again(&of_kind[0].1, slot) => None,
+            true => Some("epoch"),
+            false => Some("step"),
+        };
         let plain = begin(&of_kind[0].1, slot, group);
         let timed = duration_after(&of_first, slot).map(|end| plain.clone() + &end);
         let timed = timed.and_then(|pattern| found(pattern, None, names_epochs, lines, launched_ns));
@@ -241,16 +247,31 @@ fn is_regular(epochs_s: &[f64]) -> bool {
     quarter(1) >= quarter(3) / MOST_APART
 }
 
-/// The pattern from the beginning of a line to one of its numbers, which becomes this group.
-fn begin(pieces: &[Piece<'_>], slot: usize, group: &str) -> String {
+/// Whether a number that rises is one of an epoch named before it, or of a total behind it.
+fn begins_again(pieces: &[Piece<'_>], slot: usize) -> bool {
+    let names_epoch = |earlier: usize| Regex::new(EPOCH).is_ok_and(|epoch| epoch.is_match(&before(pieces, earlier)));
+    (0..slot).any(names_epoch) || text_after(pieces, slot).trim_start().starts_with('/')
+}
+
+/// A text before a number; two spaces or more are padding, of which a longer number has less.
+fn padded(text: &str) -> String {
+    let bare = text.trim_end_matches(' ');
+    match text.len() - bare.len() {
+        0 | 1 => regex::escape(text),
+        _ => regex::escape(bare) + r"\s*",
+    }
+}
+
+/// The pattern from the beginning of a line to one of its numbers, which becomes this group if there is one.
+fn begin(pieces: &[Piece<'_>], slot: usize, group: Option<&str>) -> String {
     let mut pattern = String::from("^");
     let mut seen = 0;
     for piece in pieces {
         match piece {
-            Piece::Text(text) => pattern += &regex::escape(text),
+            Piece::Text(text) => pattern += &padded(text),
             Piece::Number(_) if seen == slot => {
                 // What follows belongs to it: `epoch 1` is not the beginning of `epoch 10`.
-                return pattern + &format!(r"(?P<{group}>\d+)\b");
+                return pattern + &group.map_or(r"\d+\b".into(), |group| format!(r"(?P<{group}>\d+)\b"));
             }
             Piece::Number(_) => {
                 seen += 1;

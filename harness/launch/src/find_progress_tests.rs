@@ -178,6 +178,22 @@ fn steps_that_are_halted_at_times_are_found_and_lines_that_come_twice_are_not() 
     assert_eq!(best(&at(&|n| if n % 2 == 0 { 480 } else { 4 })), None);
 }
 
+/// As pytorch/examples print them: word_language_model/main.py, with numbers that are padded, and mnist/main.py.
+#[test]
+fn steps_that_begin_again_with_each_epoch_are_counted_by_their_lines() {
+    let of = |line: &dyn Fn(u64, u64) -> String| {
+        let lines = (1..9).map(|n| OutputLine { at_ns: n * 1_000_000_000, text: line(1, n) });
+        let (pattern, epochs) = best(&lines.collect::<Vec<_>>()).expect("they count");
+        let found = Regex::new(&pattern).expect("a pattern");
+        assert!((1..3).all(|epoch| (1..13).all(|n| found.is_match(&line(epoch, n)))), "{pattern}");
+        (pattern, epochs.len())
+    };
+    let padded = of(&|epoch, n| format!("| epoch {epoch:3} | {:5}/  124 batches | lr 20.00 | ms/batch 184.95", 10 * n));
+    assert_eq!(padded, (r"^\| epoch\s*[\d.:,]+ \|\s*\d+\b".into(), 7));
+    let mnist = of(&|epoch, n| format!("Train Epoch: {epoch} [{}/60000 ({n}%)]\tLoss: 2.300", 640 * n));
+    assert_eq!(mnist, (r"^Train Epoch: [\d.:,]+ \[\d+\b".into(), 7));
+}
+
 #[test]
 fn a_pattern_is_written_as_toml_reads_it() {
     let found = |pattern: &str, preset| {
