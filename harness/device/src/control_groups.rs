@@ -60,8 +60,8 @@ impl ControlGroups {
         self.folders("cpu").iter().filter_map(|(folder, version)| quota_cores(folder, *version)).min_by(f64::total_cmp)
     }
 
-    /// How often the group and those above it used up their quotas, and the periods of the one that has most. `None` if none of them
-    /// counts it. Each counts for itself alone.
+    /// In how many periods a quota was used up, at least: the group and those above it each count for themselves, and the largest counts
+    /// are taken, because a sum would count a period twice. `None` if none of them counts it.
     pub fn throttling(&self) -> Option<CpuThrottling> {
         let of = |(folder, _): &(PathBuf, u8)| {
             let stat = fs_err::read_to_string(folder.join("cpu.stat")).ok()?;
@@ -71,7 +71,7 @@ impl ControlGroups {
         self.folders("cpu")
             .iter()
             .filter_map(of)
-            .reduce(|sum, one| CpuThrottling { periods: sum.periods.max(one.periods), throttled: sum.throttled + one.throttled })
+            .reduce(|a, b| CpuThrottling { periods: a.periods.max(b.periods), throttled: a.throttled.max(b.throttled) })
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
             ("pod/cpu.max", "150000 100000\n"),
             ("pod/cpu.stat", stat),
             ("pod/box/cpu.max", "max 100000\n"),
-            ("pod/box/cpu.stat", "usage_usec 10\nnr_periods 0\nnr_throttled 0\n"),
+            ("pod/box/cpu.stat", "usage_usec 10\nnr_periods 60\nnr_throttled 50\n"),
         ];
         let (_root, groups) = groups("0::/pod/box\n", &files);
         assert_eq!(groups.quota_cores(), Some(1.5));
