@@ -89,8 +89,8 @@ pub fn missing_around<'a>(
 
 /// The PATH of a member without its Python's environment: its workload may set one.
 fn path_of(member: &Member) -> OsString {
-    let own = member.workload().variables_for(&member.spec()).unwrap_or_default().remove("PATH");
-    own.map_or_else(|| std::env::var_os("PATH").unwrap_or_default(), OsString::from)
+    let variables = member.workload().variables_for(&member.spec()).unwrap_or_default();
+    search_path(&variables.into_iter().map(|(name, value)| (name, Some(value))).collect())
 }
 
 /// What is known of a program before a workload's environment is built.

@@ -43,7 +43,7 @@ impl DeviceRecord {
 
     /// How many of its cores can be busy at a time.
     pub fn cores_at_a_time(&self) -> Option<f64> {
-        self.cores.map(|cores| self.quota_cores.unwrap_or(f64::INFINITY).min(f64::from(cores)))
+        self.cores.map(|cores| self.set_at_a_time(cores as usize, 1))
     }
 
     /// How many cores of one of so many sets of its cores can be busy at a time, if the sets share a CPU quota evenly.

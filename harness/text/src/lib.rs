@@ -25,7 +25,7 @@ mod wrap;
 
 pub use diagnostic::{Diagnostic, Diagnostics, ExitClass, PROCESS_LIMIT, Source, is_process_limit};
 pub use nearest::nearest;
-pub use paths::{is_program, on_path, program_in, shown, written};
+pub use paths::{is_program, on_path, shown, written};
 pub use quoting::quoted;
 pub use regular::{entries, open_folder, open_regular, read_begin, read_end, read_small, read_small_text};
 pub use remark::Remark;

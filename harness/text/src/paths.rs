@@ -1,6 +1,5 @@
 //! How a path is printed, and where a program is found.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// A path for display: relative to the current folder if below it; else to the home folder.
@@ -24,14 +23,9 @@ pub fn written(folder: &Path, path: &str) -> PathBuf {
     }
 }
 
-/// A program on the PATH.
+/// A program on the PATH: in the first of its folders that has one, as `execvp` looks for it.
 pub fn on_path(name: &str) -> Option<PathBuf> {
-    program_in(&std::env::var_os("PATH")?, name)
-}
-
-/// The program of this name in the first of these folders that has one, as `execvp` looks for it; a PATH separates them by colons.
-pub fn program_in(path: &OsStr, name: &str) -> Option<PathBuf> {
-    std::env::split_paths(path).map(|folder| folder.join(name)).find(|file| is_program(file))
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(|file| is_program(file))
 }
 
 /// Whether it is a file that this user may execute.

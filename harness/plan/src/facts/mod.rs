@@ -106,7 +106,7 @@ impl DeviceFacts {
 
     /// How many of its cores can be busy at a time: those of the affinity, as far as a CPU quota allows.
     pub fn cores_at_a_time(&self) -> f64 {
-        self.quota_cores.unwrap_or(f64::INFINITY).min(self.cores.len() as f64)
+        self.record().set_at_a_time(self.cores.len(), 1)
     }
 
     /// The device as it is stored with a campaign.
