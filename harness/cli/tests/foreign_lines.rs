@@ -181,7 +181,7 @@ fn a_script_whose_lines_do_not_match_is_answered_with_the_nearest() {
     let script = "for epoch in range(1, 4):\n    busy(0.3)\n    print(f'Epoch {epoch}/3 loss 0.1')\n";
     let (checked, ran, message) = lacking("pattern = '^epoch (?P<epoch>\\d+) took'", script);
     let nearest = "it ended with 0; 0 of its 3 lines match the pattern; the nearest: `Epoch 1/3 loss 0.1`";
-    let proposed = r"with `pattern = '^Epoch (?P<epoch>\d+)\b'` in `[epochs]` lines as `Epoch 3/3 loss 0.1` match";
+    let proposed = r"`pattern = '^Epoch (?P<epoch>\d+)\b'` in `[epochs]` matches lines such as `Epoch 3/3 loss 0.1`";
     assert_eq!(message, format!("{nearest}; {proposed}"));
     checked.answers(&format!("✗ end      ended early: {message}"));
     assert!(!ran.stderr.contains("crashed") && !ran.stderr.contains("`done`"), "{}", ran.stderr);

@@ -155,7 +155,7 @@ impl Foreign {
             && let Some(message) = report["message"].as_str()
         {
             let line = found.lines.last().map_or("", |line| line.trim());
-            report["message"] = json!(format!("{message}; with `{}` in `[epochs]` lines as `{line}` match", found.toml()));
+            report["message"] = json!(format!("{message}; `{}` in `[epochs]` matches lines such as `{line}`", found.toml()));
         }
         report
     }

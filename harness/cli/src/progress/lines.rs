@@ -62,8 +62,11 @@ impl Lines {
             && view.members.iter().all(|member| member.last_epoch_s.is_some())
         {
             run.went = true;
-            let skew = view.skew_ns.map(|ns| format!(", skew {:.1} ms", ns as f64 / 1e6)).unwrap_or_default();
-            line(format!("{place}: go, ready after {ready_s:.1} s{skew}"));
+            line(match view.skew_ns {
+                Some(skew_ns) => format!("{place}: go, ready after {ready_s:.1} s, skew {:.1} ms", skew_ns as f64 / 1e6),
+                // A script is ready when it is started, as far as is known.
+                None => format!("{place}: all members train"),
+            });
         }
         if run.alive.elapsed() > ALIVE {
             run.alive = Instant::now();
