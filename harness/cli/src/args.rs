@@ -41,7 +41,7 @@ pub use slurm::Slurm;
 pub use stored::{Bundle, List, Show, Status, Verify, What};
 pub use trace::{Trace, TraceVerb};
 pub use try_scripts::Try;
-pub use workload::{Data, DataVerb, Workload, WorkloadVerb};
+pub use workload::{Data, DataVerb, Workload, WorkloadCheck, WorkloadVerb};
 
 /// Verbs by what they are for, in the order of the help page; a test compares them with the verbs that there are.
 /// `--help` lists the first group, `collo help all` every one.

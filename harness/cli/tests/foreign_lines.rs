@@ -187,6 +187,47 @@ fn a_script_whose_lines_do_not_match_is_answered_with_the_nearest() {
     assert!(!ran.stderr.contains("crashed") && !ran.stderr.contains("`done`"), "{}", ran.stderr);
 }
 
+const PRINTS: &str = "for epoch in range(1, 4):\n    busy(0.3)\n    print(f'Epoch {epoch}/3 loss 0.1')\n";
+const FOUND: &str = r"pattern = '^Epoch (?P<epoch>\d+)\b'";
+
+#[test]
+fn a_script_that_only_prints_is_answered_with_its_epochs_table_which_check_can_write() {
+    let toml = "command = [\"python\", \"train.py\"]\nenvironment = \"system\"\n\n[settings] # none so far\n";
+    let bench = bench(2, FOUND, PRINTS).file("workloads/prints/workload.toml", toml);
+    let written = |bench: &Bench| fs_err::read_to_string(bench.at("workloads/prints/workload.toml")).expect("there");
+    let checked = bench.collo(&["workload", "check", "prints"]).exits(1);
+    let checked = checked.says("prints does not speak the protocol: looking for progress in its output");
+    checked
+        .says(&format!("`collo workload check prints --write` puts `{FOUND}` into `[epochs]` of workloads/prints/workload.toml"));
+    assert_eq!(written(&bench), toml, "it was not asked to write");
+    let checked = bench.collo(&["workload", "check", "prints", "--write", "--json"]).exits(0);
+    assert_eq!(checked.json()["proposed_epochs"], FOUND);
+    assert_eq!(written(&bench), format!("{toml}\n[epochs]\n{FOUND}\n"));
+    bench.collo(&["workload", "check", "prints", "--write"]).exits(0).answers("`prints` can be measured by its output lines");
+    assert_eq!(written(&bench), format!("{toml}\n[epochs]\n{FOUND}\n"), "there is nothing more to write");
+    bench.run(&[]).exits(0);
+}
+
+#[test]
+fn a_pattern_that_does_not_match_is_replaced_where_that_is_asked_for() {
+    let bench = bench(2, "items = 8\npattern = '^epoch (?P<epoch>\\d+) took' # as it was", PRINTS);
+    bench.collo(&["workload", "check", "prints"]).exits(1).says("collo workload check prints --write");
+    bench.collo(&["workload", "check", "prints", "--write"]).exits(0).answers("✓ items    8 in an epoch");
+    let text = fs_err::read_to_string(bench.at("workloads/prints/workload.toml")).expect("there");
+    assert!(text.ends_with(&format!("[epochs]\nitems = 8\n{FOUND} # as it was\n")), "{text}");
+}
+
+#[test]
+fn where_nothing_shows_progress_nothing_is_written() {
+    let bench = bench(2, "pattern = '^epoch (?P<epoch>\\d+) took'", "print('ready'); busy(0.1); print('bye')\n");
+    let before = fs_err::read_to_string(bench.at("workloads/prints/workload.toml")).expect("there");
+    bench
+        .collo(&["workload", "check", "prints", "--write"])
+        .exits(1)
+        .says("nothing was written to workloads/prints/workload.toml");
+    assert_eq!(fs_err::read_to_string(bench.at("workloads/prints/workload.toml")).expect("there"), before);
+}
+
 #[test]
 fn a_script_that_matches_only_behind_other_text_is_answered_with_the_way_out() {
     let script = "for epoch in range(3):\n    busy(0.01)\n    print(f'[{epoch} of 3] epoch {epoch} took 0.01 s')\n";

@@ -154,8 +154,9 @@ impl Foreign {
         if let Some(found) = find_progress(&self.unmatched, self.started_ns).first()
             && let Some(message) = report["message"].as_str()
         {
-            let line = found.lines.last().map_or("", |line| line.trim());
-            report["message"] = json!(format!("{message}; `{}` in `[epochs]` matches lines such as `{line}`", found.toml()));
+            let (toml, line) = (found.toml(), found.lines.last().map_or("", |line| line.trim()));
+            report["message"] = json!(format!("{message}; `{toml}` in `[epochs]` matches lines such as `{line}`"));
+            report["proposal"] = json!(toml);
         }
         report
     }

@@ -223,6 +223,9 @@ pub struct Shortfall {
     pub message: String,
     /// The newest lines of its output, if none matched.
     pub newest: Vec<String>,
+    /// A line of `[epochs]` that reads progress from its output, if none matched.
+    #[serde(default)]
+    pub proposal: Option<String>,
 }
 
 /// Whose memory ran out.

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use crate::stage::CPU_TIME;
 use collo_launch::NOT_STARTED;
-use collo_plan::workload::{LIMIT_BATCHES, Requirement, Workload};
+use collo_plan::workload::{EpochsAdapter, LIMIT_BATCHES, Requirement, Workload};
 use collo_text::units::duration;
 
 /// Items of a batch in a trial, and batches of an epoch: enough for batch normalisation, few enough for a large model on a CPU.
@@ -45,6 +45,30 @@ pub fn experiment(workload: &Workload, given: &[(String, Json)]) -> String {
         AfterMeasured::KeepRunning.as_str(),
         axes.concat()
     )
+}
+
+/// No text matches it.
+const NOTHING: &str = r"[^\s\S]";
+/// How long its output is searched.
+const SEARCH: &str = "2m";
+
+/// Whether a script that should speak the protocol did not fail, and said nothing: it ended with 0, or was still running after the time for its
+/// set-up.
+pub fn only_prints(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord]) -> bool {
+    let Some(member) = run.members.first() else { return false };
+    let has_time = member.exit.as_deref() == Some("exited with 0") || matches!(run.outcome, Outcome::TimedOut { .. });
+    workload.epochs.is_none() && member.hello.is_none() && epochs.is_empty() && has_time
+}
+
+/// The workload as one whose output is searched for progress: no line of it ends an epoch, so that a pattern is proposed.
+pub fn searched(workload: &Workload) -> Workload {
+    let epochs = regex::Regex::new(NOTHING).ok().map(|pattern| EpochsAdapter { pattern, preset: None, items: None });
+    Workload { epochs, ..workload.clone() }
+}
+
+/// The text of the experiment that searches its output.
+pub fn search(workload: &Workload, given: &[(String, Json)]) -> String {
+    format!("set_up_timeout = \"{SEARCH}\"\n{}", experiment(workload, given))
 }
 
 /// One property that a trial checked.

@@ -68,15 +68,21 @@ pub enum WorkloadVerb {
         name: String,
     },
     /// Train two tiny epochs of a workload, and check that it follows the protocol
-    Check {
-        /// A workload of `collo workload list`
-        #[arg(value_name = "NAME", add = complete::workloads())]
-        name: String,
-        /// A setting other than its default, as in --set model=resnet18
-        #[arg(long = "set", value_name = "SETTING=VALUE")]
-        settings: Vec<String>,
-        /// Use this Python, which must have torch, instead of the provided one
-        #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
-        python: Option<PathBuf>,
-    },
+    Check(WorkloadCheck),
+}
+
+#[derive(Debug, Args)]
+pub struct WorkloadCheck {
+    /// A workload of `collo workload list`
+    #[arg(value_name = "NAME", add = complete::workloads())]
+    pub name: String,
+    /// A setting other than its default, as in --set model=resnet18
+    #[arg(long = "set", value_name = "SETTING=VALUE")]
+    pub settings: Vec<String>,
+    /// Use this Python, which must have torch, instead of the provided one
+    #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
+    pub python: Option<PathBuf>,
+    /// If progress is found only in its output, put the pattern of those lines into its workload.toml, and check it again
+    #[arg(long)]
+    pub write: bool,
 }

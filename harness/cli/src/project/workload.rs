@@ -7,8 +7,9 @@ use collo_figures::document::Table;
 use collo_measure::workload_check::{self, Finding, Shown};
 use collo_plan::experiment::DeviceRequest;
 use collo_plan::project::Project;
-use collo_plan::workload::{RECIPE, Requirement, Workload, WorkloadPython, Workloads, plain};
+use collo_plan::workload::{RECIPE, Requirement, Workload, WorkloadPython, Workloads, plain, with_epochs};
 use collo_store::{EpochRecord, RunRecord};
+use collo_text::fields::LARGEST;
 use collo_text::quoting::line;
 use collo_text::units;
 use collo_text::{Diagnostic, Diagnostics, ExitClass, Remark};
@@ -28,7 +29,7 @@ pub fn run(context: &Context<'_>, a: &args::Workload) -> Answered {
     match &a.what {
         WorkloadVerb::List => Ok(list(&workloads)),
         WorkloadVerb::Show { name } => show(&workloads, name),
-        WorkloadVerb::Check { name, settings, python } => check(context, &project, &workloads, name, settings, python.as_deref()),
+        WorkloadVerb::Check(a) => Check { context, project: &project, a }.run(&workloads),
     }
 }
 
@@ -126,24 +127,90 @@ fn in_full(w: &Workload, base: Option<&Workload>) -> String {
     lines.join("\n")
 }
 
-fn check(
-    context: &Context<'_>,
-    project: &Project,
-    workloads: &Workloads,
-    name: &str,
-    settings: &[String],
-    python: Option<&Path>,
-) -> Answered {
-    let workload = workloads.find(name)?;
-    if let Some(reason) = workload_check::lacking(workload) {
-        return Err(Diagnostic::new(reason).of_machine().into());
+/// A check of one workload.
+struct Check<'a> {
+    context: &'a Context<'a>,
+    project: &'a Project,
+    a: &'a args::WorkloadCheck,
+}
+
+impl Check<'_> {
+    fn run(&self, workloads: &Workloads) -> Answered {
+        let name = &self.a.name;
+        let workload = workloads.find(name)?;
+        if let Some(reason) = workload_check::lacking(workload) {
+            return Err(Diagnostic::new(reason).of_machine().into());
+        }
+        let given = self.a.settings.iter().map(|text| setting(workload, text)).collect::<Result<Vec<_>, _>>()?;
+        output::note(format!("trying {name} on the CPU: two tiny epochs, nothing is kept"));
+        let (run, epochs) = self.measure(workloads, workload_check::experiment(workload, &given))?;
+        let proposal = self.proposal(workloads, workload, &given, &run, &epochs)?;
+        let file = workload.folder.join("workload.toml");
+        match &proposal {
+            Some(line) if self.a.write => {
+                write_epochs(&file, line)?;
+                output::note(format!("`{line}` is in `[epochs]` of {} now; trying {name} again", shown(&file)));
+                let workloads = Workloads::load(&self.project.workloads())?;
+                let workload = workloads.find(name)?;
+                let (run, epochs) = self.measure(&workloads, workload_check::experiment(workload, &given))?;
+                Ok(answer(workload, &run, &epochs, proposal.as_deref()))
+            }
+            Some(line) => {
+                let mut answer = answer(workload, &run, &epochs, proposal.as_deref());
+                let command = format!("collo workload check {name} --write");
+                answer.hint(format!("`{command}` puts `{line}` into `[epochs]` of {}, and tries it again", shown(&file)));
+                Ok(answer)
+            }
+            None => {
+                let mut answer = answer(workload, &run, &epochs, None);
+                if self.a.write {
+                    answer.note(format!("nothing was written to {}", shown(&file)));
+                }
+                Ok(answer)
+            }
+        }
     }
-    let given = settings.iter().map(|text| setting(workload, text)).collect::<Result<Vec<_>, _>>()?;
-    output::note(format!("trying {name} on the CPU: two tiny epochs, nothing is kept"));
-    let (run, epochs) = tried(context, project, workloads, workload, &given, python)?;
-    let findings = workload_check::findings(workload, &run, &epochs);
+
+    /// A line for `[epochs]`, if its output shows progress that is not read yet.
+    fn proposal(
+        &self,
+        workloads: &Workloads,
+        workload: &Workload,
+        given: &[(String, Json)],
+        run: &RunRecord,
+        epochs: &[EpochRecord],
+    ) -> Result<Option<String>, Diagnostics> {
+        let of = |run: &RunRecord| run.members.first().and_then(|member| member.proposed_epochs.clone());
+        if !workload_check::only_prints(workload, run, epochs) {
+            return Ok(of(run));
+        }
+        output::note(format!("{} does not speak the protocol: looking for progress in its output", workload.name));
+        let searched = workload_check::searched(workload);
+        let text = workload_check::search(&searched, given);
+        Ok(of(&self.measure(&workloads.with(searched), text)?.0))
+    }
+
+    /// Run a trial.
+    fn measure(&self, workloads: &Workloads, text: String) -> Result<(RunRecord, Vec<EpochRecord>), Diagnostics> {
+        // One run will do: a baseline would be run twice.
+        let python = self.a.python.as_deref();
+        let trial = Trial { workloads, text, asked: DeviceRequest::default(), python, at_most: 1 };
+        let tried = crate::trial::run(self.context, trial, self.project)?;
+        if let Some(refused) = tried.refusals.first() {
+            let what = Diagnostic::new(format!("`{}` cannot be tried", self.a.name)).of_machine().caused_by(&refused.reason);
+            return Err(refused.hint.iter().fold(what, |what, hint| what.hint(hint)).into());
+        }
+        let run = tried.runs.first().ok_or_else(|| Diagnostic::new("the trial ended before it ran").of(ExitClass::Incomplete))?;
+        Ok((run.record.clone(), collo_store::read_epochs(&run.path.join("epochs.parquet"))?))
+    }
+}
+
+/// What a trial found, and the line for `[epochs]` that would read its output or does since.
+fn answer(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord], proposal: Option<&str>) -> Answer {
+    let name = &workload.name;
+    let findings = workload_check::findings(workload, run, epochs);
     let passes = workload_check::passes(&findings);
-    let mut answer = Answer::of(json!({"workload": name, "passes": passes, "findings": findings}));
+    let mut answer = Answer::of(json!({"workload": name, "passes": passes, "findings": findings, "proposed_epochs": proposal}));
     answer.lines(table(&findings));
     answer.lines(match passes {
         true if workload.epochs.is_some() => format!("`{name}` can be measured by its output lines"),
@@ -152,7 +219,19 @@ fn check(
     });
     answer.after(run.members.iter().flat_map(|m| &m.log_tail).map(|line| Remark::Note(format!("  │ {line}"))));
     answer.code = if passes { exit::DONE } else { exit::FAILED };
-    Ok(answer)
+    answer
+}
+
+/// Put a line into `[epochs]` of a `workload.toml`.
+fn write_epochs(file: &Path, line: &str) -> Result<(), Diagnostics> {
+    let cannot = || Diagnostic::new(format!("`{line}` cannot be put into {}", shown(file)));
+    let unwritten = |e: String| cannot().caused_by(e).hint("write it there by hand");
+    let text = collo_text::read_small_text(file, LARGEST).map_err(|e| unwritten(e.to_string()))?;
+    let edited = with_epochs(&text, line)
+        .ok_or_else(|| cannot().hint("its `[epochs]` has neither a `pattern` nor a `preset`: write it there by hand"))?;
+    let file = fs_err::canonicalize(file)?;
+    collo_store::replace_file(&file, edited.as_bytes()).map_err(|e| unwritten(e.to_string()))?;
+    Ok(())
 }
 
 /// Split `learning_rate=0.1` into the name and a value of the type that the workload expects.
@@ -167,27 +246,6 @@ fn setting(workload: &Workload, text: &str) -> Result<(String, Json), Diagnostic
         Some(wrong) => Err(wrong.into()),
         None => Ok((name.to_string(), value)),
     }
-}
-
-/// Run the trial.
-fn tried(
-    context: &Context<'_>,
-    project: &Project,
-    workloads: &Workloads,
-    workload: &Arc<Workload>,
-    given: &[(String, Json)],
-    python: Option<&Path>,
-) -> Result<(RunRecord, Vec<EpochRecord>), Diagnostics> {
-    let text = workload_check::experiment(workload, given);
-    // One run will do: a baseline would be run twice.
-    let trial = Trial { workloads, text, asked: DeviceRequest::default(), python, at_most: 1 };
-    let tried = crate::trial::run(context, trial, project)?;
-    if let Some(refused) = tried.refusals.first() {
-        let what = Diagnostic::new(format!("`{}` cannot be tried", workload.name)).of_machine().caused_by(&refused.reason);
-        return Err(refused.hint.iter().fold(what, |what, hint| what.hint(hint)).into());
-    }
-    let run = tried.runs.first().ok_or_else(|| Diagnostic::new("the trial ended before it ran").of(ExitClass::Incomplete))?;
-    Ok((run.record.clone(), collo_store::read_epochs(&run.path.join("epochs.parquet"))?))
 }
 
 fn table(findings: &[Finding]) -> String {

@@ -142,6 +142,7 @@ impl MemberState {
             warm_up_reserved_bytes: self.peaks.and_then(|p| p.warm_up_reserved_bytes),
             orphans: self.ended.iter().flat_map(|e| e.orphans.iter().map(|(pid, _)| *pid)).collect(),
             log_tail: if is_complete { Vec::new() } else { self.log_tail.clone() },
+            proposed_epochs: self.shortfall.as_ref().and_then(|shortfall| shortfall.proposal.clone()),
         }
     }
 

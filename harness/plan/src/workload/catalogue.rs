@@ -53,6 +53,13 @@ impl Workloads {
         self.all.remove(&name);
     }
 
+    /// These workloads, with another one in place of the one of its name.
+    pub fn with(&self, workload: Workload) -> Workloads {
+        let mut workloads = self.clone();
+        workloads.all.insert(workload.name.clone(), Arc::new(workload));
+        workloads
+    }
+
     /// The folder that they were read from.
     pub fn folder(&self) -> &Path {
         &self.folder

@@ -5,6 +5,7 @@
 pub mod adapters;
 mod catalogue;
 mod command;
+mod edit;
 mod keys;
 mod limit;
 mod read;
@@ -23,6 +24,7 @@ pub use catalogue::Workloads;
 use collo_text::fields;
 use collo_text::nearest;
 pub use command::plain;
+pub use edit::with_epochs;
 pub use keys::{Requirement, Workload, WorkloadForecast};
 pub use limit::{LIMIT_BATCHES, Limit, is_fraction};
 pub use read::{is_name, is_setting_name};

@@ -435,6 +435,7 @@ impl Fixture {
             warm_up_reserved_bytes: None,
             orphans: vec![],
             log_tail: vec![],
+            proposed_epochs: None,
         });
         let found = Some("1.5 s".into());
         let checks =

@@ -215,6 +215,7 @@ impl TraceTruth {
             warm_up_reserved_bytes: None,
             orphans: Vec::new(),
             log_tail: Vec::new(),
+            proposed_epochs: None,
         };
         let check = Check {
             what: "placed".into(),

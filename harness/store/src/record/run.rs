@@ -140,6 +140,9 @@ pub struct MemberRecord {
     pub orphans: Vec<u32>,
     /// The last lines of its log if it failed.
     pub log_tail: Vec<String>,
+    /// A line of `[epochs]` that reads progress from its output; present only if none of its lines matched the pattern.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proposed_epochs: Option<String>,
 }
 
 /// The one process of a group whose members were its threads: what cannot be told of each of them.
