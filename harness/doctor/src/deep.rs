@@ -87,7 +87,7 @@ fn on(load: &mut DeepLoad<'_>, gpu: &Gpu) -> Result<Vec<Check>, Diagnostics> {
         let asked = DeviceRequest { gpu: Some(at.uuid.clone()), planning: false, as_found: true };
         // A baseline opens and closes a block; once is enough.
         let at_most = modes.len() + 1;
-        let trial = Trial { workloads: &workloads, text, asked, python: load.python, at_most };
+        let trial = Trial { workloads: &workloads, text, asked, python: load.python, at_most, searches: false };
         all.push((load.run)(trial, &project)?);
     }
     let mut checks = judged(gpu, &all, timeout::ask("dcgmi", &["--version"]).is_some());

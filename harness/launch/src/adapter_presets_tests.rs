@@ -95,6 +95,37 @@ fn an_epoch_of_hugging_face_ends_with_the_line_of_its_loss() {
     assert_eq!(told("huggingface", HUGGINGFACE_4), [(0, 0, 0), (1, 0, 2)]);
 }
 
+/// Recorded from keras 3.15.1 with `verbose=2`; its bar is drawn in the lines between the headings otherwise.
+const KERAS: &str = "\
+Epoch 1/3
+125/125 - 1s - 4ms/step - loss: 2.3181
+Epoch 2/3
+125/125 - 0s - 4ms/step - loss: 2.2961
+Epoch 3/3
+125/125 - 0s - 4ms/step - loss: 2.2826";
+
+#[test]
+fn an_epoch_of_keras_ends_with_the_heading_of_the_next() {
+    assert_eq!(told("keras", KERAS), [(0, 0, 2), (1, 2, 4)]);
+}
+
+/// Recorded from ultralytics 8.4.190, cut at carriage returns.
+const ULTRALYTICS: &str = "\
+val: Scanning labels... 4 images, 0 backgrounds, 0 corrupt: 100% ━━━━━━━━━━━━ 4/4 2.2Kit/s 0.0s
+      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size
+        1/6         0G       1.38      1.036      0.819          4         64: 0% ──────────── 0/4  0.1s
+        1/6         0G     0.6492     0.6452     0.3962          4         64: 100% ━━━━━━━━━━━━ 4/4 14.2it/s 0.3s
+                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): 100% ━━━━━━━━━━━━ 1/1 29.6it/s 0.0s
+      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size
+        2/6         0G       1.06     0.8489     0.6284          4         64: 75% ━━━━━━━━━─── 3/4 6.6it/s 0.2s<0.2s
+        2/6         0G       1.06     0.8489     0.6284          4         64: 100% ━━━━━━━━━━━━ 4/4 16.3it/s 0.2s
+        2/6         0G       1.06     0.8489     0.6284          4         64: 100% ━━━━━━━━━━━━ 4/4 16.3it/s 0.2s";
+
+#[test]
+fn an_epoch_of_ultralytics_ends_with_its_bar_that_is_full() {
+    assert_eq!(told("ultralytics", ULTRALYTICS), [(0, 0, 3), (1, 3, 7)]);
+}
+
 #[test]
 fn three_epochs_are_never_taken_for_one() {
     assert_eq!(told("huggingface", EVERY_THIRD_STEP), [(0, 0, 1)]);
@@ -103,9 +134,9 @@ fn three_epochs_are_never_taken_for_one() {
 #[test]
 fn a_preset_says_what_an_epoch_has_in_it() {
     let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-    assert_eq!(names, ["timm", "lightning", "huggingface"]);
+    assert_eq!(names, ["timm", "lightning", "huggingface", "keras", "ultralytics"]);
     for preset in PRESETS {
         assert!(preset.about.starts_with("from ") && !preset.about.contains("  "), "{}", preset.about);
     }
-    assert!(preset("keras").is_none());
+    assert!(preset("caffe").is_none());
 }

@@ -3,13 +3,14 @@
 //! In: the lines of its first output, each with its time. Out: patterns that the adapter itself reads epochs with, the best first. Lines
 //! are alike if they have the same text around their numbers; one of these numbers must rise by the same step from line to line. Lines
 //! that recur without such a number are the last resort. A bar is drawn again after a time, not after an amount of work: of a bar that
-//! starts again and again, only its starts count. A duration that the lines print is used only if it is about the time between
+//! starts again and again, only its starts count. A line that comes at the beginning of an epoch, as `Epoch 2/12` of Keras, ends the one
+//! before it, so the first of them ends none: what follows it is the first epoch, which is a warm-up. A duration that the lines print is used only if it is about the time between
 //! them: some scripts print the time of one step of many, or that since the start.
 
 use std::collections::BTreeMap;
 
 use collo_plan::goal::EpochGoal;
-use collo_plan::workload::adapters::PRESETS;
+use collo_plan::workload::adapters::{PRESETS, Preset};
 use regex::Regex;
 
 use super::adapter::{Adapter, Translator};
@@ -70,14 +71,19 @@ const SHOWN: usize = 3;
 const ABOUT: (f64, f64) = (0.25, 0.05);
 /// An epoch may take so many times as long as another.
 const MOST_APART: f64 = 10.0;
+/// Lines are spread over an epoch that is at most so many times as long as the time between the first and the last of them.
+const SPREAD: u64 = 4;
 /// Words before a number of epochs.
 const EPOCH: &str = r"(?i)\bep(?:och|ochs)?\b\W*$";
 
 /// The patterns that read at least two epochs from these lines, the best first; `launched_ns` is when the script was started.
 pub fn find_progress(lines: &[OutputLine], launched_ns: u64) -> Vec<FoundProgress> {
     let lines: Vec<&OutputLine> = lines.iter().filter(|l| !l.text.is_empty() && l.text.len() <= LONGEST).collect();
-    let presets =
-        PRESETS.iter().filter_map(|preset| found(preset.pattern.to_string(), Some(preset.name), true, &lines, launched_ns));
+    let is_its = |preset: &&Preset| preset.beside.is_none_or(|text| lines.iter().any(|line| line.text.contains(text)));
+    let presets = PRESETS
+        .iter()
+        .filter(is_its)
+        .filter_map(|preset| found(preset.pattern.to_string(), Some(preset.name), true, &lines, launched_ns));
     let mut all: Vec<FoundProgress> = presets.collect();
     all.extend(bars(&lines, launched_ns));
     let mut kinds = BTreeMap::<Vec<String>, Vec<(&OutputLine, Vec<Piece<'_>>)>>::new();
@@ -141,11 +147,42 @@ fn counted(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], lines: &[&OutputLine], lau
             true => Some("epoch"),
             false => Some("step"),
         };
-        let plain = begin(&of_kind[0].1, slot, group);
+        let mut plain = begin(&of_kind[0].1, slot, group, r"\d+");
+        if names_epochs && firsts[0].0 < 2 && (is_header(of_kind, slot) || is_spread(&plain, lines)) {
+            let but_the_first = if firsts[0].0 == 0 { r"0*[1-9]\d*" } else { r"0*(?:[2-9]|[1-9]\d+)" };
+            plain = begin(&of_kind[0].1, slot, group, but_the_first);
+        }
         let timed = duration_after(&of_first, slot).map(|end| plain.clone() + &end);
         let timed = timed.and_then(|pattern| found(pattern, None, names_epochs, lines, launched_ns));
         timed.or_else(|| found(plain, None, names_epochs, lines, launched_ns))
     })
+}
+
+/// Whether lines are headings: after the number of the epoch at most the total comes, as in `Epoch 2/12`.
+fn is_header(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], slot: usize) -> bool {
+    let total = number(&of_kind[0].1, slot + 1);
+    of_kind.iter().all(|(_, pieces)| {
+        let has_words = (slot..numbers(pieces)).any(|n| text_after(pieces, n).contains(char::is_alphabetic));
+        numbers(pieces) <= slot + 2 && number(pieces, slot + 1) == total && !has_words
+    })
+}
+
+/// Whether the lines of an epoch that a pattern matches are spread over it, so that the first of them is not at its end.
+fn is_spread(pattern: &str, lines: &[&OutputLine]) -> bool {
+    let Ok(pattern) = Regex::new(pattern) else { return false };
+    // The first and the last line of each.
+    let mut epochs: Vec<(String, u64, u64)> = Vec::new();
+    for line in lines {
+        let Some(name) = pattern.captures(&line.text).and_then(|found| Some(found.name("epoch")?.as_str().to_string())) else {
+            continue;
+        };
+        match epochs.last_mut() {
+            Some((last, _, end_ns)) if *last == name => *end_ns = line.at_ns,
+            _ => epochs.push((name, line.at_ns, line.at_ns)),
+        }
+    }
+    let spread = epochs.windows(2).filter(|two| SPREAD * (two[0].2 - two[0].1) >= two[1].1.saturating_sub(two[0].1));
+    2 * spread.count() >= epochs.len()
 }
 
 /// Lines that come again and again, without a number that counts.
@@ -262,8 +299,8 @@ fn padded(text: &str) -> String {
     }
 }
 
-/// The pattern from the beginning of a line to one of its numbers, which becomes this group if there is one.
-fn begin(pieces: &[Piece<'_>], slot: usize, group: Option<&str>) -> String {
+/// The pattern from the beginning of a line to one of its numbers, which becomes this group of these digits if there is one.
+fn begin(pieces: &[Piece<'_>], slot: usize, group: Option<&str>, digits: &str) -> String {
     let mut pattern = String::from("^");
     let mut seen = 0;
     for piece in pieces {
@@ -271,7 +308,7 @@ fn begin(pieces: &[Piece<'_>], slot: usize, group: Option<&str>) -> String {
             Piece::Text(text) => pattern += &padded(text),
             Piece::Number(_) if seen == slot => {
                 // What follows belongs to it: `epoch 1` is not the beginning of `epoch 10`.
-                return pattern + &group.map_or(r"\d+\b".into(), |group| format!(r"(?P<{group}>\d+)\b"));
+                return pattern + &group.map_or(r"\d+\b".into(), |group| format!(r"(?P<{group}>{digits})\b"));
             }
             Piece::Number(_) => {
                 seen += 1;

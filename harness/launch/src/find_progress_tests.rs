@@ -57,7 +57,49 @@ fn epochs_come_before_steps() {
         (2.1, "Epoch: [2]  [  0/100]  eta: 0:00:10  loss: 2.1  time: 0.0155"),
     ]));
     let (pattern, epochs) = found.expect("epochs");
-    assert_eq!((&*pattern, epochs), (r"^Epoch: \[(?P<epoch>\d+)\b", vec![100, 100]));
+    // Its first line ends nothing: the epoch that it begins is the warm-up.
+    assert_eq!((&*pattern, epochs), (r"^Epoch: \[(?P<epoch>0*[1-9]\d*)\b", vec![100]));
+}
+
+/// The first epoch takes longer: it has what is done once in it.
+#[test]
+fn a_heading_ends_the_epoch_before_it_and_the_first_one_ends_none() {
+    // The PyTorch tutorial on transfer learning, and Keras, whose bar is drawn meanwhile.
+    let tutorial = best(&output(&[
+        (5.0, "Epoch 0/24"),
+        (5.1, "----------"),
+        (9.0, "Epoch 1/24"),
+        (10.0, "Epoch 2/24"),
+        (11.0, "Epoch 3/24"),
+    ]));
+    assert_eq!(tutorial, Some((r"^Epoch (?P<epoch>0*[1-9]\d*)\b".into(), vec![100, 100])));
+    let bar = |epoch: u32, at_s: f64| (at_s, format!("125/125 ━━━━━━━━━━━━━━━━━━━━ 0s 4ms/step - loss: 1.{epoch}"));
+    let mut keras = vec![
+        (5.0, "Epoch 1/12".to_string()),
+        (9.0, "Epoch 2/12".into()),
+        (10.0, "Epoch 3/12".into()),
+        (11.0, "Epoch 4/12".into()),
+    ];
+    assert_eq!(
+        best(&output(&keras.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect::<Vec<_>>())),
+        Some((r"^Epoch (?P<epoch>0*(?:[2-9]|[1-9]\d+))\b".into(), vec![100, 100]))
+    );
+    keras.extend([bar(1, 8.9), bar(2, 9.9), bar(3, 10.9)]);
+    keras.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let found = find_progress(&output(&keras.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect::<Vec<_>>()), 0);
+    assert_eq!(found.first().and_then(|found| found.preset), Some("keras"));
+    // Resumed training, and a line with a result, which comes at the end.
+    let resumed = best(&output(&[(5.0, "Epoch 7/12"), (6.0, "Epoch 8/12"), (7.0, "Epoch 9/12")]));
+    assert_eq!(resumed, Some((r"^Epoch (?P<epoch>\d+)\b".into(), vec![100, 100])));
+}
+
+/// Each line of an epoch is logged twice, at its end.
+#[test]
+fn lines_that_come_twice_at_the_end_of_an_epoch_end_it() {
+    let lines =
+        [(5.0, 1), (5.01, 1), (6.0, 2), (6.01, 2), (7.0, 3), (7.01, 3)].map(|(at_s, n)| (at_s, format!("epoch {n}: loss 0.3")));
+    let found = best(&output(&lines.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect::<Vec<_>>()));
+    assert_eq!(found, Some((r"^epoch (?P<epoch>\d+)\b".into(), vec![100, 100])));
 }
 
 #[test]

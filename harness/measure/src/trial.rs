@@ -24,6 +24,8 @@ pub struct Trial<'a> {
     pub python: Option<&'a Path>,
     /// Maximum number of runs; the others would give the same result.
     pub at_most: usize,
+    /// Whether output is searched for progress, so that no line is expected to match.
+    pub searches: bool,
 }
 
 /// The result.
@@ -58,6 +60,7 @@ impl Trial<'_> {
         }
         let finished = session.measure(&mut |event| match event {
             Event::Ends { run, .. } => runs.push(run.clone()),
+            Event::NothingMatches { .. } if self.searches => {}
             // How a card was put back, or could not be, is never kept to oneself.
             Event::Python(_)
             | Event::Describes { .. }

@@ -143,7 +143,7 @@ impl Check<'_> {
         }
         let given = self.a.settings.iter().map(|text| setting(workload, text)).collect::<Result<Vec<_>, _>>()?;
         output::note(format!("trying {name} on the CPU: two tiny epochs, nothing is kept"));
-        let (run, epochs) = self.measure(workloads, workload_check::experiment(workload, &given))?;
+        let (run, epochs) = self.measure(workloads, workload_check::experiment(workload, &given), false)?;
         let proposal = self.proposal(workloads, workload, &given, &run, &epochs)?;
         let file = workload.folder.join("workload.toml");
         match &proposal {
@@ -152,7 +152,7 @@ impl Check<'_> {
                 output::note(format!("`{line}` is in `[epochs]` of {} now; trying {name} again", shown(&file)));
                 let workloads = Workloads::load(&self.project.workloads())?;
                 let workload = workloads.find(name)?;
-                let (run, epochs) = self.measure(&workloads, workload_check::experiment(workload, &given))?;
+                let (run, epochs) = self.measure(&workloads, workload_check::experiment(workload, &given), false)?;
                 Ok(answer(workload, &run, &epochs, proposal.as_deref()))
             }
             Some(line) => {
@@ -187,14 +187,14 @@ impl Check<'_> {
         output::note(format!("{} does not speak the protocol: looking for progress in its output", workload.name));
         let searched = workload_check::searched(workload);
         let text = workload_check::search(&searched, given);
-        Ok(of(&self.measure(&workloads.with(searched), text)?.0))
+        Ok(of(&self.measure(&workloads.with(searched), text, true)?.0))
     }
 
     /// Run a trial.
-    fn measure(&self, workloads: &Workloads, text: String) -> Result<(RunRecord, Vec<EpochRecord>), Diagnostics> {
+    fn measure(&self, workloads: &Workloads, text: String, searches: bool) -> Result<(RunRecord, Vec<EpochRecord>), Diagnostics> {
         // One run will do: a baseline would be run twice.
         let python = self.a.python.as_deref();
-        let trial = Trial { workloads, text, asked: DeviceRequest::default(), python, at_most: 1 };
+        let trial = Trial { workloads, text, asked: DeviceRequest::default(), python, at_most: 1, searches };
         let tried = crate::trial::run(self.context, trial, self.project)?;
         if let Some(refused) = tried.refusals.first() {
             let what = Diagnostic::new(format!("`{}` cannot be tried", self.a.name)).of_machine().caused_by(&refused.reason);

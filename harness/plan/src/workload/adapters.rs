@@ -16,6 +16,8 @@ pub struct Preset {
     pub about: &'static str,
     /// How the script must be configured.
     pub condition: &'static str,
+    /// A text in other lines of its output, where the lines of the pattern might as well be those of another trainer.
+    pub beside: Option<&'static str>,
 }
 
 /// The groups of a pattern that mean something, each optional: the number of an epoch, or of a step where those are the unit; how long it
@@ -31,6 +33,7 @@ pub const PRESETS: &[Preset] = &[
         tested_with: "the loop of timm's train.py, timm 1.0.31",
         about: "from the first update of an epoch to that of the next: training, validation and checkpoint",
         condition: "that the script trains one epoch more than wanted (`--epochs`)",
+        beside: None,
     },
     // A bar is drawn again and again, after the validation too: the first that is full counts. Short of the end its last block
     // is a narrower one, also where 99.6 % are shown as 100 %.
@@ -41,6 +44,7 @@ pub const PRESETS: &[Preset] = &[
         about: "from the last training batch of an epoch to that of the next: the validation and the checkpoint after the \
                 former, and the training of the latter, to the batches that the GPU lags behind",
         condition: "the progress bar of tqdm, which the script must select if `rich` is installed (`callbacks=[TQDMProgressBar()]`)",
+        beside: None,
     },
     // Version 5 quotes the values and shows four digits, version 4 does not. Evaluations and the summary begin otherwise.
     Preset {
@@ -50,6 +54,28 @@ pub const PRESETS: &[Preset] = &[
         about: "from the last step of an epoch to that of the next: the evaluation and the checkpoint after the former, and the \
                 training of the latter",
         condition: "that the script logs each epoch (`--logging_strategy epoch`); by default it logs every 500 steps",
+        beside: None,
+    },
+    // `ProgbarLogger.on_epoch_begin` of keras/src/callbacks/progbar_logger.py prints it before each epoch, `verbose` 1 or 2; the bar of `Progbar`
+    // (keras/src/utils/progbar.py) writes `ms/step`. The line of the first epoch ends none.
+    Preset {
+        name: "keras",
+        pattern: r"^Epoch (?P<epoch>[2-9]|[1-9]\d+)/\d+$",
+        tested_with: "keras 3.15.1",
+        about: "from the beginning of an epoch to that of the next: training, validation and checkpoint",
+        condition: "that the script trains one epoch more than wanted, with `verbose` 1 or 2",
+        beside: Some("/step"),
+    },
+    // `progress_string` of ultralytics/models/yolo/detect/train.py and its bar, ultralytics/utils/tqdm.py: the number, the memory in G,
+    // losses, and a bar that is drawn again, the last time in full.
+    Preset {
+        name: "ultralytics",
+        pattern: r"^\s*(?P<epoch>\d+)/\d+\s+\S+G\s.*: 100% ━",
+        tested_with: "ultralytics 8.4.190",
+        about: "from the last training batch of an epoch to that of the next: the validation and the checkpoint after the \
+                former, and the training of the latter",
+        condition: "its default output (`verbose=True`)",
+        beside: None,
     },
 ];
 
