@@ -33,6 +33,8 @@ pub struct FoundProgress {
     pub names_epochs: bool,
     /// The first lines that it matches.
     pub lines: Vec<String>,
+    /// When the first of them came, seconds after the launch.
+    pub first_s: f64,
     /// Durations of the epochs after the first, which has the start of the script in it, seconds.
     pub epochs_s: Vec<f64>,
 }
@@ -71,6 +73,8 @@ const SHOWN: usize = 3;
 const ABOUT: (f64, f64) = (0.25, 0.05);
 /// An epoch may take so many times as long as another.
 const MOST_APART: f64 = 10.0;
+/// Durations that differ by at most this part are those of the same epochs.
+const ALIKE: f64 = 0.1;
 /// Lines are spread over an epoch that is at most so many times as long as the time between the first and the last of them.
 const SPREAD: u64 = 4;
 /// Words before a number of epochs.
@@ -110,7 +114,12 @@ pub fn find_progress(lines: &[OutputLine], launched_ns: u64) -> Vec<FoundProgres
         all.extend(kinds.values().filter_map(|of_kind| recurring(of_kind, &lines, launched_ns)));
     }
     // Epochs before steps, what is long before what is short, so that little of it is lost between two readings.
-    let typical = |found: &FoundProgress| found.epochs_s.iter().copied().fold(0.0, f64::max);
+    let typical = |found: &FoundProgress| {
+        let mut all = found.epochs_s.clone();
+        all.sort_by(f64::total_cmp);
+        // Of two, one may be the first epoch, with one-time work in it.
+        all.get(all.len().saturating_sub(1) / 2).copied().unwrap_or(0.0)
+    };
     all.sort_by(|a, b| {
         (b.names_epochs, b.preset.is_some())
             .cmp(&(a.names_epochs, a.preset.is_some()))
@@ -118,6 +127,22 @@ pub fn find_progress(lines: &[OutputLine], launched_ns: u64) -> Vec<FoundProgres
             .then(a.pattern.len().cmp(&b.pattern.len()))
     });
     all.dedup_by(|a, b| a.pattern == b.pattern);
+    // Of lines that come once in the same epochs, those that come later are nearer to their ends, and leave all of the first epoch out.
+    if let Some(best) = all.first() {
+        let epoch_s = typical(best);
+        let first_epoch_s = best.epochs_s.first().copied().unwrap_or(0.0);
+        let is_later = |other: &FoundProgress| {
+            let later_s = other.first_s - best.first_s;
+            (other.names_epochs, other.preset) == (best.names_epochs, best.preset)
+                && (typical(other) - epoch_s).abs() <= ALIKE * epoch_s
+                && (ALIKE * epoch_s..first_epoch_s).contains(&later_s)
+        };
+        let later = (1..all.len()).filter(|n| is_later(&all[*n])).max_by(|a, b| all[*a].first_s.total_cmp(&all[*b].first_s));
+        if let Some(later) = later {
+            let later = all.remove(later);
+            all.insert(0, later);
+        }
+    }
     all
 }
 
@@ -239,7 +264,7 @@ fn found(
         launched_ns,
     )
     .ok()?;
-    let (mut epochs, mut shown) = (Vec::new(), Vec::new());
+    let (mut epochs, mut shown, mut first_ns) = (Vec::new(), Vec::new(), None);
     let mut last_ns = None;
     let mut matched_ns = launched_ns;
     for line in lines {
@@ -249,6 +274,7 @@ fn found(
             }
             let span_ns = (message["start_ns"].as_u64()?, message["end_ns"].as_u64()?);
             matched_ns = line.at_ns;
+            first_ns.get_or_insert(line.at_ns);
             let since_ns: Option<u64> = last_ns.replace(span_ns.1).map(|last| span_ns.1.saturating_sub(last));
             epochs.push((span_ns.1.saturating_sub(span_ns.0) as f64 / 1e9, since_ns.map(|ns| ns as f64 / 1e9)));
             if shown.len() < SHOWN {
@@ -271,6 +297,7 @@ fn found(
         preset,
         names_epochs,
         lines: shown,
+        first_s: first_ns.unwrap_or(launched_ns).saturating_sub(launched_ns) as f64 / 1e9,
         epochs_s,
     })
 }

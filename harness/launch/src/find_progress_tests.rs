@@ -93,6 +93,14 @@ fn a_heading_ends_the_epoch_before_it_and_the_first_one_ends_none() {
     assert_eq!(resumed, Some((r"^Epoch (?P<epoch>\d+)\b".into(), vec![100, 100])));
 }
 
+/// As ultralytics 8.4.190 prints it without its bars: one line before training and one behind the validation, without a number that counts.
+#[test]
+fn of_two_lines_in_each_epoch_the_one_at_its_end_is_taken() {
+    let epoch = |at_s: f64, took_s: f64| [(at_s, "Epoch GPU_mem box_loss"), (at_s + took_s, "Class Images Instances Box")];
+    let lines = [epoch(5.0, 3.9), epoch(9.0, 0.9), epoch(10.0, 0.9), epoch(11.0, 0.9)].concat();
+    assert_eq!(best(&output(&lines)), Some(("^Class Images Instances Box$".into(), vec![100, 100, 100])));
+}
+
 /// Each line of an epoch is logged twice, at its end.
 #[test]
 fn lines_that_come_twice_at_the_end_of_an_epoch_end_it() {
@@ -239,8 +247,14 @@ fn steps_that_begin_again_with_each_epoch_are_counted_by_their_lines() {
 #[test]
 fn a_pattern_is_written_as_toml_reads_it() {
     let found = |pattern: &str, preset| {
-        let found =
-            FoundProgress { pattern: pattern.into(), preset, names_epochs: true, lines: Vec::new(), epochs_s: Vec::new() };
+        let found = FoundProgress {
+            pattern: pattern.into(),
+            preset,
+            names_epochs: true,
+            lines: Vec::new(),
+            first_s: 0.0,
+            epochs_s: Vec::new(),
+        };
         found.toml()
     };
     assert_eq!(found("x", Some("keras")), "preset = \"keras\"");

@@ -65,6 +65,7 @@ mod tests {
             preset: None,
             names_epochs: true,
             lines: Vec::new(),
+            first_s: 0.0,
             epochs_s: epochs_s.to_vec(),
         };
         FirstLook { progress, set_up_s, has_ended: ends }

@@ -115,10 +115,8 @@ pub fn at(script: &Script, folder: &Path, gpu: Option<&str>, at_most: Duration) 
     let Some(progress) = found.filter(|_| failed.is_none()) else {
         return Err(not_found(script, &lines, failed, launched.elapsed()).into());
     };
-    let first = progress.lines.first().and_then(|first| lines.iter().find(|line| line.text == *first));
-    let first_s = first.map_or(0.0, |line| line.at_ns.saturating_sub(launched_ns) as f64 / 1e9);
     let look = FirstLook { progress, set_up_s: 0.0, has_ended: ended.is_some() };
-    Ok(FirstLook { set_up_s: (first_s - look.epoch_s()).max(0.0), ..look })
+    Ok(FirstLook { set_up_s: (look.progress.first_s - look.epoch_s()).max(0.0), ..look })
 }
 
 fn ended_by(script: &Script, stopped: Stopped) -> Diagnostic {
