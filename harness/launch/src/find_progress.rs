@@ -146,6 +146,15 @@ pub fn find_progress(lines: &[OutputLine], launched_ns: u64) -> Vec<FoundProgres
     all
 }
 
+/// Why output in which no progress was found has a bar all the same, and what to do about it. Where the output is no terminal, rich prints
+/// what it draws only when it stops (`Live.refresh` in rich/live.py, rich 15.0.0).
+pub fn bar_without_terminal<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<&'static str> {
+    lines.into_iter().any(|line| line.contains("━━")).then_some(
+        "its bar is one of `rich`, which is printed once, at its end, where there is no terminal: print a line at the end of each epoch; \
+         with Lightning, `callbacks=[TQDMProgressBar()]` prints such lines, and `collo_lightning.Collo()` speaks the protocol",
+    )
+}
+
 /// Lines whose first rising number counts epochs or steps.
 fn counted(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], lines: &[&OutputLine], launched_ns: u64) -> Option<FoundProgress> {
     let slots = of_kind.iter().map(|(_, pieces)| numbers(pieces)).min()?;

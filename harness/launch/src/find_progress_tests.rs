@@ -123,6 +123,15 @@ fn a_line_without_a_number_that_recurs_is_an_epoch() {
     assert_eq!(values, Some((r"^Test set: loss ".into(), vec![100, 100])));
 }
 
+/// Recorded from LightningCLI of lightning 2.6.6 with rich 15.0.0.
+#[test]
+fn a_bar_that_is_printed_once_has_its_reason() {
+    let once = "Epoch 5/5  ━━━━━━━━━━━━━━━━━━━━━━━━━━━ 3000/3000 0:00:02 • 0:00:00 1211.77it/s";
+    assert!(find_progress(&output(&[(1.0, "loading"), (9.0, once)]), 0).is_empty());
+    assert!(bar_without_terminal(["loading", once]).is_some_and(|why| why.contains("`rich`")));
+    assert_eq!(bar_without_terminal(["loading", "done"]), None);
+}
+
 #[test]
 fn a_preset_is_found_by_name() {
     let bar = |epoch: u32| format!("Epoch {epoch}: 100%|██████████| 250/250 [00:00<00:00, 859.61it/s, loss=0.653]");

@@ -47,7 +47,7 @@ pub mod tree;
 pub use adapter::Adapter;
 pub use ask::CommandOutput;
 pub use errand::{Errand, ErrandOutput, Unanswered};
-pub use find_progress::{FoundProgress, OutputLine, find_progress};
+pub use find_progress::{FoundProgress, OutputLine, bar_without_terminal, find_progress};
 pub use group::{Ended, Group, LaunchError, Live, MemberLaunch, NOT_STARTED, Signal};
 pub use group::{HostLaunch, channel_of};
 pub use output::OutputLines;

@@ -8,7 +8,7 @@ use collo_store::{AfterMeasured, EpochRecord, MemberRecord, Outcome, RunRecord, 
 use serde_json::Value as Json;
 
 use crate::stage::CPU_TIME;
-use collo_launch::NOT_STARTED;
+use collo_launch::{NOT_STARTED, bar_without_terminal};
 use collo_plan::workload::{EpochsAdapter, LIMIT_BATCHES, Requirement, Workload};
 use collo_text::units::duration;
 
@@ -170,6 +170,9 @@ fn silent(workload: &Workload, member: &MemberRecord, outcome: &Outcome, epochs:
         return Some(Finding::new("start", false, format!("it {exit} before it said hello; the end of its log is below")));
     }
     let mut said = "it ended with exit code 0 without speaking the protocol".to_string();
+    if let Some(bar) = bar_without_terminal(member.log_tail.iter().map(String::as_str)) {
+        return Some(Finding::new("start", false, format!("{said}; {bar}")));
+    }
     let printed: Vec<String> =
         member.log_tail.iter().filter(|line| looks_like_an_epoch(line)).take(2).map(|l| format!("`{}`", l.trim())).collect();
     said += &match printed.is_empty() {
@@ -332,6 +335,18 @@ mod tests {
         let missing = "not started: `nowhere` does not start";
         assert_eq!(said(missing, crashed(missing)), missing);
         assert!(said("exited with 3", crashed("exited with 3")).contains("it exited with 3 before it said hello"));
+    }
+
+    #[test]
+    fn a_bar_that_is_printed_once_is_no_line_to_describe() {
+        let tiny = fixture::workloads().get("tiny").expect("there").clone();
+        let bar = "Epoch 5/5  ━━━━━━━━━━━━━━━━━━━━━━━━━━━ 3000/3000 0:00:02 • 0:00:00 1211.77it/s";
+        let member = serde_json::json!({"spec": {"workload": "tiny", "batch_size": 1, "settings": {}, "solo": "tiny solo b1"},
+            "barrier": true, "exit": "exited with 0", "orphans": [], "log_tail": [bar]});
+        let member: MemberRecord = serde_json::from_value(member).expect("a member");
+        let crashed = Outcome::Crashed { member: 0, status: "exited with 0".into(), message: String::new(), place_alone: false };
+        let said = silent(&tiny, &member, &crashed, &[]).expect("it never spoke").said;
+        assert!(said.contains("its bar is one of `rich`") && !said.contains("describe that line"), "{said}");
     }
 
     #[test]

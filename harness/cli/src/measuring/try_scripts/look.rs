@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use collo_launch::environment::scrubbed;
 use collo_launch::interrupted::{Noted, Stopped};
-use collo_launch::{FoundProgress, OutputLine, OutputLines, Service, ServiceOrders, find_progress};
+use collo_launch::{FoundProgress, OutputLine, OutputLines, Service, ServiceOrders, bar_without_terminal, find_progress};
 use collo_quantity::number;
 use collo_store::monotonic_ns;
 use collo_text::{Diagnostic, Diagnostics, quoting, shown};
@@ -141,10 +141,11 @@ fn not_found(script: &Script, lines: &[OutputLine], failed: Option<&str>, took: 
         None => {
             let count = number::count(lines.len(), "line");
             let printed = format!("{}: no progress was found in the {count} that it printed in {seconds:.1} s", script.named());
-            Diagnostic::new(printed).caused_by(last(5)).hint(
+            let bar = bar_without_terminal(lines.iter().map(|line| line.text.as_str()));
+            Diagnostic::new(printed).caused_by(last(5)).hint(bar.unwrap_or(
                 "print a line with the number of the epoch or of the step at the end of each, and flush it; if an epoch takes longer \
                  than that, `--for 30m` looks longer; `[epochs]` of a workload has a pattern for other lines (`collo init`)",
-            )
+            ))
         }
     }
 }
