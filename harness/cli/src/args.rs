@@ -16,12 +16,12 @@ mod slurm;
 mod stored;
 mod trace;
 mod try_scripts;
+mod way_out;
 mod workload;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use collo_plan::select::Expression;
 use collo_store::Shard;
@@ -41,6 +41,7 @@ pub use slurm::Slurm;
 pub use stored::{Bundle, List, Show, Status, Verify, What};
 pub use trace::{Trace, TraceVerb};
 pub use try_scripts::Try;
+pub use way_out::add_way_out;
 pub use workload::{Data, DataVerb, Workload, WorkloadCheck, WorkloadVerb};
 
 /// Verbs by what they are for, in the order of the help page; a test compares them with the verbs that there are.
@@ -104,18 +105,6 @@ impl Arguments {
         let read = command.try_get_matches_from_mut(std::env::args_os()).and_then(|m| Self::from_arg_matches(&m));
         read.map_err(|e| e.format(&mut command))
     }
-}
-
-/// What clap cannot know about a wrong argument: `degree=2` is meant as a selection, or as a setting.
-pub fn way_out(wrong: &clap::Error) -> Option<String> {
-    let Some(ContextValue::String(word)) = wrong.get(ContextKind::InvalidArg) else { return None };
-    let (axis, value) =
-        word.split_once('=').filter(|(axis, value)| !axis.starts_with('-') && !axis.is_empty() && !value.is_empty())?;
-    let quoted =
-        if value.parse::<f64>().is_ok() || ["true", "false"].contains(&value) { value.into() } else { format!("\"{value}\"") };
-    let sets = Arguments::command().find_subcommand("run").is_some_and(|run| run.get_arguments().any(|a| a.get_id() == "set"));
-    let set = if sets { format!(", `--set {axis}={value}` changes the experiment") } else { String::new() };
-    Some(format!("`--where '{axis} == {quoted}'` selects these cells{set}"))
 }
 
 /// When to colour.
@@ -189,7 +178,7 @@ pub struct Selection {
     /// Only cells that match this expression (their baselines are kept), e.g. 'degree <= 2 && sharing == "naive"'
     #[arg(long = "where", value_name = "EXPR")]
     pub condition: Option<String>,
-    /// Another value for a key of the experiment, as in repetitions=5 or 'axes.degree=[1, 2]'; once for each key
+    /// Another value for a key of the experiment, as in repetitions=5 or 'degree=[1, 2]'; once for each key
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 }
@@ -248,17 +237,6 @@ fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_value_where_none_is_taken_leads_to_the_option_that_takes_it() {
-        let said = |words: &[&str]| way_out(&Arguments::command().try_get_matches_from(words).unwrap_err());
-        assert_eq!(
-            said(&["collo", "run", "quickstart", "degree=2"]).as_deref().map(|s| s.starts_with("`--where 'degree == 2'`")),
-            Some(true)
-        );
-        assert!(said(&["collo", "plan", "x", "sharing=mps"]).unwrap().contains("sharing == \"mps\""));
-        assert_eq!(said(&["collo", "run", "quickstart", "--degree=2"]), None);
-    }
 
     #[test]
     fn the_help_page_lists_every_verb_once() {

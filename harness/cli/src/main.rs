@@ -56,9 +56,10 @@ fn main() -> ExitCode {
         .complete();
     let arguments = match Arguments::read() {
         Ok(arguments) => arguments,
-        Err(e) => {
+        Err(mut e) => {
+            let way_out = args::add_way_out(&mut e);
             output::of_clap(&e);
-            args::way_out(&e).iter().for_each(output::hint);
+            way_out.iter().for_each(output::hint);
             if let Some(unwritten) = output::unwritten() {
                 return ended(&unwritten.into());
             }

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::answer::{Answer, Answered};
 use crate::context::Context;
 use crate::{args, bundled};
-use collo_text::shown;
+use collo_text::{nearest, shown};
 
 /// Limit for the events of an interrupted run; a longer file is not shown.
 const LIMIT_BYTES: u64 = 64 << 20;
@@ -81,7 +81,13 @@ fn cell(context: &Context<'_>, campaign: &CampaignFolder, report: &collo_report:
         [only] => only.name(),
         [] => {
             let what = format!("campaign `{}` has no cell `{asked}`", campaign.manifest().id);
-            return Err(Diagnostic::new(what).hint(format!("its cells: `collo show {}`", campaign.manifest().short_id())).into());
+            let all = format!("its cells: `collo show {}`", campaign.manifest().short_id());
+            return Err(Diagnostic::new(what)
+                .hint(match nearest(asked, report.analysis.all_cells().map(|cell| cell.name())) {
+                    Some(near) => format!("did you mean `{near}`? {all}"),
+                    None => all,
+                })
+                .into());
         }
         ref several => {
             let labels: Vec<String> = several.iter().take(4).map(|c| format!("`{}`", c.name())).collect();

@@ -10,6 +10,7 @@ use collo_text::quoted;
 use collo_text::{Diagnostic, Diagnostics, Source};
 
 use super::Experiment;
+use super::keys::AXES;
 use crate::host::{self, HostFile};
 use crate::project::Project;
 use collo_text::fields;
@@ -241,7 +242,12 @@ impl Override {
         {
             return Err(Diagnostic::new(format!("`{only}` cannot be set")).at(&source, at).note("it is the file's own"));
         }
-        let key = key.join(".");
+        // What is varied has a table of its own: `--set degree=4` means its `degree`.
+        let has = |shape: &[fields::Key], name: &str| shape.iter().any(|key| key.name == name);
+        let key = match key[..] {
+            [only] if has(AXES.keys, only) && !has(Experiment::KEYS.keys, only) => format!("axes.{only}"),
+            _ => key.join("."),
+        };
         let within = |a: &str, b: &str| a == b || a.strip_prefix(b).is_some_and(|rest| rest.starts_with('.'));
         if let Some(other) = before.iter().find(|other| within(&key, &other.key) || within(&other.key, &key)) {
             let what = if other.key == key { format!("`{key}` is set twice") } else { format!("`{}` is set, too", other.key) };

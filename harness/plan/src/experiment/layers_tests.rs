@@ -97,6 +97,15 @@ fn what_is_set_is_an_ingredient_by_its_key() {
 }
 
 #[test]
+fn an_axis_may_be_set_by_its_name_alone() {
+    let e = read(&[("mine.toml", "[axes]\nworkload = \"tiny\"\n")], &["degree=4", "sharing=naive"], "").expect("right");
+    assert_eq!(e.axes.degree, [4]);
+    assert_eq!(e.layers.set(), ["axes.degree=4", "axes.sharing=\"naive\""]);
+    let twice = said(&[("mine.toml", MINE)], &["degree=4", "axes.degree=2"]);
+    assert!(twice.starts_with("error: `axes.degree` is set twice"), "{twice}");
+}
+
+#[test]
 fn a_mistake_is_shown_in_the_text_that_it_is_in() {
     let files = [("mine.toml", MINE), ("common.toml", "epoch = 3\n")];
     insta::assert_snapshot!(said(&files, &["repetitions=many", "axes.degre=2"]), @r#"

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use collo_text::quoted;
+use collo_text::quoting::line;
 use collo_text::{Diagnostic, Diagnostics, Source};
 use fs_err as fs;
 
@@ -15,8 +16,16 @@ use collo_text::fields;
 use collo_text::nearest;
 use collo_text::shown;
 
+/// Endings of scripts, and the programs that run them.
+const SCRIPTS: [(&str, &str); 2] = [(".py", "python"), (".sh", "sh")];
+
 /// The file of an experiment, as a person names it.
 pub fn locate(project: &Project, typed: &str) -> Result<PathBuf, Diagnostics> {
+    if let Some((_, program)) = SCRIPTS.iter().find(|(ending, _)| typed.ends_with(ending)) {
+        return Err(Diagnostic::new(format!("{} is a script, not an experiment", quoted(typed)))
+            .hint(format!("`collo try '{program} {}'` measures it; all experiments: `collo list experiments`", line(typed)))
+            .into());
+    }
     if typed.contains('/') || typed.ends_with(".toml") {
         let path = PathBuf::from(typed);
         return if path.is_file() {

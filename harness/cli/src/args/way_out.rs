@@ -1,0 +1,132 @@
+//! What clap cannot know about a wrong argument: which option or verb of collo does what an option or verb of other tools does.
+//!
+//! In: the error of clap. Out: a hint, and the error without a suggestion that does not help.
+
+use clap::CommandFactory;
+use clap::error::{ContextKind, ContextValue};
+
+use super::Arguments;
+
+/// Options that other tools have, and what does the same for an experiment.
+const OPTIONS: [(&[&str], &str); 9] = [
+    (&["--dry-run", "-n"], "`collo plan NAME` shows what would run, and measures nothing"),
+    (&["--resume", "--continue"], "`collo run NAME` finishes an unfinished campaign by itself; `--new` starts another"),
+    (
+        &["--reps", "--repetitions", "--repeat", "--runs"],
+        "`--set repetitions=5` changes the experiment; `collo run NAME --more 3` adds to its newest campaign",
+    ),
+    (&["--mode", "--sharing"], "`--set sharing=mps` changes the experiment; `--where 'sharing == \"mps\"'` selects its cells"),
+    (&["--degree", "--copies"], "`--set degree=4` changes the experiment; `--where 'degree == 4'` selects its cells"),
+    (
+        &["--batch-size", "--batch_size"],
+        "`--set batch_size=32` changes the experiment; `--where 'batch_size == 32'` selects its cells",
+    ),
+    (&["--epochs"], "`--set epochs=5` changes the experiment"),
+    (&["--device"], "`--gpu 0` names a GPU; `--set device=cpu` measures on the CPU"),
+    (&["--output", "--out", "-o"], "`collo report NAME --to DIR` writes the report elsewhere"),
+];
+
+/// Verbs that other tools have.
+const VERBS: [(&[&str], &str); 5] = [
+    (&["watch", "progress"], "`collo status` shows what is measured now"),
+    (&["results", "result"], "`collo show NAME` shows the newest results of an experiment, `collo list` all campaigns"),
+    (&["export"], "`collo report NAME --format csv` exports; `collo report --help` lists the formats"),
+    (&["open", "view"], "`collo report NAME` prints the path of its page"),
+    (&["bench", "start", "measure"], "`collo run NAME` measures an experiment, `collo try 'python train.py'` a script"),
+];
+
+/// Take the suggestion out of an error that has a way out, which is the result.
+pub fn add_way_out(wrong: &mut clap::Error) -> Option<String> {
+    let word = |kind| match wrong.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.clone()),
+        _ => None,
+    };
+    let verb = || match wrong.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string().split_once("collo ").map(|(_, rest)| rest.to_string()),
+        _ => None,
+    };
+    let hint = match (word(ContextKind::InvalidSubcommand), word(ContextKind::InvalidArg)) {
+        (Some(verb), _) => same(&VERBS, &verb),
+        (None, Some(argument)) => {
+            let verb = verb().unwrap_or_default();
+            let verb = verb.split_whitespace().next().unwrap_or_default();
+            let has_set = Arguments::command()
+                .find_subcommand(verb)
+                .is_some_and(|verb| verb.get_arguments().any(|argument| argument.get_id() == "set"));
+            let option = argument.split(['=', ' ']).next().unwrap_or_default();
+            same(&OPTIONS, option)
+                .filter(|_| has_set)
+                .or_else(|| of_value(&argument, has_set))
+                .or_else(|| second(&argument, verb))
+        }
+        _ => None,
+    }?;
+    for kind in [ContextKind::Suggested, ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand] {
+        wrong.remove(kind);
+    }
+    Some(hint)
+}
+
+fn same(table: &[(&[&str], &str)], typed: &str) -> Option<String> {
+    table.iter().find(|(names, _)| names.contains(&typed)).map(|(_, hint)| hint.to_string())
+}
+
+/// `degree=2` is meant as a selection, or as a setting.
+fn of_value(word: &str, has_set: bool) -> Option<String> {
+    let (axis, value) =
+        word.split_once('=').filter(|(axis, value)| !axis.starts_with('-') && !axis.is_empty() && !value.is_empty())?;
+    let quoted =
+        if value.parse::<f64>().is_ok() || ["true", "false"].contains(&value) { value.into() } else { format!("\"{value}\"") };
+    let set = if has_set { format!(", `--set {axis}={value}` changes the experiment") } else { String::new() };
+    Some(format!("`--where '{axis} == {quoted}'` selects these cells{set}"))
+}
+
+/// A second name.
+fn second(word: &str, verb: &str) -> Option<String> {
+    let is_name = !word.starts_with('-') && verb == "run";
+    is_name.then(|| {
+        "one experiment at a time: `collo run --tag TAG` measures several, and `collo try 'python train.py'` measures a script".to_string()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The error and the hint for a command line.
+    fn answer(line: &str) -> (String, Option<String>) {
+        let mut command = Arguments::command();
+        let mut wrong = command.try_get_matches_from_mut(line.split(' ')).expect_err("wrong").format(&mut command);
+        let hint = add_way_out(&mut wrong);
+        (wrong.render().to_string(), hint)
+    }
+
+    #[test]
+    fn options_of_other_tools_are_answered_with_those_of_collo() {
+        for (line, part) in [
+            ("collo run x --dry-run", "`collo plan NAME`"),
+            ("collo run x --resume", "finishes an unfinished campaign by itself"),
+            ("collo run x --reps 3", "`--set repetitions=5`"),
+            ("collo nightly x --reps=3", "`--set repetitions=5`"),
+            ("collo run x --mode mps", "`--set sharing=mps`"),
+            ("collo plan x --degree 4", "`--set degree=4`"),
+            ("collo plan x degree=4", "`--where 'degree == 4'` selects these cells, `--set degree=4` changes the experiment"),
+            ("collo plan x sharing=mps", "sharing == \"mps\""),
+            ("collo run a b", "`collo run --tag TAG` measures several"),
+            ("collo run python train.py", "`collo try 'python train.py'`"),
+            ("collo export x", "`collo report NAME --format csv`"),
+            ("collo watch", "`collo status`"),
+        ] {
+            let (error, hint) = answer(line);
+            assert!(hint.as_ref().is_some_and(|hint| hint.contains(part)), "{line}: {hint:?}\n{error}");
+            assert!(!error.contains("tip:"), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn where_collo_has_nothing_of_the_kind_the_answer_is_that_of_clap() {
+        let (error, hint) = answer("collo run x --onyl failed");
+        assert!(hint.is_none() && error.contains("tip:") && error.contains("--only"), "{error}");
+        assert_eq!(answer("collo list --reps 3").1, None);
+    }
+}
