@@ -180,7 +180,10 @@ fn the_tasks_of_an_array_measure_a_shard_each_and_the_job_after_them_merges() {
 
 #[test]
 fn where_slurm_is_not_the_scripts_are_written_and_submitting_says_why_not() {
-    let bench = Bench::of("[axes]\nworkload = \"sleep\"\ndegree = 2\n").env("PATH", "/nowhere");
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\ndegree = [2, 3, 4]\n").env("PATH", "/nowhere");
+    let too_many = bench.collo(&["slurm", "x", "--shards", "4"]).exits(2).says("`x` has cells for 3 shards, not for 4");
+    too_many.says("hint: `--shards 3`");
+    assert!(!bench.at("slurm").exists(), "nothing is written");
     bench.collo(&["slurm", "x", "--shards", "3"]).exits(0).answers("an array of 3 tasks").says("sbatch --dependency=afterany:ID");
     assert!(bench.at("slurm/x/array.sh").exists() && bench.at("slurm/x/merge.sh").exists());
     bench.collo(&["slurm", "x", "--submit"]).exits(3).says("cannot be started");

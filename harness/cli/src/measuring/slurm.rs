@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use collo_plan::expand::expand;
 use collo_plan::experiment::Experiment;
 use collo_plan::experiment::{DeviceChoice, Overrides};
+use collo_plan::plan::most_shards;
 use collo_plan::workload::Workloads;
+use collo_quantity::number;
 use collo_store::sha256_text;
 use collo_text::quoting::literal;
 use collo_text::{Diagnostic, Diagnostics, shown};
@@ -32,6 +34,13 @@ pub fn run(context: &Context<'_>, a: &args::Slurm) -> Answered {
     let experiment = Experiment::resolve_with(&project, &a.name, &workloads, &overrides)?;
     let selection = a.selection.parse()?;
     let cells = expand(&experiment, selection.as_ref())?;
+    let most = most_shards(&cells, a.shards);
+    if most < a.shards {
+        let what = format!("`{}` has cells for {}, not for {}", experiment.name, number::count(most as usize, "shard"), a.shards);
+        return Err(Diagnostic::new(what)
+            .hint(format!("`--shards {most}`; a shard has at least one group and its baselines"))
+            .into());
+    }
     let degree = cells.iter().map(|e| e.cell.degree()).max().unwrap_or(1);
     let folder = a.to.clone().unwrap_or_else(|| project.root().join("slurm").join(&experiment.name));
     let folder = std::path::absolute(&folder)?;

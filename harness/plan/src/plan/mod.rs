@@ -47,6 +47,7 @@ use memory::members;
 pub use company::{GainForecast, in_company_s};
 pub use forecast::{CellForecast, Forecast, ForecastBasis, LeastTime};
 pub use memory::{MemoryForecast, OutOfMemoryRisk, beyond_the_host};
+pub use shards::most_shards;
 use slices::alone_on_slices;
 pub use source::ForecastSource;
 

@@ -46,6 +46,12 @@ pub fn of(cells: Vec<Expanded>, shard: Shard) -> Vec<Expanded> {
     .collect()
 }
 
+/// The largest number of shards, up to this one, of which none is empty.
+pub fn most_shards(cells: &[Expanded], asked: u32) -> u32 {
+    let most = asked.min(u32::try_from(cells.len()).unwrap_or(u32::MAX));
+    (2..=most).rev().find(|count| !of(cells.to_vec(), Shard { index: *count, count: *count }).is_empty()).unwrap_or(1)
+}
+
 /// The cells of each of so many parts of a plan, by index: what a cell is compared with is in every part that needs it.
 pub(super) fn parts(cells: &[PlannedCell], count: usize) -> Vec<Vec<usize>> {
     let places: HashMap<&str, usize> = cells.iter().enumerate().map(|(place, c)| (c.record.cell.as_str(), place)).collect();
@@ -212,5 +218,9 @@ mod tests {
     fn what_is_only_alone_is_divided_too_and_more_shards_than_cells_are_empty() {
         let three = shards("[axes]\nworkload = [\"tiny\", \"sleep\"]\ndegree = 1\n", 3);
         assert_eq!(three.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 0]);
+        let most = |toml: &str, asked| most_shards(&expand(&experiment(toml), None).expect("right"), asked);
+        assert_eq!(most("[axes]\nworkload = [\"tiny\", \"sleep\"]\ndegree = 1\n", 3), 2);
+        assert_eq!(most("[axes]\nworkload = \"tiny\"\ndegree = 2\n", 2), 1, "a group and its baseline");
+        assert_eq!(most("[axes]\nworkload = \"tiny\"\ndegree = [2, 3, 4]\n", 2), 2);
     }
 }
