@@ -20,7 +20,7 @@ impl Body<'_, '_> {
         let (own, mut besides): (Vec<usize>, Vec<usize>) = there.into_iter().partition(is_own);
         if own.is_empty() && !besides.iter().any(|index| self.spreads_to(*index, card)) {
             // Nobody waits for it any more: whoever comes next begins anew.
-            self.gathering[card].tries = 0;
+            self.gathering[card] = Gathering::default();
             return;
         }
         // The lists of a GPU have those on its other instances as well.
@@ -33,8 +33,9 @@ impl Body<'_, '_> {
             list.iter().enumerate().map(of).collect::<Vec<_>>()
         };
         evidence::gather(card, self.spec.site.card(card), in_force(&own), in_force(&besides), &self.found);
-        let (tries, company) = (self.gathering[card].tries, self.company[card]);
-        self.gathering[card] = Gathering { own, besides, runs: true, began_ns: monotonic_ns(), company, again: false, tries };
+        let Gathering { tries, times_idle, .. } = self.gathering[card];
+        let (began_ns, company) = (monotonic_ns(), self.company[card]);
+        self.gathering[card] = Gathering { own, besides, runs: true, began_ns, company, again: false, tries, times_idle };
     }
 
     /// Gather the evidence of every card of an attempt.
@@ -64,7 +65,8 @@ impl Body<'_, '_> {
         let holds = attestation.as_ref().is_none_or(evidence::holds);
         // A process that ended in between is no longer listed; what holds although others came or went, holds.
         if !holds && evidence::may_try_again(gathered.tries, changed) {
-            self.gathering[card] = Gathering { runs: true, tries: gathered.tries + 1, ..Gathering::default() };
+            let (tries, times_idle) = (gathered.tries + 1, gathered.times_idle);
+            self.gathering[card] = Gathering { runs: true, tries, times_idle, ..Gathering::default() };
             evidence::again(card, gathered.tries, &self.found);
             return;
         }
@@ -74,7 +76,7 @@ impl Body<'_, '_> {
         if let Some(attestation) = &attestation {
             self.attested(&gathered.own, attestation);
         }
-        self.note_idle_cards(card, &gathered, &besides);
+        let idle = self.idle_on(card, &gathered, &besides);
         if !holds {
             let checks = attestation.map(|attestation| attestation.checks).unwrap_or_default();
             let failed = checks.iter().find(|check| !check.holds);
@@ -86,6 +88,14 @@ impl Body<'_, '_> {
                 self.group.send(index, go);
             }
         }
+        // An attempt that has just ended is gone from the lists before it is known to have ended.
+        let times_idle = gathered.times_idle + 1;
+        if !idle.is_empty() && evidence::may_have_ended(times_idle) {
+            self.gathering[card] = Gathering { runs: true, times_idle, ..Gathering::default() };
+            evidence::again(card, gathered.times_idle, &self.found);
+            return;
+        }
+        idle.into_iter().for_each(|index| self.note_idle_card(index, card));
         if gathered.again {
             self.gather(card);
         }
@@ -108,17 +118,20 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Whoever was ready before it was looked, and is not on the lists of one of its cards, does not use it.
-    fn note_idle_cards(&mut self, card: usize, gathered: &Gathering, computes: &[Option<bool>]) {
-        for (index, computes) in gathered.besides.iter().zip(computes) {
+    /// Attempts that were ready before the lists of a card were read, have that card, and are not on its lists.
+    fn idle_on(&self, card: usize, gathered: &Gathering, computes: &[Option<bool>]) -> Vec<usize> {
+        let is_idle = |(index, computes): (&usize, &Option<bool>)| {
             let was_ready = self.attempts[*index].ready_ns.is_some_and(|ns| ns < gathered.began_ns);
-            if was_ready && self.spreads_to(*index, card) && *computes == Some(false) {
-                let asked = self.attempts[*index].attempt.cards.len();
-                let said = format!("attempt {index} asked for {asked} cards and does not compute on {}", self.name(card));
-                if !self.remarks.contains(&said) {
-                    self.remarks.push(said);
-                }
-            }
+            (was_ready && self.spreads_to(*index, card) && *computes == Some(false)).then_some(*index)
+        };
+        gathered.besides.iter().zip(computes).filter_map(is_idle).collect()
+    }
+
+    fn note_idle_card(&mut self, index: usize, card: usize) {
+        let asked = self.attempts[index].attempt.cards.len();
+        let said = format!("attempt {index} asked for {asked} cards and does not compute on {}", self.name(card));
+        if !self.remarks.contains(&said) {
+            self.remarks.push(said);
         }
     }
 }
