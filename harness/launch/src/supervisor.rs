@@ -55,6 +55,8 @@ pub const MEMBER_FD: i32 = 3;
 
 /// Time for such a service to end, and for clients to leave one.
 const FAREWELL: Duration = Duration::from_secs(3);
+/// Time in which what a member left behind is killed, again and again.
+const LEFT_BEHIND: Duration = Duration::from_secs(10);
 
 /// What to start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -193,7 +195,7 @@ fn supervise(farewells: Farewells) -> std::io::Result<()> {
         Ok(member) => watch(&mut control, &died, member, &|| farewells.say(&orders), doomed),
         Err(NotStarted { reason, of_limit }) => report(&mut control, &Report::NotStarted { reason, of_limit }),
     }
-    tree::end_descendants(Duration::from_secs(10));
+    tree::end_descendants(LEFT_BEHIND);
     Ok(())
 }
 
@@ -314,7 +316,7 @@ fn watch(control: &mut UnixStream, died: &SignalFd, mut member: SupervisedMember
         .into_iter()
         .filter_map(|pid| Some((pid, tree::name_of(pid).filter(|_| !tree::is_zombie(pid))?)))
         .collect();
-    tree::end_descendants(Duration::from_secs(10));
+    tree::end_descendants(LEFT_BEHIND);
     if let Some(foreign) = &mut member.foreign {
         foreign.finish(!doomed && matches!(ended, WaitStatus::Exited(_, 0)));
     }
