@@ -7,13 +7,19 @@
 //! before it, so the first of them ends none: what follows it is the first epoch, which is a warm-up. A duration that the lines print is used only if it is about the time between
 //! them: some scripts print the time of one step of many, or that since the start.
 
+mod pieces;
+
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use collo_plan::goal::EpochGoal;
 use collo_plan::workload::adapters::{PRESETS, Preset};
 use regex::Regex;
 
 use super::adapter::{Adapter, Translator};
+use pieces::{
+    Piece, before, is_time, is_unit, is_whole_unit, names_time, number, numbers, pieces, text_after, unit_after, word_before,
+};
 
 /// A line of output, and when its last byte arrived, nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,13 +60,6 @@ impl FoundProgress {
     }
 }
 
-/// A part of a line.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Piece<'a> {
-    Text(&'a str),
-    Number(&'a str),
-}
-
 /// Fewest lines that show a step; of lines that name epochs two are enough.
 const FEWEST: usize = 3;
 /// Longest line that is searched, bytes.
@@ -77,6 +76,8 @@ const MOST_APART: f64 = 10.0;
 const ALIKE: f64 = 0.1;
 /// Lines are spread over an epoch that is at most so many times as long as the time between the first and the last of them.
 const SPREAD: u64 = 4;
+/// Seconds and milliseconds since 1970, of the years 2001 to 2100.
+const UNIX_TIMES: [Range<u64>; 2] = [1_000_000_000..4_102_444_800, 1_000_000_000_000..4_102_444_800_000];
 /// Words before a number of epochs.
 const EPOCH: &str = r"(?i)\bep(?:och|ochs)?\b\W*$";
 
@@ -171,7 +172,9 @@ fn counted(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], lines: &[&OutputLine], lau
         let is_even = steps.iter().all(|s| *s == step) && step > 0;
         let names_epochs = Regex::new(EPOCH).ok()?.is_match(&before(&of_kind[0].1, slot));
         // What counts seconds counts as evenly as any, whatever is done meanwhile.
-        if !is_even || is_time(&of_kind[0].1, slot) || firsts.len() < if names_epochs { 2 } else { FEWEST } {
+        let is_clock =
+            is_time(&of_kind[0].1, slot) || UNIX_TIMES.iter().any(|of| firsts.iter().all(|(value, _)| of.contains(value)));
+        if !is_even || is_clock || firsts.len() < if names_epochs { 2 } else { FEWEST } {
             return None;
         }
         let of_first: Vec<&(&OutputLine, Vec<Piece<'_>>)> = firsts.iter().map(|(_, at)| &of_kind[*at]).collect();
@@ -236,19 +239,28 @@ fn recurring(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], lines: &[&OutputLine], l
 /// Bars of tqdm. Of one that starts again and again each start is the end of an epoch, and of one that counts by ones and does not start
 /// again each step is; in between it is drawn after a time (tqdm 4, `format_meter` and `mininterval`).
 fn bars(lines: &[&OutputLine], launched_ns: u64) -> Option<FoundProgress> {
-    let bar = Regex::new(r"^(\D*?)(?:(\d+)(\D*?))?\s*\d+%\|.*?\| (\d+)/(\d+) \[").ok()?;
+    let bar = Regex::new(r"^(.*?)(\s*)\d+%\|.*?\| (\d+)/(\d+) \[").ok()?;
     let drawn: Vec<_> = lines.iter().filter_map(|line| bar.captures(&line.text)).collect();
     let first = drawn.first()?;
-    let text = |group: usize| first.get(group).map_or(String::new(), |m| regex::escape(m.as_str()));
-    let number = if first.get(2).is_some() { r"\d+" } else { "" };
-    let begin = format!(r"^{}{number}{}\s*", text(1), text(3));
-    let mut counts: Vec<u64> = drawn.iter().filter_map(|found| found[4].parse().ok()).collect();
+    // A description may have numbers in it, such as a loss.
+    let described = pieces(&first[1]).into_iter().map(|piece| match piece {
+        Piece::Text(text) => regex::escape(text),
+        Piece::Number(number) if number.contains(['.', ':']) => r"[\d.:]+".to_string(),
+        Piece::Number(_) => r"\d+".to_string(),
+    });
+    let described = format!("^{}", described.collect::<String>());
+    let is_of_all = |begin: &Regex| drawn.iter().all(|found| begin.is_match(&found[0]));
+    let begin = match Regex::new(&format!(r"{described}\s*\d+%\|")).is_ok_and(|begin| is_of_all(&begin)) {
+        true => format!(r"{described}\s*"),
+        false => r"^.*?\b".to_string(),
+    };
+    let mut counts: Vec<u64> = drawn.iter().filter_map(|found| found[3].parse().ok()).collect();
     counts.dedup();
     let by_ones = counts.len() > FEWEST && counts.windows(2).all(|pair| pair[1] == pair[0] + 1);
     let pattern = match by_ones {
-        true => format!(r"{begin}\d+%\|.*?\| (?P<epoch>[1-9]\d*)/{} \[", &first[5]),
+        true => format!(r"{begin}\d+%\|.*?\| (?P<epoch>[1-9]\d*)/{} \[", &first[4]),
         // Below half a percent it is `0%` as well.
-        false => format!(r"{begin}0%\|.*?\| 0/{} \[", &first[5]),
+        false => format!(r"{begin}0%\|.*?\| 0/{} \[", &first[4]),
     };
     found(pattern, None, !by_ones, lines, launched_ns)
 }
@@ -386,104 +398,6 @@ fn duration_after(of_first: &[&(&OutputLine, Vec<Piece<'_>>)], slot: usize) -> O
         let can_be_found = !word.trim().is_empty() || !end.trim().is_empty();
         (can_be_found && of_first.iter().all(is_alike)).then_some(pattern)
     })
-}
-
-/// A unit of time right behind a number, but not a rate.
-fn unit_after() -> Option<Regex> {
-    Regex::new(r"^(\s?)(ms|s|sec|secs|seconds|min|minutes)\b(?:[^/]|$)").ok()
-}
-
-/// Whether a text begins with a unit of time.
-fn is_unit(text: &str) -> bool {
-    Regex::new(r"(?i)^\s?(?:days?|d|hours?|h|m|mins?|minutes?|s|secs?|seconds?|ms)\b(?:[^/]|$)")
-        .is_ok_and(|unit| unit.is_match(text))
-}
-
-/// Whether a text between two numbers is a unit of time and nothing else.
-fn is_whole_unit(text: &str) -> bool {
-    Regex::new(r"(?i)^\s?(?:days?|d|hours?|h|m|mins?|minutes?|s|secs?|seconds?|ms)[\s,]*$").is_ok_and(|unit| unit.is_match(text))
-}
-
-/// Whether a number of a line is a time.
-fn is_time(pieces: &[Piece<'_>], slot: usize) -> bool {
-    is_unit(&text_after(pieces, slot)) || names_time(&word_before(pieces, slot))
-}
-
-/// Whether a text before a number announces a time.
-fn names_time(text: &str) -> bool {
-    Regex::new(r"(?i)(?:\btime|\btook|\belapsed|\bduration|\bin)\W*$").is_ok_and(|word| word.is_match(text))
-}
-
-/// The pieces of a line: numbers as people write them, and the texts between.
-fn pieces(line: &str) -> Vec<Piece<'_>> {
-    let (mut pieces, mut begun, mut at) = (Vec::new(), 0, 0);
-    let bytes = line.as_bytes();
-    while at < bytes.len() {
-        if !bytes[at].is_ascii_digit() {
-            at += 1;
-            continue;
-        }
-        let start = at;
-        while at < bytes.len()
-            && (bytes[at].is_ascii_digit()
-                || matches!(bytes[at], b'.' | b':') && bytes.get(at + 1).is_some_and(u8::is_ascii_digit))
-        {
-            at += 1;
-        }
-        if start > begun {
-            pieces.push(Piece::Text(&line[begun..start]));
-        }
-        pieces.push(Piece::Number(&line[start..at]));
-        begun = at;
-    }
-    if begun < line.len() {
-        pieces.push(Piece::Text(&line[begun..]));
-    }
-    pieces
-}
-
-fn numbers(pieces: &[Piece<'_>]) -> usize {
-    pieces.iter().filter(|piece| matches!(piece, Piece::Number(_))).count()
-}
-
-/// The place of a number among the pieces.
-fn place(pieces: &[Piece<'_>], slot: usize) -> Option<usize> {
-    pieces.iter().enumerate().filter(|(_, piece)| matches!(piece, Piece::Number(_))).nth(slot).map(|(place, _)| place)
-}
-
-fn number<'a>(pieces: &[Piece<'a>], slot: usize) -> Option<&'a str> {
-    match pieces.get(place(pieces, slot)?) {
-        Some(Piece::Number(number)) => Some(number),
-        _ => None,
-    }
-}
-
-/// Everything before a number.
-fn before(pieces: &[Piece<'_>], slot: usize) -> String {
-    let Some(place) = place(pieces, slot) else { return String::new() };
-    pieces[..place]
-        .iter()
-        .map(|piece| match piece {
-            Piece::Text(text) | Piece::Number(text) => *text,
-        })
-        .collect()
-}
-
-/// The text right before a number, from its last word on.
-fn word_before(pieces: &[Piece<'_>], slot: usize) -> String {
-    let before = place(pieces, slot).and_then(|place| place.checked_sub(1));
-    let Some(Piece::Text(text)) = before.and_then(|place| pieces.get(place)) else { return String::new() };
-    let trimmed = text.trim_end_matches(|c: char| !c.is_alphanumeric());
-    let from = trimmed.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
-    text[from..].trim_start().to_string()
-}
-
-/// The text right after a number.
-fn text_after(pieces: &[Piece<'_>], slot: usize) -> String {
-    match place(pieces, slot).and_then(|place| pieces.get(place + 1)) {
-        Some(Piece::Text(text)) => text.to_string(),
-        _ => String::new(),
-    }
 }
 
 #[cfg(test)]

@@ -196,6 +196,34 @@ fn what_counts_seconds_is_no_step_and_what_ended_with_the_set_up_is_no_progress(
 }
 
 #[test]
+fn a_clock_among_the_numbers_is_not_what_counts() {
+    // stable-baselines3, whose numbers of seconds are whole.
+    let table = |n: u32| [format!("|    iterations      | {n}        |"), format!("|    time_elapsed    | {}        |", n / 2)];
+    let tables: Vec<(f64, String)> = (1..8).flat_map(|n| table(n).map(|line| (0.5 * f64::from(n), line))).collect();
+    let lines: Vec<(f64, &str)> = tables.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect();
+    assert_eq!(best(&output(&lines)), Some((r"^\|    iterations      \| (?P<epoch>\d+)\b".into(), vec![50; 6])));
+    // Seconds since 1970, beside epochs that happen to take one.
+    let dated: Vec<(f64, String)> = (1..6).map(|n| (f64::from(n), format!("t={} loss 0.{n}", 1_764_000_000 + n))).collect();
+    let lines: Vec<(f64, &str)> = dated.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect();
+    assert_eq!(best(&output(&lines)), Some((r"^t=".into(), vec![100; 4])));
+}
+
+#[test]
+fn a_description_of_a_bar_may_have_numbers_that_change() {
+    // torchtune, and a loss that is written with an exponent once.
+    let bar =
+        |n: u32, loss: &str| (0.5 * f64::from(n), format!("1|{n}|Loss: {loss}:   {n}%|#     | {n}/100 [00:01<00:30,  2.00it/s]"));
+    let read = |losses: [&str; 5]| {
+        let drawn: Vec<(f64, String)> = (1..).zip(losses).map(|(n, loss)| bar(n, loss)).collect();
+        best(&output(&drawn.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect::<Vec<_>>()))
+    };
+    let (described, epochs) = read(["0.91", "0.85", "0.7", "0.61", "0.5"]).expect("a bar");
+    assert_eq!((described.starts_with(r"^\d+\|\d+\|Loss: [\d.:]+:\s*\d+%"), epochs), (true, vec![50; 4]), "{described}");
+    let (any, epochs) = read(["0.91", "8.5e-01", "0.7", "0.61", "0.5"]).expect("a bar");
+    assert_eq!((any.starts_with(r"^.*?\b\d+%"), epochs), (true, vec![50; 4]), "{any}");
+}
+
+#[test]
 fn of_a_duration_of_two_numbers_none_is_taken_for_the_whole() {
     let lines = output(&[
         (58.0, "Epoch: 01 | Epoch Time: 0m 58s"),

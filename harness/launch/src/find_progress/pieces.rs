@@ -1,0 +1,110 @@
+//! A line of output as numbers and the texts between them, and what a text calls a number: a unit of time, a duration.
+
+use regex::Regex;
+
+/// A part of a line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Piece<'a> {
+    Text(&'a str),
+    Number(&'a str),
+}
+
+/// A unit of time right behind a number, but not a rate.
+pub fn unit_after() -> Option<Regex> {
+    Regex::new(r"^(\s?)(ms|s|sec|secs|seconds|min|minutes)\b(?:[^/]|$)").ok()
+}
+
+/// Whether a text begins with a unit of time.
+pub fn is_unit(text: &str) -> bool {
+    Regex::new(r"(?i)^\s?(?:days?|d|hours?|h|m|mins?|minutes?|s|secs?|seconds?|ms)\b(?:[^/]|$)")
+        .is_ok_and(|unit| unit.is_match(text))
+}
+
+/// Whether a text between two numbers is a unit of time and nothing else.
+pub fn is_whole_unit(text: &str) -> bool {
+    Regex::new(r"(?i)^\s?(?:days?|d|hours?|h|m|mins?|minutes?|s|secs?|seconds?|ms)[\s,]*$").is_ok_and(|unit| unit.is_match(text))
+}
+
+/// Whether a number of a line is a time.
+pub fn is_time(pieces: &[Piece<'_>], slot: usize) -> bool {
+    is_unit(&text_after(pieces, slot)) || names_time(&word_before(pieces, slot))
+}
+
+/// Whether a text before a number announces a time.
+pub fn names_time(text: &str) -> bool {
+    // `time_elapsed`, `train_time_s` and `wall` as well: `_` is no boundary of a word.
+    Regex::new(r"(?i)(?:(?:\b|_)(?:time|took|elapsed|duration|wall|seconds|secs)(?:_(?:s|secs?|seconds|ms))?|\bin)\W*$")
+        .is_ok_and(|word| word.is_match(text))
+}
+
+/// The pieces of a line: numbers as people write them, and the texts between.
+pub fn pieces(line: &str) -> Vec<Piece<'_>> {
+    let (mut pieces, mut begun, mut at) = (Vec::new(), 0, 0);
+    let bytes = line.as_bytes();
+    while at < bytes.len() {
+        if !bytes[at].is_ascii_digit() {
+            at += 1;
+            continue;
+        }
+        let start = at;
+        while at < bytes.len()
+            && (bytes[at].is_ascii_digit()
+                || matches!(bytes[at], b'.' | b':') && bytes.get(at + 1).is_some_and(u8::is_ascii_digit))
+        {
+            at += 1;
+        }
+        if start > begun {
+            pieces.push(Piece::Text(&line[begun..start]));
+        }
+        pieces.push(Piece::Number(&line[start..at]));
+        begun = at;
+    }
+    if begun < line.len() {
+        pieces.push(Piece::Text(&line[begun..]));
+    }
+    pieces
+}
+
+pub fn numbers(pieces: &[Piece<'_>]) -> usize {
+    pieces.iter().filter(|piece| matches!(piece, Piece::Number(_))).count()
+}
+
+/// The place of a number among the pieces.
+fn place(pieces: &[Piece<'_>], slot: usize) -> Option<usize> {
+    pieces.iter().enumerate().filter(|(_, piece)| matches!(piece, Piece::Number(_))).nth(slot).map(|(place, _)| place)
+}
+
+pub fn number<'a>(pieces: &[Piece<'a>], slot: usize) -> Option<&'a str> {
+    match pieces.get(place(pieces, slot)?) {
+        Some(Piece::Number(number)) => Some(number),
+        _ => None,
+    }
+}
+
+/// Everything before a number.
+pub fn before(pieces: &[Piece<'_>], slot: usize) -> String {
+    let Some(place) = place(pieces, slot) else { return String::new() };
+    pieces[..place]
+        .iter()
+        .map(|piece| match piece {
+            Piece::Text(text) | Piece::Number(text) => *text,
+        })
+        .collect()
+}
+
+/// The text right before a number, from its last word on.
+pub fn word_before(pieces: &[Piece<'_>], slot: usize) -> String {
+    let before = place(pieces, slot).and_then(|place| place.checked_sub(1));
+    let Some(Piece::Text(text)) = before.and_then(|place| pieces.get(place)) else { return String::new() };
+    let trimmed = text.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let from = trimmed.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
+    text[from..].trim_start().to_string()
+}
+
+/// The text right after a number.
+pub fn text_after(pieces: &[Piece<'_>], slot: usize) -> String {
+    match place(pieces, slot).and_then(|place| pieces.get(place + 1)) {
+        Some(Piece::Text(text)) => text.to_string(),
+        _ => String::new(),
+    }
+}
