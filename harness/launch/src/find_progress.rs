@@ -11,6 +11,7 @@ mod pieces;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use collo_plan::goal::EpochGoal;
 use collo_plan::workload::adapters::{PRESETS, Preset};
@@ -18,7 +19,8 @@ use regex::Regex;
 
 use super::adapter::{Adapter, Translator};
 use pieces::{
-    Piece, before, is_time, is_unit, is_whole_unit, names_time, number, numbers, pieces, text_after, unit_after, word_before,
+    Piece, before, beginning, is_time, is_unit, is_whole_unit, names_time, number, numbers, pieces, text_after, unit_after,
+    word_before,
 };
 
 /// A line of output, and when its last byte arrived, nanoseconds of `CLOCK_MONOTONIC`.
@@ -66,6 +68,8 @@ const FEWEST: usize = 3;
 const LONGEST: usize = 2000;
 /// Kinds of lines at most: a script that prints anything has no more than that.
 const MOST_KINDS: usize = 400;
+/// Texts with words that distinguish the beginning of a line from those of others, at most.
+const MOST_WORDS: usize = 4;
 /// Lines that are shown of a pattern.
 const SHOWN: usize = 3;
 /// A printed duration may differ from the time between two lines by this ratio and this time, seconds.
@@ -80,6 +84,15 @@ const SPREAD: u64 = 4;
 const UNIX_TIMES: [Range<u64>; 2] = [1_000_000_000..4_102_444_800, 1_000_000_000_000..4_102_444_800_000];
 /// Words before a number of epochs.
 const EPOCH: &str = r"(?i)\bep(?:och|ochs)?\b\W*$";
+
+/// The time at which a line was logged, at its beginning: `2026-11-27 15:40:46,842`, `[11/27 15:39:51`, `Nov 27 15:40:09`, and
+/// `I1127 15:40:09.123456 12345` of glog.
+static LOGGED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"^\W{0,3}(?:[A-Z][a-z]{2},?\s+)*(?:[IWEF]?\d[\d/.-]*[T\s]\s*)?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?(?:\s+\d{4,})?\b\W*",
+    )
+    .ok()
+});
 
 /// The patterns that read at least two epochs from these lines, the best first; `launched_ns` is when the script was started.
 pub fn find_progress(lines: &[OutputLine], launched_ns: u64) -> Vec<FoundProgress> {
@@ -97,13 +110,7 @@ pub fn find_progress(lines: &[OutputLine], launched_ns: u64) -> Vec<FoundProgres
             continue;
         }
         let pieces = pieces(&line.text);
-        // Lines of one kind begin alike, whatever the padding of their numbers: what follows the second number may differ, as a time that
-        // is not yet known.
-        let mut texts = pieces.iter().filter_map(|piece| match piece {
-            Piece::Text(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
-            Piece::Number(_) => None,
-        });
-        let kind: Vec<String> = texts.by_ref().take(2).collect();
+        let kind = kind(&line.text);
         if kinds.len() < MOST_KINDS || kinds.contains_key(&kind) {
             kinds.entry(kind).or_default().push((line, pieces));
         }
@@ -145,6 +152,17 @@ pub fn find_progress(lines: &[OutputLine], launched_ns: u64) -> Vec<FoundProgres
         }
     }
     all
+}
+
+/// What lines of one kind have in common: the texts before and behind their first number, whatever the padding of their numbers. What follows
+/// the second number may differ, as a time that is not yet known. When a line was logged is no part of it.
+fn kind(line: &str) -> Vec<String> {
+    let logged = LOGGED.as_ref().and_then(|at| at.find(line)).map_or(0, |at| at.end());
+    let texts = pieces(&line[logged..]).into_iter().filter_map(|piece| match piece {
+        Piece::Text(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        Piece::Number(_) => None,
+    });
+    texts.take(2).collect()
 }
 
 /// Why output in which no progress was found has a bar all the same, and what to do about it. Where the output is no terminal, rich prints
@@ -225,15 +243,20 @@ fn is_spread(pattern: &str, lines: &[&OutputLine]) -> bool {
 /// Lines that come again and again, without a number that counts.
 fn recurring(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], lines: &[&OutputLine], launched_ns: u64) -> Option<FoundProgress> {
     let pieces = &of_kind.first()?.1;
-    let Some(Piece::Text(text)) = pieces.first() else { return None };
     let value = |(_, pieces): &(&OutputLine, Vec<Piece<'_>>)| number(pieces, 0)?.parse::<f64>().ok();
     // A clock that is printed goes on, whatever is done meanwhile; a duration falls as well as rises.
     let is_clock = is_time(pieces, 0) && of_kind.windows(2).all(|pair| value(&pair[0]) < value(&pair[1]));
-    if of_kind.len() < FEWEST || is_clock || !text.chars().any(char::is_alphabetic) {
+    if of_kind.len() < FEWEST || is_clock {
         return None;
     }
-    let end = if pieces.len() == 1 { "$" } else { "" };
-    found(format!("^{}{end}", regex::escape(text)), None, false, lines, launched_ns)
+    // As few words as distinguish these lines from all others.
+    let patterns: Vec<String> = (1..=MOST_WORDS).filter_map(|words| beginning(pieces, words)).collect();
+    let is_its_own = |pattern: &&String| {
+        let read = Regex::new(pattern);
+        read.is_ok_and(|read| lines.iter().filter(|line| read.is_match(&line.text)).count() == of_kind.len())
+    };
+    let pattern = patterns.iter().find(is_its_own).or(patterns.last())?;
+    found(pattern.clone(), None, false, lines, launched_ns)
 }
 
 /// Bars of tqdm. Of one that starts again and again each start is the end of an epoch, and of one that counts by ones and does not start

@@ -209,6 +209,31 @@ fn a_clock_among_the_numbers_is_not_what_counts() {
 }
 
 #[test]
+fn lines_of_a_log_differ_by_what_follows_their_time() {
+    // `logging`, one second an epoch, with other lines in between; the time of each line is the one that it has.
+    let log = |prefix: &dyn Fn(u32) -> String, kinds: &[&str]| {
+        let line = |n: u32, kind: &str| (f64::from(n), format!("{}{}", prefix(n), kind.replace('N', &n.to_string())));
+        let all: Vec<(f64, String)> = (1..6).flat_map(|n| kinds.iter().map(move |kind| line(n, kind))).collect();
+        best(&output(&all.iter().map(|(at_s, text)| (*at_s, text.as_str())).collect::<Vec<_>>()))
+    };
+    let prefixes: [&dyn Fn(u32) -> String; 6] = [
+        &|n| format!("2026-11-27 15:40:{n:02},842 - INFO - "),
+        &|n| format!("[11/27 15:40:{n:02} trainer]: "),
+        &|n| format!("Nov 27 15:40:{n:02} host python[9]: "),
+        &|n| format!("I1127 15:40:{n:02}.123456 12345 solver.cpp:239] "),
+        &|n| format!("2026-11-27T15:40:{n:02}.5+01:00 | INFO | "),
+        &|n| format!("{} ", 9646 + n % 2),
+    ];
+    for prefix in prefixes {
+        let counted = log(prefix, &["lr 0.1, 5 groups", "Epoch N: loss 0.5", "saved checkpoint"]).expect(&prefix(1));
+        assert!(counted.0.contains("Epoch (?P<epoch>") && counted.1 == [100; 4], "{counted:?}");
+        let recurs = log(prefix, &["lr falls", "test loss 0.5"]).expect(&prefix(1));
+        assert!(recurs.0.ends_with("lr falls$") || recurs.0.contains("test loss "), "{recurs:?}");
+        assert_eq!(recurs.1, [100; 4], "{recurs:?}");
+    }
+}
+
+#[test]
 fn a_description_of_a_bar_may_have_numbers_that_change() {
     // torchtune, and a loss that is written with an exponent once.
     let bar =

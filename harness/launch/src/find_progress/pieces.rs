@@ -69,6 +69,20 @@ pub fn numbers(pieces: &[Piece<'_>]) -> usize {
     pieces.iter().filter(|piece| matches!(piece, Piece::Number(_))).count()
 }
 
+/// The pattern of the beginning of a line, to the end of as many texts with words; all of the line if that is no more than those.
+pub fn beginning(pieces: &[Piece<'_>], words: usize) -> Option<String> {
+    let has_words = |piece: &Piece<'_>| matches!(piece, Piece::Text(text) if text.contains(char::is_alphabetic));
+    let last = pieces.iter().enumerate().filter(|(_, piece)| has_words(piece)).nth(words - 1)?.0;
+    let mut pattern = String::from("^");
+    for piece in &pieces[..=last] {
+        match piece {
+            Piece::Text(text) => pattern += &regex::escape(text),
+            Piece::Number(_) => pattern += r"[\d.:,]+",
+        }
+    }
+    Some(if last + 1 == pieces.len() { pattern + "$" } else { pattern })
+}
+
 /// The place of a number among the pieces.
 fn place(pieces: &[Piece<'_>], slot: usize) -> Option<usize> {
     pieces.iter().enumerate().filter(|(_, piece)| matches!(piece, Piece::Number(_))).nth(slot).map(|(place, _)| place)
