@@ -48,6 +48,11 @@ pub struct FoundProgress {
 }
 
 impl FoundProgress {
+    /// Whether the lines are those of steps that name the epoch in which they are.
+    pub fn is_within_epochs(&self) -> bool {
+        !self.names_epochs && self.lines.iter().any(|line| line.to_lowercase().contains("epoch"))
+    }
+
     /// The line of `[epochs]` in a `workload.toml`.
     pub fn toml(&self) -> String {
         match self.preset {
@@ -103,7 +108,7 @@ pub fn find_progress(lines: &[OutputLine], launched_ns: u64) -> Vec<FoundProgres
         .filter(is_its)
         .filter_map(|preset| found(preset.pattern.to_string(), Some(preset.name), true, &lines, launched_ns));
     let mut all: Vec<FoundProgress> = presets.collect();
-    all.extend(bars(&lines, launched_ns));
+    all.extend(bars(&lines).into_iter().filter_map(|drawn| bar(&drawn, &lines, launched_ns)));
     let mut kinds = BTreeMap::<Vec<String>, Vec<(&OutputLine, Vec<Piece<'_>>)>>::new();
     for &line in &lines {
         if is_bar(&line.text) {
@@ -163,15 +168,6 @@ fn kind(line: &str) -> Vec<String> {
         Piece::Number(_) => None,
     });
     texts.take(2).collect()
-}
-
-/// Why output in which no progress was found has a bar all the same, and what to do about it. Where the output is no terminal, rich prints
-/// what it draws only when it stops (`Live.refresh` in rich/live.py, rich 15.0.0).
-pub fn bar_without_terminal<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<&'static str> {
-    lines.into_iter().any(|line| line.contains("━━")).then_some(
-        "its bar is one of `rich`, which is printed once, at its end, where there is no terminal: print a line at the end of each epoch; \
-         with Lightning, `callbacks=[TQDMProgressBar()]` prints such lines, and `collo_lightning.Collo()` speaks the protocol",
-    )
 }
 
 /// Lines whose first rising number counts epochs or steps.
@@ -259,31 +255,60 @@ fn recurring(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], lines: &[&OutputLine], l
     found(pattern.clone(), None, false, lines, launched_ns)
 }
 
-/// Bars of tqdm. Of one that starts again and again each start is the end of an epoch, and of one that counts by ones and does not start
-/// again each step is; in between it is drawn after a time (tqdm 4, `format_meter` and `mininterval`).
-fn bars(lines: &[&OutputLine], launched_ns: u64) -> Option<FoundProgress> {
-    let bar = Regex::new(r"^(.*?)(\s*)\d+%\|.*?\| (\d+)/(\d+) \[").ok()?;
-    let drawn: Vec<_> = lines.iter().filter_map(|line| bar.captures(&line.text)).collect();
+/// A drawing of a bar of tqdm.
+struct Drawn<'a> {
+    line: &'a str,
+    description: &'a str,
+    count: u64,
+    total: &'a str,
+}
+
+/// The drawings of each bar of tqdm, the first bar first: bars differ in their totals and in their first words, as those of training, of
+/// validation and of what was prepared before (tqdm 4, `format_meter`).
+fn bars<'a>(lines: &[&'a OutputLine]) -> Vec<Vec<Drawn<'a>>> {
+    let Ok(bar) = Regex::new(r"^(.*?)\s*\d+%\|.*?\| (\d+)/(\d+) \[") else { return Vec::new() };
+    let mut all: Vec<Vec<Drawn<'_>>> = Vec::new();
+    for line in lines {
+        let Some((_, [description, count, total])) = bar.captures(&line.text).map(|found| found.extract()) else { continue };
+        let Ok(count) = count.parse() else { continue };
+        let drawn = Drawn { line: &line.text, description, count, total };
+        let is_its = |of: &&mut Vec<Drawn<'_>>| of[0].total == total && words(of[0].description) == words(description);
+        match all.iter_mut().find(is_its) {
+            Some(of) => of.push(drawn),
+            None => all.push(vec![drawn]),
+        }
+    }
+    all
+}
+
+/// The words before the first number of a description.
+fn words(description: &str) -> &str {
+    description.split(|c: char| c.is_ascii_digit()).next().unwrap_or_default()
+}
+
+/// Of a bar that starts again and again each start is the end of an epoch, and of one that counts by ones and does not start again each
+/// step is; in between it is drawn after a time (tqdm 4, `mininterval`).
+fn bar(drawn: &[Drawn<'_>], lines: &[&OutputLine], launched_ns: u64) -> Option<FoundProgress> {
     let first = drawn.first()?;
     // A description may have numbers in it, such as a loss.
-    let described = pieces(&first[1]).into_iter().map(|piece| match piece {
+    let described = pieces(first.description).into_iter().map(|piece| match piece {
         Piece::Text(text) => regex::escape(text),
         Piece::Number(number) if number.contains(['.', ':']) => r"[\d.:]+".to_string(),
         Piece::Number(_) => r"\d+".to_string(),
     });
     let described = format!("^{}", described.collect::<String>());
-    let is_of_all = |begin: &Regex| drawn.iter().all(|found| begin.is_match(&found[0]));
+    let is_of_all = |begin: &Regex| drawn.iter().all(|drawn| begin.is_match(drawn.line));
     let begin = match Regex::new(&format!(r"{described}\s*\d+%\|")).is_ok_and(|begin| is_of_all(&begin)) {
         true => format!(r"{described}\s*"),
         false => r"^.*?\b".to_string(),
     };
-    let mut counts: Vec<u64> = drawn.iter().filter_map(|found| found[3].parse().ok()).collect();
+    let mut counts: Vec<u64> = drawn.iter().map(|drawn| drawn.count).collect();
     counts.dedup();
     let by_ones = counts.len() > FEWEST && counts.windows(2).all(|pair| pair[1] == pair[0] + 1);
     let pattern = match by_ones {
-        true => format!(r"{begin}\d+%\|.*?\| (?P<epoch>[1-9]\d*)/{} \[", &first[4]),
+        true => format!(r"{begin}\d+%\|.*?\| (?P<epoch>[1-9]\d*)/{} \[", first.total),
         // Below half a percent it is `0%` as well.
-        false => format!(r"{begin}0%\|.*?\| 0/{} \[", &first[4]),
+        false => format!(r"{begin}0%\|.*?\| 0/{} \[", first.total),
     };
     found(pattern, None, !by_ones, lines, launched_ns)
 }

@@ -125,14 +125,6 @@ fn a_line_without_a_number_that_recurs_is_an_epoch() {
 
 /// Recorded from LightningCLI of lightning 2.6.6 with rich 15.0.0.
 #[test]
-fn a_bar_that_is_printed_once_has_its_reason() {
-    let once = "Epoch 5/5  ━━━━━━━━━━━━━━━━━━━━━━━━━━━ 3000/3000 0:00:02 • 0:00:00 1211.77it/s";
-    assert!(find_progress(&output(&[(1.0, "loading"), (9.0, once)]), 0).is_empty());
-    assert!(bar_without_terminal(["loading", once]).is_some_and(|why| why.contains("`rich`")));
-    assert_eq!(bar_without_terminal(["loading", "done"]), None);
-}
-
-#[test]
 fn a_preset_is_found_by_name() {
     let bar = |epoch: u32| format!("Epoch {epoch}: 100%|██████████| 250/250 [00:00<00:00, 859.61it/s, loss=0.653]");
     let lines = output(&[(1.0, &bar(0)), (2.0, &bar(1)), (3.0, &bar(2))]);
@@ -162,6 +154,23 @@ fn of_a_bar_that_starts_again_its_starts_count() {
 }
 
 /// As tqdm 4.70.1 draws it around a loop over epochs.
+#[test]
+fn bars_of_training_are_found_beside_those_of_validation_and_of_preparation() {
+    // What the `datasets` library draws first; then training and validation, each in a bar of its own.
+    let draw = |at_s: f64, bar: &str, n: u32, total: u32| {
+        (at_s, format!("{bar}: {:3}%|     | {n}/{total} [00:00<00:00,  2.0it/s]", 100 * n / total))
+    };
+    let mut drawn = vec![draw(0.1, "Map", 0, 1000), draw(0.2, "Map", 1000, 1000)];
+    for epoch in 0..4 {
+        let at_s = 1.0 + f64::from(epoch);
+        drawn.extend((0..=4).map(|n| draw(at_s + 0.2 * f64::from(n), &format!("train {epoch}"), n, 4)));
+        drawn.extend((0..=1).map(|n| draw(at_s + 0.85 + 0.1 * f64::from(n), "val", n, 1)));
+    }
+    let lines: Vec<(f64, &str)> = drawn.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect();
+    let (pattern, epochs) = best(&output(&lines)).expect("a bar");
+    assert_eq!((pattern.contains("val") || pattern.contains("train"), epochs), (true, vec![100; 3]), "{pattern}");
+}
+
 #[test]
 fn of_a_bar_over_epochs_each_step_counts() {
     let lines = output(&[
@@ -225,9 +234,10 @@ fn lines_of_a_log_differ_by_what_follows_their_time() {
         &|n| format!("{} ", 9646 + n % 2),
     ];
     for prefix in prefixes {
-        let counted = log(prefix, &["lr 0.1, 5 groups", "Epoch N: loss 0.5", "saved checkpoint"]).expect(&prefix(1));
+        let counted = log(prefix, &["lr 0.1, 5 groups", "Epoch N: loss 0.5", "saved checkpoint"])
+            .unwrap_or_else(|| panic!("{}", prefix(1)));
         assert!(counted.0.contains("Epoch (?P<epoch>") && counted.1 == [100; 4], "{counted:?}");
-        let recurs = log(prefix, &["lr falls", "test loss 0.5"]).expect(&prefix(1));
+        let recurs = log(prefix, &["lr falls", "test loss 0.5"]).unwrap_or_else(|| panic!("{}", prefix(1)));
         assert!(recurs.0.ends_with("lr falls$") || recurs.0.contains("test loss "), "{recurs:?}");
         assert_eq!(recurs.1, [100; 4], "{recurs:?}");
     }

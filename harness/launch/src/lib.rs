@@ -21,6 +21,7 @@ extern crate self as collo_launch;
 pub mod adapter;
 #[cfg(test)]
 mod adapter_presets_tests;
+mod advice;
 mod ask;
 mod channel;
 pub mod children;
@@ -45,9 +46,10 @@ mod test_supervisor;
 pub mod tree;
 
 pub use adapter::Adapter;
+pub use advice::{advice_for_failure, bar_without_terminal};
 pub use ask::CommandOutput;
 pub use errand::{Errand, ErrandOutput, Unanswered};
-pub use find_progress::{FoundProgress, OutputLine, bar_without_terminal, find_progress};
+pub use find_progress::{FoundProgress, OutputLine, find_progress};
 pub use group::{Ended, Group, LaunchError, Live, MemberLaunch, NOT_STARTED, Signal};
 pub use group::{HostLaunch, channel_of};
 pub use output::OutputLines;

@@ -1,5 +1,6 @@
 //! How a run ended, in words, the same in every display and in `collo show`.
 
+use collo_launch::advice_for_failure;
 use collo_measure::observe::{MemberView, ServingStats};
 use collo_store::{Campaign, EpochRecord, Outcome, PlanRecord, PlannedRun, RequestRecord, StoredRun, XidError};
 use collo_text::units::gib;
@@ -102,6 +103,8 @@ pub fn trace(run: &StoredRun) -> Vec<String> {
         Some(1) => lines.push(format!("      log: {} (1 line)", shown(&log))),
         Some(n) => lines.push(format!("      log: {} ({n} lines)", shown(&log))),
     }
+    let advice = advice_for_failure(member.log_tail.iter().map(String::as_str));
+    lines.extend(advice.map(|advice| format!("      hint: {advice}")));
     if let Outcome::TimedOut { phase, .. } = &run.record.outcome
         && phase == "set-up"
         && member.hello.is_none()

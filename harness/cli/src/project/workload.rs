@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use collo_figures::document::Table;
+use collo_launch::advice_for_failure;
 use collo_measure::workload_check::{self, Finding, Shown};
 use collo_plan::experiment::DeviceRequest;
 use collo_plan::project::Project;
@@ -217,7 +218,10 @@ fn answer(workload: &Workload, run: &RunRecord, epochs: &[EpochRecord], proposal
         true => format!("`{name}` speaks the protocol"),
         false => format!("`{name}` cannot be measured as it is"),
     });
-    answer.after(run.members.iter().flat_map(|m| &m.log_tail).map(|line| Remark::Note(format!("  │ {line}"))));
+    let last_lines = || run.members.iter().flat_map(|m| &m.log_tail);
+    answer.after(last_lines().map(|line| Remark::Note(format!("  │ {line}"))));
+    let advice = advice_for_failure(last_lines().map(String::as_str)).filter(|_| !passes);
+    answer.after(advice.map(|advice| Remark::Note(format!("hint: {advice}"))));
     answer.code = if passes { exit::DONE } else { exit::FAILED };
     answer
 }

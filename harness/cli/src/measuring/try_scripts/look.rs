@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use collo_launch::environment::scrubbed;
 use collo_launch::interrupted::{Noted, Stopped};
-use collo_launch::{FoundProgress, OutputLine, OutputLines, Service, ServiceOrders, bar_without_terminal, find_progress};
+use collo_launch::{
+    FoundProgress, OutputLine, OutputLines, Service, ServiceOrders, advice_for_failure, bar_without_terminal, find_progress,
+};
 use collo_quantity::number;
 use collo_store::monotonic_ns;
 use collo_text::{Diagnostic, Diagnostics, quoting, shown};
@@ -94,9 +96,11 @@ pub fn at(script: &Script, folder: &Path, gpu: Option<&str>, at_most: Duration) 
             }
             let is_flood = places.iter().any(|place| place.metadata().is_ok_and(|file| file.len() > MOST_BYTES));
             let best = find_progress(&so_far(), launched_ns).into_iter().next();
-            // Steps may be shorter than the epochs that come after them.
-            let is_enough = best
-                .is_some_and(|found| found.epochs_s.len() >= ENOUGH && (found.names_epochs || launched.elapsed() >= at_most / 4));
+            // Steps may be shorter than the epochs that come after them, and where they name their epoch such epochs do come.
+            let is_enough = best.is_some_and(|found| {
+                let may_be_epochs = found.names_epochs || !found.is_within_epochs() && launched.elapsed() >= at_most / 4;
+                found.epochs_s.len() >= ENOUGH && may_be_epochs
+            });
             if is_enough || is_flood || launched.elapsed() >= at_most {
                 break Ok(None);
             }
@@ -135,9 +139,9 @@ fn not_found(script: &Script, lines: &[OutputLine], failed: Option<&str>, took: 
     };
     let seconds = took.as_secs_f64();
     match failed {
-        Some(how) => Diagnostic::new(format!("{}: {how} after {seconds:.1} s", script.named()))
-            .caused_by(last(5))
-            .hint("run it by hand in this folder first"),
+        Some(how) => Diagnostic::new(format!("{}: {how} after {seconds:.1} s", script.named())).caused_by(last(5)).hint(
+            advice_for_failure(lines.iter().map(|line| line.text.as_str())).unwrap_or("run it by hand in this folder first"),
+        ),
         None => {
             let count = number::count(lines.len(), "line");
             let printed = format!("{}: no progress was found in the {count} that it printed in {seconds:.1} s", script.named());
