@@ -92,6 +92,11 @@ impl Answer {
         Answer::either(context, || document.json(), |width| document.text(width))
     }
 
+    /// The keys for programs; `None` if the verb has only text.
+    pub fn keys(&self) -> Option<&Value> {
+        self.object.as_ref()
+    }
+
     /// Set an object that has the version of its own form.
     pub fn object(&mut self, object: Value) {
         self.object = Some(object);

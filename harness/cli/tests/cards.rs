@@ -1,6 +1,8 @@
 //! One campaign on several cards: measured at the same time, each card with its own baselines, and put back whatever happens.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 use collo_store::Outcome;
 use nix::sys::signal::Signal;
@@ -183,4 +185,22 @@ fn limits_are_those_of_all_cards_together_and_a_campaign_goes_on_on_its_own_card
     machine.bench.run_named(&id, &["--gpu", "0,1"]).exits(2).says(&format!("`collo run {id}` without `--gpu`"));
     let goes_on = machine.bench.run_named(&id, &["--for", "400ms"]).exits(4);
     goes_on.says("2 of 6 runs stored, 4 to do").says("GPU 0 small").says("GPU 2 small");
+}
+
+#[test]
+fn a_collo_waits_for_a_card_that_another_uses_and_measures_once_it_is_free() {
+    let machine = Machine::new("a100-40gb", "[axes]\nworkload = \"small\"\n");
+    let name = |what: &str| format!("collo/card/{what}{}", machine.uuid(0));
+    let other = SocketAddr::from_abstract_name(name("")).and_then(|name| UnixListener::bind_addr(&name)).expect("a free card");
+    let waiting = machine.start(&["--wait", "10m"]);
+    let turn = format!("@{}", name("turn-"));
+    wait_for("its turn", || std::fs::read_to_string("/proc/net/unix").expect("names").contains(&turn).then_some(()));
+    // What was asked while it planned does not count: it asks again every second.
+    other.set_nonblocking(true).expect("a socket");
+    while other.accept().is_ok() {}
+    other.set_nonblocking(false).expect("a socket");
+    other.accept().expect("it asks who uses the card");
+    drop(other);
+    let this = format!("waiting for another collo, process {}", std::process::id());
+    waiting.ends().exits(0).says(&this).says("; for 10 min at most");
 }

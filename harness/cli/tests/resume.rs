@@ -363,8 +363,11 @@ fn one_campaign_has_one_collo() {
     let status = bench.collo(&["status", "--json"]).exits(0).json();
     assert_eq!(status["process"], pid);
     bench.collo(&["list"]).exits(0).answers("running");
+    let watching = bench.start(&["status", "--watch"]);
     running.signal(Signal::SIGINT);
     running.ends().exits(130);
+    let watched = watching.ends().exits(4);
+    watched.answers("is not running: 0 of ");
     bench.collo(&["status"]).exits(4).says(&format!("resume: collo run {}", bench.campaign().manifest().short_id()));
 }
 

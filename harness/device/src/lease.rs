@@ -6,6 +6,7 @@
 
 pub mod journal;
 pub mod lock;
+pub mod turn;
 
 use std::path::Path;
 

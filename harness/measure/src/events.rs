@@ -47,6 +47,8 @@ pub enum Event<'a> {
     Cools { card: Option<&'a str>, from_c: f64, limit_c: f64, at_most: Duration },
     /// Another collo measures the same CPU, as far as it can be named.
     Beside { other: String },
+    /// Another collo uses the GPU, or measures the same CPU: its end is awaited.
+    Waits { other: &'a str, at_most: Duration },
     /// A run begins. On several cards one may run on each.
     Begins { planned: &'a PlannedRun },
     /// Status of the run; sent a few times a second.

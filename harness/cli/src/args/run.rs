@@ -83,6 +83,9 @@ pub struct Measure {
     /// What to do if other processes compute on the GPU; by default `refuse`, or what collo.toml says
     #[arg(long, value_name = "WHAT")]
     pub foreign: Option<Foreign>,
+    /// Wait for at most this long while another collo uses the GPU, or measures this CPU
+    #[arg(long, value_name = "TIME", value_parser = super::duration)]
+    pub wait: Option<Duration>,
     /// What to do with services that have the GPU open when its MIG mode must change; stopping them needs root
     #[arg(long, value_name = "WHAT", default_value = "leave")]
     pub services: Services,

@@ -11,6 +11,9 @@ pub struct Status {
     /// A campaign; the newest if none is named
     #[arg(value_name = "CAMPAIGN", add = complete::campaigns())]
     pub campaign: Option<String>,
+    /// Show it again whenever it changes, until it is not running any more
+    #[arg(long)]
+    pub watch: bool,
 }
 
 /// Things to list.

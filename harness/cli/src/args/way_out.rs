@@ -28,7 +28,7 @@ const OPTIONS: [(&[&str], &str); 9] = [
 
 /// Verbs that other tools have.
 const VERBS: [(&[&str], &str); 5] = [
-    (&["watch", "progress"], "`collo status` shows what is measured now"),
+    (&["watch", "progress"], "`collo status --watch` shows what is measured now"),
     (&["results", "result"], "`collo show NAME` shows the newest results of an experiment, `collo list` all campaigns"),
     (&["export"], "`collo report NAME --format csv` exports; `collo report --help` lists the formats"),
     (&["open", "view"], "`collo report NAME` prints the path of its page"),

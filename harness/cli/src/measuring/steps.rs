@@ -4,7 +4,6 @@
 //! To add a verb that measures: it builds a [`Request`], then calls this file and `ending`, or a [`Session`] itself.
 
 use collo_measure::campaign::{CampaignOptions, FailureLimit, Finished};
-use collo_measure::events::Event;
 use collo_measure::session::{NotPredicted, PythonToPredict, Request, Session};
 use collo_measure::stage::Consent;
 use collo_plan::experiment::Experiment;
@@ -36,7 +35,8 @@ pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::M
         ..CampaignOptions::default()
     };
     let describe = Some(DescribeConsent::by_running());
-    Request { selection, device, python, predict: !a.no_predict, describe, choice, ..Request::of(experiment) }
+    let wait = a.wait;
+    Request { selection, device, python, wait, predict: !a.no_predict, describe, choice, ..Request::of(experiment) }
 }
 
 /// The GPU to use: as typed, or that of the machine's `collo.toml` if the experiment uses one.
@@ -50,11 +50,7 @@ pub fn planned(project: &Project, request: Request, prepare: bool) -> Result<Ses
     request.experiment.warnings.iter().for_each(output::warning);
     let session = match prepare {
         true => Session::plan(project, request)?,
-        false => Session::plan_to_measure(project, request, &mut |event| {
-            if let Event::Restored { label, restored } = event {
-                output::note(progress::restored(&label, &restored));
-            }
-        })?,
+        false => Session::plan_to_measure(project, request, &mut |event| progress::tell(&event))?,
     };
     session.notes().iter().for_each(output::note);
     check(&session)?;

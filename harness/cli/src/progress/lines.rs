@@ -90,7 +90,7 @@ fn progress(m: &MemberView, goal: MeasuringGoal) -> String {
     }
 }
 
-fn tell(event: &Event<'_>) {
+pub fn tell(event: &Event<'_>) {
     super::notice(event).iter().for_each(output::noticed);
 }
 
@@ -148,6 +148,7 @@ impl Display for Lines {
             | Event::FindsIdle { .. }
             | Event::Cools { .. }
             | Event::Beside { .. }
+            | Event::Waits { .. }
             | Event::Partials { .. }
             | Event::NothingMatches { .. }
             | Event::Wrote { .. }

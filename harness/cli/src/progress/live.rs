@@ -236,6 +236,7 @@ impl Display for Live {
             | Event::FindsIdle { .. }
             | Event::Cools { .. }
             | Event::Beside { .. }
+            | Event::Waits { .. }
             | Event::Partials { .. }
             | Event::NothingMatches { .. }
             | Event::Wrote { .. }

@@ -7,6 +7,8 @@ mod python;
 mod rows;
 pub mod words;
 
+pub use lines::tell;
+
 use std::io::IsTerminal;
 
 use collo_device::lease::Restored;
@@ -83,6 +85,9 @@ fn notice(event: &Event<'_>) -> Vec<Line> {
                 Line::of(Label::Warning, what),
                 Line::of(Label::Hint, "the two campaigns disturb each other; run one after the other"),
             ]
+        }
+        Event::Waits { other, at_most } => {
+            plain(format!("waiting for another collo, {other}; for {} at most", about(at_most.as_secs_f64())))
         }
         Event::FindsIdle { card, now_c, at_most } => {
             let (card, most) = (card.unwrap_or("the GPU"), about(at_most.as_secs_f64()));

@@ -1,10 +1,13 @@
 //! `collo status`: what is running, what is unfinished, and whether each GPU is as it was found.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::IsTerminal;
+use std::time::Duration;
 
 use collo_device::lease::{self, Journal, Unread};
 use collo_device::repartition;
 use collo_gpus::partition::Partition;
+use collo_launch::interrupted::Noted;
 use collo_store::{CampaignFolder, JournalEntry, PlannedRun};
 use collo_text::{Diagnostics, Remark};
 use serde_json::{Value, json};
@@ -15,7 +18,31 @@ use crate::machine::restore::clock;
 use crate::progress::words;
 use crate::{args, exit, output};
 
+/// How often a campaign is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 pub fn run(context: &Context<'_>, a: &args::Status) -> Answered {
+    let noted = a.watch.then(Noted::begin);
+    let mut shown = None;
+    loop {
+        let (answer, is_running) = look(context, a)?;
+        if !is_running || noted.as_ref().is_none_or(|noted| noted.came().is_some()) {
+            return Ok(answer);
+        }
+        if shown.as_ref() != answer.keys() {
+            shown = answer.keys().cloned();
+            if std::io::stdout().is_terminal() && !context.arguments.json {
+                // As watch(1) does.
+                output::bytes(b"\x1b[H\x1b[2J");
+            }
+            answer.print(context);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// The status now, and whether the campaign is running.
+fn look(context: &Context<'_>, a: &args::Status) -> Result<(Answer, bool), Diagnostics> {
     let runs = context.runs()?;
     let campaign = match &a.campaign {
         Some(asked) => runs.find(asked)?,
@@ -26,7 +53,7 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Answered {
             let running = campaigns.iter().find(|c| c.running().is_some()).or(campaigns.first()).cloned();
             match running {
                 Some(campaign) => campaign,
-                None => return Ok(without_campaign()),
+                None => return Ok((without_campaign(), false)),
             }
         }
     };
@@ -61,7 +88,7 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Answered {
         });
     }
     answer.code = if unfinished || left { exit::INCOMPLETE } else { exit::DONE };
-    Ok(answer)
+    Ok((answer, running.is_some()))
 }
 
 /// The last run that began on each card, with its time.

@@ -31,7 +31,7 @@ pub struct CardLock {
 }
 
 /// The holder of a GPU's lock.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LockHolder {
     /// Absent if it is in a pid namespace that is not visible from here.
     pub pid: Option<u32>,
@@ -63,6 +63,11 @@ impl CpuNotice {
         }
         (own, others)
     }
+
+    /// The campaigns that have posted one, as far as visible from here.
+    pub fn others() -> Vec<LockHolder> {
+        (0..Self::MOST).filter_map(|place| holder(&format!("cpu-{place}"))).collect()
+    }
 }
 
 impl LockHolder {
@@ -81,7 +86,7 @@ impl LockHolder {
 const LOOKS: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(10);
 
-fn name_of(uuid: &str) -> String {
+pub(super) fn name_of(uuid: &str) -> String {
     format!("collo/card/{uuid}")
 }
 
@@ -126,7 +131,7 @@ pub(super) fn check_free(uuid: &str, label: &str) -> Result<(), Diagnostic> {
     holder(uuid).map_or(Ok(()), |holder| Err(taken(label, Some(holder), uuid)))
 }
 
-fn taken(label: &str, holder: Option<LockHolder>, uuid: &str) -> Diagnostic {
+pub(super) fn taken(label: &str, holder: Option<LockHolder>, uuid: &str) -> Diagnostic {
     let journal = journal::of(uuid).ok().flatten();
     let journal = journal.filter(|j| holder.as_ref().is_none_or(|h| h.pid.is_none_or(|pid| pid == j.process)));
     let pid = holder.as_ref().map_or_else(|| journal.as_ref().map(|j| j.process), |h| h.pid);

@@ -10,6 +10,7 @@ use collo_device::requested::requested;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use collo_store::{CampaignFolder, Runs, Shard, Sharing};
 use collo_text::{Diagnostic, Diagnostics};
@@ -20,9 +21,10 @@ use crate::events::{Event, Watcher};
 use crate::steps::{Step, steps};
 use collo_device::driver::DriverTarget;
 use collo_device::fixed;
+use collo_device::lease::turn::{self, Turn};
 use collo_device::{lease, numa};
 use collo_gpus::partition::Partition;
-use collo_launch::interrupted::Noted;
+use collo_launch::interrupted::{Noted, Stopped};
 use collo_plan::expand::Expanded;
 use collo_plan::experiment::{DeviceRequest, Experiment};
 use collo_plan::facts::Fixed;
@@ -63,6 +65,8 @@ pub struct Request {
     pub predict: bool,
     /// To start the scripts and the Pythons of the project for predictions and plans.
     pub describe: Option<DescribeConsent>,
+    /// How long to wait while another collo uses the GPU, or measures this CPU; absent, it is refused, or only reported.
+    pub wait: Option<Duration>,
     pub choice: CampaignOptions,
 }
 
@@ -77,6 +81,7 @@ impl Request {
             python: None,
             predict: true,
             describe: None,
+            wait: None,
             choice: CampaignOptions::default(),
         }
     }
@@ -90,6 +95,8 @@ pub struct Session {
     prior: Prior,
     plan: Plan,
     provided: Option<Provided>,
+    /// The turn that it waited for, until it is over.
+    turn: Option<Turn>,
 }
 
 /// What members are started with: their interpreters, the package versions of these, and the data sets.
@@ -154,13 +161,21 @@ impl Session {
         }
         let prior = Prior { past: past_of(project, &request.experiment, &cells, &facts), ..Prior::default() };
         let plan = plan(&request.experiment, &cells, &facts, &prior);
-        Ok(Session { project: project.clone(), request, facts, prior, plan, provided: None })
+        Ok(Session { project: project.clone(), request, facts, prior, plan, provided: None, turn: None })
     }
 
     /// The same for measuring: the state left by a dead collo is restored first, and what cannot be changed on the GPU is
     /// checked, so that the cells which need it are refused before anything is measured.
     pub fn plan_to_measure(project: &Project, request: Request, watcher: Watcher<'_>) -> Result<Session, Diagnostics> {
         let mut session = Session::plan(project, request)?;
+        if let Some(at_most) = session.request.wait {
+            let turn = session.wait(at_most, watcher)?;
+            if turn.has_waited {
+                // Another may have left the cards in another state.
+                session = Session::plan(project, session.request)?;
+            }
+            session.turn = Some(turn);
+        }
         let gpus = session.facts.gpus.clone();
         gpus.iter().try_for_each(lease::check_free)?;
         let mut repaired = false;
@@ -171,10 +186,23 @@ impl Session {
             }
         }
         if repaired {
-            session = Session::plan(project, session.request)?;
+            let turn = session.turn.take();
+            session = Session { turn, ..Session::plan(project, session.request)? };
         }
         session.ask_what_is_fixed()?;
         Ok(session)
+    }
+
+    /// Wait until no other collo uses the GPUs, or measures this CPU.
+    fn wait(&self, at_most: Duration, watcher: Watcher<'_>) -> Result<Turn, Diagnostic> {
+        let noted = Noted::begin();
+        let go_on = || {
+            let stopped = |stopped: Stopped| {
+                Diagnostic::new("the waiting for another collo was stopped").of(stopped.class()).caused_by(stopped)
+            };
+            noted.go_on().map_err(stopped)
+        };
+        turn::wait(&self.facts.gpus, at_most, &mut |other| watcher(Event::Waits { other, at_most }), &go_on)
     }
 
     fn ask_what_is_fixed(&mut self) -> Result<(), Diagnostic> {

@@ -11,7 +11,7 @@ mod look;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use collo_analysis::cell::Cell;
+use collo_analysis::cell::{Cell, Member};
 use collo_analysis::words;
 use collo_device::lease::lock::CardLock;
 use collo_device::select_gpu::GpuSelector;
@@ -23,7 +23,7 @@ use collo_plan::workload::Workloads;
 use collo_prepare::python;
 use collo_quantity::stats::{Quantity, RatioVerdict};
 use collo_quantity::{Key, number};
-use collo_store::{Outcome, Standing, StoredRun, utc_id};
+use collo_store::{DeviceRecord, Outcome, Standing, StoredRun, utc_id};
 use collo_text::{Diagnostic, Diagnostics, shown};
 
 use self::files::{Script, scripts};
@@ -68,6 +68,7 @@ pub fn run(context: &Context<'_>, a: &args::Try) -> Ended {
         as_found: true,
         exclusive: false,
         foreign: None,
+        wait: None,
         services: args::Services::Leave,
         keep_going: true,
         no_predict: true,
@@ -91,7 +92,10 @@ pub fn run(context: &Context<'_>, a: &args::Try) -> Ended {
             let of = |run: &&StoredRun| run.record.cell.cell == cell.record.cell && run.record.outcome != Outcome::Completed;
             runs.values().find(of).map(|run| words::outcome_in_full(&run.record.outcome))
         };
-        together.for_each(|cell| output::line(sentence(cell, &scripts, failed(cell))));
+        together.for_each(|cell| {
+            output::line(sentence(cell, &scripts, failed(cell)));
+            competing_threads(cell, &made.analysis.cells, &made.analysis.campaign.device).into_iter().for_each(output::line);
+        });
         output::line("");
     }
     report::answer(context, &made).print(context);
@@ -104,6 +108,9 @@ pub fn run(context: &Context<'_>, a: &args::Try) -> Ended {
     let has_failed = runs.values().any(|run| run.record.standing() == Standing::Failed);
     Ok(code.unwrap_or(if has_failed { exit::FAILED } else { exit::DONE }))
 }
+
+/// More than this part of its cores is more than a CPU has: readings have a tolerance.
+const MOST_USED: f64 = 1.1;
 
 /// The GPU to measure on, if there is one and it is not declined.
 fn gpu(context: &Context<'_>, a: &args::Try) -> Result<Option<Gpu>, Diagnostics> {
@@ -132,6 +139,26 @@ fn root(folder: &Path, a: &args::Try) -> Result<PathBuf, Diagnostics> {
         return Err(Diagnostic::new(what).hint("name a new folder with `--save`").into());
     }
     Ok(save)
+}
+
+/// That the threads of a group compete for cores, where it does less work per second than in turn and its members alone use more cores than
+/// the CPU has.
+fn competing_threads(group: &Cell, cells: &[Cell], device: &DeviceRecord) -> Option<String> {
+    let cores = device.cores_at_a_time().filter(|_| device.kind == "cpu")?;
+    group.get(Key::ThroughputGain).filter(|gain| gain.estimate < 1.0)?;
+    let alone = |member: &Member| {
+        let solo = cells.iter().find(|cell| cell.is_solo() && cell.members[0].spec.workload == member.spec.workload)?;
+        Some(solo.get(Key::Cpu)?.estimate)
+    };
+    let used: f64 = group.members.iter().map(alone).sum::<Option<f64>>()?;
+    let threads = (cores / group.members.len() as f64).max(1.0) as u32;
+    (used > MOST_USED * cores).then(|| {
+        let (cores, each) = (number::three(cores), number::count(threads as usize, "thread"));
+        format!(
+            "alone they use {used:.1} cores in all, and there are {cores}: their threads compete; `OMP_NUM_THREADS={threads} collo try …` \
+             measures them with {each} each"
+        )
+    })
 }
 
 /// What came of a group, in one sentence; `failed` is the outcome of a run of it that is not complete.
