@@ -48,8 +48,9 @@ const MOST_TRIES: u32 = 44;
 /// So often it may fail in a row although nobody is known to have come or gone: who has just ended is gone from the lists before it is
 /// known to have ended. With the pauses between, half a second.
 const MOST_UNCHANGED: u32 = 9;
-/// How many times in a row an attempt must be missing on the lists of one of its further cards before that is a finding.
-const TIMES_IDLE: u32 = 5;
+/// How many times in a row an attempt must be missing on the lists of one of its further cards, and not on those of its main one, before that
+/// is a finding.
+const TIMES_IDLE: u32 = 2;
 /// The first pause before it is gathered again, and the longest: whoever is ready waits for it, and who ended is mostly known to have in a
 /// few milliseconds.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -80,12 +81,13 @@ pub fn again(card: usize, tries: u32, found: &UnboundedSender<Evidence>) {
     });
 }
 
-/// Gather on a thread of its own; drivers and daemons take their time. Without a thread nothing is found, which is said.
+/// Gather on a thread of its own; drivers and daemons take their time. Without a thread nothing is found, which is said. `besides` have the
+/// devices of their main cards.
 pub fn gather(
     card: usize,
     staged: Option<Arc<StagedCard>>,
     own: Vec<InForce>,
-    besides: Vec<InForce>,
+    besides: Vec<(InForce, Option<String>)>,
     found: &UnboundedSender<Evidence>,
 ) {
     let (found, failed) = (found.clone(), found.clone());

@@ -348,19 +348,25 @@ fn cards(whole: &Visible, cut: Option<PartitionedGpu>) -> Vec<Vec<Visible>> {
 }
 
 /// The evidence of those whose main card it is (with `member` numbering them from 0, in this order), beside those who compute on it
-/// besides their own, or on another instance of its GPU; and of the latter who computes on it. `None` if nobody's main card it is.
+/// besides their own, or on another instance of its GPU, each with the device of its main card; and of the latter who computes on it.
+/// `None` if nobody's main card it is.
 pub fn attest_beside(
     card: Option<&StagedCard>,
     own: &[InForce],
-    besides: &[InForce],
+    besides: &[(InForce, Option<String>)],
 ) -> (Option<collo_store::Attestation>, Vec<Option<bool>>) {
     let found = |card: Option<&StagedCard>, all: &[InForce]| (!own.is_empty()).then(|| attest(card, None, all));
     let Some(staged) = card else { return (found(None, own), vec![None; besides.len()]) };
     let device = &staged.devices[0];
     let card = StagedCard { devices: vec![device.clone(); own.len()], ..staged.clone() };
     // They are nobody's strangers, and have no device here to be attested on.
-    let beyond = besides.iter().map(|there| InForce { member: usize::MAX, ..there.clone() });
+    let beyond = besides.iter().map(|(there, _)| InForce { member: usize::MAX, ..there.clone() });
     let all: Vec<InForce> = own.iter().cloned().chain(beyond).collect();
-    let computes = |there: &InForce| gpu_evidence::computes(&device.uuid, &there.pids);
+    let on = |uuid: &str, there: &InForce| gpu_evidence::computes(uuid, &there.pids);
+    let computes = |(there, main): &(InForce, Option<String>)| match on(&device.uuid, there) {
+        // One that has ended, or is just ending, computes on no card: it leaves none of them idle.
+        Some(false) => main.as_ref().and_then(|main| on(main, there)).filter(|is_there| *is_there).map(|_| false),
+        found => found,
+    };
     (found(Some(&card), &all), besides.iter().map(computes).collect())
 }

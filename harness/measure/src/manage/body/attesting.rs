@@ -32,7 +32,12 @@ impl Body<'_, '_> {
             };
             list.iter().enumerate().map(of).collect::<Vec<_>>()
         };
-        evidence::gather(card, self.spec.site.card(card), in_force(&own), in_force(&besides), &self.found);
+        let main_device = |index: &usize| {
+            let staged = self.spec.site.card(self.attempts[*index].main_card())?;
+            Some(staged.devices[0].uuid.clone())
+        };
+        let with_main = in_force(&besides).into_iter().zip(besides.iter().map(main_device)).collect();
+        evidence::gather(card, self.spec.site.card(card), in_force(&own), with_main, &self.found);
         let Gathering { tries, times_idle, .. } = self.gathering[card];
         let (began_ns, company) = (monotonic_ns(), self.company[card]);
         self.gathering[card] = Gathering { own, besides, runs: true, began_ns, company, again: false, tries, times_idle };
