@@ -1,6 +1,7 @@
 //! What a person reads: the terminal and Markdown.
 
-use crate::support::Fixture;
+use crate::support::card::CardTruth;
+use crate::support::{Fixture, predictions};
 use collo_report::{Report, json, terminal, terminal_cell, write};
 use collo_store::Outcome;
 
@@ -68,6 +69,24 @@ fn narrow_terminals_lose_columns_from_the_right_and_labels_never() {
         assert!(text.lines().skip(2).all(|l| l.chars().count() <= width.max(18)), "{width}:\n{text}");
     }
     assert!(!terminal(&report, 60).contains("fairness  "));
+}
+
+#[test]
+fn the_table_of_a_gpu_has_its_activity_and_its_energy_at_80_columns() {
+    let truth = |sm_active_ratio: f64, power_w: f64| CardTruth { sm_active_ratio, power_w, ..predictions::card() };
+    let mut fixture = Fixture::named("card");
+    (fixture.device.name, fixture.device.kind) = ("NVIDIA A100-SXM4-40GB".into(), "gpu".into());
+    (fixture.device.memory_bytes, fixture.device.simulated) = (Some(40 << 30), true);
+    let two = [("small", 1.25), ("small", 1.25)];
+    let fixture = fixture.on_card("solo", &[("small", 1.0)], truth(0.2, 110.0), 0.0).on_card("mps", &two, truth(0.4, 150.0), 0.0);
+    let text = terminal(&analysed(&fixture), 80);
+    let table: Vec<&str> = text.lines().skip(2).take(4).collect();
+    insta::assert_snapshot!(table.join("\n"), @r"
+    cell             epoch s       slowdown      gain          SMACT  J per item
+    small solo b32   1.003 ±0.002  1             1              20 %  0.108
+    small×2 mps b32  1.253 ±0.004  1.249 ±0.009  1.601 ±0.012   40 %  0.0917
+    (not shown at this width: fairness, memory, overlap)
+    ");
 }
 
 #[test]

@@ -115,7 +115,7 @@ mod tests {
             ("collo run a b", "`collo run --tag TAG` measures several"),
             ("collo run python train.py", "`collo try 'python train.py'`"),
             ("collo export x", "`collo report NAME --format csv`"),
-            ("collo watch", "`collo status`"),
+            ("collo watch", "`collo status --watch`"),
         ] {
             let (error, hint) = answer(line);
             assert!(hint.as_ref().is_some_and(|hint| hint.contains(part)), "{line}: {hint:?}\n{error}");
