@@ -192,6 +192,20 @@ fn drawings_of_a_long_bar_are_no_epochs() {
 }
 
 #[test]
+fn steps_that_name_their_epoch_are_a_part_of_it_until_epochs_are_seen() {
+    let step =
+        |epoch: u32, batch: u32| (0.1 * f64::from(10 * epoch + batch), format!("[Epoch {epoch}/50] [Batch {batch}/10] loss 0.5"));
+    let found = |epochs: u32| {
+        let steps: Vec<(f64, String)> = (0..epochs).flat_map(|epoch| (0..10).map(move |batch| step(epoch, batch))).collect();
+        let lines: Vec<(f64, &str)> = steps.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect();
+        find_progress(&output(&lines), 0).remove(0)
+    };
+    let (steps, epochs) = (found(1), found(4));
+    assert!(!steps.names_epochs && steps.is_within_epochs(), "{steps:?}");
+    assert!(epochs.names_epochs && !epochs.is_within_epochs(), "{epochs:?}");
+}
+
+#[test]
 fn what_counts_seconds_is_no_step_and_what_ended_with_the_set_up_is_no_progress() {
     let lines = output(&[(10.0, "elapsed 10 s"), (20.0, "elapsed 20 s"), (30.0, "elapsed 30 s"), (40.0, "still 40 s to go")]);
     assert_eq!(best(&lines), None);

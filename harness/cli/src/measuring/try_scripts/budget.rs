@@ -10,6 +10,8 @@ use super::look::FirstLook;
 #[derive(Debug, PartialEq)]
 pub struct BudgetPlan {
     pub repetitions: u32,
+    /// Of each run, the first of which is a warm-up.
+    pub epochs: u32,
     /// Whole epochs for at least so long; absent if one epoch is enough, or all that there is time for.
     pub measure_for_s: Option<f64>,
 }
@@ -22,6 +24,11 @@ const BETWEEN_S: f64 = 2.0;
 const SHOWN: f64 = 0.7;
 /// Longest time that a run measures, seconds.
 const LONGEST_S: f64 = 10.0;
+
+/// Short epochs that a run measures at least, in so many seconds together: one of them may have rare work in it, such as an evaluation
+/// before the first step.
+const FEWEST: f64 = 5.0;
+const FEWEST_S: f64 = 2.0;
 
 /// Libraries take long to import; a look ends once it has found something.
 const SHORTEST_LOOK: Duration = Duration::from_secs(20);
@@ -46,12 +53,17 @@ pub fn plan(looks: &[FirstLook], scripts: &[Script], modes: u32, left: Duration)
     };
     // The longest run of most repetitions that fits; if none does, the shortest.
     let candidates = [(3.0, LONGEST_S), (3.0, 5.0), (2.0, 5.0), (3.0, 2.0), (2.0, 2.0), (2.0, 1.0)];
-    let fits = |(repetitions, measure_s): &&(f64, f64)| needs_s(*repetitions, measure_s.max(unit_s)) <= left.as_secs_f64();
-    let (repetitions, measure_s) = candidates.iter().find(fits).copied().unwrap_or((2.0, 0.0));
     // What ends by itself can show no more than it has, and less beside others that begin later.
+    let shown = |look: &FirstLook| SHOWN * look.progress.epochs_s.len() as f64;
+    let most = looks.iter().filter(|look| look.has_ended).map(shown).fold(FEWEST, f64::min);
+    let measured = (FEWEST_S / unit_s).min(most).floor().max(1.0);
+    let fits =
+        |(repetitions, measure_s): &&(f64, f64)| needs_s(*repetitions, measure_s.max(measured * unit_s)) <= left.as_secs_f64();
+    let (repetitions, measure_s) = candidates.iter().find(fits).copied().unwrap_or((2.0, 0.0));
     let own_end_s = looks.iter().filter(|look| look.has_ended).map(|look| SHOWN * look.progress.epochs_s.iter().sum::<f64>());
     let measure_s = own_end_s.fold(measure_s, |least, own_s| least.min((own_s * 10.0).round() / 10.0));
-    BudgetPlan { repetitions: repetitions as u32, measure_for_s: Some(measure_s).filter(|s| *s > unit_s) }
+    let measure_for_s = Some(measure_s).filter(|s| *s > measured * unit_s);
+    BudgetPlan { repetitions: repetitions as u32, epochs: 1 + measured as u32, measure_for_s }
 }
 
 #[cfg(test)]
@@ -79,12 +91,12 @@ mod tests {
     fn short_epochs_are_measured_for_long_and_often_and_long_ones_as_the_time_allows() {
         let of = |epoch_s: f64, left_s: u64| {
             let plan = plan(&[look(1.0, &[epoch_s; 3], false)], &[script(2)], 1, Duration::from_secs(left_s));
-            (plan.repetitions, plan.measure_for_s)
+            (plan.repetitions, plan.epochs, plan.measure_for_s)
         };
-        assert_eq!(of(0.5, 170), (3, Some(10.0)));
-        assert_eq!(of(0.5, 100), (3, Some(5.0)));
-        assert_eq!(of(0.5, 40), (2, Some(2.0)));
-        assert_eq!(of(8.0, 30), (2, None), "the least that is a result, whatever it takes");
+        assert_eq!(of(0.5, 170), (3, 5, Some(10.0)));
+        assert_eq!(of(0.5, 100), (3, 5, Some(5.0)));
+        assert_eq!(of(0.1, 40), (2, 6, Some(2.0)));
+        assert_eq!(of(8.0, 30), (2, 2, None), "the least that is a result, whatever it takes");
     }
 
     #[test]

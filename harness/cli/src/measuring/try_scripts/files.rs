@@ -122,7 +122,7 @@ fn experiment(scripts: &[Script], plan: &BudgetPlan, on_gpu: bool) -> String {
         .collect();
     let mut text = format!("description = {}\n", toml(&format!("{}: alone and together", together.join(", "))));
     let _ = writeln!(text, "device = \"{}\"", if on_gpu { "gpu" } else { "cpu" });
-    let _ = writeln!(text, "repetitions = {}\nepochs = 2", plan.repetitions);
+    let _ = writeln!(text, "repetitions = {}\nepochs = {}", plan.repetitions, plan.epochs);
     let _ = writeln!(text, "after_measured = \"keep-running\"");
     if let Some(seconds) = plan.measure_for_s {
         let _ = writeln!(text, "measure_for = \"{seconds}s\"");

@@ -39,7 +39,13 @@ impl FirstLook {
     /// What ends with a line of progress.
     pub fn unit(&self) -> String {
         let what = if self.progress.names_epochs { "an epoch" } else { "a unit of work" };
-        format!("{what} (about {})", number::duration(self.epoch_s()))
+        let part = match self.progress.is_within_epochs() {
+            true => {
+                ", a part of an epoch: what is done between epochs is in some units only; a longer `--for` waits for whole epochs"
+            }
+            false => "",
+        };
+        format!("{what} (about {}){part}", number::duration(self.epoch_s()))
     }
 }
 

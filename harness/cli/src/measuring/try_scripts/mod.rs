@@ -153,7 +153,7 @@ fn competing_threads(group: &Cell, cells: &[Cell], device: &DeviceRecord) -> Opt
     let used: f64 = group.members.iter().map(alone).sum::<Option<f64>>()?;
     let threads = (cores / group.members.len() as f64).max(1.0) as u32;
     (used > MOST_USED * cores).then(|| {
-        let (cores, each) = (number::three(cores), number::count(threads as usize, "thread"));
+        let each = number::count(threads as usize, "thread");
         format!(
             "alone they use {used:.1} cores in all, and there are {cores}: their threads compete; `OMP_NUM_THREADS={threads} collo try …` \
              measures them with {each} each"
