@@ -152,7 +152,8 @@ fn a_resident_that_grows_runs_out_of_memory_and_completes_alone() {
 
 #[test]
 fn a_task_that_leaves_its_second_card_idle_is_a_finding() {
-    let pair = "workload = \"xlnet-base\"\ncards = 2";
+    // Long enough to be seen on one card and not on the other twice, on a busy machine too.
+    let pair = "workload = \"xlnet-base\"\ncards = 2\nepochs = 20";
     let tasks = trace(&[(0.0, pair), (0.1, pair), (0.1, SMALL)]);
     let words = "a100-40gb,gpus=2,idle-cards=xlnet-base";
     let played = play(machine(words, "0.15", &experiment(2, "exclusive", "naive", ""), &tasks));
