@@ -2,10 +2,11 @@
 //!
 //! In: the lines of its first output, each with its time. Out: patterns that the adapter itself reads epochs with, the best first. Lines
 //! are alike if they have the same text around their numbers; one of these numbers must rise by the same step from line to line. Lines
-//! that recur without such a number are the last resort. A bar is drawn again after a time, not after an amount of work: of a bar that
-//! starts again and again, only its starts count. A line that comes at the beginning of an epoch, as `Epoch 2/12` of Keras, ends the one
-//! before it, so the first of them ends none: what follows it is the first epoch, which is a warm-up. A duration that the lines print is used only if it is about the time between
-//! them: some scripts print the time of one step of many, or that since the start.
+//! that recur without such a number are the last resort. What goes on by itself is no progress: a clock, or the time of logging. A bar is
+//! drawn again after a time, not after an amount of work: of a bar that starts again and again, only its starts count. A line that comes
+//! at the beginning of an epoch, as `Epoch 2/12` of Keras, ends the one before it, so the first of them ends none: what follows it is the
+//! first epoch, which is a warm-up. A duration that the lines print is used only if it is about the time between them: some scripts print
+//! the time of one step of many, or that since the start.
 
 mod pieces;
 
@@ -19,8 +20,8 @@ use regex::Regex;
 
 use super::adapter::{Adapter, Translator};
 use pieces::{
-    Piece, before, beginning, is_time, is_unit, is_whole_unit, names_time, number, numbers, pieces, text_after, unit_after,
-    word_before,
+    Piece, before, beginning, is_time, is_unit, is_whole_unit, names_time, number, numbers, pattern_of, pieces, place,
+    text_after, unit_after, word_before,
 };
 
 /// A line of output, and when its last byte arrived, nanoseconds of `CLOCK_MONOTONIC`.
@@ -90,13 +91,14 @@ const UNIX_TIMES: [Range<u64>; 2] = [1_000_000_000..4_102_444_800, 1_000_000_000
 /// Words before a number of epochs.
 const EPOCH: &str = r"(?i)\bep(?:och|ochs)?\b\W*$";
 
-/// The time at which a line was logged, at its beginning: `2026-11-27 15:40:46,842`, `[11/27 15:39:51`, `Nov 27 15:40:09`, and
-/// `I1127 15:40:09.123456 12345` of glog.
+/// The time at which a line was logged, near its beginning: `2026-11-27 15:40:46,842`, `[11/27 15:39:51`, `Nov 27 15:40:09`, glog's
+/// `I1127 15:40:09.123456 12345`; also behind a level or a
+/// rank, as in Optuna's `[I 2026-11-27 15:40:46,842]`, torchrun's `[default0]:` and Ray's `(trainer pid=9646)`.
 static LOGGED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"^\W{0,3}(?:[A-Z][a-z]{2},?\s+)*(?:[IWEF]?\d[\d/.-]*[T\s]\s*)?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?(?:\s+\d{4,})?\b\W*",
-    )
-    .ok()
+    let rank = r"(?:[\[(][A-Za-z][^\]):]{0,30}[\])]:?\s*)?";
+    let date = r"(?:[IWEF]?\d[\d/.-]*[T\s]\s*)?";
+    let time = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?(?:\s+\d{4,})?\b\W*";
+    Regex::new(&format!(r"^{rank}(?P<before>\D{{0,24}}?){date}{time}")).ok()
 });
 
 /// The patterns that read at least two epochs from these lines, the best first; `launched_ns` is when the script was started.
@@ -160,14 +162,20 @@ pub fn find_progress(lines: &[OutputLine], launched_ns: u64) -> Vec<FoundProgres
 }
 
 /// What lines of one kind have in common: the texts before and behind their first number, whatever the padding of their numbers. What follows
-/// the second number may differ, as a time that is not yet known. When a line was logged is no part of it.
+/// the second number may differ, as a time that is not yet known. When a line was logged is no part of it, what stands before that is.
 fn kind(line: &str) -> Vec<String> {
-    let logged = LOGGED.as_ref().and_then(|at| at.find(line)).map_or(0, |at| at.end());
-    let texts = pieces(&line[logged..]).into_iter().filter_map(|piece| match piece {
+    let at = LOGGED.as_ref().and_then(|logged| logged.captures(line));
+    let before = at.as_ref().map(|at| at["before"].to_string());
+    let texts = pieces(behind_time(line)).into_iter().filter_map(|piece| match piece {
         Piece::Text(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
         Piece::Number(_) => None,
     });
-    texts.take(2).collect()
+    before.into_iter().chain(texts.take(2)).collect()
+}
+
+/// A line without the time at which it was logged.
+fn behind_time(line: &str) -> &str {
+    LOGGED.as_ref().and_then(|logged| logged.find(line)).map_or(line, |at| &line[at.end()..])
 }
 
 /// Lines whose first rising number counts epochs or steps.
@@ -194,7 +202,7 @@ fn counted(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], lines: &[&OutputLine], lau
         let of_first: Vec<&(&OutputLine, Vec<Piece<'_>>)> = firsts.iter().map(|(_, at)| &of_kind[*at]).collect();
         let group = match names_epochs || step == 1 {
             // A step of an epoch, or of so many, begins again with the next.
-            _ if !names_epochs && begins_again(&of_kind[0].1, slot) => None,
+            _ if !names_epochs && begins_again(&of_kind[0].0.text, &of_kind[0].1, slot) => None,
             true => Some("epoch"),
             false => Some("step"),
         };
@@ -239,9 +247,11 @@ fn is_spread(pattern: &str, lines: &[&OutputLine]) -> bool {
 /// Lines that come again and again, without a number that counts.
 fn recurring(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], lines: &[&OutputLine], launched_ns: u64) -> Option<FoundProgress> {
     let pieces = &of_kind.first()?.1;
-    let value = |(_, pieces): &(&OutputLine, Vec<Piece<'_>>)| number(pieces, 0)?.parse::<f64>().ok();
+    let first_value =
+        |(line, _): &(&OutputLine, Vec<Piece<'_>>)| number(&self::pieces(behind_time(&line.text)), 0)?.parse::<f64>().ok();
     // A clock that is printed goes on, whatever is done meanwhile; a duration falls as well as rises.
-    let is_clock = is_time(pieces, 0) && of_kind.windows(2).all(|pair| value(&pair[0]) < value(&pair[1]));
+    let is_clock = is_time(&self::pieces(behind_time(&of_kind[0].0.text)), 0)
+        && of_kind.windows(2).all(|pair| first_value(&pair[0]) < first_value(&pair[1]));
     if of_kind.len() < FEWEST || is_clock {
         return None;
     }
@@ -291,15 +301,10 @@ fn words(description: &str) -> &str {
 fn bar(drawn: &[Drawn<'_>], lines: &[&OutputLine], launched_ns: u64) -> Option<FoundProgress> {
     let first = drawn.first()?;
     // A description may have numbers in it, such as a loss.
-    let described = pieces(first.description).into_iter().map(|piece| match piece {
-        Piece::Text(text) => regex::escape(text),
-        Piece::Number(number) if number.contains(['.', ':']) => r"[\d.:]+".to_string(),
-        Piece::Number(_) => r"\d+".to_string(),
-    });
-    let described = format!("^{}", described.collect::<String>());
+    let described = pattern_of(&pieces(first.description));
     let is_of_all = |begin: &Regex| drawn.iter().all(|drawn| begin.is_match(drawn.line));
-    let begin = match Regex::new(&format!(r"{described}\s*\d+%\|")).is_ok_and(|begin| is_of_all(&begin)) {
-        true => format!(r"{described}\s*"),
+    let begin = match Regex::new(&format!(r"^{described}\s*\d+%\|")).is_ok_and(|begin| is_of_all(&begin)) {
+        true => format!(r"^{described}\s*"),
         false => r"^.*?\b".to_string(),
     };
     let mut counts: Vec<u64> = drawn.iter().map(|drawn| drawn.count).collect();
@@ -380,39 +385,24 @@ fn is_regular(epochs_s: &[f64]) -> bool {
     quarter(1) >= quarter(3) / MOST_APART
 }
 
-/// Whether a number that rises is one of an epoch named before it, or of a total behind it.
-fn begins_again(pieces: &[Piece<'_>], slot: usize) -> bool {
+/// Whether a number that rises may begin again: behind an epoch that is named, or a whole number that may be one, as in `[1,  2000]` of
+/// PyTorch's tutorials, or before a total.
+fn begins_again(line: &str, pieces: &[Piece<'_>], slot: usize) -> bool {
     let names_epoch = |earlier: usize| Regex::new(EPOCH).is_ok_and(|epoch| epoch.is_match(&before(pieces, earlier)));
-    (0..slot).any(names_epoch) || text_after(pieces, slot).trim_start().starts_with('/')
-}
-
-/// A text before a number; two spaces or more are padding, of which a longer number has less.
-fn padded(text: &str) -> String {
-    let bare = text.trim_end_matches(' ');
-    match text.len() - bare.len() {
-        0 | 1 => regex::escape(text),
-        _ => regex::escape(bare) + r"\s*",
-    }
+    // The numbers of a date are no epochs.
+    let own = numbers(&self::pieces(behind_time(line)));
+    let may_be_epoch = |earlier: usize| number(pieces, earlier).is_some_and(|number| number.parse::<u64>().is_ok());
+    (0..slot).any(names_epoch)
+        || (numbers(pieces) - own..slot).any(may_be_epoch)
+        || text_after(pieces, slot).trim_start().starts_with('/')
 }
 
 /// The pattern from the beginning of a line to one of its numbers, which becomes this group of these digits if there is one.
 fn begin(pieces: &[Piece<'_>], slot: usize, group: Option<&str>, digits: &str) -> String {
-    let mut pattern = String::from("^");
-    let mut seen = 0;
-    for piece in pieces {
-        match piece {
-            Piece::Text(text) => pattern += &padded(text),
-            Piece::Number(_) if seen == slot => {
-                // What follows belongs to it: `epoch 1` is not the beginning of `epoch 10`.
-                return pattern + &group.map_or(r"\d+\b".into(), |group| format!(r"(?P<{group}>{digits})\b"));
-            }
-            Piece::Number(_) => {
-                seen += 1;
-                pattern += r"[\d.:,]+";
-            }
-        }
-    }
-    pattern
+    let before = pattern_of(&pieces[..place(pieces, slot).unwrap_or(pieces.len())]);
+    // What follows belongs to it: `epoch 1` is not the beginning of `epoch 10`.
+    let counted = group.map_or(r"\d+\b".into(), |group| format!(r"(?P<{group}>{digits})\b"));
+    format!("^{before}{counted}")
 }
 
 /// The rest of a pattern, from behind the number that counts to a duration, if all lines have one at the same place.

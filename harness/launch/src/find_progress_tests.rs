@@ -150,7 +150,7 @@ fn of_a_bar_that_starts_again_its_starts_count() {
         best(&output(&all.iter().map(|(at, text)| (*at, &**text)).collect::<Vec<_>>()))
     };
     assert_eq!(output_of(&|_| "train".into()), Some((r"^train:\s*0%\|.*?\| 0/100 \[".into(), vec![50, 50, 50])));
-    assert_eq!(output_of(&|epoch| format!("E{epoch}")), Some((r"^E\d+:\s*0%\|.*?\| 0/100 \[".into(), vec![50, 50, 50])));
+    assert_eq!(output_of(&|epoch| format!("E{epoch}")), Some((r"^E[\d.:,]+:\s*0%\|.*?\| 0/100 \[".into(), vec![50, 50, 50])));
 }
 
 /// As tqdm 4.70.1 draws it around a loop over epochs.
@@ -219,6 +219,27 @@ fn what_counts_seconds_is_no_step_and_what_ended_with_the_set_up_is_no_progress(
 }
 
 #[test]
+fn steps_behind_a_number_that_may_be_an_epoch_are_counted_by_their_lines() {
+    // The tutorial of PyTorch on CIFAR-10: within its first epoch nothing shows that the second number begins again.
+    let steps: Vec<(f64, String)> = (1..6).map(|n| (f64::from(n), format!("[1, {:5}] loss: 2.1", 2000 * n))).collect();
+    let lines: Vec<(f64, &str)> = steps.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect();
+    assert_eq!(best(&output(&lines)), Some((r"^\[[\d.:,]+,\s*\d+\b".into(), vec![100; 4])));
+    // The time of logging is none.
+    let logged: Vec<(f64, String)> =
+        (1..6).map(|n| (f64::from(n), format!("2026-11-27 15:40:{n:02} step {}", 100 * n))).collect();
+    let lines: Vec<(f64, &str)> = logged.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect();
+    assert!(best(&output(&lines)).is_some_and(|(pattern, _)| pattern.contains("(?P<step>")));
+}
+
+#[test]
+fn a_clock_behind_the_time_of_logging_is_no_progress() {
+    let alive: Vec<(f64, String)> =
+        (1..6).map(|n| (f64::from(n), format!("2026-11-27 15:40:{n:02} INFO alive, elapsed {}.5 s", n))).collect();
+    let lines: Vec<(f64, &str)> = alive.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect();
+    assert_eq!(best(&output(&lines)), None);
+}
+
+#[test]
 fn a_clock_among_the_numbers_is_not_what_counts() {
     // stable-baselines3, whose numbers of seconds are whole.
     let table = |n: u32| [format!("|    iterations      | {n}        |"), format!("|    time_elapsed    | {}        |", n / 2)];
@@ -239,13 +260,18 @@ fn lines_of_a_log_differ_by_what_follows_their_time() {
         let all: Vec<(f64, String)> = (1..6).flat_map(|n| kinds.iter().map(move |kind| line(n, kind))).collect();
         best(&output(&all.iter().map(|(at_s, text)| (*at_s, text.as_str())).collect::<Vec<_>>()))
     };
-    let prefixes: [&dyn Fn(u32) -> String; 6] = [
+    let prefixes: [&dyn Fn(u32) -> String; 11] = [
         &|n| format!("2026-11-27 15:40:{n:02},842 - INFO - "),
         &|n| format!("[11/27 15:40:{n:02} trainer]: "),
         &|n| format!("Nov 27 15:40:{n:02} host python[9]: "),
         &|n| format!("I1127 15:40:{n:02}.123456 12345 solver.cpp:239] "),
         &|n| format!("2026-11-27T15:40:{n:02}.5+01:00 | INFO | "),
         &|n| format!("{} ", 9646 + n % 2),
+        &|n| format!("[I 2026-11-27 15:40:{n:02},842] "),
+        &|n| format!("INFO 11-27 15:40:{n:02} [trainer.py:12] "),
+        &|n| format!("INFO:2026-11-27 15:40:{n:02}: "),
+        &|n| format!("[default0]:2026-11-27 15:40:{n:02} | INFO | "),
+        &|n| format!("(trainer pid=9646) 2026-11-27 15:40:{n:02} "),
     ];
     for prefix in prefixes {
         let counted = log(prefix, &["lr 0.1, 5 groups", "Epoch N: loss 0.5", "saved checkpoint"])
@@ -267,7 +293,11 @@ fn a_description_of_a_bar_may_have_numbers_that_change() {
         best(&output(&drawn.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect::<Vec<_>>()))
     };
     let (described, epochs) = read(["0.91", "0.85", "0.7", "0.61", "0.5"]).expect("a bar");
-    assert_eq!((described.starts_with(r"^\d+\|\d+\|Loss: [\d.:]+:\s*\d+%"), epochs), (true, vec![50; 4]), "{described}");
+    assert_eq!(
+        (described.starts_with(r"^[\d.:,]+\|[\d.:,]+\|Loss: [\d.:,]+:\s*\d+%"), epochs),
+        (true, vec![50; 4]),
+        "{described}"
+    );
     let (any, epochs) = read(["0.91", "8.5e-01", "0.7", "0.61", "0.5"]).expect("a bar");
     assert_eq!((any.starts_with(r"^.*?\b\d+%"), epochs), (true, vec![50; 4]), "{any}");
 }

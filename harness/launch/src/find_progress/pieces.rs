@@ -73,18 +73,30 @@ pub fn numbers(pieces: &[Piece<'_>]) -> usize {
 pub fn beginning(pieces: &[Piece<'_>], words: usize) -> Option<String> {
     let has_words = |piece: &Piece<'_>| matches!(piece, Piece::Text(text) if text.contains(char::is_alphabetic));
     let last = pieces.iter().enumerate().filter(|(_, piece)| has_words(piece)).nth(words - 1)?.0;
-    let mut pattern = String::from("^");
-    for piece in &pieces[..=last] {
-        match piece {
-            Piece::Text(text) => pattern += &regex::escape(text),
-            Piece::Number(_) => pattern += r"[\d.:,]+",
-        }
+    let end = if last + 1 == pieces.len() { "$" } else { "" };
+    Some(format!("^{}{end}", pattern_of(&pieces[..=last])))
+}
+
+/// The pattern of these pieces: their texts, and any numbers.
+pub fn pattern_of(pieces: &[Piece<'_>]) -> String {
+    let one = |piece: &Piece<'_>| match piece {
+        Piece::Text(text) => padded(text),
+        Piece::Number(_) => r"[\d.:,]+".to_string(),
+    };
+    pieces.iter().map(one).collect()
+}
+
+/// A text before a number; two spaces or more are padding, of which a longer number has less.
+fn padded(text: &str) -> String {
+    let bare = text.trim_end_matches(' ');
+    match text.len() - bare.len() {
+        0 | 1 => regex::escape(text),
+        _ => regex::escape(bare) + r"\s*",
     }
-    Some(if last + 1 == pieces.len() { pattern + "$" } else { pattern })
 }
 
 /// The place of a number among the pieces.
-fn place(pieces: &[Piece<'_>], slot: usize) -> Option<usize> {
+pub fn place(pieces: &[Piece<'_>], slot: usize) -> Option<usize> {
     pieces.iter().enumerate().filter(|(_, piece)| matches!(piece, Piece::Number(_))).nth(slot).map(|(place, _)| place)
 }
 
