@@ -201,6 +201,6 @@ fn a_collo_waits_for_a_card_that_another_uses_and_measures_once_it_is_free() {
     other.set_nonblocking(false).expect("a socket");
     other.accept().expect("it asks who uses the card");
     drop(other);
-    let this = format!("waiting for another collo, process {}", std::process::id());
-    waiting.ends().exits(0).says(&this).says("; for 10 min at most");
+    let this = format!("waiting for another collo to end, 10 min at most: process {}", std::process::id());
+    waiting.ends().exits(0).says(&this);
 }

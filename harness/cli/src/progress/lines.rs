@@ -90,6 +90,7 @@ fn progress(m: &MemberView, goal: MeasuringGoal) -> String {
     }
 }
 
+/// Print what is to be known of an event, whatever the display.
 pub fn tell(event: &Event<'_>) {
     super::notice(event).iter().for_each(output::noticed);
 }

@@ -7,8 +7,6 @@ mod python;
 mod rows;
 pub mod words;
 
-pub use lines::tell;
-
 use std::io::IsTerminal;
 
 use collo_device::lease::Restored;
@@ -19,6 +17,8 @@ use collo_plan::experiment::ChangedKey;
 use collo_quantity::number;
 use collo_text::diagnostic::{Label, Line};
 use collo_text::units::about;
+
+pub use lines::tell;
 
 /// A display of a campaign.
 pub trait Display {
@@ -87,7 +87,7 @@ fn notice(event: &Event<'_>) -> Vec<Line> {
             ]
         }
         Event::Waits { other, at_most } => {
-            plain(format!("waiting for another collo, {other}; for {} at most", about(at_most.as_secs_f64())))
+            plain(format!("waiting for another collo to end, {} at most: {other}", about(at_most.as_secs_f64())))
         }
         Event::FindsIdle { card, now_c, at_most } => {
             let (card, most) = (card.unwrap_or("the GPU"), about(at_most.as_secs_f64()));

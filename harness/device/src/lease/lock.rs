@@ -55,7 +55,7 @@ impl CpuNotice {
         let (mut own, mut others) = (None, Vec::new());
         for place in 0..Self::MOST {
             let what = format!("cpu-{place}");
-            match SocketAddr::from_abstract_name(name_of(&what)).and_then(|address| UnixListener::bind_addr(&address)) {
+            match bind(&what) {
                 Ok(name) if own.is_none() => own = Some(CpuNotice { _name: name }),
                 Ok(_) => {}
                 Err(_) => others.extend(holder(&what)),
@@ -86,8 +86,13 @@ impl LockHolder {
 const LOOKS: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(10);
 
-pub(super) fn name_of(uuid: &str) -> String {
+fn name_of(uuid: &str) -> String {
     format!("collo/card/{uuid}")
+}
+
+/// Bind the name of a GPU, or of whatever else one collo has at a time; [`std::io::ErrorKind::AddrInUse`] if another has it.
+pub(super) fn bind(uuid: &str) -> std::io::Result<UnixListener> {
+    UnixListener::bind_addr(&SocketAddr::from_abstract_name(name_of(uuid))?)
 }
 
 fn file_of(folder: &std::path::Path, uuid: &str) -> PathBuf {
@@ -99,8 +104,7 @@ impl CardLock {
     pub fn take(uuid: &str, label: &str) -> Result<CardLock, Diagnostic> {
         let cannot =
             |e: std::io::Error| Diagnostic::new(format!("{label} cannot be locked")).caused_by(e.to_string()).of_machine();
-        let name = SocketAddr::from_abstract_name(name_of(uuid)).and_then(|address| UnixListener::bind_addr(&address));
-        let name = match name {
+        let name = match bind(uuid) {
             Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => return Err(taken(label, holder(uuid), uuid)),
             bound => bound.map_err(cannot)?,
         };
@@ -201,8 +205,7 @@ mod tests {
     }
 
     fn bound(uuid: &str) -> UnixListener {
-        let address = SocketAddr::from_abstract_name(name_of(uuid)).expect("a name");
-        UnixListener::bind_addr(&address).expect("nobody has it")
+        bind(uuid).expect("nobody has it")
     }
 
     #[test]

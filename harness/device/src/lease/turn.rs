@@ -1,16 +1,16 @@
 //! The turn of a collo that waits until no other collo uses a GPU, or measures this CPU.
 //!
-//! In: what it will measure on. Out: a turn, once all of that is free. Of those that wait for the same one has the turn, so that the next
-//! begins when it has ended, not at the same moment. A turn is a name in the same table as the lock of a GPU, and ends with its process.
+//! In: what it will measure on. Out: a turn, once all of that is free. If several wait for the same, only one of them has the turn, so that
+//! they begin one after the other. A turn is a name in the same table as the lock of a GPU, and ends with its process.
 
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::io::ErrorKind;
+use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use collo_plan::facts::Gpu;
 use collo_text::Diagnostic;
 
-use super::lock::{CpuNotice, LockHolder, holder, name_of, taken};
+use super::lock::{CpuNotice, LockHolder, bind, holder, taken};
 
 /// The time between two looks.
 const BETWEEN: Duration = Duration::from_secs(1);
@@ -85,7 +85,15 @@ fn wait_for(
         let mut own = None;
         let mut named = String::new();
         loop {
-            own = own.or_else(|| bind(&one.turn_name()));
+            if own.is_none() {
+                own = match bind(&one.turn_name()) {
+                    Err(e) if e.kind() == ErrorKind::AddrInUse => None,
+                    bound => Some(
+                        bound
+                            .map_err(|e| Diagnostic::new("`--wait` cannot take a turn").caused_by(e.to_string()).of_machine())?,
+                    ),
+                };
+            }
             let user = match &own {
                 Some(_) => one.user(),
                 None => Some(holder(&one.turn_name()).unwrap_or_default()),
@@ -106,12 +114,6 @@ fn wait_for(
         turn._names.extend(own);
     }
     Ok(turn)
-}
-
-/// The turn of this name, unless another collo has it.
-fn bind(name: &str) -> Option<UnixListener> {
-    let address = SocketAddr::from_abstract_name(name_of(name)).ok()?;
-    UnixListener::bind_addr(&address).ok()
 }
 
 #[cfg(test)]
@@ -142,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_card_in_use_is_waited_for_until_it_is_free() {
-        let mut user = bind(&uuid("used"));
+        let mut user = Some(bind(&uuid("used")).expect("it is free"));
         let mut named = Vec::new();
         let mut busy = |who: &str| {
             named.push(who.to_string());
@@ -155,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_signal_ends_the_waiting() {
-        let _user = bind(&uuid("stopped"));
+        let _user = bind(&uuid("stopped")).expect("it is free");
         let stopped = wait_for(card("stopped"), Duration::from_secs(60), &mut |_| {}, &|| Err(Diagnostic::new("stopped")));
         assert_eq!(stopped.expect_err("a signal came").what(), "stopped");
     }

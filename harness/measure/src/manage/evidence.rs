@@ -23,8 +23,8 @@ pub struct Gathering {
     pub again: bool,
     /// How often in a row it has failed.
     pub tries: u32,
-    /// How often in a row an attempt was missing on the lists of the card, which is one of its further ones.
-    pub times_idle: u32,
+    /// Attempts that left the card idle, which is one of their further ones, when it was gathered before.
+    pub idle_before: Vec<usize>,
 }
 
 /// What a card's evidence brings.
@@ -48,9 +48,6 @@ const MOST_TRIES: u32 = 44;
 /// So often it may fail in a row although nobody is known to have come or gone: who has just ended is gone from the lists before it is
 /// known to have ended. With the pauses between, half a second.
 const MOST_UNCHANGED: u32 = 9;
-/// How many times in a row an attempt must be missing on the lists of one of its further cards, and not on those of its main one, before that
-/// is a finding.
-const TIMES_IDLE: u32 = 2;
 /// The first pause before it is gathered again, and the longest: whoever is ready waits for it, and who ended is mostly known to have in a
 /// few milliseconds.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -59,11 +56,6 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// Whether evidence that failed so often in a row may be gathered again.
 pub fn may_try_again(tries: u32, changed: bool) -> bool {
     tries < if changed { MOST_TRIES } else { MOST_UNCHANGED }
-}
-
-/// Whether an attempt that was missing on the lists of a card so often in a row may just have ended.
-pub fn may_have_ended(times_idle: u32) -> bool {
-    times_idle < TIMES_IDLE
 }
 
 /// The pause after so many failures in a row.

@@ -198,7 +198,7 @@ impl Session {
         let noted = Noted::begin();
         let go_on = || {
             let stopped = |stopped: Stopped| {
-                Diagnostic::new("the waiting for another collo was stopped").of(stopped.class()).caused_by(stopped)
+                Diagnostic::new("waiting for another collo was stopped").of(stopped.class()).caused_by(stopped)
             };
             noted.go_on().map_err(stopped)
         };

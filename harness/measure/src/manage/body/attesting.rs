@@ -38,9 +38,10 @@ impl Body<'_, '_> {
         };
         let with_main = in_force(&besides).into_iter().zip(besides.iter().map(main_device)).collect();
         evidence::gather(card, self.spec.site.card(card), in_force(&own), with_main, &self.found);
-        let Gathering { tries, times_idle, .. } = self.gathering[card];
+        let before = &mut self.gathering[card];
+        let (tries, idle_before) = (before.tries, std::mem::take(&mut before.idle_before));
         let (began_ns, company) = (monotonic_ns(), self.company[card]);
-        self.gathering[card] = Gathering { own, besides, runs: true, began_ns, company, again: false, tries, times_idle };
+        self.gathering[card] = Gathering { own, besides, runs: true, began_ns, company, again: false, tries, idle_before };
     }
 
     /// Gather the evidence of every card of an attempt.
@@ -70,8 +71,8 @@ impl Body<'_, '_> {
         let holds = attestation.as_ref().is_none_or(evidence::holds);
         // A process that ended in between is no longer listed; what holds although others came or went, holds.
         if !holds && evidence::may_try_again(gathered.tries, changed) {
-            let (tries, times_idle) = (gathered.tries + 1, gathered.times_idle);
-            self.gathering[card] = Gathering { runs: true, tries, times_idle, ..Gathering::default() };
+            let (tries, idle_before) = (gathered.tries + 1, gathered.idle_before);
+            self.gathering[card] = Gathering { runs: true, tries, idle_before, ..Gathering::default() };
             evidence::again(card, gathered.tries, &self.found);
             return;
         }
@@ -93,11 +94,10 @@ impl Body<'_, '_> {
                 self.group.send(index, go);
             }
         }
-        // An attempt that has just ended is gone from the lists before it is known to have ended.
-        let times_idle = gathered.times_idle + 1;
-        if !idle.is_empty() && evidence::may_have_ended(times_idle) {
-            self.gathering[card] = Gathering { runs: true, times_idle, ..Gathering::default() };
-            evidence::again(card, gathered.times_idle, &self.found);
+        // An attempt that has just ended is gone from the lists before it is known to have ended: the second look decides.
+        if idle.iter().any(|index| !gathered.idle_before.contains(index)) {
+            self.gathering[card] = Gathering { runs: true, idle_before: idle, ..Gathering::default() };
+            evidence::again(card, 0, &self.found);
             return;
         }
         idle.into_iter().for_each(|index| self.note_idle_card(index, card));
