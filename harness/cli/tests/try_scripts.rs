@@ -72,7 +72,7 @@ fn what_cannot_be_measured_is_said_with_its_last_lines() {
     ");
     let bench = bench.file("mine/wide.py", "import os\nprint(os.get_terminal_size(1))\n");
     let wide = bench.collo(&["-C", "mine", "try", "python3 wide.py"]).exits(2);
-    wide.says("hint: it asks for the size of its terminal, and a member has none: `script -qefc 'python train.py' /dev/null`");
+    wide.says("hint: it asks for the size of its terminal, and a member has none; the command `script -qefc 'python train.py' /dev/null`");
     let several = bench.collo(&["-C", "mine", "try", "python3 timed.py", "python3 steps.py", "--degree", "3"]).exits(2);
     insta::assert_snapshot!(several.stderr, @r"
     error: `--degree` is for one command, and there are several

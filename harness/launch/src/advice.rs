@@ -10,21 +10,21 @@ struct KnownFailure {
 const KNOWN: &[KnownFailure] = &[
     // `os.popen("stty size")` of utils.py in kuangliu/pytorch-cifar; `os.get_terminal_size()` of Python 3.11 raises the second.
     KnownFailure {
-        marks: &["stty size", "Inappropriate ioctl for device"],
-        advice: "it asks for the size of its terminal, and a member has none: `script -qefc 'python train.py' /dev/null` as the command gives \
-                 it one",
+        marks: &["stty size", "[Errno 25] Inappropriate ioctl for device"],
+        advice: "it asks for the size of its terminal, and a member has none; the command `script -qefc 'python train.py' /dev/null` gives it one",
     },
-    // `EOFError` of `input()` in Python 3.11, and `UsageError` of wandb 0.2x (sdk/lib/wbauth/authenticate.py).
+    // `EOFError` of `input()` in Python 3.11.
     KnownFailure {
         marks: &["EOF when reading a line"],
         advice: "it waits for something to be typed, and a member has no input: set it by an option or a variable of the environment",
     },
+    // `UsageError` of wandb 0.31.0, sdk/lib/wbauth/authenticate.py.
     KnownFailure {
         marks: &["No API key configured"],
-        advice: "wandb asks for an account: `WANDB_MODE=offline` before the command, or in `[variables]` of its `workload.toml`, keeps its \
-                 records here",
+        advice: "wandb needs an account; with `WANDB_MODE=offline` before the command, or in `[variables]` of the `workload.toml`, its records \
+                 stay on this machine",
     },
-    // errno EADDRINUSE as `torch.distributed` and Python print it.
+    // EADDRINUSE as torch.distributed 2.14 and Python 3.11 print it; rank 0 takes a free port for `MASTER_PORT=0`, which was tried.
     KnownFailure {
         marks: &["EADDRINUSE", "Address already in use", "address already in use"],
         advice: "it needs a port that is in use, perhaps by another member: let each take a free one (`torchrun --standalone`, \
@@ -80,7 +80,7 @@ mod tests {
             ("EOFError: EOF when reading a line", "no input"),
             ("wandb.errors.errors.UsageError: No API key configured. Use `wandb login` to log in.", "WANDB_MODE=offline"),
             (
-                "torch.distributed.DistNetworkError: The server socket has failed to listen … EADDRINUSE, message: address already in use",
+                "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29577, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
                 "--standalone",
             ),
             ("OSError: [Errno 98] Address already in use", "port"),

@@ -8,6 +8,7 @@ use collo_store::{Campaign, GpuRecord, Machine, MemberRecord, sha256_text};
 use super::Analysis;
 use super::reported::FromReport;
 use crate::cell::Cell;
+use crate::reading::data::batches;
 
 /// Digits of a digest shown to people.
 const DIGITS: usize = 12;
@@ -149,7 +150,7 @@ fn data(analysis: &Analysis) -> String {
         [] => members(&all).any(|m| m.synthetic == Some(false)).then(|| "real".into()).into_iter().collect(),
         names => vec![format!("synthetic {}", names.join(", "))],
     };
-    parts.extend(analysis.shortened.iter().map(|s| format!("{} batches of {}", s.limit_batches, s.workload)));
+    parts.extend(batches(&analysis.shortened));
     parts.join(", ")
 }
 

@@ -65,3 +65,14 @@ pub fn lower(repetitions: &mut [Repetition], mixed: &BTreeSet<String>) -> Vec<St
     }
     mixed.iter().map(|name| format!("{}: their times are not comparable", why(name))).collect()
 }
+
+/// `16 or 23 batches of small`, by workload.
+pub fn batches(shortened: &[Shortened]) -> Vec<String> {
+    let of_one = shortened.chunk_by(|a, b| a.workload == b.workload);
+    let text = |all: &[Shortened]| {
+        let counts: Vec<String> = all.iter().map(|s| s.limit_batches.to_string()).collect();
+        let noun = if counts == ["1"] { "batch" } else { "batches" };
+        format!("{} {noun} of `{}`", counts.join(" or "), all[0].workload)
+    };
+    of_one.map(text).collect()
+}

@@ -11,7 +11,7 @@ pub struct Status {
     /// A campaign; the newest if none is named
     #[arg(value_name = "CAMPAIGN", add = complete::campaigns())]
     pub campaign: Option<String>,
-    /// Show it again whenever it changes, until it is not running any more
+    /// Keep showing the status until the campaign ends
     #[arg(long)]
     pub watch: bool,
 }

@@ -26,15 +26,15 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Answered {
     let mut shown = None;
     loop {
         let (answer, is_running) = look(context, a)?;
+        if shown.is_some() && shown.as_ref() != answer.keys() && std::io::stdout().is_terminal() && !context.arguments.json {
+            // Each status replaces the one before it, as with watch(1).
+            output::bytes(b"\x1b[H\x1b[2J");
+        }
         if !is_running || noted.as_ref().is_none_or(|noted| noted.came().is_some()) {
             return Ok(answer);
         }
         if shown.as_ref() != answer.keys() {
             shown = answer.keys().cloned();
-            if std::io::stdout().is_terminal() && !context.arguments.json {
-                // As watch(1) does.
-                output::bytes(b"\x1b[H\x1b[2J");
-            }
             answer.print(context);
         }
         std::thread::sleep(LOOK_EVERY);

@@ -8,6 +8,7 @@ use collo_analysis::campaign::devices::DeviceDifference;
 use collo_analysis::cell::Cell;
 use collo_analysis::cell::lent::Lender;
 use collo_analysis::cell::verdict::CellVerdict;
+use collo_analysis::reading::data::batches;
 use collo_analysis::words;
 use collo_guidelines::verdict;
 use collo_quantity::Key;
@@ -410,18 +411,7 @@ pub fn shortened(analysis: &Analysis) -> Option<String> {
         let workloads = number::count(workloads.len(), "workload");
         return Some(format!("epochs cut short by `limit_batches`: {least} to {most} batches, of {workloads}"));
     }
-    let mut all: Vec<(&str, Vec<u64>)> = Vec::new();
-    for s in &analysis.shortened {
-        match all.iter_mut().find(|(workload, _)| *workload == s.workload) {
-            Some((_, counts)) => counts.push(s.limit_batches),
-            None => all.push((&s.workload, vec![s.limit_batches])),
-        }
-    }
-    let of = |(workload, counts): &(&str, Vec<u64>)| {
-        let numbers: Vec<String> = counts.iter().map(u64::to_string).collect();
-        format!("{} {} of `{workload}`", numbers.join(" or "), if counts[..] == [1] { "batch" } else { "batches" })
-    };
-    let all: Vec<String> = all.iter().map(of).collect();
+    let all = batches(&analysis.shortened);
     (!all.is_empty()).then(|| format!("epochs cut short by `limit_batches`: {}", all.join(", ")))
 }
 

@@ -96,7 +96,7 @@ fn table(analysis: &Analysis) -> Table {
         doubted.then(|| c.verdict().text().to_string())
     };
     let lender = |c: &Cell| c.lender.as_ref().map(|l| l.short_id().to_string());
-    // What the whole table has in common stands once, above it: what is left of a name is still the beginning of it, by which `show` finds it.
+    // Settings that all cells have stand once, in the heading; what is left of a name is still its beginning, by which `show` finds the cell.
     let common = common_settings(cells.iter().map(Cell::name));
     let name = |c: &Cell| Some(c.name().strip_suffix(&common).unwrap_or(c.name()).to_string());
     let is_gpu = analysis.campaign.device.kind == "gpu";

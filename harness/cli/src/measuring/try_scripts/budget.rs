@@ -10,7 +10,7 @@ use super::look::FirstLook;
 #[derive(Debug, PartialEq)]
 pub struct BudgetPlan {
     pub repetitions: u32,
-    /// Of each run, the first of which is a warm-up.
+    /// Epochs of each run, of which the first is a warm-up.
     pub epochs: u32,
     /// Whole epochs for at least so long; absent if one epoch is enough, or all that there is time for.
     pub measure_for_s: Option<f64>,
@@ -25,10 +25,10 @@ const SHOWN: f64 = 0.7;
 /// Longest time that a run measures, seconds.
 const LONGEST_S: f64 = 10.0;
 
-/// Short epochs that a run measures at least, in so many seconds together: one of them may have rare work in it, such as an evaluation
-/// before the first step.
-const FEWEST: f64 = 5.0;
-const FEWEST_S: f64 = 2.0;
+/// A run measures as many epochs as fit into [`SEVERAL_S`], and at most so many for that reason: one alone may have rare work in it, such as
+/// an evaluation before the first step.
+const SEVERAL: f64 = 5.0;
+const SEVERAL_S: f64 = 2.0;
 
 /// Libraries take long to import; a look ends once it has found something.
 const SHORTEST_LOOK: Duration = Duration::from_secs(20);
@@ -55,8 +55,8 @@ pub fn plan(looks: &[FirstLook], scripts: &[Script], modes: u32, left: Duration)
     let candidates = [(3.0, LONGEST_S), (3.0, 5.0), (2.0, 5.0), (3.0, 2.0), (2.0, 2.0), (2.0, 1.0)];
     // What ends by itself can show no more than it has, and less beside others that begin later.
     let shown = |look: &FirstLook| SHOWN * look.progress.epochs_s.len() as f64;
-    let most = looks.iter().filter(|look| look.has_ended).map(shown).fold(FEWEST, f64::min);
-    let measured = (FEWEST_S / unit_s).min(most).floor().max(1.0);
+    let most = looks.iter().filter(|look| look.has_ended).map(shown).fold(SEVERAL, f64::min);
+    let measured = (SEVERAL_S / unit_s).min(most).floor().max(1.0);
     let fits =
         |(repetitions, measure_s): &&(f64, f64)| needs_s(*repetitions, measure_s.max(measured * unit_s)) <= left.as_secs_f64();
     let (repetitions, measure_s) = candidates.iter().find(fits).copied().unwrap_or((2.0, 0.0));

@@ -59,6 +59,8 @@ const ENOUGH: usize = 3;
 const MOST_LINES: usize = 20_000;
 /// Bytes of output at most: what prints more of them prints no epochs.
 const MOST_BYTES: u64 = 256 << 20;
+/// Lines at the end in which a failure is looked for.
+const LAST: usize = 30;
 /// How long it may take to end.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -146,7 +148,8 @@ fn not_found(script: &Script, lines: &[OutputLine], failed: Option<&str>, took: 
     let seconds = took.as_secs_f64();
     match failed {
         Some(how) => Diagnostic::new(format!("{}: {how} after {seconds:.1} s", script.named())).caused_by(last(5)).hint(
-            advice_for_failure(lines.iter().map(|line| line.text.as_str())).unwrap_or("run it by hand in this folder first"),
+            advice_for_failure(lines.iter().rev().take(LAST).map(|line| line.text.as_str()))
+                .unwrap_or("run it by hand in this folder first"),
         ),
         None => {
             let count = number::count(lines.len(), "line");

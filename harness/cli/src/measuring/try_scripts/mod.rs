@@ -94,7 +94,7 @@ pub fn run(context: &Context<'_>, a: &args::Try) -> Ended {
         };
         together.for_each(|cell| {
             output::line(sentence(cell, &scripts, failed(cell)));
-            competing_threads(cell, &made.analysis.cells, &made.analysis.campaign.device).into_iter().for_each(output::line);
+            competition(cell, &made.analysis.cells, &made.analysis.campaign.device).into_iter().for_each(output::line);
         });
         output::line("");
     }
@@ -108,9 +108,6 @@ pub fn run(context: &Context<'_>, a: &args::Try) -> Ended {
     let has_failed = runs.values().any(|run| run.record.standing() == Standing::Failed);
     Ok(code.unwrap_or(if has_failed { exit::FAILED } else { exit::DONE }))
 }
-
-/// More than this part of its cores is more than a CPU has: readings have a tolerance.
-const MOST_USED: f64 = 1.1;
 
 /// The GPU to measure on, if there is one and it is not declined.
 fn gpu(context: &Context<'_>, a: &args::Try) -> Result<Option<Gpu>, Diagnostics> {
@@ -141,22 +138,27 @@ fn root(folder: &Path, a: &args::Try) -> Result<PathBuf, Diagnostics> {
     Ok(save)
 }
 
-/// That the threads of a group compete for cores, where it does less work per second than in turn and its members alone use more cores than
-/// the CPU has.
-fn competing_threads(group: &Cell, cells: &[Cell], device: &DeviceRecord) -> Option<String> {
+/// More than this part of its cores is more than a CPU has: readings have a tolerance.
+const MOST_USED: f64 = 1.1;
+
+/// Why the members of a group may be slow beside each other on a CPU.
+fn competition(group: &Cell, cells: &[Cell], device: &DeviceRecord) -> Option<String> {
     let cores = device.cores_at_a_time().filter(|_| device.kind == "cpu")?;
-    group.get(Key::ThroughputGain).filter(|gain| gain.estimate < 1.0)?;
     let alone = |member: &Member| {
         let solo = cells.iter().find(|cell| cell.is_solo() && cell.members[0].spec.workload == member.spec.workload)?;
         Some(solo.get(Key::Cpu)?.estimate)
     };
-    let used: f64 = group.members.iter().map(alone).sum::<Option<f64>>()?;
-    let threads = (cores / group.members.len() as f64).max(1.0) as u32;
-    (used > MOST_USED * cores).then(|| {
-        let each = number::count(threads as usize, "thread");
+    let used = group.members.iter().map(alone).sum::<Option<f64>>()?;
+    competing_threads(group.get(Key::ThroughputGain)?.estimate, used, cores, group.members.len())
+}
+
+/// That so many members compete for cores, where they do less work per second than in turn, and alone use more cores in all than there are.
+fn competing_threads(gain: f64, used: f64, cores: f64, members: usize) -> Option<String> {
+    let threads = (cores / members as f64).max(1.0) as u32;
+    (gain < 1.0 && used > MOST_USED * cores).then(|| {
         format!(
-            "alone they use {used:.1} cores in all, and there are {cores}: their threads compete; `OMP_NUM_THREADS={threads} collo try …` \
-             measures them with {each} each"
+            "alone they use {used:.1} cores in all, and there are {cores}, for which they compete; `OMP_NUM_THREADS={threads} collo try …` \
+             limits the threads of PyTorch to {threads} each"
         )
     })
 }
@@ -197,4 +199,22 @@ fn sentence(cell: &Cell, scripts: &[Script], failed: Option<String>) -> String {
         slowdowns.join(", "),
         number::with_interval(gain)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_that_use_more_cores_than_there_are_and_do_less_than_in_turn_compete() {
+        let two = competing_threads(0.33, 3.9, 2.0, 2).expect("they compete");
+        assert_eq!(
+            two,
+            "alone they use 3.9 cores in all, and there are 2, for which they compete; `OMP_NUM_THREADS=1 collo try …` limits the threads \
+             of PyTorch to 1 each"
+        );
+        assert!(competing_threads(0.9, 24.0, 16.0, 3).is_some_and(|text| text.contains("OMP_NUM_THREADS=5 ")));
+        assert_eq!(competing_threads(1.9, 3.9, 2.0, 2), None, "they gain from sharing all the same");
+        assert_eq!(competing_threads(0.9, 2.1, 2.0, 2), None, "cores are not what they lack");
+    }
 }
