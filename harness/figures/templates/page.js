@@ -55,7 +55,29 @@
       catch { getSelection().selectAllChildren(c.firstChild); b.textContent = 'selected'; }
     });
   }
-  // Folded on screen, open on paper.
-  addEventListener('beforeprint', () => all('details').forEach(d => { d.dataset.was = d.open; d.open = true; }));
-  addEventListener('afterprint', () => all('details').forEach(d => { d.open = d.dataset.was === 'true'; }));
+  // What a link leads to is opened with everything that it is folded in.
+  function reveal(id) {
+    const to = id && document.getElementById(id);
+    if (!to) return;
+    const folded = to.matches('section') ? to.querySelector(':scope > details') : to.closest('details');
+    for (let d = folded; d; d = d.parentElement.closest('details')) d.open = true;
+    to.scrollIntoView();
+  }
+  const named = () => location.hash.slice(1).split('?')[0];
+  addEventListener('hashchange', () => reveal(named()));
+  for (const a of all('a[href^="#"]:not(.skip)')) a.addEventListener('click', () => reveal(a.getAttribute('href').slice(1)));
+  reveal(named());
+
+  const sections = all('details.sec'), nav = document.querySelector('nav');
+  if (nav && sections.length) {
+    const b = nav.appendChild(document.createElement('button'));
+    const name = () => { b.textContent = sections.every(d => d.open) ? 'fold all' : 'open all'; };
+    b.type = 'button';
+    b.addEventListener('click', () => { const open = !sections.every(d => d.open); sections.forEach(d => { d.open = open; }); });
+    sections.forEach(d => d.addEventListener('toggle', name));
+    name();
+  }
+  // Sections are folded on screen and open on paper; what is folded inside them is printed if it is open.
+  addEventListener('beforeprint', () => sections.forEach(d => { d.dataset.was = d.open; d.open = true; }));
+  addEventListener('afterprint', () => sections.forEach(d => { d.open = d.dataset.was === 'true'; }));
 })();

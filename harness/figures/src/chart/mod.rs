@@ -5,6 +5,7 @@
 //! `CLASSES` of `draw/themed.rs`.
 
 mod bars;
+mod block;
 mod calibration;
 mod completions;
 mod feasibility_grid;
@@ -21,6 +22,7 @@ mod tails;
 mod timelines;
 
 pub use bars::{Bar, BarGroup, Bars};
+pub use block::{BlockRun, BlockRuns};
 pub use calibration::{Calibrated, OrderedErrors, PredictedMeasured};
 pub use completions::{Completion, Completions};
 pub use feasibility_grid::{Feasibility, Square, SquareRow, Squares};

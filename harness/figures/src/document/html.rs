@@ -3,7 +3,7 @@
 
 use askama::Template;
 
-use super::model::{Badge, Block, Column, Document, FactLine, Table, TableCell, TableLayout, Tone};
+use super::model::{Badge, Block, Column, Document, Doubt, FactLine, Table, TableCell, TableLayout, Tone};
 use crate::Result;
 
 #[derive(Template)]
@@ -64,6 +64,12 @@ impl Tone {
 impl Badge {
     fn class(&self) -> &'static str {
         self.tone.class()
+    }
+}
+
+impl Doubt {
+    fn is_grave(&self) -> bool {
+        self.tone == Tone::Bad
     }
 }
 

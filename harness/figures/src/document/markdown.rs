@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::model::{Advice, Badge, Block, Document, Fact, FactLine, Table, TableCell};
+use super::model::{Advice, Badge, Block, DOUBTS, Document, Fact, FactLine, Table, TableCell};
 
 /// The whole document.
 pub fn document(d: &Document) -> String {
@@ -71,6 +71,12 @@ fn block_of(block: &Block, plots: Option<&str>) -> String {
         Block::Chips(chips) => chips.iter().map(|c| escape(&c.to_text())).collect::<Vec<_>>().join(" · "),
         Block::Command(what, command) => format!("{what}: `{}`", code(command)),
         Block::Advice(advice) => self::advice(advice),
+        Block::Answer(answer) => {
+            let doubts = answer.doubts.iter().map(|d| format!("- **{}**: {}\n", escape(&d.name), escape(&d.text)));
+            let doubts: String = doubts.collect();
+            let doubts = Some(format!("{DOUBTS}:\n\n{doubts}")).filter(|_| !answer.doubts.is_empty());
+            answer.paragraphs.iter().map(|text| escape(text)).chain(doubts).collect::<Vec<_>>().join("\n\n")
+        }
         Block::Folded(title, blocks) => {
             let inner: Vec<String> = blocks.iter().map(|b| block_of(b, plots)).collect();
             format!("{}:\n\n{}", escape(title), inner.join("\n\n"))
@@ -137,11 +143,12 @@ fn cell(c: &TableCell) -> String {
 fn escape(text: &str) -> String {
     let text = collo_text::quoting::line(&text.replace(['\n', '\r'], " ")).into_owned();
     let mut out = String::new();
-    let ticks = text.matches('`').count();
+    // A run of several is not a pair of single ones: what is between them would not be code.
+    let is_paired = text.matches('`').count().is_multiple_of(2) && !text.contains("``");
     let mut in_code = false;
     for c in text.chars() {
         match c {
-            '`' if ticks.is_multiple_of(2) => {
+            '`' if is_paired => {
                 in_code = !in_code;
                 out.push(c);
             }
@@ -169,6 +176,7 @@ mod tests {
         assert_eq!(super::escape("<b> [x](y) a|b"), "&lt;b> \\[x\\](y) a\\|b");
         assert_eq!(super::escape("`tiny×2 <naive>` is *fast*"), "`tiny×2 <naive>` is \\*fast\\*");
         assert_eq!(super::escape("a ` <b>"), "a \\` &lt;b>");
+        assert_eq!(super::escape("`<b>``, `<b>``"), "\\`&lt;b>\\`\\`, \\`&lt;b>\\`\\`", "names that end in a backtick");
         assert_eq!(super::escape("_a_\n\u{1b}[2J"), "\\_a\\_ \\\\x1b\\[2J", "and nothing is left that a terminal would obey");
     }
 }

@@ -9,12 +9,13 @@ pub mod html;
 pub mod markdown;
 mod model;
 pub mod quoted;
+mod shorten;
 pub mod terminal;
 mod write;
 
 pub use model::{
-    Advice, Align, Badge, Block, Column, Document, Fact, FactLine, Figure, Row, Section, Table, TableCell, TableColumn,
-    TableLayout, Tone,
+    Advice, Align, Answer, Badge, Block, Column, DOUBTS, Document, Doubt, Fact, FactLine, Figure, Row, Section, Table, TableCell,
+    TableColumn, TableLayout, Tone,
 };
 pub use terminal::LONGEST_LINE;
 pub use write::{Written, replace, write};

@@ -86,6 +86,8 @@ pub struct Section {
     pub blocks: Vec<Block>,
     /// It has no content; its finding says why.
     pub left_out: bool,
+    /// On a page its blocks are folded under its title and its finding.
+    pub folded: bool,
 }
 
 /// How a word is highlighted.
@@ -136,9 +138,40 @@ pub enum Block {
     /// A command to copy, and what it does.
     Command(&'static str, String),
     Advice(Vec<Advice>),
+    Answer(Answer),
     /// Blocks folded under a title.
     Folded(String, Vec<Block>),
 }
+
+impl Block {
+    /// Its figures, those of folded blocks included.
+    pub fn figures(&self) -> Vec<&Figure> {
+        match self {
+            Block::Figure(figure) => vec![figure],
+            Block::Folded(_, blocks) => blocks.iter().flat_map(Block::figures).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The answer of a document, and why it may be doubted.
+#[derive(Debug)]
+pub struct Answer {
+    pub paragraphs: Vec<String>,
+    pub doubts: Vec<Doubt>,
+}
+
+/// A threat to the validity of a document's numbers: its name, and what it is here.
+#[derive(Debug)]
+pub struct Doubt {
+    pub name: String,
+    pub text: String,
+    /// `Bad` where the numbers must not be used without it.
+    pub tone: Tone,
+}
+
+/// The title of a list of doubts.
+pub const DOUBTS: &str = "Why you may doubt this";
 
 /// A piece of advice with its evidence.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use collo_quantity::number::ABSENT;
 use collo_text::quoting::line;
 use unicode_width::UnicodeWidthStr;
 
-use super::model::{Align, Block, Column, Table};
+use super::model::{Align, Block, Column, DOUBTS, Table};
 
 /// Columns of the names of facts, at least; a longer name than the second stands out.
 const NAME: usize = 10;
@@ -40,6 +40,11 @@ fn block(block: &Block, width: usize) -> String {
                 format!("{} here, study {}: {} {} {}", a.holds.to_text(), a.agrees.to_text(), a.statement, a.finding, a.scope)
             };
             list(&advice.iter().map(of).collect::<Vec<_>>())
+        }
+        Block::Answer(answer) => {
+            let doubts = answer.doubts.iter().map(|d| wrapped(&format!("  {}: {}", d.name, d.text), width)).collect::<String>();
+            let heading = if doubts.is_empty() { String::new() } else { format!("{DOUBTS}:\n") };
+            list(&answer.paragraphs) + &heading + &doubts
         }
         Block::Folded(title, blocks) => wrapped(&format!("{title}:"), width) + &text(blocks, width),
         Block::Verbatim(name, text) => format!("{}:\n{}\n", line(name), collo_text::quoting::lines(text)),

@@ -73,6 +73,11 @@ impl Axis {
         Axis::named(range, ticks.collect())
     }
 
+    /// Its ticks: positions and texts.
+    pub fn ticks(&self) -> &[(f64, String)] {
+        &self.ticks
+    }
+
     /// The axis as it is, with given ticks.
     pub fn named(range: Range<f64>, ticks: Vec<(f64, String)>) -> Self {
         Axis { map: Map::Linear(range.clone().into()), range, ticks }

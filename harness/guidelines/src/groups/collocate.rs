@@ -54,11 +54,11 @@ impl Knee<'_> {
                 format!("whether {degree} together do more work per second than in turn is open")
             }
         };
-        Some(self.next().map_or_else(|| first.clone(), |next| format!("{first}; {next}")))
+        Some(self.beyond().map_or_else(|| first.clone(), |beyond| format!("{first}; {beyond}")))
     }
 
-    /// The verdict on the throughput that the next larger group adds; `None` if there is none.
-    fn next(&self) -> Option<String> {
+    /// The verdict on the throughput that the next larger group adds: `a third adds less than 5 %`; `None` if there is no such group.
+    pub fn beyond(&self) -> Option<String> {
         let cell = self.cell();
         let degree = cell.record.degree;
         let next = self.groups.get(self.at + 1)?;

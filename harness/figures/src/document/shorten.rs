@@ -1,0 +1,139 @@
+//! Leaves out of a document what all names in it have in common, which its subtitle has once. In: a document, and the words.
+//! Out: the same with shorter names; commands and verbatim texts stay as they are.
+
+use super::model::{Advice, Block, Document, Figure, Section, Table};
+
+/// What may follow the words where they end: another character would make them a part of a longer setting.
+fn ends_here(rest: &str) -> bool {
+    !rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '=' | '-' | '%'))
+}
+
+/// A text without these words.
+fn without(text: &str, words: &str) -> Option<String> {
+    let mut out = String::new();
+    let (mut rest, mut found) = (text, false);
+    while let Some(at) = rest.find(words) {
+        let (before, from) = rest.split_at(at);
+        let after = &from[words.len()..];
+        out.push_str(before);
+        if ends_here(after) {
+            found = true;
+        } else {
+            out.push_str(words);
+        }
+        rest = after;
+    }
+    found.then(|| out + rest)
+}
+
+impl Document {
+    /// Leave these words, which begin with a space, out of all names.
+    pub fn shorten(&mut self, words: &str) {
+        if words.trim().is_empty() {
+            return;
+        }
+        let cut = |text: &mut String| {
+            if let Some(shorter) = without(text, words) {
+                *text = shorter;
+            }
+        };
+        self.sections.iter_mut().for_each(|section| of_section(section, &cut));
+        cut(&mut self.left_out);
+    }
+}
+
+fn of_section(section: &mut Section, cut: &dyn Fn(&mut String)) {
+    cut(&mut section.finding);
+    section.blocks.iter_mut().for_each(|block| of_block(block, cut));
+}
+
+fn of_block(block: &mut Block, cut: &dyn Fn(&mut String)) {
+    match block {
+        Block::Figure(figure) => of_figure(figure, cut),
+        Block::Table(table) => of_table(table, cut),
+        Block::Text(text) | Block::Remark(text) => cut(text),
+        Block::Notes(notes) => notes.iter_mut().for_each(cut),
+        Block::Chips(chips) => chips.iter_mut().for_each(|chip| cut(&mut chip.text)),
+        Block::Advice(advice) => advice.iter_mut().for_each(|a| of_advice(a, cut)),
+        Block::Answer(answer) => {
+            answer.paragraphs.iter_mut().for_each(cut);
+            answer.doubts.iter_mut().for_each(|doubt| cut(&mut doubt.text));
+        }
+        Block::Folded(title, blocks) => {
+            cut(title);
+            blocks.iter_mut().for_each(|inner| of_block(inner, cut));
+        }
+        // Names and values of the environment, files, and what is typed are kept to the letter.
+        Block::Facts(_) | Block::Verbatim(..) | Block::Command(..) => {}
+    }
+}
+
+fn of_figure(figure: &mut Figure, cut: &dyn Fn(&mut String)) {
+    cut(&mut figure.title);
+    cut(&mut figure.caption);
+    for panel in &mut figure.panels {
+        [&mut panel.title, &mut panel.subtitle, &mut panel.label, &mut panel.drawing.body].into_iter().for_each(cut);
+    }
+    of_table(&mut figure.values, cut);
+}
+
+fn of_table(table: &mut Table, cut: &dyn Fn(&mut String)) {
+    cut(&mut table.caption);
+    for cell in table.rows.iter_mut().flat_map(|row| &mut row.cells) {
+        cut(&mut cell.text);
+        cut(&mut cell.note);
+        if let Some(drawing) = &mut cell.drawing {
+            cut(&mut drawing.body);
+        }
+    }
+}
+
+fn of_advice(advice: &mut Advice, cut: &dyn Fn(&mut String)) {
+    [&mut advice.statement, &mut advice.finding, &mut advice.scope].into_iter().for_each(cut);
+    advice.key.iter_mut().flatten().for_each(cut);
+    advice.evidence.iter_mut().for_each(|block| of_block(block, cut));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_left_out_where_they_are_whole() {
+        let short = |text: &str| without(text, " recipe=timm").unwrap_or_else(|| text.into());
+        assert_eq!(short("small×7 mps b32 recipe=timm ÷ small solo b32 recipe=timm"), "small×7 mps b32 ÷ small solo b32");
+        assert_eq!(short("`small b32 recipe=timm`, recipe=timm-2"), "`small b32`, recipe=timm-2", "another setting begins so");
+        assert_eq!(without("small b32", " recipe=timm"), None);
+    }
+
+    #[test]
+    fn commands_and_the_environment_keep_them() {
+        let command = || Block::Command("To decide", "collo run x --where 'cell recipe=timm'".into());
+        let mut d = Document {
+            sections: vec![Section {
+                finding: "`small b32 recipe=timm`".into(),
+                blocks: vec![Block::Folded("more".into(), vec![Block::Text("`tiny recipe=timm`".into()), command()])],
+                ..Section::default()
+            }],
+            ..Document::default()
+        };
+        d.shorten(" recipe=timm");
+        assert_eq!(d.sections[0].finding, "`small b32`");
+        insta::assert_debug_snapshot!(d.sections[0].blocks, @r#"
+        [
+            Folded(
+                "more",
+                [
+                    Text(
+                        "`tiny`",
+                    ),
+                    Command(
+                        "To decide",
+                        "collo run x --where 'cell recipe=timm'",
+                    ),
+                ],
+            ),
+        ]
+        "#);
+    }
+}
