@@ -5,23 +5,22 @@
 //! [`SECTIONS`]. To add a figure: a `Block::Figure` of its section, drawn by a chart of `figures/src/chart`; where cells stand
 //! in it is in `parts/places.rs`, its caption and legend in `parts/figure.rs`; one of bars is a `BarFigure`.
 
-use collo_analysis::campaign::reference::ReferenceVerdict;
-use collo_figures::document::{Block, Document, Fact, FactLine, Section};
-use collo_guidelines::verdict;
+use collo_analysis::cell::Cell;
+use collo_figures::document::{Document, Fact, Section};
 
-use crate::overview::{cells, head, provenance, quality, summary};
+use crate::overview::{advice, cells, head, method, provenance, quality, summary};
 use crate::parts::absent::{self, Content};
 use crate::parts::figure::tags;
-use crate::parts::notes;
+use crate::parts::names;
 use crate::parts::panels::SWEEP;
 use crate::report::Report;
 use crate::resources::{cpu, energy, energy_by_member, feasibility, launches, memory, pcie, sm_activity, timeline};
-use crate::time::{epoch_time, fairness, gain, latency, matrix, mixed, threshold};
+use crate::time::{epoch_time, fairness, gain, latency, mixed, threshold};
 use crate::trace::{self, policies, published, waits};
 use crate::{prediction, watching};
 
-/// Deviations from references that are listed at the top; all are under Measurement quality.
-const OUTSIDE: usize = 5;
+/// The sections that a page shows at once; the others are folded under their findings.
+const OPEN: [&str; 2] = ["summary", "guidelines"];
 
 /// Which campaigns have a section.
 #[derive(Clone, Copy)]
@@ -48,7 +47,9 @@ fn has_traces(report: &Report) -> bool {
 
 /// Every section, in print order: what a trace was measured for comes before what its baselines say.
 const SECTIONS: &[SectionRow] = &[
-    ("summary", "How to use this GPU", Always, summary),
+    ("summary", "How to use this GPU", Always, |r| Ok(summary::section(r))),
+    ("guidelines", "Guidelines", If(|r| !r.guidelines.is_empty()), guidelines),
+    ("method", "How this was measured", OfRuns(method::is_known), |r| Ok(method::section(&r.analysis))),
     ("policies", "Policies", OF_TRACES, policies::section),
     ("waits", "Who waited, who was slowed", OfRuns(has_traces), |r| waits::section(&r.analysis)),
     ("sites", "Cards over time", OfRuns(has_traces), |r| trace::timeline::section(&r.analysis)),
@@ -70,7 +71,7 @@ const SECTIONS: &[SectionRow] = &[
     ("mixed", "Mixed workloads", OfGroups, |r| mixed::section(&r.analysis)),
     ("latency", "Latency", OfGroups, latency::section),
     ("timelines", "Timelines", OfGroups, |r| timeline::section(&r.analysis)),
-    ("feasibility", "Feasibility", Always, |r| feasibility::section(&r.analysis)),
+    ("feasibility", "Feasibility", If(|_| true), |r| feasibility::section(&r.analysis)),
     ("fairness", "Fairness", OfGroups, fairness::section),
     ("cells", "All cells", Always, |r| cells::section(&r.analysis)),
     ("quality", "Measurement quality", Always, |r| quality::section(&r.analysis)),
@@ -81,11 +82,9 @@ fn is_predicted(report: &Report) -> bool {
     report.analysis.campaign.predicted.is_some() || report.analysis.report.as_ref().is_some_and(|report| report.is_predicted)
 }
 
-/// The summary, which begins with the gain, the first figure of the page.
-fn summary(report: &Report) -> Content {
-    let mut section = summary::section(report);
-    section.blocks.splice(0..0, matrix::of(&report.analysis).map(Block::Figure));
-    Ok(section)
+/// The guidelines, below the answer.
+fn guidelines(report: &Report) -> Content {
+    Ok(Section { blocks: advice::blocks(&report.analysis, &report.guidelines), ..Section::default() })
 }
 
 /// The sections of a report, in print order.
@@ -98,9 +97,10 @@ fn all(report: &Report) -> Vec<Section> {
             (OfGroups, Some(why)) => Err(why.clone()),
             _ => content(report),
         };
+        let folded = !OPEN.contains(id);
         Some(match content {
-            Ok(section) if !section.title.is_empty() => Section { id, ..section },
-            Ok(section) => Section { id, title, ..section },
+            Ok(section) if !section.title.is_empty() => Section { id, folded, ..section },
+            Ok(section) => Section { id, title, folded, ..section },
             Err(why) => Section { left_out: !matches!(shown, Always), ..absent::without(id, title, why) },
         })
     };
@@ -113,6 +113,7 @@ pub fn document(report: &Report, plots: Option<String>) -> Document {
     let c = &analysis.campaign;
     let device = c.device.text();
     let (sections, left_out) = absent::apart(all(report));
+    let common = names::common_settings(analysis.cells.iter().map(Cell::name));
     let described = c.description.as_ref().map_or_else(String::new, |text| format!("{text}: "));
     Document {
         name: format!("collo report: {} on {device}", c.experiment),
@@ -122,27 +123,30 @@ pub fn document(report: &Report, plots: Option<String>) -> Document {
             "Nothing here was measured. The numbers come from a documented interference model: their bars are hatched, their marks hollow."
                 .into()
         }),
-        subtitle: format!("{described}experiment `{}`", c.experiment),
+        subtitle: format!("{described}experiment `{}`{}", c.experiment, if common.is_empty() { String::new() } else { format!("; every cell with{common}") }),
         facts: vec![
-            Fact {
-                name: "Device".into(),
-                lines: [device].into_iter().chain(c.machine.cpu_model.clone()).map(FactLine::Text).collect(),
-            },
+            head::device(analysis),
             Fact::campaign("Campaign", &c.created_utc, &c.id),
             head::accounted(analysis),
         ],
         files: vec![("Markdown", "report.md"), ("JSON", "report.json"), ("CSV", "report.csv")],
         plots,
         runs: None,
-        warnings: notes::of_report(analysis).into_iter().chain(verdict::unfinished(analysis)).chain(analysis
-            .references
-            .iter()
-            .filter(|r| r.verdict == ReferenceVerdict::Outside)
-            .take(OUTSIDE)
-            .map(|r| format!("not as the reference: {}", r.text())))
-            .collect(),
+        warnings: Vec::new(),
         sections,
         left_out,
         interactive: true,
     }
+}
+
+/// Leave the settings that all cells have in common out of the names of a document: its subtitle has them.
+pub fn shorten(report: &Report, document: &mut Document) {
+    document.shorten(&names::common_settings(report.analysis.cells.iter().map(Cell::name)));
+}
+
+/// The report as a document of its own, with short names.
+pub fn shortened(report: &Report) -> Document {
+    let mut document = document(report, None);
+    shorten(report, &mut document);
+    document
 }

@@ -178,6 +178,18 @@ fn whole(t: &Value) {
 }
 
 #[test]
+fn sections_are_folded_until_a_link_a_button_or_paper_opens_them() {
+    let Some(t) = told(&card(), 1280) else { return };
+    let folded = &t["folded"];
+    let all = folded["sections"].as_u64().unwrap();
+    assert!(all > 8, "{folded}");
+    assert_eq!((&folded["first"], &folded["opened"]), (&all.into(), &serde_json::json!(["sec-quality"])), "{folded}");
+    assert_eq!(folded["address"], serde_json::json!(["sec-cells"]), "an address of the table opens it: {folded}");
+    assert_eq!((&folded["all"], &folded["none"]), (&0.into(), &all.into()), "{folded}");
+    assert_eq!((&folded["printed"], &folded["after"]), (&0.into(), &all.into()), "{folded}");
+}
+
+#[test]
 fn every_plot_has_its_data_and_keys_walk_it() {
     let Some(t) = told(&card(), 1280) else { return };
     whole(&t);

@@ -19,8 +19,8 @@ const LINE: usize = 8_000;
 /// The comment.
 pub fn report(report: &Report) -> String {
     let analysis = &report.analysis;
-    let mut document = sections::document(report, None);
-    document.sections.retain(|s| s.id == "summary");
+    let mut document = sections::shortened(report);
+    document.sections.retain(|s| ["summary", "guidelines"].contains(&s.id));
     document.left_out = String::new();
     let all = format!(
         "`collo report {}` writes the rest: figures, every cell, and how the numbers were measured.\n",

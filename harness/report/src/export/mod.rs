@@ -127,7 +127,7 @@ pub static FORMATS: &[Format] = &[
         .needs_runs(),
     format("mlflow", "A file store for `mlflow ui`; --to names its folder", Folder(mlflow::write)).needs_runs(),
     format("json", "report.json", Text(json)),
-    format("markdown", "The text without its figures", Text(|r| Ok(markdown::document(&sections::document(r, None))))),
+    format("markdown", "The text without its figures", Text(|r| Ok(markdown::document(&sections::shortened(r))))),
     format(
         "comment",
         "The first screen, the gains and as many cells as fit a comment on GitHub",

@@ -4,6 +4,7 @@ use collo_analysis::campaign::Analysis;
 use collo_figures::document::{Advice, Block, Table, TableCell};
 use collo_guidelines::rule::Guideline;
 use collo_guidelines::rule::evidence::Evidence;
+use collo_guidelines::verdict::Holds;
 use collo_quantity::number;
 
 use crate::parts::anchor::cell_id;
@@ -11,11 +12,21 @@ use crate::parts::anchor::cell_id;
 /// Rows of evidence on the page; all of them are in the JSON.
 const SHOWN: usize = 40;
 
-/// The blocks of all guidelines.
+/// Guidelines that are not folded.
+const FIRST: usize = 3;
+
+/// The first guidelines that are decided, as sentences.
+pub fn statements(guidelines: &[Guideline]) -> Vec<String> {
+    guidelines.iter().filter(|g| g.summary && g.holds != Holds::Open).take(FIRST).map(|g| g.statement.clone()).collect()
+}
+
+/// The blocks of all guidelines, of which the first are not folded; one that contradicts what was published always is shown.
 pub fn blocks(analysis: &Analysis, guidelines: &[Guideline]) -> Vec<Block> {
-    let (first, more): (Vec<_>, Vec<_>) = guidelines.iter().partition(|g| g.summary);
+    let is_first = |(place, g): &(usize, &Guideline)| g.summary && (*place < FIRST || g.is_contrary());
+    let (first, more): (Vec<_>, Vec<_>) = guidelines.iter().enumerate().partition(is_first);
+    let [first, more] = [first, more].map(|of: Vec<(usize, &Guideline)>| of.into_iter().map(|(_, g)| g).collect::<Vec<_>>());
     let of = |guidelines: &[&Guideline]| Block::Advice(guidelines.iter().map(|g| advice(analysis, g)).collect());
-    let mut blocks = vec![of(&first)];
+    let mut blocks: Vec<Block> = (!first.is_empty()).then(|| of(&first)).into_iter().collect();
     if !more.is_empty() {
         blocks.push(Block::Folded(number::count(more.len(), "more guideline"), vec![of(&more)]));
     }

@@ -1,11 +1,26 @@
 //! The head of a report: what was measured, on what, and how much of the plan is accounted for.
 
-use collo_analysis::campaign::Analysis;
+use collo_analysis::campaign::{Analysis, environment};
 use collo_analysis::words;
 use collo_figures::document::{Fact, FactLine};
 use collo_quantity::number;
 
 use crate::parts::absent::NO_ENDS;
+
+/// What it was measured on: the device, the software that decides its speed, and the settings of the device.
+pub fn device(analysis: &Analysis) -> Fact {
+    let known = environment::of(analysis);
+    let find = |name: &str| known.iter().find(|(n, _)| n == name).map(|(_, text)| text.as_str());
+    let named = |names: &[&str]| {
+        let texts: Vec<String> = names.iter().filter_map(|name| Some(format!("{name} {}", find(name)?))).collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
+    };
+    let precision = environment::precision(&analysis.cells.iter().collect::<Vec<_>>());
+    let settings: Vec<String> = precision.into_iter().chain(named(&["clocks", "power cap"])).collect();
+    let lines = [Some(analysis.campaign.device.text()), analysis.campaign.machine.cpu_model.clone()];
+    let software = [named(&["driver", "CUDA", "torch"]), Some(settings.join(", ")).filter(|text| !text.is_empty())];
+    Fact { name: "Device".into(), lines: lines.into_iter().chain(software).flatten().map(FactLine::Text).collect() }
+}
 
 /// The outcomes of the planned runs, and the validity of their cells.
 pub fn accounted(analysis: &Analysis) -> Fact {

@@ -6,6 +6,7 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::campaign::reference::ReferenceVerdict;
 use collo_analysis::cell::Cell;
 use collo_analysis::reading::check::Drift;
+use collo_analysis::words::capital;
 use collo_figures::document::{Block, Row, Section, Table, TableCell, TableColumn};
 use collo_quantity::Key;
 use collo_quantity::number;
@@ -14,6 +15,7 @@ use collo_store::Cooling;
 use crate::parts::absent::{Content, NO_RUNS};
 use crate::parts::anchor::{REASONS, with_reasons};
 use crate::parts::figure::tags;
+use crate::parts::notes;
 use crate::parts::values::label;
 
 /// One source over all runs: the requested rate, and the worst achieved values.
@@ -71,7 +73,7 @@ pub fn section(analysis: &Analysis) -> Content {
     if !sources.is_empty() {
         blocks.push(Block::Table(table(analysis, &sources)));
     }
-    blocks.push(Block::Notes(notes(analysis)));
+    blocks.push(Block::Notes(remarks(analysis)));
     if analysis.cells.iter().any(|c| !c.validity.reasons.is_empty()) {
         blocks.push(Block::Table(reasons(analysis)));
     }
@@ -126,24 +128,24 @@ fn some_names(cells: &[&Cell]) -> String {
     names.join(", ") + &more
 }
 
-fn notes(analysis: &Analysis) -> Vec<String> {
-    let mut notes = Vec::new();
-    notes.extend(crate::parts::notes::method(analysis).map(|m| {
+fn remarks(analysis: &Analysis) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(notes::method(analysis).map(|m| {
         format!("Intervals: {m}, on logarithms of one number per repetition; pooled below eight cells, moderated from there; p-values by Holm over all groups.")
     }));
     if analysis.cells.iter().any(Cell::serves) {
-        notes.push(
+        lines.push(
             "Latencies and shares of requests: each cell by its own spread, since their scatter depends on the load.".into(),
         );
     }
     let skews = analysis.cells.iter().flat_map(|c| &c.repetitions).filter_map(|r| r.start_skew_s);
     if let Some(worst) = skews.reduce(f64::max) {
         let allowed = number::milliseconds(analysis.campaign.thresholds.start_skew_s);
-        notes.push(format!("Start skew: {} at worst (limit {allowed}).", number::milliseconds(worst)));
+        lines.push(format!("Start skew: {} at worst (limit {allowed}).", number::milliseconds(worst)));
     }
     let runs = analysis.cells.iter().flat_map(|c| &c.repetitions);
-    notes.extend(cooling(&runs.filter_map(|r| r.record().cooling.as_ref()).collect::<Vec<_>>()));
-    notes.extend(of_programs(analysis));
+    lines.extend(cooling(&runs.filter_map(|r| r.record().cooling.as_ref()).collect::<Vec<_>>()));
+    lines.extend(of_programs(analysis));
     let drifts = &analysis.drifts;
     if let Some(worst) = drifts.iter().max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs())) {
         // A block has a drift of each baseline.
@@ -152,7 +154,7 @@ fn notes(analysis: &Analysis) -> Vec<String> {
         };
         let (large, all) = (blocks(&|d| d.is_large), blocks(&|_| true));
         let allowed = number::percent(analysis.campaign.thresholds.baseline_drift_ratio);
-        notes.push(format!(
+        lines.push(format!(
             "Baseline drift: {:+.1} % at worst (`{}`, block {}); {large} of {} beyond {allowed}. Intervals include it.",
             (worst.ratio - 1.0) * 100.0,
             worst.cell,
@@ -162,31 +164,25 @@ fn notes(analysis: &Analysis) -> Vec<String> {
     }
     let waited = analysis.cells.iter().flat_map(|c| &c.members).filter_map(|m| m.get(Key::InvoluntarySwitches));
     if let Some(most) = waited.map(|q| q.estimate).reduce(f64::max) {
-        notes.push(format!("Involuntary context switches: up to {} per second of one member.", number::three(most)));
+        lines.push(format!("Involuntary context switches: up to {} per second of one member.", number::three(most)));
     }
-    notes.extend(analysis.width_sentence());
+    lines.extend(analysis.width_sentence());
     let references = &analysis.references;
     if !references.is_empty() {
         let within = references.iter().filter(|r| r.verdict == ReferenceVerdict::Within).count();
-        notes.push(format!("Reference values: {within} of {} within their tolerance.", references.len()));
+        lines.push(format!("Reference values: {within} of {} within their tolerance.", references.len()));
         let others = references.iter().filter(|r| r.verdict != ReferenceVerdict::Within);
-        notes.extend(others.take(REASONS).map(|r| format!("Reference: {}.", r.text())));
+        lines.extend(others.take(REASONS).map(|r| format!("Reference: {}.", r.text())));
     }
     let odd: Vec<&Cell> = analysis.cells.iter().filter(|c| !c.suspicious.is_empty()).collect();
-    notes.extend(odd.iter().take(REASONS).map(|c| format!("`{}` is suspicious: {}.", c.name(), c.suspicious.join("; "))));
+    lines.extend(odd.iter().take(REASONS).map(|c| format!("`{}` is suspicious: {}.", c.name(), c.suspicious.join("; "))));
     if odd.len() > REASONS {
-        notes.push(format!("{} more are suspicious; all are in `report.json`.", number::count(odd.len() - REASONS, "cell")));
+        lines.push(format!("{} more are suspicious; all are in `report.json`.", number::count(odd.len() - REASONS, "cell")));
     }
-    notes.extend(analysis.campaign.indicative.iter().map(|w| format!("The whole campaign is indicative: {w}.")));
-    if let Some(s) = crate::parts::notes::synthetic(analysis) {
-        let times = if analysis.campaign.device.simulated { "The" } else { "Epoch times are real; the" };
-        notes.push(format!("Data: {s}. {times} loss says nothing about the real data set."));
-    }
-    notes.extend(
-        crate::parts::notes::shortened(analysis).map(|s| format!("Whole epochs were not measured, {s}: compare times per item.")),
-    );
-    notes.extend(analysis.problems.iter().take(REASONS).map(|p| format!("{p}.")));
-    notes
+    let oddities =
+        notes::without_p99(analysis).into_iter().chain(notes::without_energy(analysis)).chain(notes::oddities(analysis));
+    lines.extend(oddities.map(|text| format!("{}.", capital(&text))));
+    lines
 }
 
 /// Errors of programs on the GPU, which make no run indicative.
@@ -217,7 +213,7 @@ fn cooling(all: &[&Cooling]) -> Option<String> {
 }
 
 fn finding(analysis: &Analysis) -> String {
-    crate::parts::notes::verdicts(analysis).map_or_else(String::new, |verdicts| format!("{verdicts}."))
+    notes::verdicts(analysis).map_or_else(String::new, |verdicts| format!("{verdicts}."))
 }
 
 #[cfg(test)]

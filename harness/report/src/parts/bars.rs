@@ -3,7 +3,7 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_figures::chart::{Bar, BarGroup, Bars};
-use collo_figures::document::Block;
+use collo_figures::document::{Block, Table};
 use collo_figures::draw::Panel;
 use collo_figures::draw::slots::reach;
 use collo_quantity::Key;
@@ -11,7 +11,7 @@ use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_quantity::unit::GIB;
 
-use super::figure::{failure, figure, hover, indicative_note, interval, whiskers};
+use super::figure::{failure, figure, hover, indicative_note, interval, legend, whiskers};
 use super::panels::{describe, describe_alone, drawn};
 use super::places::{Places, alone_on_slice, compute_slices, drawn_as, places_note};
 use super::values::{reading, values};
@@ -71,7 +71,7 @@ impl<'a> BarFigure<'a> {
             caption: "",
             head: "",
             meaning: MEAN,
-            places: true,
+            places: false,
             scale: Scale::Shared,
             tick: None,
             reference: None,
@@ -80,22 +80,32 @@ impl<'a> BarFigure<'a> {
         }
     }
 
-    /// The figure, if some cell of equal members has the quantity.
+    /// The figure, if some cell of equal members has the quantity; a table where it would have a single bar.
     pub fn draw(&self, analysis: &Analysis) -> Option<Block> {
-        let (panels, left_out) = self.panels(analysis);
+        let (panels, slices_drawn, left_out) = self.panels(analysis);
         let (shared, own) = match self.scale {
             Scale::Own(sentence) => ("", sentence),
             Scale::Shared => (" All panels share one scale.", ""),
             Scale::Share | Scale::Members => ("", ""),
         };
-        let places = if self.places { places_note(analysis) } else { "" };
+        let places = if self.places { places_note(analysis, slices_drawn) } else { "" };
         let whiskers = if self.is_stacked() { String::new() } else { format!(" {}", whiskers(analysis)) };
         let indicative = indicative_note(analysis.cells.iter());
         let text = format!("{}{places}{whiskers}{shared}{indicative}{own}{left_out}", self.meaning);
         let columns = [(self.head, self.key)].into_iter().chain(self.beside.iter().copied());
         let columns: Vec<(&str, Key, f64)> = columns.map(|(head, key)| (head, key, self.factor)).collect();
-        (!panels.is_empty())
-            .then(|| Block::Figure(figure(analysis, self.id, self.title, panels, text, values(analysis, &columns))))
+        let values = values(analysis, &columns);
+        match panels.len() {
+            0 => None,
+            1 if values.rows.len() == 1 => Some(Block::Table(Table { caption: self.title.into(), ..values })),
+            _ => {
+                let mut fig = figure(analysis, self.id, self.title, panels, text, values);
+                if !slices_drawn {
+                    fig.legend = legend(analysis.cells.iter().filter(|c| c.record.is_uniform() && c.ran() && !alone_on_slice(c)));
+                }
+                Some(Block::Figure(fig))
+            }
+        }
     }
 
     fn is_stacked(&self) -> bool {
@@ -158,7 +168,7 @@ impl<'a> BarFigure<'a> {
 
     /// Panels of bars: per workload one of groups by degree with a bar for each mode and solo as a line, and one of its
     /// members alone on slices; and the sentence about what is left out.
-    fn panels(&self, analysis: &Analysis) -> (Vec<Panel>, String) {
+    fn panels(&self, analysis: &Analysis) -> (Vec<Panel>, bool, String) {
         let (workloads, left_out) = drawn(analysis, &|c| reading(c, self.key).is_some());
         let mut of: Vec<BarPanel> = Vec::new();
         for workload in &workloads {
@@ -188,7 +198,8 @@ impl<'a> BarFigure<'a> {
             }
             let slice =
                 |c: &&Cell| BarGroup { label: compute_slices(c).unwrap_or_else(|| "MIG".into()), bars: vec![Some(bar(c))] };
-            if !slices.is_empty() {
+            // One slice is one number, which the table has.
+            if slices.len() > 1 {
                 of.push(BarPanel { workload, alone: true, groups: slices.iter().map(slice).collect(), level: solo(&slices) });
             }
         }
@@ -214,7 +225,7 @@ impl<'a> BarFigure<'a> {
             let bars = Bars { caption, groups, level: level.as_ref(), largest, limit, ceiling, stacked };
             Panel { title, subtitle, label, drawing: bars.draw() }
         };
-        (of.iter().map(panel).collect(), left_out)
+        (of.iter().map(panel).collect(), of.iter().any(|p| p.alone), left_out)
     }
 }
 

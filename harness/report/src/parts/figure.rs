@@ -112,12 +112,12 @@ pub fn mark(cell: &Cell, what: &str, q: Option<&Quantity>, factor: f64, unit: &s
 }
 
 /// The sentence of a caption about how intervals were made.
-pub fn whiskers(analysis: &Analysis) -> String {
+pub fn whiskers(analysis: &Analysis) -> &'static str {
     match crate::parts::notes::method(analysis) {
-        Some(method) => format!("Whiskers: {method}, on logarithms."),
+        Some(_) => "Whiskers: 95 % intervals.",
         // What another program measured has intervals of another kind.
-        None if measured_by(analysis).is_some() => "Whiskers: 95 % interval, each cell by its own spread.".into(),
-        None => "One repetition carries no interval.".into(),
+        None if measured_by(analysis).is_some() => "Whiskers: 95 % interval, each cell by its own spread.",
+        None => "One repetition carries no interval.",
     }
 }
 

@@ -99,19 +99,7 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
         (None, true) => lines.push(format!("{}; {meaning}", without_method(analysis))),
         (None, false) => {}
     }
-    let mut facts = Vec::new();
-    if analysis.cells.iter().flat_map(|c| c.counted()).any(|r| !r.record().is_sampled()) {
-        facts.push(format!("{SAMPLING_OFF}: no power, activity or CPU load was recorded"));
-    }
-    let ran = analysis.cells.iter().any(|c| c.counts());
-    let trains = analysis.cells.iter().any(|c| c.counts() && !c.serves());
-    if ran && trains && analysis.cells.iter().all(|c| c.get(Key::EnergyPerEpoch).is_none()) {
-        let why = analysis.cells.iter().find_map(|c| c.absent.get(&Key::EnergyPerEpoch));
-        // Windows of a few shortened epochs are too short for a counter that spans a whole trace.
-        let of_traces = analysis.traces.matrices.iter().flat_map(|m| &m.arms).any(|arm| arm.get(Key::SiteEnergy).is_some());
-        let whose = if of_traces { "energy of members alone" } else { "energy" };
-        facts.push(format!("{whose} absent: {}", why.map_or(Key::EnergyPerEpoch.absent, String::as_str)));
-    }
+    let mut facts: Vec<String> = without_samples(analysis).into_iter().chain(without_energy(analysis)).collect();
     facts.extend(synthetic(analysis).map(|s| format!("data: {s}")));
     facts.extend(shortened(analysis));
     if analysis.campaign.device.simulated {
@@ -129,6 +117,41 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
     for why in &analysis.campaign.indicative {
         lines.push(format!("indicative: {why}"));
     }
+    if analysis.campaign.indicative.is_empty() {
+        lines.extend(indicative_cells(analysis));
+    }
+    lines.extend(oddities(analysis));
+    lines.extend(analysis.problems.iter().map(|p| format!("warning: {p}")));
+    lines
+}
+
+/// What was odd about single cells, and makes none of them indicative.
+pub fn oddities(analysis: &Analysis) -> Vec<String> {
+    let looks = second_looks(analysis).into_iter().chain(expectations(analysis));
+    unsteady(analysis).into_iter().chain(looks).chain(retried(analysis)).collect()
+}
+
+/// What is absent because the samplers were off.
+pub fn without_samples(analysis: &Analysis) -> Option<String> {
+    let is_off = analysis.cells.iter().flat_map(|c| c.counted()).any(|r| !r.record().is_sampled());
+    is_off.then(|| format!("{SAMPLING_OFF}: no power, activity or CPU load was recorded"))
+}
+
+/// Why no cell has an energy, where some trained.
+pub fn without_energy(analysis: &Analysis) -> Option<String> {
+    let trains = analysis.cells.iter().any(|c| c.counts() && !c.serves());
+    if !trains || analysis.cells.iter().any(|c| c.get(Key::EnergyPerEpoch).is_some()) {
+        return None;
+    }
+    let why = analysis.cells.iter().find_map(|c| c.absent.get(&Key::EnergyPerEpoch));
+    // Windows of a few shortened epochs are too short for a counter that spans a whole trace.
+    let of_traces = analysis.traces.matrices.iter().flat_map(|m| &m.arms).any(|arm| arm.get(Key::SiteEnergy).is_some());
+    let whose = if of_traces { "energy of members alone" } else { "energy" };
+    Some(format!("{whose} absent: {}", why.map_or(Key::EnergyPerEpoch.absent, String::as_str)))
+}
+
+/// The cells that are indicative, a line for each reason.
+pub fn indicative_cells(analysis: &Analysis) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for cell in analysis.all_cells().filter(|c| !c.is_valid() && c.counts()) {
         let why = cell.validity.reasons.join("; ");
@@ -137,19 +160,12 @@ pub fn notes(analysis: &Analysis) -> Vec<String> {
             None => reasons.push((why, vec![cell.name()])),
         }
     }
-    if analysis.campaign.indicative.is_empty() {
-        lines.extend(reasons.iter().map(|(why, cells)| match cells[..] {
-            [one] => format!("`{one}` is indicative: {why}"),
-            [first, ..] => format!("`{first}` and {} more are indicative: {why}", cells.len() - 1),
-            [] => String::new(),
-        }));
-    }
-    lines.extend(unsteady(analysis));
-    lines.extend(second_looks(analysis));
-    lines.extend(expectations(analysis));
-    lines.extend(retried(analysis));
-    lines.extend(analysis.problems.iter().map(|p| format!("warning: {p}")));
-    lines
+    let line = |(why, cells): &(String, Vec<&str>)| match cells[..] {
+        [] => None,
+        [one] => Some(format!("`{one}` is indicative: {why}")),
+        [first, ..] => Some(format!("`{first}` and {} more are indicative: {why}", cells.len() - 1)),
+    };
+    reasons.iter().filter_map(line).collect()
 }
 
 /// Cells whose mean epoch depends on how long they were measured.
@@ -237,7 +253,7 @@ pub fn in_turn(analysis: &Analysis) -> Option<String> {
 const REASONS: usize = 3;
 
 /// The servers without a p99, each reason once.
-fn without_p99(analysis: &Analysis) -> Vec<String> {
+pub fn without_p99(analysis: &Analysis) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for server in analysis.cells.iter().filter(|c| c.counts()).flat_map(Cell::servers) {
         let Some(why) = server.absent(Key::LatencyP99).filter(|_| server.get(Key::LatencyP99).is_none()) else { continue };

@@ -73,10 +73,10 @@ impl<'a> Places<'a> {
 }
 
 /// The sentence of a caption about what stands where.
-pub fn places_note(analysis: &Analysis) -> &'static str {
+pub fn places_note(analysis: &Analysis, slices_drawn: bool) -> &'static str {
     if analysis.groups().all(|c| !c.record.is_uniform()) {
         ""
-    } else if analysis.cells.iter().any(alone_on_slice) {
+    } else if slices_drawn {
         " At each degree (×N, the number of members) the modes stand in one order, marked below; the line with its band is solo, one member on the whole GPU. Under MIG the instance of a member is named below its mark. “Alone on a slice”: one member on one instance, the rest of the GPU idle."
     } else {
         " At each degree (×N, the number of members) the modes stand in one order, marked below; the line with its band is solo."

@@ -15,7 +15,7 @@ use collo_text::quoting;
 
 use super::trace_cell;
 use crate::overview::provenance;
-use crate::parts::{finding, notes};
+use crate::parts::{finding, names, notes};
 use crate::time::latency;
 use crate::trace::policies;
 use crate::{prediction, watching};
@@ -68,15 +68,6 @@ fn ended(c: &Cell) -> String {
 /// How a column reads a cell.
 type ReadCell<'a> = &'a dyn Fn(&Cell) -> Option<String>;
 
-/// The settings at the end of all these names, each with the space before it; empty if they have none in common.
-fn common_settings<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<Vec<&str>> = names.map(|name| name.split(' ').rev().collect()).collect();
-    let Some(first) = names.first() else { return String::new() };
-    let is_common = |(at, word): &(usize, &&str)| word.contains('=') && names.iter().all(|words| words.get(*at) == Some(*word));
-    let words: Vec<&str> = first.iter().enumerate().take_while(is_common).map(|(_, word)| *word).collect();
-    words.iter().rev().map(|word| format!(" {word}")).collect()
-}
-
 fn table(analysis: &Analysis) -> Table {
     let cells = &analysis.cells;
     let (factor, unit) = words::time_unit(cells.iter().filter_map(|c| c.get(Key::EpochTime)));
@@ -97,7 +88,7 @@ fn table(analysis: &Analysis) -> Table {
     };
     let lender = |c: &Cell| c.lender.as_ref().map(|l| l.short_id().to_string());
     // Settings that all cells have stand once, in the heading; what is left of a name is still its beginning, by which `show` finds the cell.
-    let common = common_settings(cells.iter().map(Cell::name));
+    let common = names::common_settings(cells.iter().map(Cell::name));
     let name = |c: &Cell| Some(c.name().strip_suffix(&common).unwrap_or(c.name()).to_string());
     let is_gpu = analysis.campaign.device.kind == "gpu";
     let sm_active = |c: &Cell| c.metric(Key::SmActive).filter(|_| is_gpu).map(|q| number::percent(q.estimate));
@@ -347,20 +338,4 @@ fn graph(workload: &str, features: &Features) -> Vec<String> {
     let layers: u64 = features.layers.values().sum();
     parts.extend((layers > 0).then(|| number::count(layers as usize, "layer")));
     parts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_that_all_cells_have_are_common_and_others_are_not() {
-        let of = |names: &[&str]| common_settings(names.iter().copied());
-        assert_eq!(of(&["small solo b32 recipe=timm", "small×7 mps b32 recipe=timm"]), " recipe=timm");
-        assert_eq!(of(&["a solo lr=1 x=2", "a×2 naive lr=1 x=2"]), " lr=1 x=2");
-        assert_eq!(of(&["a solo lr=1 x=2", "a×2 naive lr=2 x=2"]), " x=2");
-        assert_eq!(of(&["a solo lr=1", "a×2 naive"]), "");
-        assert_eq!(of(&["a solo b32", "a×2 naive b32"]), "", "a batch size is a part of the name");
-        assert_eq!(of(&[]), "");
-    }
 }

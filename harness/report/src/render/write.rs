@@ -28,9 +28,7 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
     let mut report = sections::document(of, None);
     details(of, &mut report);
     let runs = below(&of.folder, reports).filter(|_| of.read.is_none());
-    let figures =
-        report.sections.iter().flat_map(|s| &s.blocks).filter_map(|b| if let Block::Figure(f) = b { Some(f) } else { None });
-    let figures: Vec<&Figure> = figures.collect();
+    let figures: Vec<&Figure> = report.sections.iter().flat_map(|s| &s.blocks).flat_map(Block::figures).collect();
     let plots: Vec<PathBuf> = figures.iter().map(|f| folder.join("plots").join(format!("{}.svg", f.id))).collect();
     let next = AtomicUsize::new(0);
     // Pixels take most of the time of a report, and figures know nothing of each other.
@@ -54,6 +52,8 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
             Err(panic) => std::panic::resume_unwind(panic),
         })
     })?;
+    // Files keep the whole names, by which programs join them.
+    sections::shorten(of, &mut report);
     let json = serde_json::json!(of.json());
     let cells = csv::text(&cells::table(&of.analysis));
     let mut write = |place: &Path, plots: String, up: &str| {

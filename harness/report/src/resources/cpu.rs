@@ -13,6 +13,9 @@ use crate::parts::bars::{BarFigure, Scale};
 pub fn section(analysis: &Analysis) -> Content {
     numbers(analysis)?;
     let device = &analysis.campaign.device;
+    if device.kind == "gpu" {
+        return Err("Members share the GPU, not the cores; the CPU load of each cell is in All cells.".into());
+    }
     let cores = device.cores_text().filter(|_| device.kind == "cpu");
     let usable = device.cores_at_a_time().map(|cores| cores * 100.0);
     let capacity = cores.zip(usable).map(|(cores, percent)| (percent, format!("{cores} = {percent:.0} %")));
@@ -28,7 +31,6 @@ pub fn section(analysis: &Analysis) -> Content {
         caption: "% of one core, one segment per member",
         head: "% of one core",
         meaning: &meaning,
-        places: false,
         scale: Scale::Members,
         limit: capacity.as_ref().map(|(value, text)| (*value, text.as_str())),
         ..BarFigure::of(Key::Cpu)

@@ -3,7 +3,7 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::words;
-use collo_figures::document::Section;
+use collo_figures::document::{Block, Section};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
@@ -62,7 +62,12 @@ pub fn section(analysis: &Analysis) -> Content {
         limit,
     };
     let [energy, above_idle, power, dram] = bars.each_ref().map(|bars| bars.draw(analysis));
-    let blocks = [energy, above_idle, over_time.draw(analysis), power, dram].into_iter().flatten().collect();
+    let mut blocks: Vec<Block> = [energy, above_idle, over_time.draw(analysis), power, dram].into_iter().flatten().collect();
+    // One figure answers; the others are variants of it.
+    let variants = blocks.split_off(blocks.len().min(1));
+    if !variants.is_empty() {
+        blocks.push(Block::Folded("Energy above idle, and power".into(), variants));
+    }
     Ok(Section { finding: finding(analysis, factor, unit), blocks, ..Section::default() })
 }
 

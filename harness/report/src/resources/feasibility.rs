@@ -16,6 +16,10 @@ pub fn section(analysis: &Analysis) -> Content {
     if analysis.cells.is_empty() && refusals.is_empty() {
         return Err("The plan has no cells and no refusals.".into());
     }
+    let whole = |c: &Cell| c.outcome() == "completed" && c.ran();
+    if refusals.is_empty() && analysis.has_ends() && analysis.all_cells().all(whole) {
+        return Err("Every planned cell completed all its runs, and none was refused.".into());
+    }
     let mut blocks = vec![];
     if !analysis.cells.is_empty() && !analysis.only_sweeps() {
         blocks.push(Block::Figure(super::frontier::figure(analysis)));

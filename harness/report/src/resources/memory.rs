@@ -36,7 +36,6 @@ pub fn section(report: &Report) -> Content {
         caption: "GiB, one segment per member",
         head: "GiB",
         meaning: &meaning,
-        places: false,
         scale: Scale::Members,
         beside: &[("GiB left", Key::MemoryHeadroom)],
         limit: capacity.as_ref().map(|(value, text)| (*value, text.as_str())),

@@ -2,7 +2,7 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
-use collo_figures::document::Section;
+use collo_figures::document::{Block, Section};
 use collo_quantity::Key;
 use collo_quantity::number;
 
@@ -30,7 +30,6 @@ pub fn section(analysis: &Analysis) -> Content {
         caption: &format!("{unit} per item, into the GPU"),
         head: &format!("{unit} per item"),
         meaning: "What the GPU received during the measured window, divided by the items trained in it.",
-        places: false,
         scale: Scale::Own(" Each panel has its own scale."),
         ..BarFigure::of(Key::PcieRxPerItem)
     };
@@ -53,7 +52,10 @@ pub fn section(analysis: &Analysis) -> Content {
         ..BarFigure::of(Key::PcieRx)
     };
     let rate = over_time.draw(analysis).or_else(|| rate.draw(analysis));
-    let blocks = per_item.draw(analysis).into_iter().chain(rate).collect();
+    let blocks = match (per_item.draw(analysis), rate) {
+        (Some(per_item), Some(rate)) => vec![per_item, Block::Folded("Traffic over time".into(), vec![rate])],
+        (per_item, rate) => per_item.into_iter().chain(rate).collect(),
+    };
     Ok(Section { finding: finding(analysis, factor, unit), blocks, ..Section::default() })
 }
 

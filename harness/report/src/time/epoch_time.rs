@@ -22,6 +22,7 @@ pub fn section(analysis: &Analysis) -> Content {
         caption,
         head: caption,
         meaning: "Mean over members of their measured epochs.",
+        places: true,
         scale: Scale::Own(" Each panel has its own scale; all start at zero."),
         ..BarFigure::of(Key::EpochTime)
     };

@@ -49,8 +49,15 @@ pub fn section(report: &Report) -> Content {
                    panels. The gain is Σ solo epoch time ÷ mean epoch time in the group, per repetition; under `exit` it is Σ \
                    solo makespan ÷ makespan.{left_out}"
     );
-    let mut fig = figure(analysis, "throughput-gain", "Throughput gain over running in turn", panels, caption, table(analysis));
-    fig.legend = legend(analysis.groups().filter(|c| shared(c)));
+    const TITLE: &str = "Throughput gain over running in turn";
+    let values = table(analysis);
+    let block = if has_line(&measured) {
+        let mut fig = figure(analysis, "throughput-gain", TITLE, panels, caption, values);
+        fig.legend = legend(analysis.groups().filter(|c| shared(c)));
+        Block::Figure(fig)
+    } else {
+        Block::Table(Table { caption: TITLE.into(), ..values })
+    };
     Ok(Section {
         finding: match () {
             () if !sentences.is_empty() => sentences.join(" "),
@@ -58,9 +65,15 @@ pub fn section(report: &Report) -> Content {
             () if measured.iter().any(|c| c.count() > 1) && analysis.is_reported() => "No gain has an interval.".into(),
             () => "No gain has an interval: a group or its baseline has only one repetition.".into(),
         },
-        blocks: vec![Block::Figure(fig)],
+        blocks: vec![block],
         ..report.judged("collocate")
     })
+}
+
+/// True if some workload was measured at two degrees of a mode: single points are in the map of the first screen.
+fn has_line(measured: &[&Cell]) -> bool {
+    let same = |a: &Cell, b: &Cell| a.workload() == b.workload() && a.record.sharing == b.record.sharing;
+    measured.iter().enumerate().any(|(i, a)| measured[..i].iter().any(|b| same(a, b) && a.record.degree != b.record.degree))
 }
 
 fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {

@@ -33,6 +33,10 @@ pub fn section(report: &Report) -> Content {
         };
         return Err(why.into());
     }
+    if ["naive", "mps"].into_iter().all(|mode| fit(analysis, mode).is_none()) {
+        let why = report.guideline("sm-threshold").map(|g| g.finding.clone()).filter(|why| !why.is_empty());
+        return Err(why.unwrap_or_else(|| "There are too few groups on both sides for a fit.".into()));
+    }
     let mut modes: Vec<&str> = cells.iter().map(|c| c.record.sharing.as_str()).collect();
     modes.sort_unstable();
     modes.dedup();

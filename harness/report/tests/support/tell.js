@@ -3,6 +3,24 @@ const all = (q, e = document) => [...e.querySelectorAll(q)];
 const tell = {wrong, width: document.documentElement.clientWidth, overflow: document.scrollingElement.scrollWidth, scripts: document.scripts.length};
 tell.dead = all('a[href^="#"]').map(a => a.getAttribute('href').slice(1)).filter(id => !document.getElementById(id));
 tell.twice = all('[id]').map(e => e.id).filter((id, i, ids) => ids.indexOf(id) !== i);
+// What is folded: links and the button open it.
+const sections = all('details.sec');
+const folded = () => sections.filter(d => !d.open).length;
+tell.folded = {sections: sections.length, first: folded()};
+const link = document.querySelector('nav a[href="#sec-quality"]');
+if (link) { link.click(); tell.folded.opened = sections.filter(d => d.open).map(d => d.parentNode.id); }
+sections.forEach(d => d.open = false);
+location.hash = '#cells?find=small';
+dispatchEvent(new HashChangeEvent('hashchange'));
+tell.folded.address = sections.filter(d => d.open).map(d => d.parentNode.id);
+location.hash = '#cells?';
+dispatchEvent(new HashChangeEvent('hashchange'));
+const every = document.querySelector('nav button');
+if (every) { every.click(); tell.folded.all = folded(); every.click(); tell.folded.none = folded(); }
+dispatchEvent(new Event('beforeprint'));
+tell.folded.printed = folded();
+dispatchEvent(new Event('afterprint'));
+tell.folded.after = folded();
 all('details').forEach(d => d.open = true);
 tell.opened = document.scrollingElement.scrollWidth;
 const scrolls = e => e && (getComputedStyle(e).overflowX !== 'visible' || scrolls(e.parentElement));

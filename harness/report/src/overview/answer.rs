@@ -1,0 +1,130 @@
+//! The answer in one paragraph per workload or mix: which mode, how many members, how much is gained, and when not. In: what was
+//! decided for each subject. Out: sentences.
+
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
+use collo_analysis::cell::verdict::CellVerdict;
+use collo_analysis::words::capital;
+use collo_figures::modes::mode_label;
+use collo_guidelines::groups::collocate::mode_name;
+use collo_quantity::number;
+use collo_quantity::{Key, stats::Quantity};
+
+use super::decision::{Choice, Subject};
+
+/// The paragraph about one subject.
+pub fn paragraph(analysis: &Analysis, subject: &Subject) -> String {
+    let throughput = subject.throughput(analysis);
+    let mut sentences = vec![format!("`{}`: {}", subject.name, first(&throughput))];
+    if let Choice::Run { leaders, .. } = &throughput {
+        sentences.extend(beyond(subject, leaders));
+        sentences.extend(limit(analysis, subject, leaders));
+    }
+    sentences.extend(out_of_memory(subject));
+    sentences.join(" ")
+}
+
+/// What to run for the most throughput.
+fn first(throughput: &Choice) -> String {
+    match throughput {
+        Choice::Run { leaders, tie } => {
+            let tie = tie.as_ref().map_or_else(String::new, |tie| format!(" ({tie})"));
+            format!("run {}{tie}: {} the throughput of running in turn.", groups(leaders), gains(leaders))
+        }
+        Choice::InTurn { nearest } => {
+            let nearest = nearest.and_then(nearest_gain).map_or_else(String::new, |text| format!("; the nearest is {text}"));
+            format!("run in turn. No measured group has more throughput{nearest}.")
+        }
+        Choice::Open { nearest, cause } => {
+            let nearest = nearest.and_then(nearest_gain).map_or_else(String::new, |text| format!("; the nearest is {text}"));
+            let why = cause.as_ref().map_or_else(String::new, |cause| {
+                let reason = cause.reason().map_or_else(String::new, |reason| format!(" ({reason})"));
+                format!(" Not judged: groups {}{reason}.", cause.text())
+            });
+            format!("open. No group is shown to have more throughput than running in turn{nearest}.{why}")
+        }
+        Choice::Absent(why) => format!("open: {why}."),
+    }
+}
+
+/// `seven together under MPS`, `seven together under MPS or MIG`, `MPS ×7 or MIG ×3`.
+fn groups(leaders: &[&Cell]) -> String {
+    let Some(first) = leaders.first() else { return String::new() };
+    if leaders.iter().any(|c| c.record.degree != first.record.degree) {
+        return alternatives(leaders.iter().map(|c| format!("{} ×{}", mode_label(&c.record.sharing), c.record.degree)).collect());
+    }
+    let modes = alternatives(leaders.iter().map(|c| mode_name(&c.record.sharing)).collect());
+    format!("{} together under {modes}", number::word(first.record.degree))
+}
+
+fn alternatives(mut names: Vec<String>) -> String {
+    match names.pop() {
+        Some(last) if !names.is_empty() => format!("{} or {last}", names.join(", ")),
+        last => last.unwrap_or_default(),
+    }
+}
+
+/// `5.35× [5.22, 5.49]`.
+fn gain(q: &Quantity) -> String {
+    format!("{}× {}", number::estimate(q), number::bounds(q))
+}
+
+fn gains(leaders: &[&Cell]) -> String {
+    leaders.iter().filter_map(|c| c.get(Key::ThroughputGain)).map(gain).collect::<Vec<_>>().join(" and ")
+}
+
+fn nearest_gain(cell: &Cell) -> Option<String> {
+    Some(format!("{} ×{}, {}", mode_label(&cell.record.sharing), cell.record.degree, gain(cell.get(Key::ThroughputGain)?)))
+}
+
+/// What to run where no member may be slowed much.
+fn limit(analysis: &Analysis, subject: &Subject, leaders: &[&Cell]) -> Option<String> {
+    let slowdown = number::percent(analysis.campaign.thresholds.slowdown - 1.0);
+    match subject.gentle(analysis) {
+        Choice::Run { leaders: gentle, .. } => {
+            let cell = gentle.first()?;
+            let is_chosen = leaders.iter().any(|c| c.name() == cell.name());
+            Some(if is_chosen && leaders.len() == 1 {
+                format!("No member is slowed by more than {slowdown}.")
+            } else if is_chosen {
+                format!("Under {} no member is slowed by more than {slowdown}.", mode_name(&cell.record.sharing))
+            } else {
+                format!("Where no member may be slowed by more than {slowdown}, run {}.", groups(&gentle))
+            })
+        }
+        Choice::InTurn { .. } => Some(format!("Do not share where no member may be slowed by more than {slowdown}.")),
+        Choice::Open { .. } | Choice::Absent(_) => None,
+    }
+}
+
+/// What more members add, or that they were not tried.
+fn beyond(subject: &Subject, leaders: &[&Cell]) -> Option<String> {
+    if let [only] = leaders
+        && let Some(text) = subject.beyond(only)
+    {
+        return Some(format!("{}.", capital(text)));
+    }
+    let largest = leaders.iter().map(|c| c.record.degree).max()?;
+    let is_uniform = subject.groups.iter().all(|c| c.record.is_uniform());
+    let is_last = subject.groups.iter().all(|c| c.record.degree <= largest);
+    (is_uniform && is_last).then(|| format!("More than {} were not tried.", number::word(largest)))
+}
+
+/// The groups that do not fit into memory.
+fn out_of_memory(subject: &Subject) -> Option<String> {
+    let failed = subject.groups.iter().filter(|c| c.verdict() == CellVerdict::OutOfMemory);
+    let names: Vec<String> = failed.map(|c| format!("{} ×{}", mode_label(&c.record.sharing), c.record.degree)).collect();
+    (!names.is_empty()).then(|| format!("Out of memory: {}.", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alternatives_are_joined_by_or() {
+        let of = |names: &[&str]| alternatives(names.iter().map(|n| (*n).to_string()).collect());
+        assert_eq!([of(&[]), of(&["MPS"]), of(&["MPS", "MIG"])], ["", "MPS", "MPS or MIG"]);
+        assert_eq!(of(&["naive sharing", "MPS", "MIG"]), "naive sharing, MPS or MIG");
+    }
+}

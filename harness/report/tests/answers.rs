@@ -1,0 +1,91 @@
+//! The first screen of a report on campaigns with known truth: what to run, how many, when not, and why it may be doubted.
+
+use crate::support::Fixture;
+use collo_report::Report;
+
+use collo_store::Outcome;
+
+/// The first section, in Markdown.
+fn first_screen(fixture: &Fixture) -> String {
+    let runs = tempfile::tempdir().unwrap();
+    let report = Report::of(&fixture.write(runs.path())).unwrap();
+    let page = String::from_utf8(crate::support::exports::export(&report, "markdown").unwrap()).unwrap();
+    let from = page.find("## How to use").unwrap();
+    let section = &page[from..];
+    section[..section.find("\n## Guidelines").unwrap()].to_string()
+}
+
+/// The paragraphs of the answer, without those of the doubts.
+fn answer(fixture: &Fixture) -> String {
+    let screen = first_screen(fixture);
+    let (answer, _) = screen.split_once("Why you may doubt this:").unwrap();
+    answer.split_once("\n\n").unwrap().1.trim().to_string()
+}
+
+/// The names of the doubts, in their order.
+fn doubts(fixture: &Fixture) -> Vec<String> {
+    let screen = first_screen(fixture);
+    let named = screen.lines().filter_map(|line| line.strip_prefix("- **")?.split_once("**"));
+    named.map(|(name, _)| name.to_string()).collect()
+}
+
+fn tiny() -> Fixture {
+    Fixture::named("answers").solo("tiny", 32, 1.0)
+}
+
+#[test]
+fn the_answer_is_the_mode_the_degree_the_gain_and_when_not() {
+    let gains = tiny().group("tiny", 32, 2, "naive", 1.4).group("tiny", 32, 2, "mps", 1.02).group("tiny", 32, 3, "mps", 1.3);
+    insta::assert_snapshot!(answer(&gains), @r"`tiny`: run three together under MPS: 2.31× \[2.26, 2.35\] the throughput of running in turn. More than three were not tried. Where no member may be slowed by more than 10 %, run two together under MPS.");
+}
+
+#[test]
+fn more_members_that_add_nothing_are_not_advised() {
+    let flat = tiny().group("tiny", 32, 2, "naive", 1.1).group("tiny", 32, 3, "naive", 1.65);
+    insta::assert_snapshot!(answer(&flat), @r"`tiny`: run two together under naive sharing: 1.83× \[1.81, 1.85\] the throughput of running in turn. A third adds less than 5 %.");
+}
+
+#[test]
+fn where_sharing_gains_nothing_the_answer_is_in_turn() {
+    insta::assert_snapshot!(answer(&tiny().group("tiny", 32, 2, "naive", 2.4)), @r"
+    `tiny`: run in turn. No measured group has more throughput; the nearest is naive ×2, 0.840× \[0.833, 0.848\].
+    ");
+}
+
+#[test]
+fn groups_that_failed_are_named_and_decide_nothing() {
+    let oom = Outcome::OutOfMemory { member: 1, message: "no memory".into() };
+    let failed = tiny().group("tiny", 32, 2, "naive", 1.1).group("tiny", 32, 4, "naive", 1.2).ends(oom);
+    insta::assert_snapshot!(answer(&failed), @r"`tiny`: run two together under naive sharing: 1.830× \[1.814, 1.845\] the throughput of running in turn. Out of memory: naive ×4.");
+}
+
+#[test]
+fn a_group_measured_once_leaves_the_answer_open() {
+    let once = tiny().group("tiny", 32, 2, "naive", 1.1).repetitions(1);
+    insta::assert_snapshot!(answer(&once), @r#"
+    `tiny`: open. No group is shown to have more throughput than running in turn. Not judged: groups with one run.
+
+    No group is decided, because each run measured only 1.0 s of training and groups have 1 repetition. To decide: set `measure_for = "10s"` in the experiment, or more `epochs`; or more repetitions, `collo run answers --more 2`.
+    "#);
+}
+
+#[test]
+fn two_batch_sizes_of_a_workload_are_two_answers_that_can_be_distinguished() {
+    let both = tiny().group("tiny", 32, 2, "naive", 1.1).solo("tiny", 64, 1.0).group("tiny", 64, 2, "naive", 1.5);
+    insta::assert_snapshot!(answer(&both), @r"
+    `tiny b32`: run two together under naive sharing: 1.810× \[1.794, 1.826\] the throughput of running in turn. More than two were not tried.
+
+    `tiny b64`: run two together under naive sharing: 1.340× \[1.329, 1.352\] the throughput of running in turn. More than two were not tried. Do not share where no member may be slowed by more than 10 %.
+    ");
+}
+
+#[test]
+fn doubts_are_listed_where_they_apply_the_gravest_first() {
+    let quiet = Fixture { synthetic: Some(false), ..tiny().group("tiny", 32, 2, "naive", 1.1).repetitions(5) };
+    assert_eq!(doubts(&quiet), ["scope"]);
+    let mut doubtful = tiny().group("tiny", 32, 2, "naive", 1.1);
+    doubtful.indicative = vec!["the clocks were throttled".into()];
+    doubtful.regime = serde_json::json!({ "seed": 7 });
+    assert_eq!(doubts(&doubtful), ["indicative", "synthetic data", "few repetitions", "one seed", "scope"]);
+    assert!(first_screen(&doubtful).contains("every member of every repetition begins with seed 7"));
+}
