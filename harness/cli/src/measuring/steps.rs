@@ -17,6 +17,7 @@ use collo_text::{Diagnostic, Diagnostics, ExitClass};
 use super::ending;
 use crate::args::{self, Foreign};
 use crate::context::Context;
+use crate::plan_text::RefusedCells;
 use crate::{measured, output, progress};
 
 /// The request that the arguments make of an experiment.
@@ -53,7 +54,7 @@ pub fn planned(project: &Project, request: Request, prepare: bool) -> Result<Ses
         false => Session::plan_to_measure(project, request, &mut |event| progress::tell(&event))?,
     };
     session.notes().iter().for_each(output::note);
-    check(&session)?;
+    check(&session, &[])?;
     warn_of_scale(&session);
     report_withheld();
     Ok(session)
@@ -77,14 +78,14 @@ pub fn predicted(
 
 /// Predict it, and measure what can fit.
 pub fn measured(context: &Context<'_>, mut session: Session, resume: &str) -> Result<Finished, Diagnostics> {
-    let known = session.planned().refusals.len();
+    let known: Vec<String> = session.planned().refusals.iter().map(|r| r.record.cell.clone()).collect();
     let mut display = progress::display(context.arguments.quiet);
     let prepared = session.prepare(&mut |event| display.show(event));
     display.end();
     prepared.map_err(|error| ending::failure(error.into(), resume))?;
     predicted(context, &mut session, PythonToPredict::Provided)?;
-    if session.planned().refusals.len() > known {
-        check(&session)?;
+    if session.planned().refusals.len() > known.len() {
+        check(&session, &known)?;
     }
     let mut display = progress::display(context.arguments.quiet);
     let finished = session.measure(&mut |event| display.show(event));
@@ -98,13 +99,13 @@ pub fn undescribed(what: impl std::fmt::Display) -> Diagnostic {
         .hint("`--describe` starts them, as `collo run` does")
 }
 
-fn check(session: &Session) -> Result<(), Diagnostics> {
+/// Print the cells that are refused, without those that are `known`; an error if no cell is left to run.
+fn check(session: &Session, known: &[String]) -> Result<(), Diagnostics> {
     let plan = session.planned();
-    for r in plan.refusals.iter().map(|r| &r.record) {
-        output::note(format!("– {} is refused: {}", r.cell, r.reason));
-        if let Some(hint) = &r.hint {
-            output::hint(hint);
-        }
+    let new = plan.refusals.iter().map(|r| &r.record).filter(|r| !known.contains(&r.cell));
+    for refused in RefusedCells::by_reason(new) {
+        output::note(format!("– {}", refused.sentence()));
+        refused.record.hint.iter().for_each(output::hint);
     }
     if plan.order.is_empty() {
         let name = &session.experiment().name;

@@ -128,6 +128,39 @@ fn runs_line(plan: &Plan) -> String {
     format!("{} × {epochs}; {finished}; baselines open and close a block{changes}", plan.order.len())
 }
 
+/// The cells that are refused for one reason.
+pub struct RefusedCells<'a> {
+    /// The refusal of the first.
+    pub record: &'a RefusalRecord,
+    pub cells: Vec<&'a str>,
+}
+
+impl<'a> RefusedCells<'a> {
+    /// Refusals with the same reason and the same hint together.
+    pub fn by_reason(refusals: impl Iterator<Item = &'a RefusalRecord>) -> Vec<Self> {
+        let mut found: Vec<RefusedCells> = Vec::new();
+        for record in refusals {
+            let same = |known: &&mut RefusedCells| known.record.reason == record.reason && known.record.hint == record.hint;
+            match found.iter_mut().find(same) {
+                Some(known) => known.cells.push(&record.cell),
+                None => found.push(RefusedCells { record, cells: vec![&record.cell] }),
+            }
+        }
+        found
+    }
+
+    /// `small×7 mig b32 and 3 more are refused: the GPU has MIG off`.
+    pub fn sentence(&self) -> String {
+        const NAMES: usize = 3;
+        let named = self.cells.iter().take(NAMES).copied().collect::<Vec<_>>().join(", ");
+        match self.cells.len() {
+            1 => format!("{named} is refused: {}", self.record.reason),
+            n if n <= NAMES => format!("{named} are refused: {}", self.record.reason),
+            n => format!("{named} and {} more are refused: {}", n - NAMES, self.record.reason),
+        }
+    }
+}
+
 /// The cells that cannot run, and why.
 pub fn refused(plan: &Plan, width: usize) -> String {
     let refusals = &plan.refusals;
@@ -136,23 +169,15 @@ pub fn refused(plan: &Plan, width: usize) -> String {
     }
     let all = number::count(refusals.len() + plan.cells.len(), "cell");
     let mut text = line("refused", &format!("{} of {all}", refusals.len()), width);
-    // One reason is told once, below all cells that it stops.
-    let mut told: Vec<(&RefusalRecord, Vec<&str>)> = Vec::new();
-    for refusal in refusals.iter().map(|r| &r.record) {
-        match told.iter_mut().find(|(first, _)| first.reason == refusal.reason && first.hint == refusal.hint) {
-            Some((_, cells)) => cells.push(&refusal.cell),
-            None => told.push((refusal, vec![&refusal.cell])),
-        }
-    }
-    for (refusal, cells) in told {
+    for RefusedCells { record, cells } in RefusedCells::by_reason(refusals.iter().map(|r| &r.record)) {
         for cell in cells.iter().take(10) {
             text += &format!("– {cell}\n");
         }
         if cells.len() > 10 {
             text += &format!("– and {} more\n", cells.len() - 10);
         }
-        text += &format!("    {}\n", refusal.reason);
-        text += &refusal.hint.iter().map(|hint| format!("    hint: {hint}\n")).collect::<String>();
+        text += &format!("    {}\n", record.reason);
+        text += &record.hint.iter().map(|hint| format!("    hint: {hint}\n")).collect::<String>();
     }
     text
 }

@@ -174,3 +174,13 @@ fn the_order_lists_every_repetition() {
     6      2  tiny solo b32         4 of 4  closes the block
     ");
 }
+
+#[test]
+fn a_run_names_the_cells_that_are_refused_for_one_reason_in_one_sentence() {
+    let plan = planned("[axes]\nworkload = [\"tiny\", \"sleep\"]\nsharing = [\"naive\", \"mps\"]\ndegree = [2, 3, 40]\n");
+    let refused = RefusedCells::by_reason(plan.refusals.iter().map(|r| &r.record));
+    insta::assert_snapshot!(refused.iter().map(RefusedCells::sentence).collect::<Vec<_>>().join("\n"), @"
+    tiny×40 naive b32 is refused: 40 members need about 29.8 GiB, this machine has 24.0 GiB
+    tiny×2 mps b32, tiny×3 mps b32, tiny×40 mps b32 and 3 more are refused: `mps` needs an NVIDIA GPU, this is a cpu
+    ");
+}

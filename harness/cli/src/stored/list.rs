@@ -58,7 +58,7 @@ fn campaigns(context: &Context<'_>, a: &args::List) -> Answered {
     }
     let commented = campaigns.iter().any(|c| !c.comments().is_empty());
     let heads = ["campaign", "experiment", "device", "#runs", "state", "comment"];
-    let mut table = Table::new(&heads[..5 + usize::from(commented)], 2);
+    let mut table = Table::new(&heads[..5 + usize::from(commented)], 2).with_prose(2);
     let (mut list, mut broken) = (Vec::new(), Vec::new());
     for campaign in &campaigns {
         let m = campaign.manifest();
@@ -169,7 +169,7 @@ const NOBODY: &str = "nobody, not even collo: what the others are compared with"
 const COLLO: &str = "collo's own sampling, as the experiment says, or at a rate: `collo:100Hz`";
 
 fn modes() -> Answer {
-    let mut table = Table::new(&["mode", "syntax", "how members share"], 1).with_prose_last();
+    let mut table = Table::new(&["mode", "syntax", "how members share"], 1).with_prose(1).with_prose_last();
     let mut list = Vec::new();
     for family in sharing::MODES {
         table.values([family.name.to_string(), family.examples.join("  "), family.about.to_string()].map(Some));

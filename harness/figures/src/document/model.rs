@@ -277,7 +277,7 @@ pub struct Column {
     pub rank: usize,
     /// An axis above the column's drawings.
     pub axis: Option<Drawing>,
-    /// The sentences of its last column end in `…` rather than make a line too long.
+    /// Its sentences take several lines where space is short.
     pub prose: bool,
 }
 

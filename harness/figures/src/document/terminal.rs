@@ -10,8 +10,11 @@ use super::model::{Align, Block, Column, DOUBTS, Table};
 /// Columns of the names of facts, at least; a longer name than the second stands out.
 const NAME: usize = 10;
 const LONGEST_NAME: usize = 32;
-/// A column of prose with less room than this is dropped.
-const LEAST_PROSE: usize = 12;
+/// A column of sentences is at least so wide, and the first column, whose labels take several lines where space is short.
+const LEAST_PROSE: usize = 18;
+const LEAST_LABEL: usize = 20;
+/// Lines of a field at most.
+const MOST_LINES: usize = 6;
 /// The longest line of sentences, however wide the screen.
 pub const LONGEST_LINE: usize = 100;
 
@@ -67,13 +70,13 @@ impl Table {
         Table { columns: heads.iter().enumerate().map(column).collect(), ..Table::default() }
     }
 
-    /// The last column has sentences, which may end in `…`.
+    /// The last column has sentences, which take several lines where space is short.
     pub fn with_prose_last(self) -> Table {
         let last = self.columns.len().saturating_sub(1);
         self.with_prose(last)
     }
 
-    /// This column has sentences, which may end in `…` where space is short.
+    /// This column has sentences, which take several lines where space is short.
     pub fn with_prose(mut self, column: usize) -> Table {
         self.columns.get_mut(column).into_iter().for_each(|c| c.prose = true);
         self
@@ -84,47 +87,87 @@ impl Table {
         self.texts(values.into_iter().map(|v| v.unwrap_or_else(|| ABSENT.into())));
     }
 
-    /// Text left-aligned, numbers right-aligned or on their points, two spaces between, one header line, no rules.
+    /// Text left-aligned, numbers right-aligned or on their points, two spaces between, one header line, no rules. If space is short,
+    /// sentences take several lines, then the labels of the first column; what has no room even so is left out, and named.
     pub fn render(&self, width: usize) -> String {
-        let mut columns: Vec<(&Column, Vec<String>)> =
-            self.columns.iter().enumerate().map(|(i, c)| (c, values(self, i))).collect();
-        let wide = |(column, values): &(&Column, Vec<String>)| {
-            values.iter().map(|v| v.width()).chain([column.name.width()]).max().unwrap_or(0)
-        };
-        let room = |columns: &[(&Column, Vec<String>)]| columns.iter().map(|c| wide(c) + 2).sum::<usize>().saturating_sub(2);
-        let cut_prose = |columns: &mut [(&Column, Vec<String>)]| {
-            let Some(prose) = columns.iter().position(|(c, _)| c.prose) else { return };
-            let rest = (width + wide(&columns[prose])).saturating_sub(room(columns));
-            if rest >= LEAST_PROSE {
-                columns[prose].1.iter_mut().for_each(|v| *v = cut(v, rest));
-            }
-        };
-        cut_prose(&mut columns);
+        let mut columns: Vec<Printed> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(i, column)| {
+                let values = values(self, i);
+                let width = values.iter().map(|v| v.width()).chain([column.name.width()]).max().unwrap_or(0);
+                let least = values.iter().chain([&column.name]).flat_map(|text| text.split(' ')).map(|word| word.width()).max();
+                Printed { column, values, width, least: least.unwrap_or(0) }
+            })
+            .collect();
         let mut hidden: Vec<&str> = Vec::new();
-        while room(&columns) > width
-            && let Some(highest) = columns.iter().map(|(c, _)| c.rank).max().filter(|rank| *rank > 0)
+        while !fit(&mut columns, width)
+            && let Some(highest) = columns.iter().map(|c| c.column.rank).max().filter(|rank| *rank > 0)
         {
-            let gone = columns.iter().filter(|(c, _)| c.rank == highest).map(|(c, _)| c.name.as_str());
+            let gone = columns.iter().filter(|c| c.column.rank == highest).map(|c| c.column.name.as_str());
             hidden.splice(0..0, gone.filter(|name| !name.is_empty()));
-            columns.retain(|(c, _)| c.rank < highest);
+            columns.retain(|c| c.column.rank < highest);
         }
-        // Where the others alone left it no room, it may have some now.
-        cut_prose(&mut columns);
-        let widths: Vec<usize> = columns.iter().map(wide).collect();
-        let line = |text: &dyn Fn(usize) -> String| {
-            let padded = columns.iter().zip(&widths).enumerate().map(|(i, ((column, _), width))| {
-                let text = text(i);
-                let gap = " ".repeat(width - text.width());
-                if column.align == Align::Right { format!("{gap}{text}") } else { format!("{text}{gap}") }
-            });
-            format!("{}\n", padded.collect::<Vec<_>>().join("  ").trim_end())
+        let row = |texts: Vec<&str>| {
+            let cells: Vec<Vec<String>> = texts.iter().zip(&columns).map(|(text, c)| lines(text, c.width)).collect();
+            let height = cells.iter().map(Vec::len).max().unwrap_or(1);
+            let line = |at: usize| {
+                let padded = cells.iter().zip(&columns).map(|(cell, c)| {
+                    let text = cell.get(at).map_or("", String::as_str);
+                    let gap = " ".repeat(c.width.saturating_sub(text.width()));
+                    if c.column.align == Align::Right { format!("{gap}{text}") } else { format!("{text}{gap}") }
+                });
+                format!("{}\n", padded.collect::<Vec<_>>().join("  ").trim_end())
+            };
+            (0..height).map(line).collect::<String>()
         };
-        let head = columns.iter().any(|(c, _)| !c.name.is_empty()).then(|| line(&|i| columns[i].0.name.clone()));
-        let rows = (0..self.shown_rows().len()).map(|row| line(&|i| columns[i].1[row].clone()));
+        let named = columns.iter().any(|c| !c.column.name.is_empty());
+        let head = named.then(|| row(columns.iter().map(|c| c.column.name.as_str()).collect()));
+        let rows = (0..self.shown_rows().len()).map(|i| row(columns.iter().map(|c| c.values[i].as_str()).collect()));
         // A column that is missing without a word would be taken for one that does not exist.
         let hidden = (!hidden.is_empty()).then(|| wrapped(&format!("(not shown at this width: {})", hidden.join(", ")), width));
         head.into_iter().chain(rows).chain(hidden).collect()
     }
+}
+
+/// A column while it is laid out.
+struct Printed<'t> {
+    column: &'t Column,
+    values: Vec<String>,
+    width: usize,
+    /// Columns that its longest word needs.
+    least: usize,
+}
+
+/// Make the columns as narrow as the screen needs; true if they fit. Sentences give way first, then the first column.
+fn fit(columns: &mut [Printed], width: usize) -> bool {
+    let room = |columns: &[Printed]| columns.iter().map(|c| c.width + 2).sum::<usize>().saturating_sub(2);
+    let prose: Vec<usize> = (0..columns.len()).filter(|i| columns[*i].column.prose).collect();
+    for (of, least) in [(prose, LEAST_PROSE), (vec![0], LEAST_LABEL)] {
+        // The widest gives way first, so that short sentences stay on one line.
+        while room(columns) > width
+            && let Some(widest) = of.iter().copied().filter(|i| *i < columns.len()).max_by_key(|i| columns[*i].width)
+            && columns[widest].column.align == Align::Left
+            && columns[widest].width > least.max(columns[widest].least)
+        {
+            columns[widest].width -= 1;
+        }
+    }
+    room(columns) <= width
+}
+
+/// A text in lines of at most so many columns; a word that is longer stays whole. Of many lines the last one shown ends in `…`.
+fn lines(text: &str, width: usize) -> Vec<String> {
+    if text.width() <= width {
+        return vec![text.to_string()];
+    }
+    let all: Vec<String> = textwrap::wrap(text, options(width)).into_iter().map(|l| l.into_owned()).collect();
+    if all.len() <= MOST_LINES {
+        return all;
+    }
+    let rest = all[MOST_LINES - 1..].join(" ");
+    all[..MOST_LINES - 1].iter().cloned().chain([cut(&rest, width)]).collect()
 }
 
 /// The values of a column, padded to their points where they have any.
@@ -196,12 +239,13 @@ mod tests {
     }
 
     #[test]
-    fn prose_in_the_last_column_is_cut_at_a_word() {
+    fn sentences_take_several_lines_where_space_is_short() {
         let mut table = Table::new(&[("mode", Align::Left), ("about", Align::Left)], 1).with_prose_last();
         table.values(["naive".to_string(), "each member by itself, and the device slices the time".into()].map(Some));
-        insta::assert_snapshot!(table.render(40), @r"
+        insta::assert_snapshot!(table.render(40), @"
         mode   about
-        naive  each member by itself, and the…
+        naive  each member by itself, and the
+               device slices the time
         ");
         insta::assert_snapshot!(table.render(12), @"
         mode
