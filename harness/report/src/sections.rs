@@ -6,7 +6,7 @@
 //! in it is in `parts/places.rs`, its caption and legend in `parts/figure.rs`; one of bars is a `BarFigure`.
 
 use collo_analysis::cell::Cell;
-use collo_figures::document::{Document, Fact, Section};
+use collo_figures::document::{Block, Document, Fact, Section};
 
 use crate::overview::{advice, cells, head, method, provenance, quality, summary};
 use crate::parts::absent::{self, Content};
@@ -21,6 +21,9 @@ use crate::{prediction, watching};
 
 /// The sections that a page shows at once; the others are folded under their findings.
 const OPEN: [&str; 2] = ["summary", "guidelines"];
+
+/// The sections whose findings answer where nothing else does.
+const FINDINGS: [&str; 4] = ["policies", "waits", "watching", "latency"];
 
 /// Which campaigns have a section.
 #[derive(Clone, Copy)]
@@ -107,12 +110,29 @@ fn all(report: &Report) -> Vec<Section> {
     SECTIONS.iter().filter_map(section).collect()
 }
 
+/// Where no group and no guideline is decided, the findings of what was measured are the answer.
+fn answer_by_findings(sections: &mut [Section]) {
+    let findings = sections.iter().filter(|s| FINDINGS.contains(&s.id)).map(|s| s.finding.clone());
+    let findings: Vec<String> = findings.filter(|finding| !finding.is_empty()).take(2).collect();
+    let Some(summary) = sections.iter_mut().find(|s| s.id == "summary") else { return };
+    for block in &mut summary.blocks {
+        if let Block::Answer(answer) = block
+            && answer.paragraphs.is_empty()
+            && !findings.is_empty()
+        {
+            answer.paragraphs.clone_from(&findings);
+            summary.finding.clear();
+        }
+    }
+}
+
 /// The report as a document. `plots` is the folder of its figures as files, relative to the report.
 pub fn document(report: &Report, plots: Option<String>) -> Document {
     let analysis = &report.analysis;
     let c = &analysis.campaign;
     let device = c.device.text();
-    let (sections, left_out) = absent::apart(all(report));
+    let (mut sections, left_out) = absent::apart(all(report));
+    answer_by_findings(&mut sections);
     let common = names::common_settings(analysis.cells.iter().map(Cell::name));
     let described = c.description.as_ref().map_or_else(String::new, |text| format!("{text}: "));
     Document {
