@@ -92,6 +92,18 @@ impl Answer {
         Answer::either(context, || document.json(), |width| document.text(width))
     }
 
+    /// Its lines for people, without notes, hints and remarks; its object, if only that was asked for.
+    pub fn plain(&self) -> String {
+        if let (true, Some(object)) = (self.text.is_empty(), &self.object) {
+            return object.to_string();
+        }
+        let lines = self.text.iter().filter_map(|part| match part {
+            Part::Lines(text) | Part::Line(text) => Some(text.as_str()),
+            Part::Bytes(_) | Part::Json(_) | Part::Hint(_) | Part::Remark(_) => None,
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
     /// The keys for programs; `None` if the verb has only text.
     pub fn keys(&self) -> Option<&Value> {
         self.object.as_ref()

@@ -23,6 +23,10 @@ pub struct Nightly {
     /// Additional repetitions of a suspicious cell in the same night
     #[arg(long, value_name = "COUNT", default_value_t = 9, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub more: u32,
+    /// Run this shell command at the end, with the result as its input and the exit code in COLLO_EXIT:
+    /// 'mail -s nightly me@example.org'
+    #[arg(long, value_name = "COMMAND")]
+    pub notify: Option<String>,
     /// The smallest step worth reporting, as in 3%; 2% if the experiment does not say
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub relevant: Option<f64>,

@@ -5,6 +5,7 @@
 
 mod ending;
 pub mod nightly;
+mod notice;
 pub mod plan;
 pub mod run;
 pub mod slurm;

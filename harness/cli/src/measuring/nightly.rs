@@ -12,7 +12,7 @@ use collo_plan::workload::Workloads;
 use collo_store::{CampaignFolder, Runs, Thresholds};
 use collo_text::{Diagnostic, Diagnostics, Remark};
 
-use super::{ending, steps, until};
+use super::{ending, notice, steps, until};
 use crate::answer::{Answer, Answered};
 use crate::args;
 use crate::context::{Context, end_left_behind};
@@ -27,6 +27,15 @@ const NIGHT_S: f64 = 18.0 * 3600.0;
 const AGAIN: usize = 10;
 
 pub fn run(context: &Context<'_>, a: &args::Nightly) -> Answered {
+    let answered = judge(context, a);
+    match &a.notify {
+        Some(command) => notice::send(command, &a.name, answered),
+        None => answered,
+    }
+}
+
+/// Measure a night, unless only stored ones are to be judged, and judge it.
+fn judge(context: &Context<'_>, a: &args::Nightly) -> Answered {
     let runs = context.runs()?;
     let reports = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
     if a.judge_only {
