@@ -8,7 +8,7 @@
 use collo_analysis::cell::Cell;
 use collo_figures::document::{Block, Document, Fact, Section};
 
-use crate::overview::{advice, cells, head, method, provenance, quality, summary};
+use crate::overview::{advice, cells, head, method, provenance, quality, summary, terms};
 use crate::parts::absent::{self, Content};
 use crate::parts::figure::tags;
 use crate::parts::names;
@@ -78,8 +78,13 @@ const SECTIONS: &[SectionRow] = &[
     ("fairness", "Fairness", OfGroups, fairness::section),
     ("cells", "All cells", Always, |r| cells::section(&r.analysis)),
     ("quality", "Measurement quality", Always, |r| quality::section(&r.analysis)),
+    ("terms", "Terms", If(has_numbers), |_| Ok(terms::section())),
     ("provenance", "Provenance", Always, |r| Ok(provenance::section(&r.analysis))),
 ];
+
+fn has_numbers(report: &Report) -> bool {
+    absent::nothing(&report.analysis).is_none()
+}
 
 fn is_predicted(report: &Report) -> bool {
     report.analysis.campaign.predicted.is_some() || report.analysis.report.as_ref().is_some_and(|report| report.is_predicted)

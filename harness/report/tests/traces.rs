@@ -296,18 +296,19 @@ fn a_terminal_has_the_times_of_policies_and_below_what_they_cost() {
     ");
     insta::assert_snapshot!(shown(80), @"
     burst, 2 cards, scale 1:20
-    policy                             total s  ÷ exclusive  verdict  orders
-    exclusive                             43.2                             3
-    magm MPS                              29.0   0.67 ±0.04  shorter       3
-    magm:sm=80%,free=5GB measured MPS     32.3   0.75 ±0.05  shorter       3
-    (not shown at this width: mean wait s, execution s, completion s, stretch, p95
-      wait s)
+    policy                total s  ÷ exclusive  verdict  orders  mean wait s
+    exclusive                43.2                             3         16.9
+    magm MPS                 29.0   0.67 ±0.04  shorter       3         7.31
+    magm:sm=80%,free=5GB     32.3   0.75 ±0.05  shorter       3         12.6
+    measured MPS
+    (not shown at this width: execution s, completion s, stretch, p95 wait s)
 
-    policy                             done  OOM new/res.  recoveries  energy kJ
-    exclusive                            10           0/0           0       13.1
-    magm MPS                             10        1.33/0        1.33       12.4
-    magm:sm=80%,free=5GB measured MPS    10           0/0           0       9.79
-    (not shown at this width: ÷ exclusive, SM activity, memory in use)
+    policy                done  OOM new/res.  recoveries  energy kJ  ÷ exclusive
+    exclusive               10           0/0           0       13.1
+    magm MPS                10        1.33/0        1.33       12.4   0.95 ±0.04
+    magm:sm=80%,free=5GB    10           0/0           0       9.79   0.75 ±0.03
+    measured MPS
+    (not shown at this width: SM activity, memory in use)
     ");
 }
 
@@ -339,10 +340,12 @@ fn one_cell_of_a_trace_is_shown_with_its_tasks_attempts_and_decisions() {
 
     attempt  task  end            from s  to s  on     ready after s  company    evidence  message
           0     0  completed           0  10.8  GPU 0         0.0500  nobody     attested
-          1     1  out of memory       0  1.00  GPU 1              –  nobody     attested  CUDA out of…
+          1     1  out of memory       0  1.00  GPU 1              –  nobody     attested  CUDA out of
+                                                                                           memory
           2     1  completed        3.00  8.75  GPU 1         0.0500  nobody     attested
           3     2  completed           0  7.47  GPU 0         0.0500  came last  attested
-          4     3  out of memory       0  1.00  GPU 1              –  came last  attested  CUDA out of…
+          4     3  out of memory       0  1.00  GPU 1              –  came last  attested  CUDA out of
+                                                                                           memory
           5     3  completed        3.00  10.5  GPU 1         0.0500  came last  attested
           6     4  completed        7.47  21.5  GPU 0         0.0500  came last  attested
           7     5  completed        8.75  16.2  GPU 1         0.0500  came last  attested

@@ -11,7 +11,7 @@ use super::model::{Align, Block, Column, DOUBTS, Table};
 const NAME: usize = 10;
 const LONGEST_NAME: usize = 32;
 /// A column of sentences is at least so wide, and the first column, whose labels take several lines where space is short.
-const LEAST_PROSE: usize = 18;
+const LEAST_PROSE: usize = 12;
 const LEAST_LABEL: usize = 20;
 /// Lines of a field at most.
 const MOST_LINES: usize = 6;
@@ -98,7 +98,7 @@ impl Table {
                 let values = values(self, i);
                 let width = values.iter().map(|v| v.width()).chain([column.name.width()]).max().unwrap_or(0);
                 let least = values.iter().chain([&column.name]).flat_map(|text| text.split(' ')).map(|word| word.width()).max();
-                Printed { column, values, width, least: least.unwrap_or(0) }
+                Printed { column, values, width, widest: width, least: least.unwrap_or(0) }
             })
             .collect();
         let mut hidden: Vec<&str> = Vec::new();
@@ -108,6 +108,13 @@ impl Table {
             let gone = columns.iter().filter(|c| c.column.rank == highest).map(|c| c.column.name.as_str());
             hidden.splice(0..0, gone.filter(|name| !name.is_empty()));
             columns.retain(|c| c.column.rank < highest);
+            // The others may need less than they had given up for it.
+            columns.iter_mut().for_each(|c| c.width = c.widest);
+        }
+        // No wider than the lines that it has.
+        for column in columns.iter_mut().filter(|c| c.width < c.widest) {
+            let texts = column.values.iter().chain([&column.column.name]).flat_map(|text| lines(text, column.width));
+            column.width = texts.map(|line| line.width()).max().unwrap_or(0);
         }
         let row = |texts: Vec<&str>| {
             let cells: Vec<Vec<String>> = texts.iter().zip(&columns).map(|(text, c)| lines(text, c.width)).collect();
@@ -136,7 +143,8 @@ struct Printed<'t> {
     column: &'t Column,
     values: Vec<String>,
     width: usize,
-    /// Columns that its longest word needs.
+    /// Columns that its longest text needs, and its longest word.
+    widest: usize,
     least: usize,
 }
 
@@ -254,6 +262,17 @@ mod tests {
           at this
           width:
           about)
+        ");
+    }
+
+    #[test]
+    fn a_long_name_takes_two_lines_before_a_number_is_left_out() {
+        let mut table = Table::new(&[("cell", Align::Left), ("slowdown", Align::Right), ("gain", Align::Right)], 1);
+        table.values(["mobilenet-v3-small solo b32 limit_batches=0.2", "1.27", "5.49"].map(|text| Some(text.into())));
+        insta::assert_snapshot!(table.render(50), @"
+        cell                         slowdown  gain
+        mobilenet-v3-small solo b32      1.27  5.49
+        limit_batches=0.2
         ");
     }
 

@@ -73,7 +73,7 @@ pub fn worded(holds: Holds, question: &str, advice: impl Into<String>, otherwise
 pub const PREDICTED: &str = "predicted";
 
 /// The study that this project repeats.
-pub const STUDY: &str = "collocation study on an A100-40GB, EuroMLSys 2024";
+pub const STUDY: &str = "collocation study on an A100-40GB, EuroMLSys 2024, doi 10.1145/3642970.3655827";
 
 /// One piece of advice.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

@@ -10,3 +10,4 @@ pub mod method;
 pub mod provenance;
 pub mod quality;
 pub mod summary;
+pub mod terms;
