@@ -22,9 +22,6 @@ use crate::{prediction, watching};
 /// The sections that a page shows at once; the others are folded under their findings.
 const OPEN: [&str; 2] = ["summary", "guidelines"];
 
-/// The sections whose findings answer where nothing else does.
-const FINDINGS: [&str; 4] = ["policies", "waits", "watching", "latency"];
-
 /// Which campaigns have a section.
 #[derive(Clone, Copy)]
 enum Shown {
@@ -117,7 +114,7 @@ fn all(report: &Report) -> Vec<Section> {
 
 /// Where no group and no guideline is decided, the findings of what was measured are the answer.
 fn answer_by_findings(sections: &mut [Section]) {
-    let findings = sections.iter().filter(|s| FINDINGS.contains(&s.id)).map(|s| s.finding.clone());
+    let findings = sections.iter().filter(|s| s.answers).map(|s| s.finding.clone());
     let findings: Vec<String> = findings.filter(|finding| !finding.is_empty()).take(2).collect();
     let Some(summary) = sections.iter_mut().find(|s| s.id == "summary") else { return };
     for block in &mut summary.blocks {

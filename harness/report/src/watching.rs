@@ -24,7 +24,7 @@ pub fn section(analysis: &Analysis) -> Content {
     blocks.extend(Some(lost(analysis)).filter(|lost| !lost.is_empty()).map(Block::Notes));
     blocks.push(Block::Table(published(analysis)));
     blocks.push(Block::Folded("Remarks".into(), vec![Block::Notes(remarks(analysis))]));
-    Ok(Section { finding: finding(analysis), blocks, ..Section::default() })
+    Ok(Section { finding: finding(analysis), blocks, ..Section::default() }.answering())
 }
 
 /// Both tables of each group.

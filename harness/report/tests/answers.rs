@@ -1,6 +1,7 @@
 //! The first screen of a report on campaigns with known truth: what to run, how many, when not, and why it may be doubted.
 
 use crate::support::Fixture;
+use crate::support::traces::{PolicyTruth, TraceTruth};
 use collo_report::Report;
 
 use collo_store::Outcome;
@@ -88,4 +89,17 @@ fn doubts_are_listed_where_they_apply_the_gravest_first() {
     doubtful.regime = serde_json::json!({ "seed": 7 });
     assert_eq!(doubts(&doubtful), ["indicative", "synthetic data", "few repetitions", "one seed", "scope"]);
     assert!(first_screen(&doubtful).contains("every member of every repetition begins with seed 7"));
+}
+
+#[test]
+fn where_nothing_is_decided_the_findings_of_what_was_measured_are_the_answer() {
+    let exclusive = PolicyTruth::of("exclusive", "none", "naive", 1, 1.0);
+    let packed = PolicyTruth::of("magm", "none", "mps", 2, 0.7);
+    let one_order = TraceTruth::burst(1).policy(exclusive).policy(packed);
+    insta::assert_snapshot!(answer(&crate::traces::campaign(one_order)), @"
+    burst, 2 cards: 2 policies in one order: no interval, and no policy is said to be better.
+
+    A task under `exclusive` waits 16.7 s on average, stretch 1.00; under `magm MPS` waits 4.78 s on average, stretch 0.868.
+    ");
+    insta::assert_snapshot!(answer(&crate::support::watching::tools()), @"Monitor while you measure: it does not change the times.");
 }

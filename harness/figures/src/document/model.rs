@@ -86,8 +86,17 @@ pub struct Section {
     pub blocks: Vec<Block>,
     /// It has no content; its finding says why.
     pub left_out: bool,
+    /// Its finding is the answer of a document in which nothing else is decided.
+    pub answers: bool,
     /// On a page its blocks are folded under its title and its finding.
     pub folded: bool,
+}
+
+impl Section {
+    /// The same, whose finding answers where nothing else is decided.
+    pub fn answering(self) -> Self {
+        Section { answers: true, ..self }
+    }
 }
 
 /// How a word is highlighted.

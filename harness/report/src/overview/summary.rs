@@ -34,6 +34,8 @@ pub fn section(report: &Report) -> Section {
         paragraphs = advice::statements(&report.guidelines);
     }
     paragraphs.extend(limitation::sentence(analysis));
+    // Where something answers, nothing is missing.
+    let finding = nothing(analysis).filter(|_| paragraphs.is_empty()).unwrap_or_default().to_string();
     let mut blocks = vec![Block::Answer(Answer { paragraphs, doubts: doubts::all(analysis) })];
     if !others.is_empty() {
         let title = format!("{} of workloads and mixes", number::count(others.len(), "more answer"));
@@ -43,7 +45,6 @@ pub fn section(report: &Report) -> Section {
         blocks.push(Block::Table(decisions(analysis, &subjects)));
     }
     blocks.extend(matrix::of(analysis).map(Block::Figure));
-    let finding = nothing(analysis).unwrap_or_default().to_string();
     let what = if analysis.campaign.device.kind == "cpu" { "How to use these cores" } else { "How to use this GPU" };
     Section { title: what, finding, blocks, ..Section::default() }
 }

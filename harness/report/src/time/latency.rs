@@ -50,7 +50,7 @@ pub fn section(report: &Report) -> Content {
     if blocks.is_empty() {
         blocks.push(Block::Table(table(analysis, &subjects)));
     }
-    Ok(Section { blocks, ..report.judged("serving") })
+    Ok(Section { blocks, ..report.judged("serving") }.answering())
 }
 
 fn subjects(analysis: &Analysis) -> Vec<ServingSubject<'_>> {

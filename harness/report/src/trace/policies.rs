@@ -4,7 +4,7 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, OrdersNeeded, TraceMatrix, verdict_text};
 use collo_analysis::words;
 use collo_figures::chart::{MarkRow, MarkRows, RowMark, RowScale};
-use collo_figures::document::{Block, Table, TableCell, TableLayout};
+use collo_figures::document::{Block, Section, Table, TableCell, TableLayout};
 use collo_figures::draw::Panel;
 use collo_quantity::Key;
 use collo_quantity::number;
@@ -27,6 +27,7 @@ pub fn section(report: &Report) -> Content {
         blocks.push(Block::Notes(notes(matrix)));
         blocks
     })
+    .map(Section::answering)
 }
 
 /// How long a trace took: a row for each policy; on a narrow terminal the last columns go first.

@@ -3,7 +3,7 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix, TraceRun};
 use collo_figures::chart::{Completion, Completions};
-use collo_figures::document::{Block, Table, TableCell, TableColumn};
+use collo_figures::document::{Block, Section, Table, TableCell, TableColumn};
 use collo_figures::draw::Panel;
 use collo_quantity::Key;
 use collo_quantity::number;
@@ -16,7 +16,8 @@ use crate::parts::absent::Content;
 const POLICIES: usize = 12;
 
 pub fn section(analysis: &Analysis) -> Content {
-    of_matrices(analysis, finding(analysis), |matrix, suffix| drawn(analysis, matrix, suffix).into_iter().collect())
+    let blocks = |matrix: &TraceMatrix, suffix: &str| drawn(analysis, matrix, suffix).into_iter().collect();
+    of_matrices(analysis, finding(analysis), blocks).map(Section::answering)
 }
 
 /// Runs of an arm that its numbers come from.
