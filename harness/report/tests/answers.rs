@@ -81,6 +81,17 @@ fn two_batch_sizes_of_a_workload_are_two_answers_that_can_be_distinguished() {
 }
 
 #[test]
+fn workloads_with_the_same_answer_are_in_one_paragraph_and_what_did_not_run_is_not_discarded() {
+    let both = tiny().group("tiny", 32, 2, "naive", 1.1).solo("small", 32, 1.0).group("small", 32, 2, "naive", 1.5);
+    let begun = Fixture { stop_after: 1, ..both };
+    insta::assert_snapshot!(answer(&begun), @"`tiny`, `small`: open. No group is shown to have more throughput than running in turn. Not judged: groups not run.");
+    let runs = tempfile::tempdir().unwrap();
+    let report = Report::of(&begun.write(runs.path())).unwrap();
+    let page = String::from_utf8(crate::support::exports::export(&report, "markdown").unwrap()).unwrap();
+    assert!(page.contains("0 cells valid, 1 indicative, 3 not run"), "{page}");
+}
+
+#[test]
 fn doubts_are_listed_where_they_apply_the_gravest_first() {
     let quiet = Fixture { synthetic: Some(false), ..tiny().group("tiny", 32, 2, "naive", 1.1).repetitions(5) };
     assert_eq!(doubts(&quiet), ["scope"]);

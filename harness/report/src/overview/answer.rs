@@ -12,10 +12,31 @@ use collo_quantity::{Key, stats::Quantity};
 
 use super::decision::{Choice, Subject};
 
-/// The paragraph about one subject.
-pub fn paragraph(analysis: &Analysis, subject: &Subject) -> String {
+/// Subjects named in one paragraph.
+const NAMES: usize = 6;
+
+/// A paragraph about each subject; those with the same answer are in one.
+pub fn paragraphs(analysis: &Analysis, subjects: &[Subject]) -> Vec<String> {
+    let mut found: Vec<(String, Vec<&str>)> = Vec::new();
+    for subject in subjects {
+        let text = text(analysis, subject);
+        match found.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, names)) => names.push(&subject.name),
+            None => found.push((text, vec![&subject.name])),
+        }
+    }
+    let paragraph = |(text, names): &(String, Vec<&str>)| {
+        let named: Vec<String> = names.iter().take(NAMES).map(|name| format!("`{name}`")).collect();
+        let more = if names.len() > NAMES { format!(" and {} more", names.len() - NAMES) } else { String::new() };
+        format!("{}{more}: {text}", named.join(", "))
+    };
+    found.iter().map(paragraph).collect()
+}
+
+/// The answer for one subject.
+fn text(analysis: &Analysis, subject: &Subject) -> String {
     let throughput = subject.throughput(analysis);
-    let mut sentences = vec![format!("`{}`: {}", subject.name, first(&throughput))];
+    let mut sentences = vec![first(&throughput)];
     if let Choice::Run { leaders, .. } = &throughput {
         sentences.extend(beyond(subject, leaders));
         sentences.extend(limit(analysis, subject, leaders));

@@ -28,7 +28,7 @@ fn decides(analysis: &Analysis) -> bool {
 pub fn section(report: &Report) -> Section {
     let analysis = &report.analysis;
     let subjects = if decides(analysis) { subjects(analysis) } else { Vec::new() };
-    let mut paragraphs: Vec<String> = subjects.iter().map(|subject| answer::paragraph(analysis, subject)).collect();
+    let mut paragraphs = answer::paragraphs(analysis, &subjects);
     let others = paragraphs.split_off(paragraphs.len().min(PARAGRAPHS));
     if subjects.is_empty() {
         paragraphs = advice::statements(&report.guidelines);

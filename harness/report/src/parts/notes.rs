@@ -199,11 +199,15 @@ pub fn verdicts(analysis: &Analysis) -> Option<String> {
     if !analysis.has_all_cells() {
         return None;
     }
-    let of = |v: CellVerdict| analysis.all_cells().filter(|c| c.verdict() == v).count();
+    // None of its runs was made: nothing of it was discarded.
+    let is_not_run = |c: &Cell| c.verdict() == CellVerdict::Discarded && c.outcome() == "missing" && !c.ran();
+    let of = |v: CellVerdict| analysis.all_cells().filter(|c| c.verdict() == v && !is_not_run(c)).count();
+    let not_run = Some(analysis.all_cells().filter(|c| is_not_run(c)).count()).filter(|n| *n > 0);
     let valid = format!("{} valid", number::count(of(CellVerdict::Valid), "cell"));
     let others = CellVerdict::ALL.into_iter().filter(|v| *v != CellVerdict::Valid).map(|v| (v, of(v)));
     let told = others.filter(|(v, n)| *n > 0 || *v == CellVerdict::Indicative).map(|(v, n)| format!("{n} {}", v.text()));
-    Some([valid].into_iter().chain(told).collect::<Vec<_>>().join(", "))
+    let not_run = not_run.map(|n| format!("{n} not run"));
+    Some([valid].into_iter().chain(told).chain(not_run).collect::<Vec<_>>().join(", "))
 }
 
 /// What a merged campaign comes from, and how its numbers are compared.
