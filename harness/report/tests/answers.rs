@@ -48,9 +48,7 @@ fn more_members_that_add_nothing_are_not_advised() {
 
 #[test]
 fn where_sharing_gains_nothing_the_answer_is_in_turn() {
-    insta::assert_snapshot!(answer(&tiny().group("tiny", 32, 2, "naive", 2.4)), @r"
-    `tiny`: run in turn. No measured group has more throughput; the nearest is naive ×2, 0.840× \[0.833, 0.848\].
-    ");
+    insta::assert_snapshot!(answer(&tiny().group("tiny", 32, 2, "naive", 2.4)), @r"`tiny`: run in turn. No measured group has more throughput; the nearest is naive ×2, 0.840× \[0.833, 0.848\].");
 }
 
 #[test]
