@@ -52,6 +52,14 @@ fn where_sharing_gains_nothing_the_answer_is_in_turn() {
 }
 
 #[test]
+fn what_no_large_group_does_is_not_claimed_of_smaller_ones() {
+    let slows = tiny().group("tiny", 32, 7, "mps", 1.4);
+    insta::assert_snapshot!(answer(&slows), @r"`tiny`: run seven together under MPS: 4.99× \[4.92, 5.05\] the throughput of running in turn. More than seven were not tried. No measured group keeps every member within 10 %; fewer than seven were not tried.");
+    let loses = tiny().group("tiny", 32, 7, "naive", 9.0);
+    insta::assert_snapshot!(answer(&loses), @r"`tiny`: run in turn. No measured group has more throughput; the nearest is naive ×7, 0.776× \[0.765, 0.786\]. Fewer than seven were not tried.");
+}
+
+#[test]
 fn groups_that_failed_are_named_and_decide_nothing() {
     let oom = Outcome::OutOfMemory { member: 1, message: "no memory".into() };
     let failed = tiny().group("tiny", 32, 2, "naive", 1.1).group("tiny", 32, 4, "naive", 1.2).ends(oom);

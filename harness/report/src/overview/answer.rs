@@ -36,7 +36,7 @@ pub fn paragraphs(analysis: &Analysis, subjects: &[Subject]) -> Vec<String> {
 /// The answer for one subject.
 fn text(analysis: &Analysis, subject: &Subject) -> String {
     let throughput = subject.throughput(analysis);
-    let mut sentences = vec![first(&throughput)];
+    let mut sentences = vec![first(subject, &throughput)];
     if let Choice::Run { leaders, .. } = &throughput {
         sentences.extend(beyond(subject, leaders));
         sentences.extend(limit(analysis, subject, leaders));
@@ -46,7 +46,7 @@ fn text(analysis: &Analysis, subject: &Subject) -> String {
 }
 
 /// What to run for the most throughput.
-fn first(throughput: &Choice) -> String {
+fn first(subject: &Subject, throughput: &Choice) -> String {
     match throughput {
         Choice::Run { leaders, tie } => {
             let tie = tie.as_ref().map_or_else(String::new, |tie| format!(" ({tie})"));
@@ -54,7 +54,8 @@ fn first(throughput: &Choice) -> String {
         }
         Choice::InTurn { nearest } => {
             let nearest = nearest.and_then(nearest_gain).map_or_else(String::new, |text| format!("; the nearest is {text}"));
-            format!("run in turn. No measured group has more throughput{nearest}.")
+            let fewer = fewer(subject).map_or_else(String::new, |fewer| format!(" {}.", capital(&fewer)));
+            format!("run in turn. No measured group has more throughput{nearest}.{fewer}")
         }
         Choice::Open { nearest, cause } => {
             let nearest = nearest.and_then(nearest_gain).map_or_else(String::new, |text| format!("; the nearest is {text}"));
@@ -113,9 +114,19 @@ fn limit(analysis: &Analysis, subject: &Subject, leaders: &[&Cell]) -> Option<St
                 format!("Where no member may be slowed by more than {slowdown}, run {}.", groups(&gentle))
             })
         }
-        Choice::InTurn { .. } => Some(format!("Do not share where no member may be slowed by more than {slowdown}.")),
+        Choice::InTurn { .. } => Some(match fewer(subject) {
+            Some(fewer) => format!("No measured group keeps every member within {slowdown}; {fewer}."),
+            None => format!("Do not share where no member may be slowed by more than {slowdown}."),
+        }),
         Choice::Open { .. } | Choice::Absent(_) => None,
     }
+}
+
+/// A caveat where the smallest group has more than two members: what holds for all groups need not hold for smaller ones.
+fn fewer(subject: &Subject) -> Option<String> {
+    let is_uniform = subject.groups.iter().all(|c| c.record.is_uniform());
+    let least = subject.groups.iter().map(|c| c.record.degree).min().filter(|least| is_uniform && *least > 2)?;
+    Some(format!("fewer than {} were not tried", number::word(least)))
 }
 
 /// What more members add, or that they were not tried.

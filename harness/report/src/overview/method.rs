@@ -1,6 +1,7 @@
 //! How a campaign was measured: its blocks, what happens in a run, and how a number comes from it; with one block as a picture.
 
 use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_analysis::reading::repetition::Repetition;
 use collo_analysis::words;
 use collo_figures::chart::{BlockRun, BlockRuns};
@@ -43,14 +44,25 @@ pub fn section(analysis: &Analysis) -> Section {
     };
     lines
         .push(format!("All members of a run are started, wait until each of them is ready, and begin at one signal; {members}."));
-    lines.push(match plan.epochs {
+    let records = || analysis.cells.iter().flat_map(|c| &c.repetitions).flat_map(|r| &r.record().members);
+    lines.extend(records().any(|m| !m.barrier).then(|| {
+        "A script without the protocol cannot wait: it begins when it is launched, and only epochs beside all other members count.".into()
+    }));
+    let trains = match plan.epochs {
         0 | 1 => "Each member trains one epoch, which is measured: it contains the warm-up.".to_string(),
         epochs => format!(
             "Each member trains one warm-up epoch, which is left out, and then {} measured{}.",
             if epochs == 2 { "one that is".to_string() } else { format!("{} that are", number::word(epochs - 1)) },
             plan.measure_for_s.map_or_else(String::new, |s| format!(", more until it was measured for {}", number::duration(s)))
         ),
-    });
+    };
+    let is_training = |c: &Cell| c.members.iter().any(|m| m.serving.is_none());
+    lines.extend(analysis.cells.iter().any(is_training).then_some(trains));
+    lines.extend(analysis.cells.iter().any(Cell::serves).then(|| {
+        "A serving member answers requests that arrive by a schedule, whether or not it keeps up, for a fixed window; a latency counts \
+         from when the request was due."
+            .into()
+    }));
     let keeps = |wanted: AfterMeasured| analysis.cells.iter().any(|c| c.record.degree > 1 && c.record.after_measured == wanted);
     lines.extend(keeps(AfterMeasured::KeepRunning).then(|| "A member that has finished its measured epochs trains on until the others have finished theirs, so that no epoch is measured beside an idle neighbour.".into()));
     lines.extend(keeps(AfterMeasured::Exit).then(|| {
