@@ -18,8 +18,8 @@ use crate::parts::notes;
 
 /// Deviations from references that are listed; all are under Measurement quality.
 const OUTSIDE: usize = 5;
-/// Reasons of indicative cells, and problems, that are listed.
-const REASONS: usize = 3;
+/// Reasons of indicative cells, and problems, that are listed; the others are under Measurement quality.
+pub const REASONS: usize = 3;
 /// Share of the cores that other processes may use without being a doubt.
 const BUSY_RATIO: f64 = 0.10;
 /// Up to this many repetitions a rare slow run can be absent from all of them.

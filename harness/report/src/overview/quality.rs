@@ -12,6 +12,7 @@ use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::Cooling;
 
+use super::doubts;
 use crate::parts::absent::{Content, NO_RUNS};
 use crate::parts::anchor::{REASONS, with_reasons};
 use crate::parts::figure::tags;
@@ -181,6 +182,7 @@ fn remarks(analysis: &Analysis) -> Vec<String> {
     }
     let oddities =
         notes::without_p99(analysis).into_iter().chain(notes::without_energy(analysis)).chain(notes::oddities(analysis));
+    lines.extend(analysis.problems.iter().skip(doubts::REASONS).take(REASONS).map(|problem| format!("{}.", capital(problem))));
     lines.extend(oddities.map(|text| format!("{}.", capital(&text))));
     lines
 }
