@@ -137,7 +137,7 @@ fn a_failed_run_is_measured_again_and_its_first_attempt_is_kept() {
     bench.collo(&["bundle", "last", "--to", "b.tar.gz"]).exits(0);
     bench.collo(&["verify", "b.tar.gz"]).exits(0).answers("1 earlier attempt failed and was retried\n");
     let report = bench.collo(&["report", "last", "--format", "markdown"]).exits(0);
-    assert!(report.stdout.contains("retried after a failure: 1 crashed"), "{}", report.stdout);
+    assert!(report.stdout.contains("Retried after a failure: 1 crashed"), "{}", report.stdout);
 }
 
 #[test]
