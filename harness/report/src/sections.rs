@@ -20,7 +20,7 @@ use crate::trace::{self, policies, published, waits};
 use crate::{prediction, watching};
 
 /// The sections that a page shows at once; the others are folded under their findings.
-const OPEN: [&str; 2] = ["summary", "guidelines"];
+pub const OPEN: [&str; 2] = ["summary", "guidelines"];
 
 /// Which campaigns have a section.
 #[derive(Clone, Copy)]
@@ -40,6 +40,9 @@ use Shown::{Always, If, OfGroups, OfRuns};
 type SectionRow = (&'static str, &'static str, Shown, fn(&Report) -> Content);
 
 const OF_TRACES: Shown = If(has_traces);
+
+/// All campaigns; left out without content.
+const IF_ANY: Shown = If(|_| true);
 
 fn has_traces(report: &Report) -> bool {
     !report.analysis.traces.is_empty()
@@ -71,7 +74,7 @@ const SECTIONS: &[SectionRow] = &[
     ("mixed", "Mixed workloads", OfGroups, |r| mixed::section(&r.analysis)),
     ("latency", "Latency", OfGroups, latency::section),
     ("timelines", "Timelines", OfGroups, |r| timeline::section(&r.analysis)),
-    ("feasibility", "Feasibility", If(|_| true), |r| feasibility::section(&r.analysis)),
+    ("feasibility", "Feasibility", IF_ANY, |r| feasibility::section(&r.analysis)),
     ("fairness", "Fairness", OfGroups, fairness::section),
     ("cells", "All cells", Always, |r| cells::section(&r.analysis)),
     ("quality", "Measurement quality", Always, |r| quality::section(&r.analysis)),
@@ -135,7 +138,10 @@ pub fn document(report: &Report, plots: Option<String>) -> Document {
     let device = c.device.text();
     let (mut sections, left_out) = absent::apart(all(report));
     answer_by_findings(&mut sections);
-    let common = names::common_settings(analysis.cells.iter().map(Cell::name));
+    let common = match names::common_settings(analysis.cells.iter().map(Cell::name)) {
+        none if none.is_empty() => none,
+        settings => format!("; every cell with{settings}"),
+    };
     let described = c.description.as_ref().map_or_else(String::new, |text| format!("{text}: "));
     Document {
         name: format!("collo report: {} on {device}", c.experiment),
@@ -145,7 +151,7 @@ pub fn document(report: &Report, plots: Option<String>) -> Document {
             "Nothing here was measured. The numbers come from a documented interference model: their bars are hatched, their marks hollow."
                 .into()
         }),
-        subtitle: format!("{described}experiment `{}`{}", c.experiment, if common.is_empty() { String::new() } else { format!("; every cell with{common}") }),
+        subtitle: format!("{described}experiment `{}`{common}", c.experiment),
         facts: vec![
             head::device(analysis),
             Fact::campaign("Campaign", &c.created_utc, &c.id),

@@ -48,15 +48,31 @@ fn more_members_that_add_nothing_are_not_advised() {
 
 #[test]
 fn where_sharing_gains_nothing_the_answer_is_in_turn() {
-    insta::assert_snapshot!(answer(&tiny().group("tiny", 32, 2, "naive", 2.4)), @r"`tiny`: run in turn. No measured group has more throughput; the nearest is naive ×2, 0.840× \[0.833, 0.848\].");
+    insta::assert_snapshot!(answer(&tiny().group("tiny", 32, 2, "naive", 2.4)), @r"`tiny`: run in turn. No measured group gains 5 % or more; the nearest is naive ×2, 0.840× \[0.833, 0.848\].");
+}
+
+#[test]
+fn a_group_that_slows_no_member_is_not_replaced_by_a_simpler_one() {
+    let both = tiny().group("tiny", 32, 2, "naive", 1.08).group("tiny", 32, 2, "mps", 1.0);
+    insta::assert_snapshot!(answer(&both), @r"`tiny`: run two together under MPS: 2.00× \[1.96, 2.04\] the throughput of running in turn. More than two were not tried. No member is slowed by more than 10 %.");
+}
+
+#[test]
+fn a_gain_too_small_to_act_on_is_a_reason_to_run_in_turn() {
+    insta::assert_snapshot!(answer(&tiny().group("tiny", 32, 2, "naive", 1.96)), @r"`tiny`: run in turn. No measured group gains 5 % or more; the nearest is naive ×2, 1.029× \[1.019, 1.039\].");
+}
+
+#[test]
+fn threads_are_a_way_to_run_and_not_a_mode_to_be_under() {
+    insta::assert_snapshot!(answer(&tiny().group("tiny", 32, 2, "threads", 1.2)), @r"`tiny`: run two together as threads of one process: 1.681× \[1.665, 1.697\] the throughput of running in turn. More than two were not tried. No measured group keeps the slowdown of every member within 10 %.");
 }
 
 #[test]
 fn what_no_large_group_does_is_not_claimed_of_smaller_ones() {
     let slows = tiny().group("tiny", 32, 7, "mps", 1.4);
-    insta::assert_snapshot!(answer(&slows), @r"`tiny`: run seven together under MPS: 4.99× \[4.92, 5.05\] the throughput of running in turn. More than seven were not tried. No measured group keeps every member within 10 %; fewer than seven were not tried.");
+    insta::assert_snapshot!(answer(&slows), @r"`tiny`: run seven together under MPS: 4.99× \[4.92, 5.05\] the throughput of running in turn. More than seven were not tried. No measured group keeps the slowdown of every member within 10 %; fewer than seven were not tried.");
     let loses = tiny().group("tiny", 32, 7, "naive", 9.0);
-    insta::assert_snapshot!(answer(&loses), @r"`tiny`: run in turn. No measured group has more throughput; the nearest is naive ×7, 0.776× \[0.765, 0.786\]. Fewer than seven were not tried.");
+    insta::assert_snapshot!(answer(&loses), @r"`tiny`: run in turn. No measured group gains 5 % or more; the nearest is naive ×7, 0.776× \[0.765, 0.786\]. Fewer than seven were not tried.");
 }
 
 #[test]
@@ -70,7 +86,7 @@ fn groups_that_failed_are_named_and_decide_nothing() {
 fn a_group_measured_once_leaves_the_answer_open() {
     let once = tiny().group("tiny", 32, 2, "naive", 1.1).repetitions(1);
     insta::assert_snapshot!(answer(&once), @r#"
-    `tiny`: open. No group is shown to have more throughput than running in turn. Not judged: groups with one run.
+    `tiny`: open. No group is shown to have more throughput than running in turn. Some groups are not judged: with one run.
 
     No group is decided, because each run measured only 1.0 s of training and groups have 1 repetition. To decide: set `measure_for = "10s"` in the experiment, or more `epochs`; or more repetitions, `collo run answers --more 2`.
     "#);
@@ -82,7 +98,7 @@ fn two_batch_sizes_of_a_workload_are_two_answers_that_can_be_distinguished() {
     insta::assert_snapshot!(answer(&both), @r"
     `tiny b32`: run two together under naive sharing: 1.810× \[1.794, 1.826\] the throughput of running in turn. More than two were not tried.
 
-    `tiny b64`: run two together under naive sharing: 1.340× \[1.329, 1.352\] the throughput of running in turn. More than two were not tried. Do not share where no member may be slowed by more than 10 %.
+    `tiny b64`: run two together under naive sharing: 1.340× \[1.329, 1.352\] the throughput of running in turn. More than two were not tried. No measured group keeps the slowdown of every member within 10 %.
     ");
 }
 
@@ -90,7 +106,7 @@ fn two_batch_sizes_of_a_workload_are_two_answers_that_can_be_distinguished() {
 fn workloads_with_the_same_answer_are_in_one_paragraph_and_what_did_not_run_is_not_discarded() {
     let both = tiny().group("tiny", 32, 2, "naive", 1.1).solo("small", 32, 1.0).group("small", 32, 2, "naive", 1.5);
     let begun = Fixture { stop_after: 1, ..both };
-    insta::assert_snapshot!(answer(&begun), @"`tiny`, `small`: open. No group is shown to have more throughput than running in turn. Not judged: groups not run.");
+    insta::assert_snapshot!(answer(&begun), @"`tiny`, `small`: open. No group is shown to have more throughput than running in turn. Some groups are not judged: not run.");
     let runs = tempfile::tempdir().unwrap();
     let report = Report::of(&begun.write(runs.path())).unwrap();
     let page = String::from_utf8(crate::support::exports::export(&report, "markdown").unwrap()).unwrap();

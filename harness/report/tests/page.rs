@@ -142,6 +142,35 @@ fn each_figure_links_to_its_files_and_its_values_travel_with_the_page() {
 }
 
 #[test]
+fn settings_that_all_cells_have_stand_once_and_values_for_programs_keep_them() {
+    let mut fixture = Fixture::quickstart();
+    for truth in &mut fixture.cells {
+        let record = &mut truth.record;
+        record.cell += " recipe=timm";
+        record.members.iter_mut().for_each(|m| m.solo += " recipe=timm");
+    }
+    written(&fixture, |page, written| {
+        assert!(page.contains("; every cell with recipe=timm"), "below the title");
+        let heads = page.split("<th scope=\"row\">").skip(1).map(|rest| &rest[..rest.find("</th>").unwrap()]);
+        assert_eq!(heads.filter(|head| head.contains("recipe=timm")).collect::<Vec<_>>(), Vec::<&str>::new());
+        let carried = page.split("<span class=\"csv\" hidden>").skip(1).map(|rest| &rest[..rest.find("</span>").unwrap()]);
+        assert!(carried.filter(|csv| csv.contains("tiny×2 naive b32 recipe=timm")).count() > 2, "what the page saves as CSV");
+        let file = std::fs::read_to_string(written.folder.join("plots/epoch-time.csv")).unwrap();
+        assert!(file.contains("tiny×2 naive b32 recipe=timm"), "{file}");
+    });
+}
+
+#[test]
+fn a_slice_alone_is_drawn_where_nothing_else_is() {
+    let mut fixture = Fixture::named("slice").solo("small", 32, 1.0).group("small", 32, 1, "mig:1g.5gb", 2.4);
+    fixture.device.kind = "gpu".into();
+    written(&fixture, |page, _| {
+        let figure = page.split_once("<figure id=\"fig-epoch-time\"").expect("it is compared with solo").1;
+        assert!(figure[..figure.find("</figure>").unwrap()].contains("alone on a slice"));
+    });
+}
+
+#[test]
 fn the_first_figure_is_the_gain_of_every_workload() {
     written(&Fixture::quickstart(), |page, _| {
         let first = page.find("<figure id=\"").unwrap();

@@ -174,9 +174,9 @@ fn markdown_begins_with_what_to_do() {
 
     Why you may doubt this:
 
-    - **synthetic data**: a stand-in for CIFAR-10: times are real, losses say nothing about the real one
+    - **synthetic data**: a stand-in for CIFAR-10: times are real, losses are not those of the real data
     - **few repetitions**: groups have three: a rare slow run may be in none of them
-    - **scope**: nothing follows for other models, batch sizes, devices or drivers; of many 95 % intervals some miss the truth
+    - **scope**: nothing follows for other models, batch sizes, numbers of members, modes, devices or drivers; of many 95 % intervals some miss the truth
 
     What to run (synthetic data)
 

@@ -27,7 +27,7 @@ pub enum Limitation {
 }
 
 /// Share of the cores that others may use without being mentioned.
-const BUSY_RATIO: f64 = 0.10;
+pub const BUSY_RATIO: f64 = 0.10;
 /// Shorter measurements on real machines are mostly the noise of single moments.
 const SHORT_S: f64 = 5.0;
 /// With fewer repetitions an interval is mostly the factor for small samples.
@@ -42,8 +42,7 @@ impl Limitation {
         }
         let mut found = Vec::new();
         found.extend(analysis.others_ratio.filter(|r| *r > BUSY_RATIO).map(|ratio| Limitation::Busy { ratio }));
-        let large = analysis.drifts.iter().filter(|d| d.is_large);
-        let worst = large.max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs()));
+        let worst = analysis.worst_drift().filter(|d| d.is_large);
         found.extend(worst.map(|d| Limitation::Drift { cell: d.cell.clone(), ratio: d.ratio }));
         if !analysis.campaign.device.simulated {
             let short = measured_s(analysis).filter(|s| *s < SHORT_S);

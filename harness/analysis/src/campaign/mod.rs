@@ -142,6 +142,11 @@ impl Analysis {
         self.cells.iter().chain(&self.watching.cells).chain(&self.traces.cells)
     }
 
+    /// The block whose baseline changed its pace most; it is large if any is.
+    pub fn worst_drift(&self) -> Option<&Drift> {
+        self.drifts.iter().max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs()))
+    }
+
     /// The solo cell of a workload, where that has no usable run the one of another campaign that stands in.
     pub fn solo(&self, label: &str) -> Option<&Cell> {
         let own = self.index.solos.get(label).and_then(|at| self.cells.get(*at));

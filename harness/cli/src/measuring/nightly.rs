@@ -21,21 +21,47 @@ use crate::output;
 use crate::stored::prune::age_s;
 use crate::stored::report;
 
+/// How a night ended, which its exit code does not decide: a night that stopped after failed runs ends with that of a regression.
+#[derive(Clone, Copy)]
+pub enum NightResult {
+    NoRegression,
+    /// A cell, or all together, became slower, or a cell no longer runs.
+    Regression,
+    Incomplete,
+}
+
+impl NightResult {
+    /// For a subject line.
+    pub fn text(self) -> &'static str {
+        match self {
+            NightResult::NoRegression => "no regression",
+            NightResult::Regression => "regression",
+            NightResult::Incomplete => "incomplete",
+        }
+    }
+}
+
+/// What the verb answers of a night, and how it ended.
+pub struct JudgedNight {
+    pub result: NightResult,
+    pub answer: Answer,
+}
+
 /// An interrupted night is resumed within this time; after it, a new campaign is started.
 const NIGHT_S: f64 = 18.0 * 3600.0;
 /// Maximum number of suspicious cells to re-measure, or a fifth of all: a night must end.
 const AGAIN: usize = 10;
 
 pub fn run(context: &Context<'_>, a: &args::Nightly) -> Answered {
-    let answered = judge(context, a);
+    let judged = judge(context, a);
     match &a.notify {
-        Some(command) => notice::send(command, &a.name, answered),
-        None => answered,
+        Some(command) => notice::send(command, &a.name, judged),
+        None => judged.map(|judged| judged.answer),
     }
 }
 
 /// Measure a night, unless only stored ones are to be judged, and judge it.
-fn judge(context: &Context<'_>, a: &args::Nightly) -> Answered {
+fn judge(context: &Context<'_>, a: &args::Nightly) -> Result<JudgedNight, Diagnostics> {
     let runs = context.runs()?;
     let reports = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
     if a.judge_only {
@@ -93,9 +119,12 @@ fn judge(context: &Context<'_>, a: &args::Nightly) -> Answered {
     let runs = campaign.manifest().plan.order.len();
     let (_, written) = report::of_new_runs(&campaign, &reports, runs)?;
     output::note(format!("report:  {}", collo_text::shown(&written.html)));
-    let mut answer = conclude(context, &reports, History::of(&name, found, rules))?;
-    answer.code = stopped.unwrap_or(answer.code);
-    Ok(answer)
+    let mut judged = conclude(context, &reports, History::of(&name, found, rules))?;
+    // How it stopped decides the exit code, and no verdict on an unfinished night is sent.
+    if let Some(code) = stopped {
+        (judged.result, judged.answer.code) = (NightResult::Incomplete, code);
+    }
+    Ok(judged)
 }
 
 fn experiment(project: &Project, a: &args::Nightly) -> Result<Experiment, Diagnostics> {
@@ -148,15 +177,16 @@ fn rules(a: &args::Nightly, campaign: Option<&CampaignFolder>) -> Rules {
     Rules { relevance, more: a.more as usize, again: !a.no_rerun, ..own }
 }
 
-fn conclude(context: &Context<'_>, reports: &std::path::Path, history: History) -> Answered {
+fn conclude(context: &Context<'_>, reports: &std::path::Path, history: History) -> Result<JudgedNight, Diagnostics> {
     let written = history.write(&history::folder(reports, &history.experiment))?;
     let mut answer = Answer::present(context, &history);
     answer.after([Remark::Note(format!("history: {}", collo_text::shown(&written.html)))]);
     let whole = history.nights.last().is_some_and(|n| n.incomplete.is_none());
-    answer.code = match (history.has_regression(), whole) {
-        (true, _) => exit::FAILED,
-        (false, false) => exit::INCOMPLETE,
-        (false, true) => exit::DONE,
+    let (result, code) = match (history.has_regression(), whole) {
+        (true, _) => (NightResult::Regression, exit::FAILED),
+        (false, false) => (NightResult::Incomplete, exit::INCOMPLETE),
+        (false, true) => (NightResult::NoRegression, exit::DONE),
     };
-    Ok(answer)
+    answer.code = code;
+    Ok(JudgedNight { result, answer })
 }

@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
-use collo_launch::Errand;
-use collo_text::{Diagnostic, Remark};
+use collo_launch::{Errand, mark};
+use collo_text::{Diagnostic, Diagnostics, Remark};
+
+use super::nightly::JudgedNight;
 
 use crate::answer::{Answer, Answered};
 use crate::exit;
@@ -15,38 +17,28 @@ const LIMIT: Duration = Duration::from_secs(60);
 const CODE: &str = "COLLO_EXIT";
 
 /// Send the answer, or the error, of `collo nightly NAME` to a command.
-pub fn send(command: &str, name: &str, answered: Answered) -> Answered {
-    let (code, body) = match &answered {
-        Ok(answer) => (answer.code, answer.plain()),
-        Err(failure) => (failure.class().code(), failure.to_string()),
+pub fn send(command: &str, name: &str, judged: Result<JudgedNight, Diagnostics>) -> Answered {
+    let (result, code, body) = match &judged {
+        Ok(JudgedNight { result, answer }) => (result.text(), answer.code, answer.plain()),
+        Err(failure) => ("failed", failure.class().code(), failure.to_string()),
     };
-    let text = format!("collo nightly {name}: {}\n\n{}\n", result(code), body.trim_end());
+    let text = format!("collo nightly {name}: {result}\n\n{}\n", body.trim_end());
+    let answered = judged.map(|judged| judged.answer);
     let Some(failure) = failure(command, code, text) else { return answered };
-    let mut answer = match answered {
-        Ok(answer) => answer,
-        Err(error) => {
-            let mut answer = Answer::from(exit::DONE);
-            answer.fails(error);
-            answer
-        }
-    };
+    let mut answer = answered.unwrap_or_else(|error| {
+        let mut answer = Answer::from(exit::DONE);
+        answer.fails(error);
+        answer
+    });
     answer.after([Remark::Failure(failure.into())]);
     Ok(answer)
 }
 
-/// The result of a night by its exit code, for a subject line.
-fn result(code: u8) -> &'static str {
-    match code {
-        exit::DONE => "no regression",
-        exit::FAILED => "a regression",
-        exit::INCOMPLETE | exit::INTERRUPTED => "incomplete",
-        _ => "not measured",
-    }
-}
-
 /// Run the command; why it failed.
 fn failure(command: &str, code: u8, text: String) -> Option<Diagnostic> {
-    let sent = Errand::to("sh", LIMIT).args(["-c", command]).env(CODE, Some(code.to_string())).input(text).ask();
+    // What it leaves running, as a daemon that sends mail, is not collo's: the next collo would end what has its mark.
+    let unmarked = format!("unset {}\n{command}", mark::NAME);
+    let sent = Errand::to("sh", LIMIT).args(["-c", &unmarked]).env(CODE, Some(code.to_string())).input(text).ask();
     let why = match sent {
         Ok(output) if output.success() => return None,
         Ok(output) => match (output.status.and_then(|status| status.code()), output.err().trim()) {
@@ -56,38 +48,49 @@ fn failure(command: &str, code: u8, text: String) -> Option<Diagnostic> {
         },
         Err(error) => error.to_string(),
     };
-    let hint = "the night is stored and judged all the same; the command gets its text as input";
-    Some(Diagnostic::new(format!("no notice was sent by `{command}`")).caused_by(why).hint(hint))
+    let hint = "try it by hand, with any text as its input; what was measured is stored all the same";
+    Some(Diagnostic::new(format!("the notice was not sent by `{command}`")).caused_by(why).hint(hint))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measuring::nightly::NightResult;
+
+    fn judged(result: NightResult, code: u8, line: &str) -> Result<JudgedNight, Diagnostics> {
+        let mut answer = Answer::from(code);
+        answer.lines(line);
+        Ok(JudgedNight { result, answer })
+    }
 
     #[test]
-    fn the_command_reads_the_result_and_the_code() {
+    fn the_command_reads_the_result_and_the_code_and_is_not_marked_as_collos() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("notice");
-        let mut answer = Answer::from(exit::FAILED);
-        answer.lines("slower  small×2 naive");
-        let command = format!("{{ echo \"code $COLLO_EXIT\"; cat; }} > '{}'", file.display());
-        let answered = send(&command, "x", Ok(answer)).expect("an answer");
-        assert_eq!(answered.code, exit::FAILED);
-        assert_eq!(
-            fs_err::read_to_string(&file).expect("written"),
-            "code 1\ncollo nightly x: a regression\n\nslower  small×2 naive\n"
-        );
+        let command = format!("{{ echo \"code $COLLO_EXIT$COLLO_STARTED_BY\"; cat; }} > '{}'", file.display());
+        let sent = |judged| {
+            let answered = send(&command, "x", judged);
+            (answered, fs_err::read_to_string(&file).expect("written"))
+        };
+        let (answered, text) = sent(judged(NightResult::Regression, exit::FAILED, "slower  small×2 naive"));
+        assert_eq!(answered.expect("an answer").code, exit::FAILED);
+        assert_eq!(text, "code 1\ncollo nightly x: regression\n\nslower  small×2 naive\n");
+        // It stopped after failed runs, which has the exit code of a regression.
+        let (_, text) = sent(judged(NightResult::Incomplete, exit::FAILED, "0 slower"));
+        assert!(text.starts_with("code 1\ncollo nightly x: incomplete\n"), "{text}");
+        let (answered, text) = sent(Err(Diagnostic::new("no GPU").of_machine().into()));
+        assert!(answered.is_err() && text.starts_with("code 3\ncollo nightly x: failed\n\nerror: no GPU"), "{text}");
     }
 
     #[test]
     fn a_command_that_fails_is_named_and_changes_no_exit_code() {
         let wrong = failure("echo no route >&2; exit 7", exit::DONE, String::new()).expect("it failed");
         insta::assert_snapshot!(wrong.to_string(), @"
-        error: no notice was sent by `echo no route >&2; exit 7`
+        error: the notice was not sent by `echo no route >&2; exit 7`
           caused by: it exited with 7: no route
-        hint: the night is stored and judged all the same; the command gets its text as input
+        hint: try it by hand, with any text as its input; what was measured is stored all the same
         ");
-        let answered = send("exit 7", "x", Ok(Answer::from(exit::DONE))).expect("an answer");
+        let answered = send("exit 7", "x", judged(NightResult::NoRegression, exit::DONE, "")).expect("an answer");
         assert_eq!(answered.code, exit::DONE);
         let refused = send("exit 7", "x", Err(Diagnostic::new("no GPU").of_machine().into())).expect("an answer");
         assert_eq!(refused.code, exit::MACHINE, "what failed before keeps its code");

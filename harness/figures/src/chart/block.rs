@@ -1,5 +1,4 @@
-//! One block of a campaign: its runs behind each other along time, each with its start-up, its training, and the window that is
-//! measured.
+//! One block of a campaign: its runs one after the other along time, each with the window that is measured.
 
 use crate::draw::axis::Axis;
 use crate::draw::chart::drawing;

@@ -212,6 +212,8 @@ pub struct Figure {
     pub panels: Vec<Panel>,
     pub caption: String,
     pub values: Table,
+    /// The values as CSV with whole names, where those of the document are shorter.
+    pub csv: Option<String>,
     pub simulated: bool,
     /// Caveats about its numbers: `simulated`, `synthetic data`, `indicative`.
     pub tags: Vec<String>,

@@ -1,6 +1,7 @@
 //! Leaves out of a document what all names in it have in common, which its subtitle has once. In: a document, and the words.
 //! Out: the same with shorter names; commands and verbatim texts stay as they are.
 
+use super::csv;
 use super::model::{Advice, Block, Document, Figure, Section, Table};
 
 /// What may follow the words where they end: another character would make them a part of a longer setting.
@@ -69,6 +70,10 @@ fn of_block(block: &mut Block, cut: &dyn Fn(&mut String)) {
 }
 
 fn of_figure(figure: &mut Figure, cut: &dyn Fn(&mut String)) {
+    // What programs read keeps the whole names.
+    if figure.values.shown.is_none() {
+        figure.csv.get_or_insert_with(|| csv::table(&figure.values));
+    }
     cut(&mut figure.title);
     cut(&mut figure.caption);
     for panel in &mut figure.panels {

@@ -10,7 +10,7 @@ use super::model::{Align, Block, Column, DOUBTS, Table};
 /// Columns of the names of facts, at least; a longer name than the second stands out.
 const NAME: usize = 10;
 const LONGEST_NAME: usize = 32;
-/// A column of sentences is at least so wide, and the first column, whose labels take several lines where space is short.
+/// A column of sentences is made no narrower than this, and the first column, which has names, no narrower than the second.
 const LEAST_PROSE: usize = 12;
 const LEAST_LABEL: usize = 20;
 /// Lines of a field at most.

@@ -72,7 +72,7 @@ pub fn worded(holds: Holds, question: &str, advice: impl Into<String>, otherwise
 /// What a measured value is divided by, if that was predicted.
 pub const PREDICTED: &str = "predicted";
 
-/// The study that this project repeats.
+/// The study that this project repeats; its DOI as in Crossref's record, <https://doi.org/10.1145/3642970.3655827>.
 pub const STUDY: &str = "collocation study on an A100-40GB, EuroMLSys 2024, doi 10.1145/3642970.3655827";
 
 /// One piece of advice.

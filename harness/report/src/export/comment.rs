@@ -20,7 +20,7 @@ const LINE: usize = 8_000;
 pub fn report(report: &Report) -> String {
     let analysis = &report.analysis;
     let mut document = sections::shortened(report);
-    document.sections.retain(|s| ["summary", "guidelines"].contains(&s.id));
+    document.sections.retain(|s| sections::OPEN.contains(&s.id));
     document.left_out = String::new();
     let all = format!(
         "`collo report {}` writes the rest: figures, every cell, and how the numbers were measured.\n",

@@ -5,12 +5,12 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::cell::verdict::CellVerdict;
 use collo_analysis::words::capital;
-use collo_figures::modes::mode_label;
 use collo_guidelines::groups::collocate::mode_name;
 use collo_quantity::number;
 use collo_quantity::{Key, stats::Quantity};
 
-use super::decision::{Choice, Subject};
+use super::decision::{Choice, Subject, is_within};
+use crate::parts::panels::mode_and_degree;
 
 /// Subjects named in one paragraph.
 const NAMES: usize = 6;
@@ -36,7 +36,7 @@ pub fn paragraphs(analysis: &Analysis, subjects: &[Subject]) -> Vec<String> {
 /// The answer for one subject.
 fn text(analysis: &Analysis, subject: &Subject) -> String {
     let throughput = subject.throughput(analysis);
-    let mut sentences = vec![first(subject, &throughput)];
+    let mut sentences = vec![first(analysis, subject, &throughput)];
     if let Choice::Run { leaders, .. } = &throughput {
         sentences.extend(beyond(subject, leaders));
         sentences.extend(limit(analysis, subject, leaders));
@@ -46,7 +46,7 @@ fn text(analysis: &Analysis, subject: &Subject) -> String {
 }
 
 /// What to run for the most throughput.
-fn first(subject: &Subject, throughput: &Choice) -> String {
+fn first(analysis: &Analysis, subject: &Subject, throughput: &Choice) -> String {
     match throughput {
         Choice::Run { leaders, tie } => {
             let tie = tie.as_ref().map_or_else(String::new, |tie| format!(" ({tie})"));
@@ -54,14 +54,15 @@ fn first(subject: &Subject, throughput: &Choice) -> String {
         }
         Choice::InTurn { nearest } => {
             let nearest = nearest.and_then(nearest_gain).map_or_else(String::new, |text| format!("; the nearest is {text}"));
+            let relevant = number::percent(analysis.campaign.thresholds.relevant_ratio);
             let fewer = fewer(subject).map_or_else(String::new, |fewer| format!(" {}.", capital(&fewer)));
-            format!("run in turn. No measured group has more throughput{nearest}.{fewer}")
+            format!("run in turn. No measured group gains {relevant} or more{nearest}.{fewer}")
         }
         Choice::Open { nearest, cause } => {
             let nearest = nearest.and_then(nearest_gain).map_or_else(String::new, |text| format!("; the nearest is {text}"));
             let why = cause.as_ref().map_or_else(String::new, |cause| {
                 let reason = cause.reason().map_or_else(String::new, |reason| format!(" ({reason})"));
-                format!(" Not judged: groups {}{reason}.", cause.text())
+                format!(" Some groups are not judged: {}{reason}.", cause.text())
             });
             format!("open. No group is shown to have more throughput than running in turn{nearest}.{why}")
         }
@@ -69,14 +70,20 @@ fn first(subject: &Subject, throughput: &Choice) -> String {
     }
 }
 
-/// `seven together under MPS`, `seven together under MPS or MIG`, `MPS ×7 or MIG ×3`.
+/// `seven together under MPS`, `seven together under MPS or under MIG`, `MPS ×7 or MIG ×3`.
 fn groups(leaders: &[&Cell]) -> String {
     let Some(first) = leaders.first() else { return String::new() };
     if leaders.iter().any(|c| c.record.degree != first.record.degree) {
-        return alternatives(leaders.iter().map(|c| format!("{} ×{}", mode_label(&c.record.sharing), c.record.degree)).collect());
+        return alternatives(leaders.iter().map(|c| mode_and_degree(c)).collect());
     }
-    let modes = alternatives(leaders.iter().map(|c| mode_name(&c.record.sharing)).collect());
-    format!("{} together under {modes}", number::word(first.record.degree))
+    let modes = alternatives(leaders.iter().map(|c| how(&c.record.sharing)).collect());
+    format!("{} together {modes}", number::word(first.record.degree))
+}
+
+/// `under MPS`, `as threads of one process`.
+fn how(sharing: &str) -> String {
+    let preposition = if sharing == "threads" { "as" } else { "under" };
+    format!("{preposition} {}", mode_name(sharing))
 }
 
 fn alternatives(mut names: Vec<String>) -> String {
@@ -96,28 +103,31 @@ fn gains(leaders: &[&Cell]) -> String {
 }
 
 fn nearest_gain(cell: &Cell) -> Option<String> {
-    Some(format!("{} ×{}, {}", mode_label(&cell.record.sharing), cell.record.degree, gain(cell.get(Key::ThroughputGain)?)))
+    Some(format!("{}, {}", mode_and_degree(cell), gain(cell.get(Key::ThroughputGain)?)))
 }
 
 /// What to run where no member may be slowed much.
 fn limit(analysis: &Analysis, subject: &Subject, leaders: &[&Cell]) -> Option<String> {
-    let slowdown = number::percent(analysis.campaign.thresholds.slowdown - 1.0);
+    let limit = analysis.campaign.thresholds.slowdown;
+    let slowdown = number::percent(limit - 1.0);
+    let within: Vec<&Cell> = leaders.iter().copied().filter(|c| is_within(c, limit)).collect();
+    if !within.is_empty() {
+        let which = if within.len() == leaders.len() {
+            "No".into()
+        } else {
+            format!("With {} no", alternatives(within.iter().map(|c| mode_and_degree(c)).collect()))
+        };
+        return Some(format!("{which} member is slowed by more than {slowdown}."));
+    }
     match subject.gentle(analysis) {
         Choice::Run { leaders: gentle, .. } => {
-            let cell = gentle.first()?;
-            let is_chosen = leaders.iter().any(|c| c.name() == cell.name());
-            Some(if is_chosen && leaders.len() == 1 {
-                format!("No member is slowed by more than {slowdown}.")
-            } else if is_chosen {
-                format!("Under {} no member is slowed by more than {slowdown}.", mode_name(&cell.record.sharing))
-            } else {
-                format!("Where no member may be slowed by more than {slowdown}, run {}.", groups(&gentle))
-            })
+            Some(format!("Where no member may be slowed by more than {slowdown}, run {}.", groups(&gentle)))
         }
-        Choice::InTurn { .. } => Some(match fewer(subject) {
-            Some(fewer) => format!("No measured group keeps every member within {slowdown}; {fewer}."),
-            None => format!("Do not share where no member may be slowed by more than {slowdown}."),
-        }),
+        // Of modes and degrees that were not measured nothing is known.
+        Choice::InTurn { .. } => {
+            let fewer = fewer(subject).map_or_else(String::new, |fewer| format!("; {fewer}"));
+            Some(format!("No measured group keeps the slowdown of every member within {slowdown}{fewer}."))
+        }
         Choice::Open { .. } | Choice::Absent(_) => None,
     }
 }
@@ -145,7 +155,7 @@ fn beyond(subject: &Subject, leaders: &[&Cell]) -> Option<String> {
 /// The groups that do not fit into memory.
 fn out_of_memory(subject: &Subject) -> Option<String> {
     let failed = subject.groups.iter().filter(|c| c.verdict() == CellVerdict::OutOfMemory);
-    let names: Vec<String> = failed.map(|c| format!("{} ×{}", mode_label(&c.record.sharing), c.record.degree)).collect();
+    let names: Vec<String> = failed.map(|c| mode_and_degree(c)).collect();
     (!names.is_empty()).then(|| format!("Out of memory: {}.", names.join(", ")))
 }
 

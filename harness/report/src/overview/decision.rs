@@ -4,13 +4,14 @@
 use std::collections::HashMap;
 
 use collo_analysis::campaign::Analysis;
-use collo_analysis::cell::{Cell, Member};
+use collo_analysis::cell::Cell;
 use collo_figures::modes::mode_order;
 use collo_guidelines::groups::collocate::{knees, rank_by_gain};
 use collo_guidelines::groups::energy::rank_by_energy;
 use collo_guidelines::verdict::{self, Cause, Groups, Holds, Ranking};
 use collo_quantity::Key;
-use collo_quantity::stats::RatioVerdict;
+use collo_quantity::stats::{Quantity, RatioVerdict};
+use collo_store::without_mode;
 
 use crate::parts::panels::{called, describe};
 
@@ -67,7 +68,7 @@ pub fn subjects(analysis: &Analysis) -> Vec<Subject<'_>> {
             }
             None => {
                 places.insert(who, found.len());
-                let name = collo_store::without_mode(cell.name());
+                let name = without_mode(cell.name());
                 let (groups, for_throughput) = (vec![cell], vec![cell]);
                 found.push(Subject { name, what: "mixed".into(), groups, for_throughput, beyond: HashMap::new() });
             }
@@ -102,19 +103,14 @@ impl<'a> Subject<'a> {
     /// The largest group whose slowest member is certainly within the experiment's threshold.
     pub fn gentle(&self, analysis: &Analysis) -> Choice<'a> {
         let limit = analysis.campaign.thresholds.slowdown;
-        let slowest = |c: &Cell, high: bool| {
-            let bound = |m: &Member| m.get(Key::Slowdown).and_then(|q| if high { q.high } else { q.low });
-            let bounds: Option<Vec<f64>> = c.members.iter().map(bound).collect();
-            bounds.and_then(|b| b.into_iter().reduce(f64::max))
-        };
         let groups = Groups::of(analysis, self.groups.iter().copied(), Key::Slowdown);
-        let fits = |c: &&Cell| slowest(c, true).is_some_and(|s| s <= limit);
+        let fits = |c: &&Cell| is_within(c, limit);
         let simple = |c: &Cell| std::cmp::Reverse(mode_order(&c.record.sharing).0);
         if let Some(cell) = groups.judged.iter().copied().filter(fits).max_by_key(|c| (c.record.degree, simple(c))) {
             return Choice::Run { leaders: vec![cell], tie: None };
         }
         let nearest = extreme(self.groups.iter().copied(), Key::Slowdown, false);
-        let refused = groups.judged.iter().filter(|c| slowest(c, false).is_some_and(|s| s > limit)).count();
+        let refused = groups.judged.iter().filter(|c| slowest(c, |q| q.low).is_some_and(|s| s > limit)).count();
         without_group(&groups, refused, nearest)
     }
 
@@ -157,6 +153,17 @@ impl<'a> Subject<'a> {
             }
         }
     }
+}
+
+/// The largest of one end of the intervals of the members' slowdowns; `None` if some member has none.
+fn slowest(cell: &Cell, end: fn(&Quantity) -> Option<f64>) -> Option<f64> {
+    let ends: Option<Vec<f64>> = cell.members.iter().map(|m| m.get(Key::Slowdown).and_then(end)).collect();
+    ends?.into_iter().reduce(f64::max)
+}
+
+/// True if every member of a valid group is certainly slowed by no more than this factor.
+pub fn is_within(cell: &Cell, limit: f64) -> bool {
+    cell.is_valid() && slowest(cell, |q| q.high).is_some_and(|slowdown| slowdown <= limit)
 }
 
 fn run<'a>(analysis: &Analysis, ranking: &Ranking<'a>) -> Choice<'a> {

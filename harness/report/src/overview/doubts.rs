@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use collo_analysis::campaign::Analysis;
 use collo_analysis::campaign::reference::ReferenceVerdict;
+use collo_analysis::campaign::{Analysis, limitation};
 use collo_analysis::cell::Cell;
 use collo_analysis::reading::data::batches;
 use collo_figures::document::{Doubt, Tone};
@@ -19,9 +19,7 @@ use crate::parts::notes;
 /// Deviations from references that are listed; all are under Measurement quality.
 const OUTSIDE: usize = 5;
 /// Reasons of indicative cells, and problems, that are listed; the others are under Measurement quality.
-pub const REASONS: usize = 3;
-/// Share of the cores that other processes may use without being a doubt.
-const BUSY_RATIO: f64 = 0.10;
+pub const LISTED: usize = 3;
 /// Up to this many repetitions a rare slow run can be absent from all of them.
 const FEW: usize = 3;
 /// Workloads whose shortened epochs are listed.
@@ -29,8 +27,7 @@ const SHORTENED: usize = 4;
 
 const CIRCULAR: &str =
     "a model calibrated on the published study made every number: agreement with the study is circular, and not judged";
-const SCOPE: &str =
-    "nothing follows for other models, batch sizes, devices or drivers; of many 95 % intervals some miss the truth";
+const SCOPE: &str = "nothing follows for other models, batch sizes, numbers of members, modes, devices or drivers; of many 95 % intervals some miss the truth";
 
 /// All doubts of a campaign.
 pub fn all(analysis: &Analysis) -> Vec<Doubt> {
@@ -45,14 +42,14 @@ pub fn all(analysis: &Analysis) -> Vec<Doubt> {
     found.extend(analysis.campaign.indicative.iter().map(|why| grave("indicative", why.clone())));
     let outside = analysis.references.iter().filter(|r| r.verdict == ReferenceVerdict::Outside);
     found.extend(outside.take(OUTSIDE).map(|r| grave("not as the reference", r.text())));
-    found.extend(analysis.problems.iter().take(REASONS).map(|problem| grave("warning", problem.clone())));
+    found.extend(analysis.problems.iter().take(LISTED).map(|problem| grave("warning", problem.clone())));
     if analysis.campaign.device.simulated && analysis.campaign.device.kind == "gpu" {
         found.push(doubt("simulated", CIRCULAR.into()));
     }
     found.extend(busy(analysis).map(|text| doubt("shared machine", text)));
     found.extend(busy_at_start(analysis).map(|text| doubt("busy at the start", text)));
     if analysis.campaign.indicative.is_empty() {
-        found.extend(notes::indicative_cells(analysis).into_iter().take(REASONS).map(|text| doubt("indicative", text)));
+        found.extend(notes::indicative_cells(analysis).into_iter().take(LISTED).map(|text| doubt("indicative", text)));
     }
     found.extend(notes::without_samples(analysis).map(|text| doubt("not sampled", text)));
     found.extend(synthetic(analysis).map(|text| doubt("synthetic data", text)));
@@ -74,7 +71,7 @@ pub fn all(analysis: &Analysis) -> Vec<Doubt> {
 }
 
 fn busy(analysis: &Analysis) -> Option<String> {
-    let ratio = analysis.others_ratio.filter(|ratio| *ratio > BUSY_RATIO)?;
+    let ratio = analysis.others_ratio.filter(|ratio| *ratio > limitation::BUSY_RATIO)?;
     Some(format!("other processes used {} of the cores on average", number::percent(ratio)))
 }
 
@@ -87,10 +84,9 @@ fn busy_at_start(analysis: &Analysis) -> Option<String> {
 }
 
 fn synthetic(analysis: &Analysis) -> Option<String> {
-    let times = if analysis.campaign.device.simulated { "" } else { ": times are real, " };
-    let losses =
-        if times.is_empty() { "; losses say nothing about the real one" } else { "losses say nothing about the real one" };
-    (!analysis.synthetic.is_empty()).then(|| format!("a stand-in for {}{times}{losses}", analysis.synthetic.join(", ")))
+    let times = if analysis.campaign.device.simulated { "" } else { "times are real, " };
+    let names = analysis.synthetic.join(", ");
+    (!names.is_empty()).then(|| format!("a stand-in for {names}: {times}losses are not those of the real data"))
 }
 
 fn shortened(analysis: &Analysis) -> Option<String> {
@@ -120,8 +116,7 @@ fn one_seed(analysis: &Analysis) -> Option<String> {
 }
 
 fn drift(analysis: &Analysis) -> Option<String> {
-    let large = analysis.drifts.iter().filter(|d| d.is_large);
-    let worst = large.max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs()))?;
+    let worst = analysis.worst_drift().filter(|d| d.is_large)?;
     let allowed = number::percent(analysis.campaign.thresholds.baseline_drift_ratio);
     Some(format!(
         "the pace of `{}` changed by {:+.0} % inside block {} ({allowed} allowed); intervals include it",

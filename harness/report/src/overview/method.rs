@@ -7,7 +7,6 @@ use collo_analysis::words;
 use collo_figures::chart::{BlockRun, BlockRuns};
 use collo_figures::document::{Block, Figure, Section, Table, TableCell};
 use collo_figures::draw::Panel;
-use collo_figures::modes::mode_label;
 use collo_quantity::number;
 use collo_store::{AfterMeasured, BlockEdge, PlannedRun};
 
@@ -30,11 +29,11 @@ pub fn section(analysis: &Analysis) -> Section {
     let blocks: Vec<u32> = plan.order.iter().map(|run| run.block).collect();
     let (count, edges) = (blocks.iter().max().copied().unwrap_or(1), plan.order.iter().any(|run| run.edge.is_some()));
     let mut lines = vec![format!(
-        "{} in {}: each repetition of a cell is a run of its own, in another block. The order inside a block is shuffled (seed {}){}.",
+        "{} in {}: a block has one repetition of its cells, in an order shuffled by seed {}{}.",
         number::runs(plan.order.len()),
         number::count(count as usize, "block"),
         plan.seed,
-        if edges { "; each block begins and ends with its baselines, which show drift" } else { "" }
+        if edges { ", the groups of a workload between two runs of their baseline, which show drift" } else { "" }
     )];
     let devices = if analysis.campaign.device.kind == "gpu" { "GPU" } else { "machine" };
     let members = if analysis.cells.iter().any(|c| c.record.mode.one_process) {
@@ -53,7 +52,8 @@ pub fn section(analysis: &Analysis) -> Section {
         epochs => format!(
             "Each member trains one warm-up epoch, which is left out, and then {} measured{}.",
             if epochs == 2 { "one that is".to_string() } else { format!("{} that are", number::word(epochs - 1)) },
-            plan.measure_for_s.map_or_else(String::new, |s| format!(", more until it was measured for {}", number::duration(s)))
+            plan.measure_for_s
+                .map_or_else(String::new, |s| format!(", and further ones until {} were measured", number::duration(s)))
         ),
     };
     let is_training = |c: &Cell| c.members.iter().any(|m| m.serving.is_none());
@@ -75,17 +75,17 @@ pub fn section(analysis: &Analysis) -> Section {
     lines.push(format!("Slowdown: epoch time in the group ÷ epoch time alone on the whole {devices}. Throughput gain: work per second of the group ÷ that of the same work in turn."));
     lines.extend(notes::method(analysis).map(|method| {
         format!(
-            "{method}, on logarithms of one number per repetition; p-values by Holm over all groups.",
-            method = words::capital(&method)
+            "{}, on logarithms of one number per repetition; pooled below eight cells, moderated from there; p-values by Holm over all groups.",
+            words::capital(&method)
         )
     }));
     let t = &analysis.campaign.thresholds;
     lines.push(format!(
-        "A difference is called one from {}; a slowdown is accepted up to {}.",
+        "Differences below {} count as none; a slowdown of up to {} is accepted.",
         number::percent(t.relevant_ratio),
         number::percent(t.slowdown - 1.0)
     ));
-    lines.push("A cell is valid if every run was made in the stated mode (attested by the driver or the members, not by the command line), started together, and was not disturbed. Only valid cells decide.".into());
+    lines.push("A run is valid if it was made in the stated mode (attested by what the driver and the members report, not by what was asked for), its members started together, and nothing disturbed it. The numbers of a cell come from its valid runs; a cell without one decides nothing.".into());
     let blocks = drawn(analysis).map(Block::Figure).into_iter().chain([Block::Notes(lines)]).collect();
     Section { finding: notes::title(analysis) + ".", blocks, ..Section::default() }
 }
@@ -140,14 +140,14 @@ fn drawn(analysis: &Analysis) -> Option<Figure> {
             number(ended_s),
         ]);
     }
-    let caption = "Outlined: a run from the launch of its members to the end of the last; filled: the window in which all of them train past their warm-up, which times, activity, traffic, power and energy are taken from.";
+    let caption = "Outlined: a run from the launch of its members to the end of the last; filled: the window in which all of them train past their warm-up, of which activity, traffic, power and energy are.";
     let drawing = BlockRuns { runs: &all }.draw();
     let title = format!("block {block}");
     let panel = Panel { title, subtitle: format!("of {last}"), label: format!("the runs of block {block} over time"), drawing };
     values.tags = tags(analysis);
     let mut fig = figure(analysis, "block", "One block", vec![panel], caption.into(), values);
     let modes: Vec<&str> = all.iter().map(|run| run.sharing.as_str()).collect();
-    fig.legend = legend_of(modes.into_iter()).into_iter().map(|(mode, _)| (mode.clone(), mode_label(&mode))).collect();
+    fig.legend = legend_of(modes.into_iter());
     Some(fig)
 }
 

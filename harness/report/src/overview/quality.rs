@@ -131,9 +131,6 @@ fn some_names(cells: &[&Cell]) -> String {
 
 fn remarks(analysis: &Analysis) -> Vec<String> {
     let mut lines = Vec::new();
-    lines.extend(notes::method(analysis).map(|m| {
-        format!("Intervals: {m}, on logarithms of one number per repetition; pooled below eight cells, moderated from there; p-values by Holm over all groups.")
-    }));
     if analysis.cells.iter().any(Cell::serves) {
         lines.push(
             "Latencies and shares of requests: each cell by its own spread, since their scatter depends on the load.".into(),
@@ -148,7 +145,7 @@ fn remarks(analysis: &Analysis) -> Vec<String> {
     lines.extend(cooling(&runs.filter_map(|r| r.record().cooling.as_ref()).collect::<Vec<_>>()));
     lines.extend(of_programs(analysis));
     let drifts = &analysis.drifts;
-    if let Some(worst) = drifts.iter().max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs())) {
+    if let Some(worst) = analysis.worst_drift() {
         // A block has a drift of each baseline.
         let blocks = |wanted: &dyn Fn(&Drift) -> bool| {
             drifts.iter().filter(|d| wanted(d)).map(|d| d.block).collect::<BTreeSet<u32>>().len()
@@ -182,7 +179,7 @@ fn remarks(analysis: &Analysis) -> Vec<String> {
     }
     let oddities =
         notes::without_p99(analysis).into_iter().chain(notes::without_energy(analysis)).chain(notes::oddities(analysis));
-    lines.extend(analysis.problems.iter().skip(doubts::REASONS).take(REASONS).map(|problem| format!("{}.", capital(problem))));
+    lines.extend(analysis.problems.iter().skip(doubts::LISTED).take(REASONS).map(|problem| format!("{}.", capital(problem))));
     lines.extend(oddities.map(|text| format!("{}.", capital(&text))));
     lines
 }

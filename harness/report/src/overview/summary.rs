@@ -3,7 +3,6 @@
 use collo_analysis::campaign::{Analysis, limitation};
 use collo_analysis::cell::Cell;
 use collo_figures::document::{Answer, Block, Section, Table, TableCell};
-use collo_figures::modes::mode_label;
 use collo_quantity::Key;
 use collo_quantity::number;
 
@@ -11,13 +10,15 @@ use super::decision::{Choice, Subject, subjects};
 use super::{advice, answer, doubts};
 use crate::parts::absent::nothing;
 use crate::parts::figure::tags;
+use crate::parts::panels::mode_and_degree;
 use crate::report::Report;
 use crate::time::matrix;
 
 /// Maximum rows of the decision table: more would not fit the first screen.
 const ROWS: usize = 14;
-/// Maximum paragraphs of the answer; those of the other subjects are folded.
+/// Maximum paragraphs of the answer, and of those of the other subjects, which are folded.
 const PARAGRAPHS: usize = 4;
+const FOLDED: usize = 40;
 
 /// True if a campaign has groups to decide about. What keeps a group from a decision is read in its runs.
 fn decides(analysis: &Analysis) -> bool {
@@ -38,8 +39,10 @@ pub fn section(report: &Report) -> Section {
     let finding = nothing(analysis).filter(|_| paragraphs.is_empty()).unwrap_or_default().to_string();
     let mut blocks = vec![Block::Answer(Answer { paragraphs, doubts: doubts::all(analysis) })];
     if !others.is_empty() {
-        let title = format!("{} of workloads and mixes", number::count(others.len(), "more answer"));
-        blocks.push(Block::Folded(title, others.into_iter().map(Block::Text).collect()));
+        let title = format!("{} about other workloads and mixes", number::count(others.len(), "more answer"));
+        let rest = others.len().saturating_sub(FOLDED);
+        let rest = (rest > 0).then(|| Block::Remark(format!("{rest} more follow from the gains in All cells.")));
+        blocks.push(Block::Folded(title, others.into_iter().take(FOLDED).map(Block::Text).chain(rest).collect()));
     }
     if !subjects.is_empty() {
         blocks.push(Block::Table(decisions(analysis, &subjects)));
@@ -84,10 +87,11 @@ fn decisions(analysis: &Analysis, subjects: &[Subject]) -> Table {
 /// A decision, with the numbers that it rests on as a sentence has them.
 fn field(choice: &Choice, key: Key, sentence: &dyn Fn(&str) -> String) -> TableCell {
     let number = |cell: &Cell| cell.get(key).map(number::with_interval);
-    let nearest = |cell: &Option<&Cell>| cell.and_then(|cell| Some(format!("{}, {}", place(cell), sentence(&number(cell)?))));
+    let nearest =
+        |cell: &Option<&Cell>| cell.and_then(|cell| Some(format!("{}, {}", mode_and_degree(cell), sentence(&number(cell)?))));
     match choice {
         Choice::Run { leaders, tie } => {
-            let names: Vec<String> = leaders.iter().map(|c| place(c)).collect();
+            let names: Vec<String> = leaders.iter().map(|c| mode_and_degree(c)).collect();
             let numbers: Vec<String> = leaders.iter().filter_map(|c| number(c)).collect();
             let numbers = Some(numbers.join(", ")).filter(|n| !n.is_empty()).map(|n| sentence(&n));
             let note: Vec<String> = numbers.into_iter().chain(tie.clone()).collect();
@@ -106,9 +110,4 @@ fn field(choice: &Choice, key: Key, sentence: &dyn Fn(&str) -> String) -> TableC
         }
         Choice::Absent(why) => TableCell::with_note("–", why.clone()),
     }
-}
-
-/// `MPS ×7`.
-fn place(cell: &Cell) -> String {
-    format!("{} ×{}", mode_label(&cell.record.sharing), cell.record.degree)
 }

@@ -176,6 +176,7 @@ impl<'a> BarFigure<'a> {
             if groups.is_empty() && slices.is_empty() {
                 groups = Places::of(analysis, workload, true).groups;
             }
+            let groups_are_none = groups.is_empty();
             let alone = analysis.solo(workload).and_then(|s| s.get(self.key)).map(|q| q.estimate * self.factor);
             let bar = |c: &Cell| if self.is_stacked() { self.stack(c, alone) } else { self.bar(c) };
             // Of a merged campaign the one that was measured where these cells were. Among stacks it is one of them.
@@ -198,8 +199,8 @@ impl<'a> BarFigure<'a> {
             }
             let slice =
                 |c: &&Cell| BarGroup { label: compute_slices(c).unwrap_or_else(|| "MIG".into()), bars: vec![Some(bar(c))] };
-            // One slice is one number, which the table has.
-            if slices.len() > 1 {
+            // One slice beside groups is one number, which the table has.
+            if slices.len() > 1 || (groups_are_none && !slices.is_empty()) {
                 of.push(BarPanel { workload, alone: true, groups: slices.iter().map(slice).collect(), level: solo(&slices) });
             }
         }

@@ -148,6 +148,7 @@ pub fn figure(
         panels,
         caption,
         values,
+        csv: None,
         simulated: analysis.campaign.device.simulated,
         tags: tags(analysis),
     }

@@ -2,11 +2,12 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::words::capital;
-use collo_figures::modes::mode_label;
 use collo_guidelines::groups::collocate::{Knee, knees, rank};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::without_mode;
+
+use super::panels::mode_and_degree;
 
 /// The findings as remarks; the last says how many more there are. A report of several devices has none: which group ran on which is in
 /// the runs.
@@ -31,11 +32,8 @@ pub fn remarks(analysis: &Analysis) -> Vec<String> {
         let modes = match &tie {
             // The first is the one that the sentence is about.
             Some((leaders, tie)) => {
-                let others: Vec<String> = leaders
-                    .iter()
-                    .filter(|c| c.record.sharing != k.sharing)
-                    .map(|c| format!("{} ×{}", mode_label(&c.record.sharing), c.record.degree))
-                    .collect();
+                let others: Vec<String> =
+                    leaders.iter().filter(|c| c.record.sharing != k.sharing).map(|c| mode_and_degree(c)).collect();
                 format!("{} ({tie}: {})", k.sharing, others.join(", "))
             }
             None => k.sharing.to_string(),

@@ -3,6 +3,7 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_figures::draw::cut;
+use collo_figures::modes::mode_label;
 use collo_quantity::number;
 use collo_store::without_mode;
 
@@ -42,6 +43,11 @@ pub fn describe_alone(analysis: &Analysis, workload: &str) -> String {
 /// its name, and the names of all, its own included.
 pub fn called<'a>(workload: &str, name: &str, all: impl Iterator<Item = &'a str>) -> String {
     if all.filter(|other| *other == name).count() > 1 { without_mode(workload) } else { name.to_string() }
+}
+
+/// `MPS ×7`: a cell among those of one workload.
+pub fn mode_and_degree(cell: &Cell) -> String {
+    format!("{} ×{}", mode_label(&cell.record.sharing), cell.record.degree)
 }
 
 /// Each degree once in their order, at most so many, and how many were left out in the middle: both ends say most, how it begins and

@@ -59,6 +59,7 @@ fn figure(analysis: &Analysis, id: &'static str, set: &str, shown: &[&Timeline])
              memory in GiB, members stacked, {memory}.{process} At most 60 points a line; all panels share their axes."
         ),
         values: values(analysis, shown),
+        csv: None,
         simulated: analysis.campaign.device.simulated,
         tags: tags(analysis),
     }

@@ -1,5 +1,7 @@
 //! Throughput gain over running in turn, by degree.
 
+use std::collections::HashMap;
+
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::words;
@@ -72,8 +74,8 @@ pub fn section(report: &Report) -> Content {
 
 /// True if some workload was measured at two degrees of a mode: single points are in the map of the first screen.
 fn has_line(measured: &[&Cell]) -> bool {
-    let same = |a: &Cell, b: &Cell| a.workload() == b.workload() && a.record.sharing == b.record.sharing;
-    measured.iter().enumerate().any(|(i, a)| measured[..i].iter().any(|b| same(a, b) && a.record.degree != b.record.degree))
+    let mut degrees = HashMap::new();
+    measured.iter().any(|c| *degrees.entry((c.workload(), &c.record.sharing)).or_insert(c.record.degree) != c.record.degree)
 }
 
 fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {

@@ -216,6 +216,6 @@ fn figure(
     let tags = trace_tags(analysis, matrix);
     values.tags.clone_from(&tags);
     let (title, simulated) = (format!("{what}, {}", matrix.name()), analysis.campaign.device.simulated);
-    let figure = Figure { id: id.into(), title, legend, panels, caption, values, simulated, tags };
+    let figure = Figure { id: id.into(), title, legend, panels, caption, values, csv: None, simulated, tags };
     (!figure.panels.is_empty()).then_some(Block::Figure(figure))
 }
