@@ -90,7 +90,7 @@
     svg: figure => new Blob([light(figure).text], { type: 'image/svg+xml' }),
     png: figure => pixels(light(figure)),
   };
-  for (const link of document.querySelectorAll('.get a')) {
+  for (const link of document.querySelectorAll('.get a[data-kind]')) {
     // The rows of a long table are in its file alone.
     if (link.dataset.kind === 'csv' && !link.closest('figure').querySelector('.csv')) continue;
     link.addEventListener('click', async e => {

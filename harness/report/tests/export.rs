@@ -312,6 +312,34 @@ fn no_table_is_wider_than_the_page() {
 }
 
 #[test]
+fn a_figure_for_a_column_is_read_by_pdflatex_and_as_wide_as_the_column() {
+    let Some(pdflatex) = collo_text::on_path("pdflatex") else {
+        return skip("pdflatex", "no pdflatex in PATH: `apt-get install texlive-latex-recommended texlive-pictures`");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let campaign = on_card().write(&folder.path().join("runs"));
+    let written = collo_report::write(&Report::of(&campaign).unwrap(), folder.path()).unwrap();
+    let mut document =
+        String::from("\\documentclass{article}\\usepackage{pgf,graphicx}\\usepgflibrary{patterns}\\begin{document}\n");
+    for plot in &written.plots {
+        let path = plot.with_extension("");
+        let path = path.display();
+        document +=
+            &format!("\\setbox0\\hbox{{\\input{{{path}.pgf}}}}\\typeout{{wide: \\the\\wd0}}\\includegraphics{{{path}.pdf}}\n\n");
+    }
+    std::fs::write(folder.path().join("t.tex"), document + "\\end{document}\n").unwrap();
+    let mut program = Command::new(&pdflatex);
+    program.args(["-interaction=nonstopmode", "-halt-on-error", "t.tex"]).current_dir(folder.path());
+    let output = program.output().unwrap();
+    let log = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && !log.contains("pdfTeX warning"), "{log}");
+    let widths: Vec<&str> = log.lines().filter_map(|line| line.strip_prefix("wide: ")).collect();
+    assert_eq!(widths.len(), written.plots.len(), "{log}");
+    // 252 and 506 points of PostScript, in those of TeX.
+    assert!(widths.iter().all(|wide| wide.starts_with("252.9") || wide.starts_with("507.8")), "{widths:?}");
+}
+
+#[test]
 fn running_text_gets_a_macro_for_each_number_and_its_interval() {
     let report = analysed(&Fixture::quickstart());
     let tex = text(&report, "latex-macros");

@@ -1,21 +1,14 @@
-//! A figure as a file of its own. In: panels. Out: one SVG with its head, legend and light colours inside, and the same as PNG at
-//! twice the size, with the bundled font, so that it looks the same everywhere.
+//! A figure as a file of its own. In: panels. Out: one SVG with its head, legend and light colours inside; `formats.rs` makes other files
+//! of it.
 
 use std::fmt::Write;
-use std::sync::{Arc, LazyLock};
-
-use resvg::{tiny_skia, usvg};
+use std::sync::LazyLock;
 
 use super::chart::drawing;
 use super::themed::LONGEST;
 use super::{Panel, cut};
 use crate::draw::look::shape;
 use crate::draw::themed::{Anchor, escape};
-use crate::{Error, Result};
-
-static REGULAR: &[u8] = include_bytes!("../../fonts/DejaVuSans.subset.ttf");
-static BOLD: &[u8] = include_bytes!("../../fonts/DejaVuSans-Bold.subset.ttf");
-
 /// Hues by family: naive, MPS, MIG, its slices, threads, solo and others; then those of workloads. The page's style sheet has the same as variables.
 /// Slices, whose class comes after MIG's, have its text.
 const HUES: [(&str, &str, &str); 17] = [
@@ -80,44 +73,76 @@ pub struct Sheet<'f> {
     pub tags: &'f [String],
 }
 
+/// How a figure becomes a sheet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SheetLayout {
+    /// On its own: a title, and up to three panels beside each other on white.
+    Alone,
+    /// In a paper, which has a caption of its own: panels below each other, as wide as a column, without margin or background.
+    Column,
+}
+
 /// The whole figure as one SVG.
-pub fn standalone(figure: &Sheet) -> String {
+pub fn standalone(figure: &Sheet, layout: SheetLayout) -> String {
     let wide = figure.panels.iter().map(|p| p.drawing.width).fold(super::WIDTH, f64::max);
-    let columns = if wide > super::WIDTH { 1 } else { figure.panels.len().clamp(1, COLUMNS) };
-    let width = (2.0 * MARGIN + columns as f64 * wide + (columns - 1) as f64 * GAP).max(640.0);
-    let head = drawing((width, 62.0), |svg| {
-        svg.text("head", (MARGIN, 26.0), Anchor::Start, figure.title);
-        if !figure.tags.is_empty() {
-            svg.text("tag", (width - MARGIN, 26.0), Anchor::End, &figure.tags.join(" · "));
-        }
-        let mut x = MARGIN;
-        for (sharing, label) in figure.legend {
-            svg.open(crate::draw::look::hue(sharing));
-            svg.shape(shape(sharing), "mk", (x + 5.0, 44.0));
-            svg.close();
-            svg.text("leg", (x + 15.0, 48.0), Anchor::Start, label);
-            x += 34.0 + 7.4 * label.chars().count() as f64;
-        }
-    });
-    let mut body = head.body;
-    let mut y = 62.0;
+    let is_alone = layout == SheetLayout::Alone;
+    let (margin, most, least) = if is_alone { (MARGIN, COLUMNS, 640.0) } else { (0.0, 1, 0.0) };
+    let columns = if wide > super::WIDTH { 1 } else { figure.panels.len().clamp(1, most) };
+    let width = (2.0 * margin + columns as f64 * wide + (columns - 1) as f64 * GAP).max(least);
+    let (head, mut y) = head(figure, layout, (margin, width));
+    let mut body = head;
     for row in figure.panels.chunks(columns) {
         for (i, panel) in row.iter().enumerate() {
-            let left = MARGIN + i as f64 * (wide + GAP);
+            let left = margin + i as f64 * (wide + GAP);
             body.push_str(&placed(panel, left, y));
         }
         y += row.iter().map(|p| p.drawing.height).fold(0.0, f64::max) + 24.0 + GAP;
     }
     let class = if figure.simulated { "fig sim" } else { "fig" };
+    let (w, h) = (width.ceil(), (y - if is_alone { 4.0 } else { GAP }).ceil());
+    let ground = if is_alone { format!(r#"<rect width="{w}" height="{h}" class="bg"/>"#) } else { String::new() };
     format!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" viewBox="0 0 {w} {h}" font-family="DejaVu Sans, Verdana, sans-serif"><title>{title}</title><style>{style}</style><defs>{patterns}</defs><rect width="{w}" height="{h}" class="bg"/><g class="{class}">{body}</g></svg>
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" viewBox="0 0 {w} {h}" font-family="DejaVu Sans, Verdana, sans-serif"><title>{title}</title><style>{style}</style><defs>{patterns}</defs>{ground}<g class="{class}">{body}</g></svg>
 "#,
-        w = width.ceil(),
-        h = (y - 4.0).ceil(),
         title = escape(figure.title),
         style = *STYLE,
         patterns = patterns(),
     )
+}
+
+/// Title, caveats and legend, which takes as many lines as it needs; and the height of all of them.
+fn head(figure: &Sheet, layout: SheetLayout, (margin, width): (f64, f64)) -> (String, f64) {
+    let mut bottom = 0.0;
+    let head = drawing((width, 62.0), |svg| {
+        let tags = figure.tags.join(" · ");
+        let (mut x, mut y) = match layout {
+            SheetLayout::Alone => {
+                svg.text("head", (margin, 26.0), Anchor::Start, figure.title);
+                if !tags.is_empty() {
+                    svg.text("tag", (width - margin, 26.0), Anchor::End, &tags);
+                }
+                (margin, 48.0)
+            }
+            SheetLayout::Column if tags.is_empty() => (margin, 12.0),
+            SheetLayout::Column => {
+                svg.text("tag", (margin, 12.0), Anchor::Start, &tags);
+                (margin, 30.0)
+            }
+        };
+        for (sharing, label) in figure.legend {
+            let wide = 34.0 + 7.4 * label.chars().count() as f64;
+            if x > margin && x + wide - 12.0 > width - margin {
+                (x, y) = (margin, y + 18.0);
+            }
+            svg.open(crate::draw::look::hue(sharing));
+            svg.shape(shape(sharing), "mk", (x + 5.0, y - 4.0));
+            svg.close();
+            svg.text("leg", (x + 15.0, y), Anchor::Start, label);
+            x += wide;
+        }
+        bottom = y + 14.0;
+    });
+    (head.body, bottom)
 }
 
 fn placed(panel: &Panel, x: f64, y: f64) -> String {
@@ -127,30 +152,4 @@ fn placed(panel: &Panel, x: f64, y: f64) -> String {
         escape(&cut(&panel.subtitle, LONGEST)),
         panel.drawing.body
     )
-}
-
-static FONTS: LazyLock<Arc<usvg::fontdb::Database>> = LazyLock::new(|| {
-    let mut fonts = usvg::fontdb::Database::new();
-    fonts.load_font_data(REGULAR.to_vec());
-    fonts.load_font_data(BOLD.to_vec());
-    fonts.set_sans_serif_family("DejaVu Sans");
-    Arc::new(fonts)
-});
-
-/// Maximum number of pixels of a PNG.
-const PIXELS: f32 = 8e6;
-
-/// A figure's SVG as PNG, at twice the size.
-pub fn png(id: &str, svg: &str) -> Result<Vec<u8>> {
-    let wrong = |reason: String| Error::Figure { figure: id.to_string(), reason };
-    let options = usvg::Options { fontdb: FONTS.clone(), font_family: "DejaVu Sans".into(), ..Default::default() };
-    let tree = usvg::Tree::from_str(svg, &options).map_err(|e| wrong(e.to_string()))?;
-    let size = tree.size();
-    // A figure of very many panels is drawn smaller rather than not at all.
-    let scale = (PIXELS / (size.width() * size.height())).sqrt().min(2.0);
-    let (width, height) = ((size.width() * scale).ceil() as u32, (size.height() * scale).ceil() as u32);
-    let mut pixels =
-        tiny_skia::Pixmap::new(width, height).ok_or_else(|| wrong(format!("{width} × {height} pixels are too many")))?;
-    resvg::render(&tree, tiny_skia::Transform::from_scale(scale, scale), &mut pixels.as_mut());
-    pixels.encode_png().map_err(|e| wrong(e.to_string()))
 }

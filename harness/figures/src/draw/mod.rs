@@ -4,7 +4,10 @@
 pub mod axis;
 pub mod chart;
 pub mod file;
+pub mod formats;
+pub mod latex;
 pub mod look;
+mod pgf;
 pub mod slots;
 pub mod themed;
 

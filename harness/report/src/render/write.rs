@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use collo_figures::document::{self, Block, Document, Figure, TableLayout, Written, replace};
-use collo_figures::draw::file;
+use collo_figures::draw::file::{self, SheetLayout};
+use collo_figures::draw::formats;
 use fs_err as fs;
 
 use crate::export::{cells, csv};
@@ -34,9 +35,14 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
     // Pixels take most of the time of a report, and figures know nothing of each other.
     let draw = || -> Result<()> {
         while let Some((figure, path)) = figures.iter().zip(&plots).nth(next.fetch_add(1, Ordering::Relaxed)) {
-            let svg = file::standalone(&sheet(figure));
+            let sheet = sheet(figure);
+            let svg = file::standalone(&sheet, SheetLayout::Alone);
             replace(path, svg.as_bytes())?;
-            replace(&path.with_extension("png"), &file::png(&figure.id, &svg)?)?;
+            replace(&path.with_extension("png"), &formats::png(&figure.id, &svg)?)?;
+            let column = file::standalone(&sheet, SheetLayout::Column);
+            let column = formats::ColumnFigure::of(&figure.id, &column)?;
+            replace(&path.with_extension("pdf"), &column.pdf()?)?;
+            replace(&path.with_extension("pgf"), column.pgf().as_bytes())?;
             replace(&path.with_extension("csv"), document::csv::table(&figure.values).as_bytes())?;
         }
         Ok(())

@@ -6,12 +6,13 @@ use std::fmt::Write;
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
+use collo_figures::draw::latex::escape;
 use collo_figures::modes::mode_label;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_store::without_mode;
 
-use super::text::{comment, escape};
+use super::text::comment;
 use super::{LatexColumn, columns, name_of};
 use crate::export::caveats;
 

@@ -5,11 +5,12 @@ use std::fmt::Write;
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::words;
+use collo_figures::draw::latex::escape;
 use collo_figures::modes::{in_order, mode_label};
 use collo_quantity::Key;
 
 use super::name_of;
-use super::text::{escape, name, value};
+use super::text::{name, value};
 use crate::export::caveats;
 use crate::parts::panels::degrees;
 

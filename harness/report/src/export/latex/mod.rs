@@ -15,6 +15,7 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::cell::quantities::GainBy;
 use collo_analysis::words;
+use collo_figures::draw::latex::escape;
 use collo_figures::modes::mode_label;
 use collo_quantity::Key;
 use collo_quantity::number;
@@ -26,7 +27,7 @@ use crate::parts::notes;
 use crate::parts::panels::called;
 
 pub use macros::macros;
-use text::{comment, escape, name, value};
+use text::{comment, name, value};
 
 /// Rows that fit a page.
 const ROWS: usize = 40;
