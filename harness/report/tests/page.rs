@@ -113,6 +113,10 @@ fn figures_are_files_of_their_own_too() {
             assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
             let side = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
             assert!(side(16) >= 1280 && side(20) > 200 && png.len() < 1_000_000);
+            let pdf = std::fs::read(plot.with_extension("pdf")).unwrap();
+            assert!(pdf.starts_with(b"%PDF-") && pdf.len() < 200_000, "{}", plot.display());
+            let pgf = std::fs::read_to_string(plot.with_extension("pgf")).unwrap();
+            assert!(pgf.contains("\\begin{pgfpicture}") && pgf.contains("synthetic data"), "{pgf}");
         }
     });
 }
@@ -161,13 +165,61 @@ fn settings_that_all_cells_have_stand_once_and_values_for_programs_keep_them() {
 }
 
 #[test]
-fn a_slice_alone_is_drawn_where_nothing_else_is() {
+fn what_one_member_does_alone_stands_at_one_beside_the_groups() {
     let mut fixture = Fixture::named("slice").solo("small", 32, 1.0).group("small", 32, 1, "mig:1g.5gb", 2.4);
     fixture.device.kind = "gpu".into();
     written(&fixture, |page, _| {
         let figure = page.split_once("<figure id=\"fig-epoch-time\"").expect("it is compared with solo").1;
-        assert!(figure[..figure.find("</figure>").unwrap()].contains("alone on a slice"));
+        let figure = &figure[..figure.find("</figure>").unwrap()];
+        assert_eq!(figure.matches("class=\"bar\"").count(), 2, "solo and the slice");
+        assert!(figure.contains(">×1<") && figure.contains(">1g<") && figure.contains("At ×1 stands what one member does alone"));
     });
+}
+
+/// The study's small model on its GPU, with an optimiser that its members report: the study's is `sgd`.
+fn of_the_study(optimiser: &str) -> Fixture {
+    let mut fixture =
+        Fixture::named("study").solo("small", 32, 1.0).group("small", 32, 3, "mps", 1.2).group("small", 32, 7, "mps", 1.4);
+    fixture.device.kind = "gpu".into();
+    fixture.device.name = "NVIDIA A100-SXM4-40GB".into();
+    fixture.regime = serde_json::json!({ "optimiser": optimiser });
+    (fixture.shared_noise, fixture.member_noise) = (0.0, 0.0);
+    fixture
+}
+
+#[test]
+fn a_published_value_is_a_star_beside_ours_with_its_distance() {
+    written(&of_the_study("sgd"), |page, written| {
+        let figure = page.split_once("<figure id=\"fig-throughput-gain\"").expect("two degrees").1;
+        let figure = &figure[..figure.find("</figure>").unwrap()];
+        assert!(figure.contains("published 5.35; ours ÷ published: 0.93"), "{figure}");
+        assert!(figure.contains("Stars: published for the same members, mode and conditions") && figure.contains("mk star"));
+        let csv = std::fs::read_to_string(written.folder.join("plots/throughput-gain.csv")).unwrap();
+        assert!(csv.lines().next().unwrap().ends_with(",published,ours ÷ published"), "{csv}");
+    });
+}
+
+#[test]
+fn what_was_published_of_other_training_conditions_is_counted_and_not_drawn() {
+    written(&of_the_study("adamw"), |page, _| {
+        assert!(page.contains("1 published value of other training conditions is not drawn."));
+        assert!(!page.contains("mk star"));
+    });
+}
+
+#[test]
+fn dots_are_the_repetitions_and_a_single_one_has_none() {
+    let check = |repetitions: u32, is_right: fn(usize) -> bool| {
+        let mut fixture = Fixture::quickstart();
+        fixture.repetitions = repetitions;
+        written(&fixture, |page, _| {
+            let figure = page.split_once("<figure id=\"fig-epoch-time\"").unwrap().1;
+            let dots = figure[..figure.find("</figure>").unwrap()].matches("class=\"rep\"").count();
+            assert!(is_right(dots), "{repetitions}: {dots}");
+        });
+    };
+    check(1, |dots| dots == 0);
+    check(3, |dots| dots >= 6);
 }
 
 #[test]

@@ -234,6 +234,7 @@ pub fn begin(record: CellRecord, mut repetitions: Vec<Repetition>, outcomes: BTr
         counted,
         reported: None,
         quantities: BTreeMap::new(),
+        by_run: BTreeMap::new(),
         metrics: BTreeMap::new(),
         members: Vec::new(),
         absent: BTreeMap::new(),
@@ -341,6 +342,10 @@ fn estimate(
         };
         let of = |key| Some((key, bounded(key, pools.quantity(key, values, is_far(key, values, without), (baselines, &pools))?)));
         cell.quantities = Key::with(Trait::Cell).filter_map(of).collect();
+        // A baseline compared with itself is 1 in every run.
+        let is_measured = |key: &Key| !(solo && key.has(Trait::OneAlone));
+        let by_run = |key: Key| (key, values.iter().filter_map(|v| Some(v.get(&key)?.value)).collect());
+        cell.by_run = Key::with(Trait::Cell).filter(is_measured).map(by_run).collect();
         let again = |key: Key| {
             let moved = is_far(key, values, without) && !(solo && key.has(Trait::OneAlone));
             let with = cell.quantities.get(&key).filter(|_| moved)?.clone();

@@ -48,6 +48,8 @@ pub struct Cell {
     /// What a report has of its runs, where these are not here.
     pub reported: Option<ReportedRuns>,
     pub quantities: BTreeMap<Key, Quantity>,
+    /// The values of its quantities in each counted run, in their order; none of a cell that was read from a report.
+    pub(crate) by_run: BTreeMap<Key, Vec<f64>>,
     /// Means of metrics that are not a member's, by metric.
     pub metrics: BTreeMap<String, Quantity>,
     pub members: Vec<Member>,
@@ -97,6 +99,17 @@ impl Cell {
     /// `cpu_ratio` has, and never stands in for it.
     pub fn reading(&self, key: Key) -> Option<&Quantity> {
         self.get(key).or_else(|| self.metric(key).filter(|_| key.subject == Subject::Card))
+    }
+
+    /// What [`Cell::reading`] is the mean of: the value in each counted run that has one, in the order of the runs.
+    pub fn readings(&self, key: Key) -> Vec<f64> {
+        if let Some(values) = self.by_run.get(&key).filter(|_| self.get(key).is_some()) {
+            return values.clone();
+        }
+        match self.reading(key) {
+            Some(_) => self.counted().filter_map(|r| r.metrics.get(key.name).copied()).collect(),
+            None => Vec::new(),
+        }
     }
 
     /// Its label.

@@ -34,6 +34,7 @@ impl Cell {
             repetitions: Vec::new(),
             counted: Vec::new(),
             quantities: BTreeMap::new(),
+            by_run: BTreeMap::new(),
             metrics: BTreeMap::new(),
             members: Vec::new(),
             absent: BTreeMap::new(),

@@ -2,7 +2,8 @@
 //! are compared with is a line across.
 
 use crate::draw::axis::Axis;
-use crate::draw::chart::{Chart, DrawResult, Frame, charts};
+use crate::draw::chart::{Chart, DrawResult, Frame, ToPanel, charts};
+use crate::draw::marks::{self, PublishedMark};
 use crate::draw::slots::{Place, Slots, reach};
 use crate::draw::themed::Anchor;
 use crate::draw::themed::{ThemedSvg, text_width};
@@ -20,6 +21,9 @@ pub struct Bar {
     /// Of the stack of a failed group its members' solo footprints; empty if unknown.
     pub asked: Vec<f64>,
     pub interval: Option<(f64, f64)>,
+    /// The values of its repetitions, in their order.
+    pub runs: Vec<f64>,
+    pub published: Option<PublishedMark>,
     /// A second reading of the same kind, as a tick: the 95th percentile beside the mean.
     pub tick: Option<f64>,
     /// The reference value of the bar, as a dotted line across it.
@@ -35,9 +39,11 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// Its estimate, and the upper end of its interval.
+    /// Its estimate, and the highest of what is drawn beside it: the end of its interval, a repetition, a published value.
     pub fn reach(&self) -> Option<(f64, Option<f64>)> {
-        Some((self.value?.max(self.tick.unwrap_or(0.0)), self.interval.map(|i| i.1)))
+        let beside = self.interval.map(|i| i.1).into_iter().chain(self.published.as_ref().map(|p| p.high));
+        let highest = beside.chain(self.runs.iter().copied()).reduce(f64::max);
+        Some((self.value?.max(self.tick.unwrap_or(0.0)), highest))
     }
 }
 
@@ -233,7 +239,11 @@ fn draw(chart: &mut Chart, bar: &Bar, slots: &Slots, (g, k): (usize, usize), num
                 svg.beyond(at(highest, wide / 2.0));
             }
         }
-        let end = bar.interval.map_or(value, |i| i.1).max(bar.tick.unwrap_or(value)).min(highest);
+        marks::repetitions(svg, &bar.runs, wide, |value| at(value.min(highest), wide / 2.0));
+        if let Some(mark) = &bar.published {
+            marks::published(svg, mark, highest, |value| at(value, wide / 2.0));
+        }
+        let end = bar.reach().map_or(value, |(value, beside)| beside.unwrap_or(value).max(value)).min(highest);
         numbers.write(svg, at(end, wide / 2.0), ceiling, &bar.text);
     })
 }
@@ -261,7 +271,10 @@ fn stack(chart: &mut Chart, stack: &Bar, (middle, left): (f64, f64), wide: f64) 
                     svg.beyond(place(middle, highest));
                 }
             }
-            let (x, top) = place(middle, stack.interval.map_or(sum, |i| i.1.max(sum)));
+            if let Some(mark) = &stack.published {
+                marks::published(svg, mark, highest, |value| place(middle, value));
+            }
+            let (x, top) = place(middle, stack.reach().and_then(|(_, beside)| beside).unwrap_or(sum).clamp(sum, highest));
             if text_width(&stack.text) <= wide {
                 svg.text("val", (x, top - 6.0), Anchor::Middle, &stack.text);
             } else if wide >= 10.0 {
@@ -277,10 +290,11 @@ fn stack(chart: &mut Chart, stack: &Bar, (middle, left): (f64, f64), wide: f64) 
     })
 }
 
-/// A line from edge to edge with the band of its interval, and its text in the head, where no bar can be.
+/// A line from edge to edge with the band of its interval, and its text in the head, where no bar can be. Without a hover text it is
+/// no mark of its own.
 fn level(chart: &mut Chart, level: &Bar, left: f64) -> DrawResult<()> {
     let (from, to) = (chart.x().min(), chart.x().max());
-    chart.mark(&level.sharing, level.indicative, &level.title, |svg, place| {
+    let draw = |svg: &mut ThemedSvg, place: ToPanel| {
         svg.line("lvl", (left, 25.0), (left + 18.0, 25.0));
         svg.text("it", (left + 24.0, 29.0), Anchor::Start, &level.text);
         let Some(value) = level.value else { return };
@@ -289,6 +303,16 @@ fn level(chart: &mut Chart, level: &Bar, left: f64) -> DrawResult<()> {
             svg.rect("band", (x, top), (right - x, bottom - top));
         }
         svg.line("lvl", place(from, value), place(to, value));
+    };
+    if level.title.is_empty() {
+        chart.hued(&level.sharing, |chart| chart.own(draw))?;
+    } else {
+        chart.mark(&level.sharing, level.indicative, &level.title, draw)?;
+    }
+    // Where no bar can be, right of them.
+    let highest = chart.y().max();
+    level.published.as_ref().map_or(Ok(()), |mark| {
+        chart.own(|svg, place| marks::published(svg, mark, highest, |value| (place(to, value).0 - 7.0, place(to, value).1)))
     })
 }
 

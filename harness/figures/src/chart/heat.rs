@@ -60,6 +60,8 @@ pub struct Heat<'a> {
     pub fields: &'a [Vec<Field>],
     /// Values of the lightest and the darkest shade, shared by all panels.
     pub range: (f64, f64),
+    /// Values below 1 are losses, in a hue of their own: the lower, the darker.
+    pub losses: bool,
     /// Height of a row; a high one shows the interval, too.
     pub row: f64,
 }
@@ -119,7 +121,11 @@ impl Heat<'_> {
         c.open_mark(&format!("{}{}", hue(self.sharing), if field.indicative { " inf" } else { "" }), &field.title);
         match &field.value {
             FieldValue::Number(HeatNumber { value, text, bounds }) => {
-                c.rect(&format!("heat o{}", shade(*value, self.range)), corner, size);
+                let class = match value {
+                    loss if self.losses && *loss < 1.0 => format!("heat loss o{}", shade(1.0 / loss, self.range)),
+                    value => format!("heat o{}", shade(*value, self.range)),
+                };
+                c.rect(&class, corner, size);
                 let room = |text: &str, character: f64| wide - 4.0 >= character * text.chars().count() as f64;
                 let with_bounds = self.row >= HIGH && room(bounds, BOUND);
                 if room(text, VALUE) {
@@ -181,6 +187,7 @@ mod tests {
                 columns: &names,
                 fields: &fields,
                 range: (1.0, 3.0),
+                losses: false,
                 row,
             };
             heat.draw().body
@@ -214,6 +221,7 @@ mod tests {
                 columns: &columns,
                 fields: &fields,
                 range: (1.0, 2.0),
+                losses: false,
                 row: 36.0,
             };
             let body = heat.draw().body;

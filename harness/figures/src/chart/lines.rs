@@ -5,6 +5,7 @@ use plotters::element::Polygon;
 use crate::draw::axis::{Axis, apart};
 use crate::draw::chart::{Frame, ToPanel, charts};
 use crate::draw::look::{hue, shape};
+use crate::draw::marks::{self, PublishedMark};
 use crate::draw::themed::Anchor;
 use crate::draw::themed::{ThemedSvg, look};
 use crate::draw::{Drawing, WIDTH};
@@ -16,6 +17,9 @@ pub struct DegreePoint {
     pub degree: u32,
     pub value: f64,
     pub interval: Option<(f64, f64)>,
+    /// The values of its repetitions, in their order.
+    pub runs: Vec<f64>,
+    pub published: Option<PublishedMark>,
     pub indicative: bool,
     pub title: String,
 }
@@ -57,6 +61,10 @@ const HEAD: f64 = 44.0;
 const FAILED: f64 = 14.0;
 /// Height of a label.
 const LINE: f64 = 13.0;
+/// Width of the repetitions of a point, and where they and what was published stand beside it.
+const RUNS: f64 = 7.0;
+const RIGHT: f64 = 9.0;
+const LEFT: f64 = -13.0;
 
 impl Lines<'_> {
     /// Draw it.
@@ -106,10 +114,17 @@ impl Lines<'_> {
                     chart.line("ln", &line.sharing, stretch.iter().map(|p| of(p, p.value)))?;
                 }
             }
+            let highest = chart.y().max();
             for line in self.lines {
                 for p in &line.points {
                     chart.mark(&line.sharing, p.indicative, &p.title, |svg, place| {
-                        svg.shape(shape(&line.sharing), "mk", place(f64::from(p.degree), p.value));
+                        let at = |value: f64| place(f64::from(p.degree), value);
+                        svg.shape(shape(&line.sharing), "mk", at(p.value));
+                        let beside = |right: f64| move |value: f64| (at(value).0 + right, at(value).1);
+                        marks::repetitions(svg, &p.runs, RUNS, beside(RIGHT));
+                        if let Some(mark) = &p.published {
+                            marks::published(svg, mark, highest, beside(LEFT));
+                        }
                     })?;
                 }
             }
@@ -203,7 +218,15 @@ mod tests {
 
     #[test]
     fn degrees_between_which_nothing_was_measured_are_not_joined() {
-        let point = |degree| DegreePoint { degree, value: 1.0, interval: Some((0.9, 1.1)), indicative: false, title: "t".into() };
+        let point = |degree| DegreePoint {
+            degree,
+            value: 1.0,
+            interval: Some((0.9, 1.1)),
+            runs: Vec::new(),
+            published: None,
+            indicative: false,
+            title: "t".into(),
+        };
         let stretches = |degrees: &[u32], failed: &[u32]| {
             let line = ModeLine { sharing: "mps".into(), points: degrees.iter().map(|d| point(*d)).collect(), end: "x".into() };
             let failures: Vec<Failure> = failed
@@ -223,7 +246,15 @@ mod tests {
 
     #[test]
     fn failures_stand_in_a_row_of_their_mode_at_their_degree() {
-        let point = |degree, value| DegreePoint { degree, value, interval: None, indicative: false, title: "t".into() };
+        let point = |degree, value| DegreePoint {
+            degree,
+            value,
+            interval: None,
+            runs: Vec::new(),
+            published: None,
+            indicative: false,
+            title: "t".into(),
+        };
         let line =
             |sharing: &str| ModeLine { sharing: sharing.into(), points: vec![point(1, 1.0), point(2, 1.9)], end: "x".into() };
         let failure =

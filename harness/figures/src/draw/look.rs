@@ -17,9 +17,13 @@ pub const TINTS: [&str; 17] =
 /// Hues of workloads, where colour tells who runs instead of how: the last one is for all that have none of their own.
 pub const WORKLOAD_TINTS: [&str; 6] = ["w0", "w1", "w2", "w3", "w4", "w5"];
 
+/// What a published value is called in legends, where sharing modes are.
+pub const PUBLISHED: &str = "published";
+
 /// The classes of a sharing mode, which determine its hue. An unknown mode is drawn in ink.
 pub fn hue(sharing: &str) -> &'static str {
     match (family(sharing), slices(sharing)) {
+        _ if sharing == PUBLISHED => "published",
         ("mig", Some(1)) => "mig g1",
         ("mig", Some(2)) => "mig g2",
         ("mig", Some(3)) => "mig g3",
@@ -33,6 +37,7 @@ pub fn hue(sharing: &str) -> &'static str {
 pub fn shape(sharing: &str) -> Shape {
     let mode = Sharing::of_label(sharing);
     match (family(sharing), slices(sharing)) {
+        _ if sharing == PUBLISHED => Shape::Star,
         _ if mode.partitioned && mode.mps => Shape::Cross,
         _ if mode.limited => Shape::Plus,
         ("naive", _) => Shape::Circle,

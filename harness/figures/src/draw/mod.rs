@@ -7,6 +7,7 @@ pub mod file;
 pub mod formats;
 pub mod latex;
 pub mod look;
+pub mod marks;
 mod pgf;
 pub mod slots;
 pub mod themed;

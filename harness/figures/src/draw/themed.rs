@@ -92,6 +92,8 @@ pub enum Shape {
     Bow,
     Cross,
     Plus,
+    /// Always hollow.
+    Star,
 }
 
 /// A drawing of given size in units that is appended to a text.
@@ -231,6 +233,12 @@ impl<'t> ThemedSvg<'t> {
                 self.polygon(class, &[(x - 4.0, y - 4.4), (x + 4.0, y - 4.4), (x - 4.0, y + 4.4), (x + 4.0, y + 4.4)])
             }
             Shape::Bow => self.polygon(class, &[(x - 4.4, y - 4.0), (x - 4.4, y + 4.0), (x + 4.4, y - 4.0), (x + 4.4, y + 4.0)]),
+            Shape::Star => {
+                let at = |k: u32| std::f64::consts::PI * f64::from(k) / 5.0;
+                let far = |k: u32| if k.is_multiple_of(2) { 6.0 } else { 2.6 };
+                let points: Vec<(f64, f64)> = (0..10).map(|k| (x + far(k) * at(k).sin(), y - far(k) * at(k).cos())).collect();
+                self.polygon(&format!("{class} star"), &points);
+            }
             Shape::Cross | Shape::Plus => {
                 let (a, b) = if shape == Shape::Cross { (3.4, 3.4) } else { (0.0, 4.6) };
                 let strokes = [[(x - a, y - b), (x + a, y + b)], [(x - b, y + a), (x + b, y - a)]];

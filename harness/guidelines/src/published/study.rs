@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use collo_analysis::cell::Regime;
+use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::{Cell, Regime};
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_quantity::{Key, key};
@@ -143,6 +144,16 @@ impl PublishedFigure {
         found
     }
 
+    /// True if the figure is about a cell.
+    pub fn is_about_cell(&self, cell: &Cell) -> bool {
+        self.is_about(&cell.record.sharing, &members(cell))
+    }
+
+    /// Its conditions compared with those of a cell.
+    pub fn conditions_of(&self, cell: &Cell) -> Conditions {
+        self.conditions(cell.record.members.iter().enumerate().map(|(i, m)| (m.workload.as_str(), cell.regime(i))))
+    }
+
     /// True if it is about several equal members.
     pub fn is_uniform(&self) -> bool {
         self.members.len() == 1 && self.members[0].count > 1
@@ -182,8 +193,21 @@ pub fn is_card(name: &str) -> bool {
     collo_gpus::is_same_product(name, &study().device)
 }
 
-/// The published figure of a cell's quantity, for a remark beside our own. Only on the study's GPU model.
-pub fn figure(device: &str, sharing: &str, members: &[(&str, Option<u64>)], key: Key) -> Option<&'static PublishedFigure> {
+/// The published figure of a quantity of a cell, and how its conditions compare with the cell's; only on the study's GPU model, and of
+/// times only where epochs are whole.
+pub fn of_cell(analysis: &Analysis, cell: &Cell, key: Key) -> Option<(&'static PublishedFigure, Conditions)> {
+    let is_whole = key != Key::EpochTime || analysis.shortened.is_empty();
+    let figure = figure(&analysis.campaign.device.name, &cell.record.sharing, &members(cell), key).filter(|_| is_whole)?;
+    Some((figure, figure.conditions_of(cell)))
+}
+
+/// The workloads of a cell's members with their batch sizes.
+fn members(cell: &Cell) -> Vec<(&str, Option<u64>)> {
+    cell.record.members.iter().map(|m| (m.workload.as_str(), m.batch_size.map(u64::from))).collect()
+}
+
+/// The published figure of a quantity under a mode, on the study's GPU model.
+fn figure(device: &str, sharing: &str, members: &[(&str, Option<u64>)], key: Key) -> Option<&'static PublishedFigure> {
     if !is_card(device) {
         return None;
     }

@@ -125,13 +125,10 @@ fn joint(found: &[Agreement]) -> Agreement {
 
 /// One figure; `None` if it is not about this cell.
 fn compare(cell: &Cell, figure: &PublishedFigure) -> Option<Agreement> {
-    let members: Vec<(&str, Option<u64>)> =
-        cell.record.members.iter().map(|m| (m.workload.as_str(), m.batch_size.map(u64::from))).collect();
-    if !figure.is_about(&cell.record.sharing, &members) || !cell.ran() {
+    if !figure.is_about_cell(cell) || !cell.ran() {
         return None;
     }
-    let regimes = cell.record.members.iter().enumerate().map(|(i, m)| (m.workload.as_str(), cell.regime(i)));
-    if !figure.conditions(regimes).differ.is_empty() {
+    if !figure.conditions_of(cell).differ.is_empty() {
         return Some(Agreement::NotComparable);
     }
     if let Some(outcome) = &figure.outcome {

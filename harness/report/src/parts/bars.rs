@@ -11,9 +11,10 @@ use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_quantity::unit::GIB;
 
-use super::figure::{failure, figure, hover, indicative_note, interval, legend, whiskers};
-use super::panels::{describe, describe_alone, drawn};
-use super::places::{Places, alone_on_slice, compute_slices, drawn_as, places_note};
+use super::figure::{failure, figure, hover, indicative_note, interval, whiskers};
+use super::panels::{describe, drawn};
+use super::places::{Places, compute_slices, drawn_as, places_note};
+use super::published::{self, PublishedBeside};
 use super::values::{reading, values};
 
 /// What most quantities are.
@@ -82,16 +83,18 @@ impl<'a> BarFigure<'a> {
 
     /// The figure, if some cell of equal members has the quantity; a table where it would have a single bar.
     pub fn draw(&self, analysis: &Analysis) -> Option<Block> {
-        let (panels, slices_drawn, left_out) = self.panels(analysis);
+        let (panels, left_out) = self.panels(analysis);
         let (shared, own) = match self.scale {
             Scale::Own(sentence) => ("", sentence),
             Scale::Shared => (" All panels share one scale.", ""),
             Scale::Share | Scale::Members => ("", ""),
         };
-        let places = if self.places { places_note(analysis, slices_drawn) } else { "" };
+        let places = if self.places { places_note(analysis) } else { "" };
         let whiskers = if self.is_stacked() { String::new() } else { format!(" {}", whiskers(analysis)) };
         let indicative = indicative_note(analysis.cells.iter());
-        let text = format!("{}{places}{whiskers}{shared}{indicative}{own}{left_out}", self.meaning);
+        let beside = PublishedBeside::of(analysis, self.key);
+        let published = beside.sentence();
+        let text = format!("{}{places}{whiskers}{shared}{indicative}{own}{published}{left_out}", self.meaning);
         let columns = [(self.head, self.key)].into_iter().chain(self.beside.iter().copied());
         let columns: Vec<(&str, Key, f64)> = columns.map(|(head, key)| (head, key, self.factor)).collect();
         let values = values(analysis, &columns);
@@ -100,9 +103,7 @@ impl<'a> BarFigure<'a> {
             1 if values.rows.len() == 1 => Some(Block::Table(Table { caption: self.title.into(), ..values })),
             _ => {
                 let mut fig = figure(analysis, self.id, self.title, panels, text, values);
-                if !slices_drawn {
-                    fig.legend = legend(analysis.cells.iter().filter(|c| c.record.is_uniform() && c.ran() && !alone_on_slice(c)));
-                }
+                beside.add_to(&mut fig);
                 Some(Block::Figure(fig))
             }
         }
@@ -112,7 +113,7 @@ impl<'a> BarFigure<'a> {
         self.scale == Scale::Members
     }
 
-    fn bar(&self, cell: &Cell) -> Bar {
+    fn bar(&self, analysis: &Analysis, cell: &Cell) -> Bar {
         let q = reading(cell, self.key);
         let other = |extra: Option<(&str, Key)>| Some(reading(cell, extra?.1)?.estimate * self.factor).filter(|_| q.is_some());
         let mut title = hover(cell, self.what, q.as_ref(), self.factor, self.unit);
@@ -123,9 +124,11 @@ impl<'a> BarFigure<'a> {
         }
         Bar {
             sharing: drawn_as(cell),
-            below: compute_slices(cell).filter(|_| !alone_on_slice(cell)).unwrap_or_default(),
+            below: compute_slices(cell).unwrap_or_default(),
             value: q.as_ref().map(|q| q.estimate * self.factor),
             interval: q.as_ref().and_then(|q| interval(q, self.factor)),
+            runs: cell.readings(self.key).into_iter().map(|value| value * self.factor).collect(),
+            published: q.as_ref().and_then(|q| published::mark(analysis, cell, self.key, q, self.factor)),
             tick: other(self.tick),
             reference: other(self.reference),
             failure: failure(cell),
@@ -137,14 +140,14 @@ impl<'a> BarFigure<'a> {
     }
 
     /// The stack of a cell; for one that ran out of memory, what its members use alone.
-    fn stack(&self, cell: &Cell, alone: Option<f64>) -> Bar {
+    fn stack(&self, analysis: &Analysis, cell: &Cell, alone: Option<f64>) -> Bar {
         let q = reading(cell, self.key);
         let of_members =
             || cell.members.iter().map(|m| Some(m.get(self.key)?.estimate * self.factor)).collect::<Option<Vec<f64>>>();
         // Of the one process that members share only the whole is known.
         let whole = || q.as_ref().map(|q| vec![q.estimate * self.factor]);
         let segments = if cell.record.mode.one_process { whole() } else { of_members() };
-        let mut bar = self.bar(cell);
+        let mut bar = self.bar(analysis, cell);
         // Only memory is asked for and refused.
         let ran_out = q.is_none() && self.key == Key::Memory && bar.failure.as_deref() == Some("OOM");
         let asked = alone.filter(|_| ran_out);
@@ -166,46 +169,11 @@ impl<'a> BarFigure<'a> {
         }
     }
 
-    /// Panels of bars: per workload one of groups by degree with a bar for each mode and solo as a line, and one of its
-    /// members alone on slices; and the sentence about what is left out.
-    fn panels(&self, analysis: &Analysis) -> (Vec<Panel>, bool, String) {
+    /// A panel for each workload: by degree a bar for each mode, at ×1 what one member does alone, and solo as a line; and the sentence
+    /// about what is left out.
+    fn panels(&self, analysis: &Analysis) -> (Vec<Panel>, String) {
         let (workloads, left_out) = drawn(analysis, &|c| reading(c, self.key).is_some());
-        let mut of: Vec<BarPanel> = Vec::new();
-        for workload in &workloads {
-            let Places { mut groups, slices } = Places::of(analysis, workload, self.is_stacked());
-            if groups.is_empty() && slices.is_empty() {
-                groups = Places::of(analysis, workload, true).groups;
-            }
-            let groups_are_none = groups.is_empty();
-            let alone = analysis.solo(workload).and_then(|s| s.get(self.key)).map(|q| q.estimate * self.factor);
-            let bar = |c: &Cell| if self.is_stacked() { self.stack(c, alone) } else { self.bar(c) };
-            // Of a merged campaign the one that was measured where these cells were. Among stacks it is one of them.
-            let solo = |cells: &[&Cell]| {
-                let cell = analysis.solo_beside(cells.iter().flat_map(|c| c.counted()), workload);
-                let cell = cell.filter(|_| !self.is_stacked())?;
-                let bar = self.bar(cell);
-                let said = reading(cell, self.key)
-                    .map_or_else(|| bar.failure.clone().unwrap_or_else(|| "not measured".into()), |q| long(&q, self.factor));
-                Some(Bar { text: format!("solo {said}"), ..bar })
-            };
-            let cells: Vec<&Cell> = groups.iter().flat_map(|(_, cells)| cells).copied().flatten().collect();
-            let group = |(degree, cells): (u32, Vec<Option<&Cell>>)| BarGroup {
-                label: format!("×{degree}"),
-                bars: cells.into_iter().map(|c| c.map(bar)).collect(),
-            };
-            if !groups.is_empty() {
-                let level = if cells.iter().any(|c| c.record.sharing == "solo") { None } else { solo(&cells) };
-                of.push(BarPanel { workload, alone: false, groups: groups.into_iter().map(group).collect(), level });
-            }
-            let slice =
-                |c: &&Cell| BarGroup { label: compute_slices(c).unwrap_or_else(|| "MIG".into()), bars: vec![Some(bar(c))] };
-            // One slice beside groups is one number, which the table has.
-            if slices.len() > 1 || (groups_are_none && !slices.is_empty()) {
-                of.push(BarPanel { workload, alone: true, groups: slices.iter().map(slice).collect(), level: solo(&slices) });
-            }
-        }
-        // Sharing first; what a slice is worth is another question.
-        of.sort_by_key(|p| p.alone);
+        let of: Vec<BarPanel> = workloads.iter().map(|workload| self.panel(analysis, workload)).collect();
         let bars = of.iter().flat_map(|p| p.groups.iter().flat_map(|g| g.bars.iter().flatten()).chain(&p.level));
         let of_all = |c: &Cell| reading(c, self.key).map(|q| (q.estimate * self.factor, q.high.map(|high| high * self.factor)));
         let largest = match self.scale {
@@ -214,29 +182,52 @@ impl<'a> BarFigure<'a> {
             Scale::Shared | Scale::Share => Some(reach(bars.filter_map(Bar::reach))),
         };
         let subject = if self.is_stacked() { self.caption } else { self.what };
-        let panel = |BarPanel { workload, alone, groups, level }: &BarPanel| {
-            let (title, mut subtitle) = describe(analysis, workload);
-            let mut label = format!("{subject} of {title} by degree and sharing mode");
-            if *alone {
-                subtitle = describe_alone(analysis, workload);
-                label = format!("{subject} of {title} alone on each slice");
-            }
+        let panel = |BarPanel { workload, groups, level }: &BarPanel| {
+            let (title, subtitle) = describe(analysis, workload);
+            let label = format!("{subject} of {title} by degree and sharing mode");
             let ceiling = Some(1.0).filter(|_| self.scale == Scale::Share);
             let (caption, limit, stacked) = (self.caption, self.limit, self.is_stacked());
             let bars = Bars { caption, groups, level: level.as_ref(), largest, limit, ceiling, stacked };
             Panel { title, subtitle, label, drawing: bars.draw() }
         };
-        (of.iter().map(panel).collect(), of.iter().any(|p| p.alone), left_out)
+        (of.iter().map(panel).collect(), left_out)
+    }
+
+    fn panel<'w>(&self, analysis: &Analysis, workload: &'w str) -> BarPanel<'w> {
+        let mut places = Places::of(analysis, workload, self.is_stacked());
+        if places.groups.is_empty() {
+            places = Places::of(analysis, workload, true);
+        }
+        let cells: Vec<&Cell> = places.groups.iter().flat_map(|(_, cells)| cells).copied().flatten().collect();
+        let alone = analysis.solo(workload).and_then(|s| s.get(self.key)).map(|q| q.estimate * self.factor);
+        let bar = |c: &Cell| if self.is_stacked() { self.stack(analysis, c, alone) } else { self.bar(analysis, c) };
+        // Of a merged campaign the one that was measured where these cells were. Among stacks it is one of them.
+        let solo = analysis.solo_beside(cells.iter().flat_map(|c| c.counted()), workload).filter(|_| {
+            let is_only = cells.iter().all(|c| c.is_solo());
+            !self.is_stacked() && !is_only
+        });
+        let level = solo.map(|cell| {
+            let bar = self.bar(analysis, cell);
+            let text = reading(cell, self.key)
+                .map_or_else(|| bar.failure.clone().unwrap_or_else(|| "not measured".into()), |q| long(&q, self.factor));
+            // Where it is a bar, too, its value and the published one are there.
+            let is_drawn = cells.iter().any(|c| c.is_solo());
+            let (title, published) = if is_drawn { (String::new(), None) } else { (bar.title.clone(), bar.published.clone()) };
+            Bar { text: format!("solo {text}"), title, published, ..bar }
+        });
+        let group = |(degree, cells): (u32, Vec<Option<&Cell>>)| BarGroup {
+            label: format!("×{degree}"),
+            bars: cells.into_iter().map(|c| c.map(bar)).collect(),
+        };
+        BarPanel { workload, groups: places.groups.into_iter().map(group).collect(), level }
     }
 }
 
 /// One panel before it is drawn.
 struct BarPanel<'a> {
     workload: &'a str,
-    /// Its members run alone on slices.
-    alone: bool,
     groups: Vec<BarGroup>,
-    /// Solo, if no bar is.
+    /// Solo, unless it is the only bar.
     level: Option<Bar>,
 }
 

@@ -9,5 +9,6 @@ pub mod names;
 pub mod notes;
 pub mod panels;
 pub mod places;
+pub mod published;
 pub mod refused;
 pub mod values;

@@ -32,13 +32,6 @@ pub fn describe(analysis: &Analysis, workload: &str) -> (String, String) {
     (spec.workload.clone(), parts.join(", "))
 }
 
-/// The same in grey for a panel of its member alone on slices.
-pub fn describe_alone(analysis: &Analysis, workload: &str) -> String {
-    let spec = analysis.of_workload(workload).find_map(|c| c.record.members.first());
-    let batch = spec.and_then(|spec| spec.batch_size).map(|b| format!(", batch {b}")).unwrap_or_default();
-    format!("alone on a slice{batch}")
-}
-
 /// A workload as people call it: by its name alone, with its settings if several of all those named together share it. In: its label,
 /// its name, and the names of all, its own included.
 pub fn called<'a>(workload: &str, name: &str, all: impl Iterator<Item = &'a str>) -> String {

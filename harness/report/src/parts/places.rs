@@ -1,5 +1,5 @@
-//! Where a cell stands in a figure by mode and degree, and the mode that it is drawn as. In: the cells of a workload. Out: groups
-//! with the modes in one order, and the cells in which a member is alone on a slice.
+//! Where a cell stands in a figure by mode and degree, and the mode that it is drawn as. In: the cells of a workload. Out: by degree,
+//! beginning with what is alone, the cells with the modes in one order.
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
@@ -12,7 +12,7 @@ pub fn by_degree<'a>(analysis: &'a Analysis, workload: &'a str) -> Vec<&'a Cell>
     cells
 }
 
-/// One member alone on a slice: what a slice is worth is another question than what sharing costs.
+/// One member alone on a slice, the rest of the GPU idle.
 pub fn alone_on_slice(cell: &Cell) -> bool {
     cell.record.degree == 1 && cell.record.mode.partitioned
 }
@@ -37,47 +37,45 @@ pub fn compute_slices(cell: &Cell) -> Option<String> {
     slices(&cell.record.sharing).or_else(|| slices(&format!("mig:{}", instance(cell)?))).map(|n| format!("{n}g"))
 }
 
-/// A workload's cells as groups by degree, each mode at the same place of every group, and its cells alone on slices by size.
+/// A workload's cells by degree: each mode of groups at the same place, and before them, at ×1, what one member does alone.
 pub struct Places<'a> {
     pub groups: Vec<(u32, Vec<Option<&'a Cell>>)>,
-    pub slices: Vec<&'a Cell>,
 }
 
 impl<'a> Places<'a> {
-    /// With solo at the place of the first mode of its degree, or without it where a line stands for it.
+    /// With solo as one of the cells at ×1; without it where a line stands for it and nothing else ran alone.
     pub fn of(analysis: &'a Analysis, workload: &'a str, with_solo: bool) -> Self {
-        let mut slices: Vec<&Cell> = by_degree(analysis, workload).into_iter().filter(|c| alone_on_slice(c)).collect();
-        slices.sort_by_cached_key(|c| {
+        let cells = by_degree(analysis, workload);
+        let mut alone: Vec<&Cell> = cells.iter().copied().filter(|c| c.record.degree == 1).collect();
+        alone.sort_by_cached_key(|c| {
             let mode = drawn_as(c);
             let (rank, size, name) = mode_order(&mode);
             (rank, size, name.to_string())
         });
-        let cells = by_degree(analysis, workload).into_iter().filter(|c| !alone_on_slice(c));
-        let cells: Vec<&Cell> = cells.filter(|c| with_solo || !c.is_solo()).collect();
-        let modes = in_order(cells.iter().map(|c| c.record.sharing.as_str()).filter(|m| *m != "solo"));
-        let mut groups: Vec<(u32, Vec<Option<&Cell>>)> = Vec::new();
-        for here in cells.chunk_by(|a, b| a.record.degree == b.record.degree) {
-            let at = |mode: &&str| here.iter().find(|c| c.record.sharing == *mode).copied();
-            let mut places: Vec<Option<&Cell>> = modes.iter().map(at).collect();
-            if let Some(solo) = here.iter().find(|c| c.record.sharing == "solo") {
-                // One naive member is the solo one; without that place it has its own.
-                match modes.iter().position(|m| *m == "naive").filter(|i| places[*i].is_none()) {
-                    Some(naive) => places[naive] = Some(solo),
-                    None => places.insert(0, Some(solo)),
-                }
-            }
-            groups.push((here[0].record.degree, places));
+        if alone.iter().all(|c| c.is_solo()) && !with_solo {
+            alone.clear();
         }
-        Places { groups, slices }
+        let shared: Vec<&Cell> = cells.into_iter().filter(|c| c.record.degree > 1).collect();
+        let modes = in_order(shared.iter().map(|c| c.record.sharing.as_str()));
+        let mut groups: Vec<(u32, Vec<Option<&Cell>>)> = Vec::new();
+        if !alone.is_empty() {
+            groups.push((1, alone.into_iter().map(Some).collect()));
+        }
+        for here in shared.chunk_by(|a, b| a.record.degree == b.record.degree) {
+            let at = |mode: &&str| here.iter().find(|c| c.record.sharing == *mode).copied();
+            groups.push((here[0].record.degree, modes.iter().map(at).collect()));
+        }
+        Places { groups }
     }
 }
 
 /// The sentence of a caption about what stands where.
-pub fn places_note(analysis: &Analysis, slices_drawn: bool) -> &'static str {
-    if analysis.groups().all(|c| !c.record.is_uniform()) {
+pub fn places_note(analysis: &Analysis) -> &'static str {
+    let uniform = || analysis.groups().filter(|c| c.record.is_uniform());
+    if uniform().next().is_none() {
         ""
-    } else if slices_drawn {
-        " At each degree (×N, the number of members) the modes stand in one order, marked below; the line with its band is solo, one member on the whole GPU. Under MIG the instance of a member is named below its mark. “Alone on a slice”: one member on one instance, the rest of the GPU idle."
+    } else if uniform().any(alone_on_slice) {
+        " At each degree (×N, the number of members) the modes stand in one order, marked below; the line with its band is solo, one member on the whole GPU. At ×1 stands what one member does alone; on an instance, named below its mark, the rest of the GPU is idle."
     } else {
         " At each degree (×N, the number of members) the modes stand in one order, marked below; the line with its band is solo."
     }

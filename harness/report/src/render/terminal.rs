@@ -149,11 +149,8 @@ pub fn cell(analysis: &Analysis, cell: &Cell, width: usize) -> String {
     rows.push(("epoch", epoch));
     if !cell.is_solo() {
         let mut gain: Vec<String> = q(Key::ThroughputGain).into_iter().collect();
-        let who: Vec<_> = cell.record.members.iter().map(|m| (m.workload.as_str(), m.batch_size.map(u64::from))).collect();
-        let figure = study::figure(&campaign.device.name, &cell.record.sharing, &who, Key::ThroughputGain);
-        gain.extend(figure.map(|figure| {
-            let told = cell.record.members.iter().enumerate().map(|(i, m)| (m.workload.as_str(), cell.regime(i)));
-            let differs = figure.conditions(told).text(cell.workload().is_none());
+        gain.extend(study::of_cell(analysis, cell, Key::ThroughputGain).map(|(figure, conditions)| {
+            let differs = conditions.text(cell.workload().is_none());
             let value = figure.value_text();
             if differs.is_empty() {
                 format!("published {value}")

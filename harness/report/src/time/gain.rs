@@ -17,6 +17,7 @@ use crate::parts::absent::{Content, numbers};
 use crate::parts::figure::{failure, figure, hover, interval, legend};
 use crate::parts::panels::{describe, drawn};
 use crate::parts::places::alone_on_slice;
+use crate::parts::published::{self, PublishedBeside};
 use crate::parts::values::{finish, label};
 use crate::report::Report;
 
@@ -46,19 +47,24 @@ pub fn section(report: &Report) -> Content {
     let panels: Vec<Panel> = workloads.into_iter().filter_map(|w| panel(analysis, w, largest)).collect();
     let mut sentences = crate::parts::finding::sentences(analysis);
     sentences.truncate(2);
+    let beside = PublishedBeside::of(analysis, Key::ThroughputGain);
     let caption = format!(
         "1: no better than in turn; dotted: no member slows down; marks are joined where each degree has at most twice the members of the one before. Above the axis: groups that failed, by mode. Bands: 95 % intervals. One scale for all \
                    panels. The gain is Σ solo epoch time ÷ mean epoch time in the group, per repetition; under `exit` it is Σ \
-                   solo makespan ÷ makespan.{left_out}"
+                   solo makespan ÷ makespan.{}{left_out}",
+        beside.sentence()
     );
     const TITLE: &str = "Throughput gain over running in turn";
     let values = table(analysis);
     let block = if has_line(&measured) {
         let mut fig = figure(analysis, "throughput-gain", TITLE, panels, caption, values);
         fig.legend = legend(analysis.groups().filter(|c| shared(c)));
+        beside.add_to(&mut fig);
         Block::Figure(fig)
     } else {
-        Block::Table(Table { caption: TITLE.into(), ..values })
+        let mut values = Table { caption: TITLE.into(), ..values };
+        beside.add_columns(&mut values);
+        Block::Table(values)
     };
     Ok(Section {
         finding: match () {
@@ -88,6 +94,8 @@ fn panel(analysis: &Analysis, workload: &str, largest: f64) -> Option<Panel> {
             degree: c.record.degree,
             value: q.estimate,
             interval: interval(q, 1.0),
+            runs: c.readings(Key::ThroughputGain),
+            published: published::mark(analysis, c, Key::ThroughputGain, q, 1.0),
             indicative: !c.is_valid(),
             title: hover(c, "gain", Some(q), 1.0, ""),
         })

@@ -73,6 +73,7 @@ pub fn of(analysis: &Analysis) -> Option<Figure> {
             columns: &columns,
             fields: &fields,
             range: (1.0, most),
+            losses: true,
             row: if rows.len() <= FEW_ROWS { HIGH } else { LOW },
         };
         Panel {
@@ -82,9 +83,13 @@ pub fn of(analysis: &Analysis) -> Option<Figure> {
             drawing: heat.draw(),
         }
     });
+    let is_loss = |c: &&Cell| c.get(Key::ThroughputGain).is_some_and(|q| q.estimate < 1.0);
     let mut caption = String::from(
         "Work per second compared with running the members in turn: above 1 sharing pays; darker gains more, on one scale; below, where there is room, the 95 % interval. ✕ OOM: ran out of memory; refused: cannot run here; dashed: not measured.",
     );
+    if rows.iter().flat_map(|r| &r.cells).any(is_loss) {
+        caption += " Plum: below 1, a loss.";
+    }
     caption += &in_turn(analysis).map_or_else(String::new, |how| format!(" In turn means {how}."));
     caption += indicative_note(rows.iter().flat_map(|r| &r.cells).copied());
     let lacking = rows.iter().flat_map(|r| &r.cells).find_map(|c| c.no_baseline.as_deref());

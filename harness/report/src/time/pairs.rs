@@ -90,6 +90,7 @@ pub fn heat(analysis: &Analysis) -> Option<Figure> {
             columns: &names,
             fields: &fields,
             range: (low, high),
+            losses: false,
             row: 36.0,
         };
         Panel {

@@ -28,7 +28,7 @@ tell.wide = all('main *').filter(e => e.getBoundingClientRect().right > tell.wid
   .map(e => `${e.tagName}.${e.getAttribute('class')} ${e.textContent.slice(0, 40)}`);
 tell.figures = all('figure').map(f => ({
   id: f.id,
-  panels: all('.panel', f).map(p => all('.h', p).filter(h => h.dataset.tip).length),
+  panels: all('.panel', f).map(p => all('.h:not(.published)', p).filter(h => h.dataset.tip).length),
   rows: all('.vals tbody tr', f).length,
   outside: all('.panel > svg', f).flatMap(s => all('text', s).filter(t => {
     const b = t.getBBox(), m = t.getCTM(), w = s.viewBox.baseVal.width;
