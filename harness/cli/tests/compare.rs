@@ -186,4 +186,16 @@ fn a_share_is_measured_as_the_profile_of_each_gpu_model_and_generations_pair_it(
         .map(|row| row["on"].as_array().expect("each").iter().map(|on| on["cell"].as_str().expect("paired")).collect())
         .collect();
     assert!(labels.contains(&vec!["small×2 mig:1g.5gb b32", "small×2 mig:1g.10gb b32"]), "{compared:#}");
+    // One repetition decides nothing, and that is what is printed.
+    let summary = compared["summary"][0].as_str().expect("a sentence");
+    assert!(summary.contains("nothing is known about the throughput of `small`: open on simulated A100"), "{summary}");
+    machine.collo(&["compare", "--generations", "last-1", "last", "--price-per-hour", "1.2"]).exits(2).says("1 of 2 prices");
+    machine.collo(&["compare", "--generations", "last-1", "last", "--price-per-hour", "1.2,0"]).exits(2).says("above 0");
+    // Both campaigns are in the list of reports once they have one.
+    for campaign in ["last-1", "last"] {
+        machine.collo(&["report", campaign]).exits(0);
+    }
+    let list = fs_err::read_to_string(machine.bench.at("reports/index.html")).expect("a list");
+    assert_eq!(list.matches("<a href=\"x/").count(), 2, "{list}");
+    assert!(list.contains("H100") && list.contains("simulated") && list.contains(": open. No group"), "{list}");
 }

@@ -14,7 +14,7 @@
 //! - `overview`, `time`, `resources`, `trace`, `watching` and `prediction` have the sections, by what they show.
 //! - `sections` puts them in the order of the page.
 //! - [`export`] has lists of tables and of formats: CSV, Parquet, LaTeX, gauges, databases, comments.
-//! - `render` writes the terminal's text and the report's files.
+//! - `json` is a report as `report.json` has it; `render` writes the terminal's text and the report's files, `index` the list of reports.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -22,6 +22,8 @@ use collo_figures::document::Written;
 
 mod error;
 pub mod export;
+mod index;
+mod json;
 mod overview;
 mod parts;
 mod prediction;
@@ -39,6 +41,12 @@ pub use report::{EnergyModel, Report};
 /// Write the report under `reports/NAME/CAMPAIGN/`, with copies of page, Markdown, JSON and CSV in `reports/NAME/`.
 pub fn write(report: &Report, reports: &std::path::Path) -> Result<Written> {
     render::write(report, reports)
+}
+
+/// Write `index.html` into a folder of reports: a list of all of them with their answers. A page of that name that collo did not write
+/// stays.
+pub fn write_index(reports: &std::path::Path) -> Result<()> {
+    index::write(reports)
 }
 
 /// The end-of-run table with its notes and one or two findings, at most `width` columns wide, without colour.
@@ -64,5 +72,5 @@ pub fn json_cell(report: &Report, label: &str) -> Option<serde_json::Value> {
 
 /// The report as JSON.
 pub fn json(report: &Report) -> serde_json::Value {
-    serde_json::json!(report.json())
+    serde_json::json!(json::json(report))
 }

@@ -61,11 +61,6 @@ impl Report {
         Ok(Report { guidelines: read.guidelines.clone(), analysis, energy_model: None, folder, read: Some(Box::new(read)) })
     }
 
-    /// As `report.json` has it.
-    pub fn json(&self) -> ReportJson {
-        self.read.as_deref().cloned().unwrap_or_else(|| ReportJson::new(&self.analysis, &self.guidelines))
-    }
-
     /// The guideline with this id, if it applies here.
     pub fn guideline(&self, id: &str) -> Option<&Guideline> {
         self.guidelines.iter().find(|g| g.id == id)

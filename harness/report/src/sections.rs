@@ -6,12 +6,11 @@
 //! in it is in `parts/places.rs`, its caption and legend in `parts/figure.rs`; one of bars is a `BarFigure`.
 
 use collo_analysis::cell::Cell;
-use collo_figures::document::{Block, Document, Fact, Section};
+use collo_figures::document::{Block, Document, Fact, Section, common_settings};
 
 use crate::overview::{advice, cells, head, method, provenance, quality, summary, terms};
 use crate::parts::absent::{self, Content};
 use crate::parts::figure::tags;
-use crate::parts::names;
 use crate::parts::panels::SWEEP;
 use crate::report::Report;
 use crate::resources::{cpu, energy, energy_by_member, feasibility, launches, memory, pcie, sm_activity, timeline};
@@ -138,7 +137,7 @@ pub fn document(report: &Report, plots: Option<String>) -> Document {
     let device = c.device.text();
     let (mut sections, left_out) = absent::apart(all(report));
     answer_by_findings(&mut sections);
-    let common = match names::common_settings(analysis.cells.iter().map(Cell::name)) {
+    let common = match common_settings(analysis.cells.iter().map(Cell::name)) {
         none if none.is_empty() => none,
         settings => format!("; every cell with{settings}"),
     };
@@ -169,7 +168,7 @@ pub fn document(report: &Report, plots: Option<String>) -> Document {
 
 /// Leave the settings that all cells have in common out of the names of a document: its subtitle has them.
 pub fn shorten(report: &Report, document: &mut Document) {
-    document.shorten(&names::common_settings(report.analysis.cells.iter().map(Cell::name)));
+    document.shorten(&common_settings(report.analysis.cells.iter().map(Cell::name)));
 }
 
 /// The report as a document of its own, with short names.

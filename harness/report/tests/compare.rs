@@ -300,23 +300,20 @@ fn generations_stand_beside_each_other_with_what_changed_first() {
         advised("NVIDIA A100-SXM4-40GB", "20261114-0200-11d8", "small×7 mig:1g.5gb b32", "mig:1g.5gb", 2.9, "yes"),
         advised("NVIDIA H100 80GB HBM3", "20261121-0200-93be", "small×7 mig:1g.10gb b32", "mig:1g.10gb", 3.4, "no"),
     ];
-    let found = generations(&sides, None).unwrap();
+    let found = generations(&sides, None, &[]).unwrap();
     insta::assert_snapshot!(found.text(100), @"
+    Nothing is known about the best way to share: none of these reports has a decision, as earlier
+      versions wrote them; collo report writes them again.
     simulated A100-SXM4-40GB: small-7way-mps 20261114-0200-11d8
     simulated H100 80GB HBM3: small-7way-mps 20261121-0200-93be
     isolation: changed
       simulated A100-SXM4-40GB: ✓ holds here: Do isolation. As found.
       simulated H100 80GB HBM3: ✕ does not hold here: Do isolation. As found.
-    collocate: the same
-      simulated A100-SXM4-40GB: ✓ holds here: Do collocate. As found.
-      simulated H100 80GB HBM3: ✓ holds here: Do collocate. As found.
+    collocate: ✓ holds here on every GPU: Do collocate.
     open on every GPU: mixing
-    small×7 mig:1g.5gb b32
-      simulated A100-SXM4-40GB: 2.90 ±0.06, 14 of 108 SMs
-      simulated H100 80GB HBM3: 3.40 ±0.07 as small×7 mig:1g.10gb b32, 16 of 132 SMs
-    small×7 mps b32
-      simulated A100-SXM4-40GB: 5.40 ±0.11
-      simulated H100 80GB HBM3: 5.40 ±0.11
+    gain of                 simulated A100-SXM4-40GB  simulated H100 80GB HBM3
+    small×7 mig:1g.5gb b32  2.90 ±0.06                3.40 ±0.07
+    small×7 mps b32         5.40 ±0.11                5.40 ±0.11
     cells: gain with 95 % intervals, each GPU against its own baseline; slices are matched by their
       share of the GPU; times are not compared
     ");
@@ -324,7 +321,134 @@ fn generations_stand_beside_each_other_with_what_changed_first() {
     let page = fs_err::read_to_string(found.write(folder.path()).unwrap().html).unwrap();
     assert!(page.contains("✕ does not hold here") && page.contains("16 of 132 SMs") && page.contains("SIMULATED"));
     assert_eq!(found.json()["guidelines"][0]["id"], "isolation", "changed first");
-    assert!(generations(&sides, Some("epoch_time_s")).unwrap_err().to_string().contains("different devices"));
+    assert!(generations(&sides, Some("epoch_time_s"), &[]).unwrap_err().to_string().contains("different devices"));
+}
+
+/// A side on a GPU with items per second of a workload alone, with two and with seven members, and its decision.
+fn fast(name: &str, id: &str, items: [f64; 3], decided: Value) -> ComparedReport {
+    let mut made = report(
+        id,
+        &[("driver", "580.95.05")],
+        &[
+            ("small solo b32", "solo", 1, 32, 21.0, 0.1),
+            ("small×2 naive b32", "naive", 2, 32, 21.0, 0.1),
+            ("small×7 mps b32", "mps", 7, 32, 21.0, 0.1),
+        ],
+    );
+    made["device"]["name"] = json!(name);
+    for (cell, items) in items.into_iter().enumerate() {
+        let rate = json!({ "estimate": items, "low": items * 0.99, "high": items * 1.01, "repetitions": 3, "df": 9.0 });
+        made["cells"][cell]["items_per_s"] = rate;
+        let energy = json!({ "estimate": 100.0 / items, "low": null, "high": null, "repetitions": 1, "df": null });
+        made["cells"][cell]["energy_j_per_item"] = energy;
+    }
+    made["decisions"] = json!([decided]);
+    side(&made)
+}
+
+fn decided(throughput: &str, cells: &[&str]) -> Value {
+    let reason = (throughput == "open").then_some("2 not run");
+    json!({ "subject": "small", "members": ["small solo b32"], "throughput": throughput, "cells": cells, "reason": reason,
+            "few_energy_steps": throughput == "in_turn" })
+}
+
+#[test]
+fn the_best_way_on_each_gpu_is_a_sentence_a_table_and_a_figure() {
+    let sides = [
+        fast("NVIDIA A100-SXM4-40GB", "20261114-0200-11d8", [1800.0, 3500.0, 1700.0], decided("in_turn", &[])),
+        fast("NVIDIA H100 80GB HBM3", "20261121-0200-93be", [2200.0, 4000.0, 15000.0], decided("run", &["small×7 mps b32"])),
+        fast("NVIDIA H200", "20261122-0200-0001", [2500.0, 4500.0, 18000.0], decided("open", &[])),
+    ];
+    let found = generations(&sides, None, &[1.2, 3.5, 4.0]).unwrap();
+    insta::assert_snapshot!(found.text(80), @"
+    From simulated A100-SXM4-40GB to simulated H100 80GB HBM3, the best measured way
+      to run a workload has 8.33× [8.22, 8.45] the items per second for small (in
+      turn, then MPS ×7).
+    From simulated A100-SXM4-40GB to simulated H200, nothing is known about the
+      throughput of small: open on simulated H200 (2 not run).
+    simulated A100-SXM4-40GB: small-7way-mps 20261114-0200-11d8
+    simulated H100 80GB HBM3: small-7way-mps 20261121-0200-93be
+    simulated H200: small-7way-mps 20261122-0200-0001
+    workload  simulated GPU   best way  items/s     ÷ first    J/item  cost/1e6
+    small     A100-SXM4-40GB  in turn      1800              0.0556 ?    0.1852
+              H100 80GB HBM3  MPS ×7      15000  8.33 ±0.12   0.00667    0.0648
+              H200            open            –           –         –         –
+    gain of            simulated A100-SXM4-40GB  simulated H100 80GB HBM3  simulated H200
+    small×2 naive b32  –                         –                         –
+    small×7 mps b32    –                         –                         –
+    cells: gain with 95 % intervals, each GPU against its own baseline; slices are
+      matched by their share of the GPU; times are not compared
+    ?: of too few steps of the energy counter to be sound
+    ");
+    let folder = tempfile::tempdir().unwrap();
+    let written = found.write(folder.path()).unwrap();
+    let page = fs_err::read_to_string(&written.markdown).unwrap();
+    insta::assert_snapshot!(&page[page.find("## Best way").unwrap()..page.find("## Guidelines").unwrap()], @r"
+    ## Best way to share
+
+    From simulated A100-SXM4-40GB to simulated H100 80GB HBM3, the best measured way to run a workload has 8.33× \[8.22, 8.45\] the items per second for `small` (in turn, then MPS ×7).
+
+    From simulated A100-SXM4-40GB to simulated H200, nothing is known about the throughput of `small`: open on simulated H200 (2 not run).
+
+    Best way to share (simulated)
+
+    | workload | GPU | best way | items per second | ÷ first GPU | joules per item | gain | cost |
+    |---|---|---|--:|--:|--:|--:|--:|
+    | small | simulated A100-SXM4-40GB | in turn | 1800 ±18 | 1 | 0.0556 ? | – | 0.1852 ±0.0019 |
+    | small | simulated H100 80GB HBM3 | MPS ×7 | 15000 ±150 | 8.33 ±0.12 | 0.00667 | – | 0.0648 ±0.0006 |
+    | small | simulated H200 | open: 2 not run | – | –: open on simulated H200 (2 not run) | – | – | – |
+
+    The best way is the decision of each report, among what was measured there. Intervals are of the repetitions of one campaign on each GPU: what changes on another day or another machine is not in them. Cost: of a million items, from the price of an hour, in its currency. ?: of too few steps of the energy counter to be sound; longer epochs have more.
+
+    ![Throughput by GPU model (simulated)](plots/throughput-by-gpu.svg)
+
+    Items per second of all members together. Of each mode the number of members with the largest mean, which is below its mark. Whiskers: 95 % intervals of the repetitions. Each workload has its own scale.
+
+    | workload | GPU | cell | items/s | 95 % interval | validity |
+    |---|---|---|--:|---|---|
+    | small | simulated A100-SXM4-40GB | small solo b32 | 1800 | \[1782, 1818\] | valid |
+    | small | simulated A100-SXM4-40GB | small×2 naive b32 | 3500 | \[3470, 3540\] | valid |
+    | small | simulated A100-SXM4-40GB | small×7 mps b32 | 1700 | \[1683, 1717\] | valid |
+    | small | simulated H100 80GB HBM3 | small solo b32 | 2200 | \[2180, 2220\] | valid |
+    | small | simulated H100 80GB HBM3 | small×2 naive b32 | 4000 | \[3960, 4040\] | valid |
+    | small | simulated H100 80GB HBM3 | small×7 mps b32 | 15000 | \[14850, 15150\] | valid |
+    | small | simulated H200 | small solo b32 | 2500 | \[2480, 2530\] | valid |
+    | small | simulated H200 | small×2 naive b32 | 4500 | \[4460, 4550\] | valid |
+    | small | simulated H200 | small×7 mps b32 | 18000 | \[17820, 18180\] | valid |
+    ");
+    let names: Vec<_> = written.plots.iter().map(|plot| plot.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    assert_eq!(names, ["throughput-by-gpu.svg"]);
+    assert!(written.plots[0].with_extension("png").is_file() && written.plots[0].with_extension("csv").is_file());
+    let drawn = fs_err::read_to_string(&written.plots[0]).unwrap();
+    assert!(drawn.contains("simulated") && drawn.contains("×7") && drawn.contains("H200"), "{drawn}");
+    let best = &found.json()["best"][0]["on"];
+    assert_eq!((&best[0]["way"], &best[2]["no_ratio"]), (&json!("in turn"), &json!("open on simulated H200 (2 not run)")));
+}
+
+#[test]
+fn throughputs_that_are_of_different_things_have_no_ratio() {
+    let run = || decided("run", &["small×7 mps b32"]);
+    let first = fast("NVIDIA A100-SXM4-40GB", "20261114-0200-11d8", [1800.0, 3500.0, 9000.0], run());
+    let other = |change: fn(&mut Value)| {
+        let other = fast("NVIDIA H100 80GB HBM3", "20261121-0200-93be", [2200.0, 4000.0, 15000.0], run());
+        let mut json = json!(*other);
+        change(&mut json);
+        let found = generations(&[first.clone(), side(&json)], None, &[]).unwrap();
+        (found.json()["summary"][0].as_str().unwrap().to_string(), found)
+    };
+    let (measured, found) = other(|report| report["device"]["simulated"] = json!(false));
+    insta::assert_snapshot!(measured, @"From simulated A100-SXM4-40GB to H100 80GB HBM3, nothing is known about the throughput of `small`: one GPU is simulated, the other was measured.");
+    let folder = tempfile::tempdir().unwrap();
+    let drawn = fs_err::read_to_string(&found.write(folder.path()).unwrap().plots[0]).unwrap();
+    assert!(drawn.contains("sim. A100") && drawn.contains("partly simulated"), "each bar shows which it is: {drawn}");
+    insta::assert_snapshot!(other(|report| report["synthetic"] = json!(["cifar-10"])).0, @"From simulated A100-SXM4-40GB to simulated H100 80GB HBM3, nothing is known about the throughput of `small`: trained on different data.");
+    insta::assert_snapshot!(other(|report| report["cells"][2]["items_per_s"] = json!(null)).0, @"From simulated A100-SXM4-40GB to simulated H100 80GB HBM3, nothing is known about the throughput of `small`: one of them has no valid items per second.");
+    insta::assert_snapshot!(other(|report| report["decisions"] = json!([])).0, @"From simulated A100-SXM4-40GB to simulated H100 80GB HBM3, nothing is known about the throughput of `small`: the report of simulated H100 80GB HBM3 has no decision, as an earlier version wrote it; `collo report` writes it again.");
+    insta::assert_snapshot!(other(|_| {}).0, @"From simulated A100-SXM4-40GB to simulated H100 80GB HBM3, the best measured way to run a workload has 1.67× [1.64, 1.69] the items per second for `small` (MPS ×7 on both).");
+    let without = [advised("NVIDIA A100-SXM4-40GB", "1", "small×7 naive b32", "naive", 2.9, "yes"), {
+        advised("NVIDIA H100 80GB HBM3", "2", "small×7 naive b32", "naive", 3.4, "no")
+    }];
+    insta::assert_snapshot!(generations(&without, None, &[]).unwrap().json()["summary"][0].as_str().unwrap(), @"Nothing is known about the best way to share: none of these reports has a decision, as earlier versions wrote them; `collo report` writes them again.");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod damage;
 mod export;
 mod gpu_truth;
 mod guidelines;
+mod index;
 mod latency;
 mod launches;
 mod merged;

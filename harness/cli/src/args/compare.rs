@@ -27,6 +27,15 @@ pub struct Compare {
     /// Compare two or more GPU models: which guidelines changed, and what each gains
     #[arg(long, conflicts_with_all = ["by", "fail_on"])]
     pub generations: bool,
+    /// With `--generations`: the price of an hour on each side, in their order; the table then has the cost of a million items
+    #[arg(long, value_name = "PRICE,…", value_delimiter = ',', value_parser = price, requires = "generations")]
+    pub price_per_hour: Vec<f64>,
+}
+
+/// A price that can be paid.
+fn price(text: &str) -> Result<f64, String> {
+    let price: f64 = text.trim().parse().map_err(|_| format!("`{text}` is not a number"))?;
+    if price.is_finite() && price > 0.0 { Ok(price) } else { Err(format!("`{text}` is not a price above 0")) }
 }
 
 /// What verdicts are counted by.

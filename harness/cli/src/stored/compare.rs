@@ -112,8 +112,14 @@ fn is_newest(runs: &Runs, campaign: &CampaignFolder) -> bool {
 }
 
 fn generations(context: &Context<'_>, a: &Compare, runs: &Runs) -> Answered {
+    let (prices, models) = (a.price_per_hour.len(), a.sides.len());
+    if prices > 0 && prices != models {
+        return Err(Diagnostic::new(format!("`--price-per-hour` has {prices} of {models} prices"))
+            .hint("a price for each side, in their order: `--price-per-hour 1.20,3.50`")
+            .into());
+    }
     let sides = a.sides.iter().map(|asked| Ok(side(runs, asked)?.report)).collect::<Result<Vec<_>, Diagnostics>>()?;
-    let found = collo_compare::generations::generations(&sides, a.quantity.as_deref())?;
+    let found = collo_compare::generations::generations(&sides, a.quantity.as_deref(), &a.price_per_hour)?;
     answer(context, a, &found, exit::DONE)
 }
 

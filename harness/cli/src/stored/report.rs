@@ -53,7 +53,10 @@ fn finish(context: &Context<'_>, a: &args::Report, asked: AskedFormat, report: &
         export::check(report, format, table)?;
         return exported(report, format, table, a.to.as_deref());
     }
-    let written = collo_report::write(report, a.to.as_deref().unwrap_or(reports))?;
+    let written = match &a.to {
+        Some(folder) => collo_report::write(report, folder)?,
+        None => written(report, reports)?,
+    };
     if a.open {
         open(&written.html)?;
     }
@@ -199,13 +202,20 @@ fn open(page: &Path) -> Result<(), Diagnostic> {
     }
 }
 
+/// A report in the project's folder of reports, and the list of them.
+fn written(report: &Report, reports: &Path) -> collo_report::Result<Written> {
+    let written = collo_report::write(report, reports)?;
+    collo_report::write_index(reports)?;
+    Ok(written)
+}
+
 /// The report of a campaign just measured: if it cannot be written, the measurements are still safe.
 pub fn of_new_runs(campaign: &CampaignFolder, reports: &Path, runs: usize) -> Result<(Report, Written), Diagnostic> {
     let write = || -> collo_report::Result<(Report, Written)> {
         // `runs/EXPERIMENT/CAMPAIGN`.
         let runs = campaign.path().ancestors().nth(2).map(Runs::at);
         let report = runs.map_or_else(|| Report::of(campaign), |runs| of(&runs, campaign))?;
-        let written = collo_report::write(&report, reports)?;
+        let written = written(&report, reports)?;
         Ok((report, written))
     };
     write().map_err(|e| {

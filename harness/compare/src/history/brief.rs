@@ -49,7 +49,8 @@ pub fn blocks(history: &History) -> Vec<Block> {
     }
     lines.extend(words::head(history).iter().map(|line| lower(line)));
     lines.push(verdict(history));
-    vec![Block::Text(title), Block::Table(table), Block::Notes(lines)]
+    let together = words::together(history).iter().map(|line| lower(line)).collect();
+    vec![Block::Text(title), Block::Notes(together), Block::Table(table), Block::Notes(lines)]
 }
 
 /// The last line: the conclusion.
@@ -60,8 +61,9 @@ fn verdict(history: &History) -> String {
     }
     let slower = history.steps_of(judged).filter(|(_, s)| s.is_worse()).count();
     let faster = history.steps_of(judged).count() - slower;
-    let all = match &judged.common {
-        Some(common) if common.moved => format!("{} {}, beside that ", words::agreeing(common), words::way(common.ratio)),
+    let all = match (&judged.common, history.all_stepped()) {
+        (Some(common), _) if common.moved => format!("{} {}, beside that ", words::agreeing(common), words::way(common.ratio)),
+        (_, Some((low, _))) => format!("every judged cell {}: ", words::way(low)),
         _ => String::new(),
     };
     format!(

@@ -1,5 +1,6 @@
 //! A history as a document: every cell with its nights as a line of dots, grouped by class.
 
+use collo_analysis::words::capital;
 use collo_figures::chart::{Spark, SparkDot};
 use collo_figures::document::{Block, Document, Fact, Section, Table, TableCell, TableLayout, Tone};
 use collo_quantity::Key;
@@ -24,7 +25,7 @@ const KINDS: [RowClass; 5] = [
         "steps",
         "Confirmed steps",
         "Time after ÷ time before, with its 95 % interval, from the repetitions that confirmed it.",
-        "No cell stepped.",
+        "No cell stepped in the nights shown.",
         false,
         |c| matches!(c, Class::Stepped(_)),
     ),
@@ -42,7 +43,7 @@ const KINDS: [RowClass; 5] = [
     ("learning", "Learning", "Cells with fewer than five nights, not judged yet.", "No cell is learning.", true, |c| {
         matches!(c, Class::Learning(_))
     }),
-    ("quiet", "Quiet", "Cells without a detectable change between nights.", "", true, |c| matches!(c, Class::Quiet)),
+    ("quiet", "Quiet", "Cells without a detectable change of their own between nights.", "", true, |c| matches!(c, Class::Quiet)),
 ];
 
 /// The whole history.
@@ -54,9 +55,11 @@ pub fn document(history: &History) -> Document {
     let of = |kind: &RowClass| rows.iter().filter(|r| kind.5(&r.class)).collect::<Vec<_>>();
     let counts = KINDS.iter().map(|kind| (of(kind).len(), kind.1.to_lowercase())).filter(|(n, _)| *n > 0);
     let counts: Vec<String> = counts.map(|(n, title)| format!("{n} {title}")).collect();
-    let mut summary: Vec<Block> = words::head(history).into_iter().map(Block::Text).collect();
+    let lines = words::together(history).into_iter().chain(words::head(history));
+    let mut summary: Vec<Block> = lines.map(Block::Text).collect();
     let none: Vec<&str> = KINDS.iter().filter(|kind| of(kind).is_empty() && !kind.3.is_empty()).map(|kind| kind.3).collect();
-    if !rows.is_empty() && !none.is_empty() {
+    let is_judged = history.tonight().is_some_and(|(_, judged)| judged.judged > 0);
+    if is_judged && !none.is_empty() {
         summary.push(Block::Remark(none.join(" ")));
     }
     let finding = format!("{}.", verdict(history));
@@ -120,22 +123,28 @@ fn verdict(history: &History) -> String {
     let mut parts: Vec<String> = Vec::new();
     if let Some(common) = judged.common.as_ref().filter(|c| c.moved) {
         let (cells, way) = (words::agreeing(common), words::way(common.ratio));
-        parts.push(format!("{}{} {way}: machine or software", cells[..1].to_uppercase(), &cells[1..]));
+        parts.push(format!("{} {way}: machine or software", capital(&cells)));
     }
-    if !worse.is_empty() {
-        parts.push(format!("{} slower", number::count(worse.len(), "cell")));
-    }
-    if better > 0 {
-        parts.push(format!("{} faster", number::count(better, "cell")));
+    if let Some((low, _)) = history.all_stepped() {
+        let cells = number::count(judged.steps.len(), "cell");
+        parts.push(format!("All {cells} {}: machine or software", words::way(low)));
+    } else {
+        let steps = [(worse.len(), "slower"), (better, "faster")].into_iter().filter(|(n, _)| *n > 0);
+        parts.extend(steps.map(|(n, way)| format!("{} {way}", number::count(n, "cell"))));
     }
     if !judged.gone.is_empty() {
         parts.push(format!("{} no longer running", number::count(judged.gone.len(), "cell")));
     }
-    match parts.is_empty() {
-        true if judged.judged == 0 => "Not judged yet: every cell is learning".into(),
-        true => "A quiet night".into(),
-        false => parts.join(", "),
+    if parts.is_empty() {
+        parts.push(match judged.judged {
+            0 => "Not judged yet: every cell is learning".into(),
+            n => format!("No confirmed change in {}", number::count(n, "judged cell")),
+        });
     }
+    if !judged.suspects.is_empty() {
+        parts.push(format!("{} suspicious, not confirmed", judged.suspects.len()));
+    }
+    parts.join(", ")
 }
 
 /// What all lines share: the dates of the nights shown, and the changes of the environment.

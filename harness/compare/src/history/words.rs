@@ -2,7 +2,7 @@
 
 use collo_quantity::number;
 
-use super::detect::{Common, JudgedNight};
+use super::detect::Common;
 use super::night::NightlyRun;
 use super::summary::{CellHistory, Class, History};
 use super::track::Step;
@@ -75,7 +75,7 @@ pub fn detects(row: &CellHistory) -> String {
     }
 }
 
-/// The sentences above all rows: the amount of history, the detectable change, moves common to all cells.
+/// The sentences above all rows: the amount of history, the detectable change, the noise.
 pub fn head(history: &History) -> Vec<String> {
     let Some((night, judged)) = history.tonight() else { return vec!["No nights are stored yet.".into()] };
     let mut lines = Vec::new();
@@ -86,7 +86,6 @@ pub fn head(history: &History) -> Vec<String> {
     let learning = history.rows().iter().filter(|r| matches!(r.class, Class::Learning(_))).count();
     let still = if learning > 0 { format!("; {} still learning", number::count(learning, "cell")) } else { String::new() };
     lines.push(format!("{able} of {} could have shown a step of 5 %{still}.", number::count(all, "cell")));
-    lines.extend(together(history, judged));
     if let Some(factor) = judged.disturbed {
         lines.push(format!(
             "The night was noisy: its cells scatter {factor:.1} times as much as usual, and are judged accordingly."
@@ -112,28 +111,46 @@ pub fn agreeing(common: &Common) -> String {
     }
 }
 
+/// Where to look first for what moved many cells alike: what is recorded to have changed, else the machine.
+fn first_look(history: &History, night: usize) -> String {
+    match explains(history, night, 3) {
+        why if why.is_empty() => {
+            "no recorded condition changed: look at the machine first (clocks, cooling, power, other load)".into()
+        }
+        why => format!("look first at what changed that night: {why}"),
+    }
+}
+
 /// What cells have in common tonight: a move of all of them, or of a part.
-fn together(history: &History, judged: &JudgedNight) -> Vec<String> {
-    let why = explains(history, judged.night, 3);
-    let why = if why.is_empty() { "no recorded condition changed".into() } else { why };
+pub fn together(history: &History) -> Vec<String> {
+    let Some((night, judged)) = history.tonight() else { return Vec::new() };
+    if night.incomplete.is_some() {
+        return Vec::new();
+    }
+    let look = first_look(history, judged.night);
     let common = judged.common.as_ref().filter(|c| c.moved);
     let mut lines = Vec::new();
     if let Some(common) = common {
         let (way, moved) = (way(common.ratio), change(common.ratio));
         lines.push(format!(
-            "The machine or the software became {way}: {} {moved} relative to earlier nights, removed from each cell; {why}.",
+            "The machine or the software became {way}: {} {moved} relative to earlier nights, removed from each cell; \
+             {look}.",
             agreeing(common)
         ));
     }
     if let Some(mixture) = judged.mixture {
         let others = common.map_or("unchanged".into(), |c| change(c.ratio));
         let moved = change(mixture.ratio * common.map_or(1.0, |c| c.ratio));
-        lines.push(format!("{} of {} {moved}, the others {others}; {why}.", mixture.cells, number::count(mixture.of, "cell")));
+        lines.push(format!("{} of {} {moved}, the others {others}; {look}.", mixture.cells, number::count(mixture.of, "cell")));
     }
     if let Some((low, high)) = history.all_stepped() {
         let cells = number::count(judged.steps.len(), "cell");
-        let way = way(low);
-        lines.push(format!("All {cells} became {way}, {} to {}: machine or software; {why}.", change(low), change(high)));
+        lines.push(format!(
+            "The machine or the software became {}: all {cells} moved, {} to {}; {look}.",
+            way(low),
+            change(low),
+            change(high)
+        ));
     }
     lines
 }

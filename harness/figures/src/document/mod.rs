@@ -8,6 +8,7 @@ pub mod csv;
 pub mod html;
 pub mod markdown;
 mod model;
+pub mod plots;
 pub mod quoted;
 mod shorten;
 pub mod terminal;
@@ -17,6 +18,7 @@ pub use model::{
     Advice, Align, Answer, Badge, Block, Column, DOUBTS, Document, Doubt, Fact, FactLine, Figure, Row, Section, Table, TableCell,
     TableColumn, TableLayout, Tone,
 };
+pub use shorten::{common_settings, shorten};
 pub use terminal::LONGEST_LINE;
 pub use write::{Written, replace, write};
 
@@ -41,8 +43,11 @@ pub trait Present {
         terminal::text(&self.brief(), width)
     }
 
-    /// Write page, Markdown and JSON into a folder.
+    /// Write page, Markdown and JSON into a folder, and figures into `plots/` in it.
     fn write(&self, folder: &std::path::Path) -> crate::Result<Written> {
-        write(folder, (Self::PAGE, Self::NAME), &self.document(), &self.json())
+        let mut document = self.document();
+        let plots = plots::write(&folder.join("plots"), &document.figures())?;
+        document.plots = (!plots.is_empty()).then(|| "plots/".into());
+        Ok(Written { plots, ..write(folder, (Self::PAGE, Self::NAME), &document, &self.json())? })
     }
 }

@@ -34,6 +34,11 @@ pub struct Document {
 }
 
 impl Document {
+    /// Every figure in it.
+    pub fn figures(&self) -> Vec<&Figure> {
+        self.sections.iter().flat_map(|s| &s.blocks).flat_map(Block::figures).collect()
+    }
+
     /// The same, with the simulated parts set, if any.
     pub fn simulated(mut self, what: Option<&str>) -> Self {
         self.tags.extend(what.map(|_| "simulated".into()));
@@ -337,6 +342,8 @@ pub struct TableCell {
     pub ends: Option<(f64, f64)>,
     /// The row that it links to.
     pub link: String,
+    /// The page that it links to, relative to the document.
+    pub page: String,
     /// Links to files of the runs: a text, and the place below the folder of the runs.
     pub files: Vec<(String, String)>,
     /// A ratio drawn beside the text, on a logarithmic axis with a line at 1.

@@ -4,8 +4,19 @@
 use super::csv;
 use super::model::{Advice, Block, Document, Figure, Section, Table};
 
+/// The settings at the end of all these names, each with the space before it; empty if they have none in common.
+pub fn common_settings<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<Vec<&str>> = names.map(|name| name.split(' ').rev().collect()).collect();
+    let Some(first) = names.first() else { return String::new() };
+    let is_common = |(at, word): &(usize, &&str)| word.contains('=') && names.iter().all(|words| words.get(*at) == Some(*word));
+    let words: Vec<&str> = first.iter().enumerate().take_while(is_common).map(|(_, word)| *word).collect();
+    words.iter().rev().map(|word| format!(" {word}")).collect()
+}
+
 /// What may follow the words where they end: another character would make them a part of a longer setting.
 fn ends_here(rest: &str) -> bool {
+    // A full stop ends a sentence, and a point is a part of a number.
+    let rest = rest.strip_prefix('.').filter(|rest| !rest.starts_with(char::is_alphanumeric)).unwrap_or(rest);
     !rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '=' | '-' | '%'))
 }
 
@@ -27,19 +38,30 @@ fn without(text: &str, words: &str) -> Option<String> {
     found.then(|| out + rest)
 }
 
+/// Leave these words, which begin with a space, out of all names in blocks.
+pub fn shorten(blocks: &mut [Block], words: &str) {
+    cut(words, |cut| blocks.iter_mut().for_each(|block| of_block(block, cut)));
+}
+
+/// What leaves these words out of a text, if there are any.
+fn cut(words: &str, of: impl FnOnce(&dyn Fn(&mut String))) {
+    if words.trim().is_empty() {
+        return;
+    }
+    of(&|text: &mut String| {
+        if let Some(shorter) = without(text, words) {
+            *text = shorter;
+        }
+    });
+}
+
 impl Document {
     /// Leave these words, which begin with a space, out of all names.
     pub fn shorten(&mut self, words: &str) {
-        if words.trim().is_empty() {
-            return;
-        }
-        let cut = |text: &mut String| {
-            if let Some(shorter) = without(text, words) {
-                *text = shorter;
-            }
-        };
-        self.sections.iter_mut().for_each(|section| of_section(section, &cut));
-        cut(&mut self.left_out);
+        cut(words, |cut| {
+            self.sections.iter_mut().for_each(|section| of_section(section, cut));
+            cut(&mut self.left_out);
+        });
     }
 }
 
@@ -104,10 +126,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn settings_that_all_cells_have_are_common_and_others_are_not() {
+        let of = |names: &[&str]| common_settings(names.iter().copied());
+        assert_eq!(of(&["small solo b32 recipe=timm", "small×7 mps b32 recipe=timm"]), " recipe=timm");
+        assert_eq!(of(&["a solo lr=1 x=2", "a×2 naive lr=1 x=2"]), " lr=1 x=2");
+        assert_eq!(of(&["a solo lr=1 x=2", "a×2 naive lr=2 x=2"]), " x=2");
+        assert_eq!(of(&["a solo lr=1", "a×2 naive"]), "");
+        assert_eq!(of(&["a solo b32", "a×2 naive b32"]), "", "a batch size is a part of the name");
+        assert_eq!(of(&[]), "");
+    }
+
+    #[test]
     fn words_are_left_out_where_they_are_whole() {
         let short = |text: &str| without(text, " recipe=timm").unwrap_or_else(|| text.into());
         assert_eq!(short("small×7 mps b32 recipe=timm ÷ small solo b32 recipe=timm"), "small×7 mps b32 ÷ small solo b32");
         assert_eq!(short("`small b32 recipe=timm`, recipe=timm-2"), "`small b32`, recipe=timm-2", "another setting begins so");
+        assert_eq!(short("small b32 recipe=timm. Next"), "small b32. Next", "a sentence ends so");
+        assert_eq!(short("b32 recipe=timm.5"), "b32 recipe=timm.5", "and a number does not");
         assert_eq!(without("small b32", " recipe=timm"), None);
     }
 

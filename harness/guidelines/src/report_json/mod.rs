@@ -10,6 +10,8 @@
 mod analysis;
 mod cell;
 mod comparable;
+mod decision;
+mod listed;
 mod of;
 mod ordered;
 mod predicted;
@@ -28,6 +30,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 pub use cell::{CellJson, MemberJson, Quantities};
+pub use decision::{Decided, DecisionJson};
+pub use listed::ListedReport;
 pub use of::cell;
 pub use ordered::Ordered;
 pub use predicted::{PredictedBy, PredictedJson};
@@ -97,6 +101,11 @@ pub struct ReportJson {
     #[serde(deserialize_with = "known")]
     pub watching: Vec<WatchedGroup>,
     pub guidelines: Vec<Guideline>,
+    /// The answer of the page's first screen, in sentences; empty in reports of earlier versions, and of other programs.
+    pub answer: Vec<String>,
+    /// What each workload or mix with groups decides for the most throughput, as in its answer.
+    #[serde(deserialize_with = "known")]
+    pub decisions: Vec<DecisionJson>,
     /// Values that the experiment expects on this device, and whether they were found.
     #[serde(deserialize_with = "known")]
     pub references: Vec<ReferenceCheck>,

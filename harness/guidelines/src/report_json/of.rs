@@ -13,7 +13,7 @@ use collo_quantity::{Key, Trait};
 use crate::rule::Guideline;
 
 impl ReportJson {
-    /// Of what was analysed, and what follows from it.
+    /// Of what was analysed, and what follows from it. Its answer and its decisions are added by the report that makes them.
     pub fn new(analysis: &Analysis, guidelines: &[Guideline]) -> Self {
         let c = &analysis.campaign;
         ReportJson {
@@ -54,6 +54,8 @@ impl ReportJson {
             traces: analysis.traces.matrices.iter().map(|matrix| TraceJson::of(matrix, analysis)).collect(),
             watching: analysis.watching.groups.clone(),
             guidelines: guidelines.to_vec(),
+            answer: Vec::new(),
+            decisions: Vec::new(),
             references: analysis.references.clone(),
             problems: analysis.problems.clone(),
         }

@@ -3,22 +3,20 @@
 use std::path::Path;
 
 use serde_json::Value;
+use serde_json::error::Category;
 
 use super::{ReportJson, SCHEMA};
 use crate::{Error, Result};
 
 /// Much larger than the report of a hundred thousand cells.
-const LIMIT_BYTES: u64 = 512 << 20;
+pub(super) const LIMIT_BYTES: u64 = 512 << 20;
 
 impl ReportJson {
     /// A report file, as `collo report` writes it.
     pub fn read(path: &Path) -> Result<ReportJson> {
         let what = path.display().to_string();
         let text = collo_text::read_small(path, LIMIT_BYTES)?;
-        let value = serde_json::from_slice(&text).map_err(|e| {
-            let reason = if e.is_eof() { format!("it is truncated, {e}") } else { format!("it is not JSON, {e}") };
-            Error::NotAReport { what: what.clone(), reason }
-        })?;
+        let value = serde_json::from_slice(&text).map_err(|e| Error::NotAReport { what: what.clone(), reason: not_json(&e) })?;
         ReportJson::of(value, &what)
     }
 
@@ -29,12 +27,8 @@ impl ReportJson {
             return Err(not("it is not a JSON object".into()));
         }
         // Before all else: the fields of another version may be others.
-        match report.get("schema") {
-            None => return Err(not("it has no `schema`".into())),
-            Some(found) if found.as_u64() != Some(SCHEMA.into()) => {
-                return Err(not(format!("it has schema {found}, and this collo reads schema {SCHEMA}")));
-            }
-            Some(_) => {}
+        if let Some(reason) = other_schema(report.get("schema")) {
+            return Err(not(reason));
         }
         if !report["cells"].is_array() {
             return Err(not("it has no list `cells`".into()));
@@ -51,6 +45,24 @@ impl ReportJson {
             None if read.campaign.is_empty() => Err(not("it has no `campaign`".into())),
             None => Ok(read),
         }
+    }
+}
+
+/// Why a text is not the JSON of a report.
+pub(super) fn not_json(e: &serde_json::Error) -> String {
+    match e.classify() {
+        Category::Eof => format!("it is truncated, {e}"),
+        Category::Data => format!("it has another content, {e}"),
+        Category::Syntax | Category::Io => format!("it is not JSON, {e}"),
+    }
+}
+
+/// Why a report with this schema is not read, if so.
+pub(super) fn other_schema(schema: Option<&Value>) -> Option<String> {
+    match schema {
+        None => Some("it has no `schema`".into()),
+        Some(found) if found.as_u64() == Some(SCHEMA.into()) => None,
+        Some(found) => Some(format!("it has schema {found}, and this collo reads schema {SCHEMA}")),
     }
 }
 

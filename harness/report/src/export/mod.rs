@@ -136,6 +136,6 @@ pub static FORMATS: &[Format] = &[
 ];
 
 fn json(report: &Report) -> Result<String> {
-    let json = serde_json::to_string_pretty(&report.json());
+    let json = serde_json::to_string_pretty(&crate::json::json(report));
     Ok(json.map_err(|e| Error::Io(e.into()))? + "\n")
 }

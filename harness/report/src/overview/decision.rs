@@ -5,9 +5,11 @@ use std::collections::HashMap;
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
+use collo_analysis::cell::suspect::short_of_energy;
 use collo_figures::modes::mode_order;
 use collo_guidelines::groups::collocate::{knees, rank_by_gain};
 use collo_guidelines::groups::energy::rank_by_energy;
+use collo_guidelines::report_json::{Decided, DecisionJson};
 use collo_guidelines::verdict::{self, Cause, Groups, Holds, Ranking};
 use collo_quantity::Key;
 use collo_quantity::stats::{Quantity, RatioVerdict};
@@ -78,6 +80,33 @@ pub fn subjects(analysis: &Analysis) -> Vec<Subject<'_>> {
 }
 
 impl<'a> Subject<'a> {
+    /// What is decided for the most throughput, as `report.json` has it.
+    pub fn json(&self, analysis: &Analysis) -> DecisionJson {
+        // The members of a workload's groups are alike, and a mix has one set of them.
+        let first = self.groups.first().map(|c| &c.record);
+        let many = first.map_or(0, |record| if record.is_uniform() { 1 } else { record.members.len() });
+        let members: Vec<String> = first.into_iter().flat_map(|r| &r.members).take(many).map(|m| m.solo.clone()).collect();
+        let (throughput, leaders, reason) = match self.throughput(analysis) {
+            Choice::Run { leaders, tie } => (Decided::Run, leaders, tie),
+            Choice::InTurn { .. } => (Decided::InTurn, Vec::new(), None),
+            Choice::Open { cause, .. } => (Decided::Open, Vec::new(), cause.map(|cause| cause.text())),
+            Choice::Absent(why) => (Decided::Open, Vec::new(), Some(why)),
+        };
+        let measured = match (&leaders[..], &members[..]) {
+            ([first, ..], _) => Some(*first),
+            ([], [workload]) if throughput == Decided::InTurn => analysis.solo(workload),
+            _ => None,
+        };
+        DecisionJson {
+            subject: self.name.clone(),
+            members,
+            throughput,
+            cells: leaders.iter().map(|c| c.name().to_string()).collect(),
+            reason,
+            few_energy_steps: measured.and_then(short_of_energy).is_some(),
+        }
+    }
+
     /// What the next larger group adds to this candidate for throughput; `None` where no larger one was compared with it.
     pub fn beyond(&self, candidate: &Cell) -> Option<&str> {
         self.beyond.get(candidate.name()).map(String::as_str)

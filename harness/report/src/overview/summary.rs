@@ -3,6 +3,7 @@
 use collo_analysis::campaign::{Analysis, limitation};
 use collo_analysis::cell::Cell;
 use collo_figures::document::{Answer, Block, Section, Table, TableCell};
+use collo_guidelines::report_json::DecisionJson;
 use collo_quantity::Key;
 use collo_quantity::number;
 
@@ -26,15 +27,26 @@ fn decides(analysis: &Analysis) -> bool {
     nothing(analysis).is_none() && !analysis.is_reported() && has_groups()
 }
 
+/// What is decided about, if anything is.
+fn decided(analysis: &Analysis) -> Vec<Subject<'_>> {
+    if decides(analysis) { subjects(analysis) } else { Vec::new() }
+}
+
+/// What its workloads and mixes decide, as `report.json` has it.
+pub fn decisions_json(analysis: &Analysis) -> Vec<DecisionJson> {
+    decided(analysis).iter().map(|subject| subject.json(analysis)).collect()
+}
+
+/// Every sentence of the answer, those that the page folds included.
+pub fn answer(report: &Report) -> Vec<String> {
+    let (shown, folded) = paragraphs(report, &decided(&report.analysis));
+    shown.into_iter().chain(folded).collect()
+}
+
 pub fn section(report: &Report) -> Section {
     let analysis = &report.analysis;
-    let subjects = if decides(analysis) { subjects(analysis) } else { Vec::new() };
-    let mut paragraphs = answer::paragraphs(analysis, &subjects);
-    let others = paragraphs.split_off(paragraphs.len().min(PARAGRAPHS));
-    if subjects.is_empty() {
-        paragraphs = advice::statements(&report.guidelines);
-    }
-    paragraphs.extend(limitation::sentence(analysis));
+    let subjects = decided(analysis);
+    let (paragraphs, others) = paragraphs(report, &subjects);
     // Where something answers, nothing is missing.
     let finding = nothing(analysis).filter(|_| paragraphs.is_empty()).unwrap_or_default().to_string();
     let mut blocks = vec![Block::Answer(Answer { paragraphs, doubts: doubts::all(analysis) })];
@@ -50,6 +62,17 @@ pub fn section(report: &Report) -> Section {
     blocks.extend(matrix::of(analysis).map(Block::Figure));
     let what = if analysis.campaign.device.kind == "cpu" { "How to use these cores" } else { "How to use this GPU" };
     Section { title: what, finding, blocks, ..Section::default() }
+}
+
+/// The sentences of the answer: those that the page shows, and those that it folds.
+fn paragraphs(report: &Report, subjects: &[Subject]) -> (Vec<String>, Vec<String>) {
+    let mut paragraphs = answer::paragraphs(&report.analysis, subjects);
+    let others = paragraphs.split_off(paragraphs.len().min(PARAGRAPHS));
+    if subjects.is_empty() {
+        paragraphs = advice::statements(&report.guidelines);
+    }
+    paragraphs.extend(limitation::sentence(&report.analysis));
+    (paragraphs, others)
 }
 
 /// Workload against aim. A mode is named only if it is shown to be better than running in turn; modes that tie are all named, the simplest

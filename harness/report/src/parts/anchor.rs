@@ -1,4 +1,4 @@
-//! The anchors of the page: rows of cells, and reasons for their validity.
+//! The anchors of the page: rows of cells, and reasons for their validity; names in addresses.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +16,12 @@ pub fn cell_id(analysis: &Analysis, label: &str) -> String {
         return String::new();
     }
     analysis.cells.iter().position(|c| c.name() == label).map_or_else(String::new, |i| format!("c-{i}"))
+}
+
+/// A name as part of an address.
+pub fn address(name: &str) -> String {
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"-._~".contains(b);
+    name.bytes().map(|b| if plain(&b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
 }
 
 /// Maximum number of reasons that the page lists; more are in `report.json`.

@@ -5,7 +5,6 @@ pub mod anchor;
 pub mod bars;
 pub mod figure;
 pub mod finding;
-pub mod names;
 pub mod notes;
 pub mod panels;
 pub mod places;

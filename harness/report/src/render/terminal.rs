@@ -6,7 +6,7 @@ use collo_analysis::cell::absent::NOBODY_SERVES;
 use collo_analysis::cell::server::Server;
 use collo_analysis::cell::verdict::CellVerdict;
 use collo_analysis::words;
-use collo_figures::document::{Align, Block, Column, Table, terminal};
+use collo_figures::document::{Align, Block, Column, Table, common_settings, terminal};
 use collo_guidelines::published::study;
 use collo_quantity::number::{self, ABSENT};
 use collo_quantity::{Key, Trait};
@@ -15,7 +15,7 @@ use collo_text::quoting;
 
 use super::trace_cell;
 use crate::overview::provenance;
-use crate::parts::{finding, names, notes};
+use crate::parts::{finding, notes};
 use crate::time::latency;
 use crate::trace::policies;
 use crate::{prediction, watching};
@@ -88,7 +88,7 @@ fn table(analysis: &Analysis) -> Table {
     };
     let lender = |c: &Cell| c.lender.as_ref().map(|l| l.short_id().to_string());
     // Settings that all cells have stand once, in the heading; what is left of a name is still its beginning, by which `show` finds the cell.
-    let common = names::common_settings(cells.iter().map(Cell::name));
+    let common = common_settings(cells.iter().map(Cell::name));
     let name = |c: &Cell| Some(c.name().strip_suffix(&common).unwrap_or(c.name()).to_string());
     let is_gpu = analysis.campaign.device.kind == "gpu";
     let sm_active = |c: &Cell| c.metric(Key::SmActive).filter(|_| is_gpu).map(|q| number::percent(q.estimate));

@@ -2,23 +2,15 @@
 //! plots, and copies of all but the plots in `NAME/`, which thus shows the latest. One that
 //! was read from a `report.json` has no copies.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
 
-use collo_figures::document::{self, Block, Document, Figure, TableLayout, Written, replace};
-use collo_figures::draw::file::{self, SheetLayout};
-use collo_figures::draw::formats;
+use collo_figures::document::{self, Block, Document, TableLayout, Written, replace};
 use fs_err as fs;
 
 use crate::export::{cells, csv};
+use crate::parts::anchor::address;
 use crate::report::Report;
-use crate::{Result, sections};
-
-/// The parts of a figure for its file.
-fn sheet(figure: &Figure) -> file::Sheet<'_> {
-    let Figure { title, legend, panels, simulated, tags, .. } = figure;
-    file::Sheet { title, legend, panels, simulated: *simulated, tags }
-}
+use crate::{Result, json, sections};
 
 /// Write everything. Each file is written under a temporary name and renamed, so that a reader sees the old one or the new one.
 pub fn write(of: &Report, reports: &Path) -> Result<Written> {
@@ -29,38 +21,10 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
     let mut report = sections::document(of, None);
     details(of, &mut report);
     let runs = below(&of.folder, reports).filter(|_| of.read.is_none());
-    let figures: Vec<&Figure> = report.sections.iter().flat_map(|s| &s.blocks).flat_map(Block::figures).collect();
-    let plots: Vec<PathBuf> = figures.iter().map(|f| folder.join("plots").join(format!("{}.svg", f.id))).collect();
-    let next = AtomicUsize::new(0);
-    // Pixels take most of the time of a report, and figures know nothing of each other.
-    let draw = || -> Result<()> {
-        while let Some((figure, path)) = figures.iter().zip(&plots).nth(next.fetch_add(1, Ordering::Relaxed)) {
-            let sheet = sheet(figure);
-            let svg = file::standalone(&sheet, SheetLayout::Alone);
-            replace(path, svg.as_bytes())?;
-            replace(&path.with_extension("png"), &formats::png(&figure.id, &svg)?)?;
-            let column = file::standalone(&sheet, SheetLayout::Column);
-            let column = formats::ColumnFigure::of(&figure.id, &column)?;
-            replace(&path.with_extension("pdf"), &column.pdf()?)?;
-            replace(&path.with_extension("pgf"), column.pgf().as_bytes())?;
-            replace(&path.with_extension("csv"), document::csv::table(&figure.values).as_bytes())?;
-        }
-        Ok(())
-    };
-    let workers = std::thread::available_parallelism().map_or(1, |n| n.get()).min(4);
-    std::thread::scope(|scope| -> Result<()> {
-        // Where no further thread may be started, this one draws them all.
-        let another = |_| std::thread::Builder::new().spawn_scoped(scope, draw).ok();
-        let drawn: Vec<_> = (1..workers).filter_map(another).collect();
-        draw()?;
-        drawn.into_iter().try_for_each(|d| match d.join() {
-            Ok(drawn) => drawn,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
-    })?;
+    let plots = document::plots::write(&folder.join("plots"), &report.figures())?;
     // Files keep the whole names, by which programs join them.
     sections::shorten(of, &mut report);
-    let json = serde_json::json!(of.json());
+    let json = serde_json::json!(json::json(of));
     let cells = csv::text(&cells::table(&of.analysis));
     let mut write = |place: &Path, plots: String, up: &str| {
         report.plots = Some(plots);
@@ -104,12 +68,6 @@ fn below(campaign: &Path, reports: &Path) -> Option<String> {
     let inside = campaign.strip_prefix(project).ok()?.components();
     let parts: Vec<String> = inside.map(|part| address(&part.as_os_str().to_string_lossy())).collect();
     Some(parts.join("/") + "/")
-}
-
-/// A name as part of an address.
-fn address(name: &str) -> String {
-    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"-._~".contains(b);
-    name.bytes().map(|b| if plain(&b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
 }
 
 #[cfg(test)]

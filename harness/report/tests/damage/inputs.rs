@@ -166,7 +166,7 @@ impl Target {
                 let _ = (found.text(100), found.json());
             }
             let _ = collo_compare::published::beside(&side).text(100);
-            let _ = collo_compare::generations::generations(&[side, other], None).map(|g| (g.text(100), g.json()));
+            let _ = collo_compare::generations::generations(&[side, other], None, &[]).map(|g| (g.text(100), g.json()));
         }
     }
 

@@ -1,7 +1,15 @@
-//! Compares several GPU models. In: one side per model. Out: which guidelines changed, and the gain of each group on each model,
-//! with slices matched by their share. Times of different GPU models are not compared.
+//! Compares several GPU models. In: one side per model. Out: the best way to run each workload on each model with its throughput, which
+//! guidelines changed, and the gain of each group, with slices matched by their share.
 
-use collo_figures::document::{Badge, Block, Document, Fact, FactLine, Present, Row, Section, Table, TableCell, TableLayout};
+mod best;
+mod brief;
+mod page;
+mod summary;
+mod throughput;
+
+pub use best::{Best, BestRow};
+
+use collo_figures::document::{Block, Document, Present, common_settings};
 use collo_guidelines::report_json::CellJson;
 use collo_guidelines::rule::Guideline;
 use collo_guidelines::verdict::Holds;
@@ -11,14 +19,14 @@ use collo_quantity::stats::Quantity;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::side::lines::more;
 use crate::side::{ComparedReport, Head};
 use crate::side::{cards, matching, quantity};
 use crate::{Error, Result};
 
-/// Maximum rows in a terminal, and on a page.
-const ROWS: usize = 40;
-const PAGE_ROWS: usize = 500;
+use throughput::Throughput;
+
+/// Facts of the environment besides the GPU on which a throughput depends.
+const SOFTWARE: [&str; 5] = ["driver", "CUDA", "torch", "kernel", "CPU"];
 
 /// The comparison of several GPU models.
 #[derive(Debug)]
@@ -26,9 +34,16 @@ pub struct Generations {
     pub cards: Vec<ModelColumn>,
     /// The quantity of the cells, by its name in JSON.
     pub quantity: String,
+    /// What to run of each workload and mix.
+    pub best: Vec<BestRow>,
+    /// Whether a million items have a cost: the price of an hour is known of each GPU.
+    has_prices: bool,
     /// Changed ones first.
     pub guidelines: Vec<GuidelineRow>,
     pub cells: Vec<CellRow>,
+    throughput: Throughput,
+    /// The settings that all cells have in common.
+    common: String,
     pub warnings: Vec<String>,
 }
 
@@ -38,6 +53,8 @@ pub struct ModelColumn {
     pub head: Head,
     /// SMs of the whole GPU, if known.
     pub sms: Option<String>,
+    /// Whether its report has decisions: those of earlier versions have none.
+    has_decisions: bool,
 }
 
 /// One guideline on every GPU model.
@@ -88,8 +105,8 @@ impl CellRow {
     }
 }
 
-/// Compare sides by a quantity that has no unit; the throughput gain by default.
-pub fn generations(sides: &[ComparedReport], asked: Option<&str>) -> Result<Generations> {
+/// Compare sides by a quantity that has no unit; the throughput gain by default. Prices are of an hour on each, if they are known.
+pub fn generations(sides: &[ComparedReport], asked: Option<&str>, prices: &[f64]) -> Result<Generations> {
     let name = asked.unwrap_or(quantity::ACROSS.name).to_string();
     if let [first, .., last] = sides
         && key::is_absolute(&name)
@@ -130,8 +147,26 @@ pub fn generations(sides: &[ComparedReport], asked: Option<&str>) -> Result<Gene
     if sides.iter().any(|s| s.synthetic != sides[0].synthetic) {
         warnings.push("the GPUs trained on different data, real and stand-ins".into());
     }
-    let cards = sides.iter().map(|s| ModelColumn { head: Head::of(s), sms: s.fact("SMs").map(str::to_string) }).collect();
-    Ok(Generations { cards, quantity: name, guidelines, cells, warnings })
+    warnings.extend(other_software(sides));
+    let card = |s: &ComparedReport| ModelColumn {
+        head: Head::of(s),
+        sms: s.fact("SMs").map(str::to_string),
+        has_decisions: !s.decisions.is_empty(),
+    };
+    let cards: Vec<ModelColumn> = sides.iter().map(card).collect();
+    let best = best::rows(sides, prices);
+    let names: Vec<String> = cards.iter().map(ModelColumn::name).collect();
+    let throughput = Throughput::of(sides, &best, &names);
+    let common = common_settings(sides.iter().flat_map(|s| &s.cells).map(|cell| cell.label.as_str()));
+    let has_prices = !prices.is_empty();
+    Ok(Generations { cards, quantity: name, best, has_prices, guidelines, cells, throughput, common, warnings })
+}
+
+/// What else differs between the machines, and is in a ratio of throughputs.
+fn other_software(sides: &[ComparedReport]) -> Option<String> {
+    let differs = |name: &&str| sides.iter().any(|side| side.fact(name) != sides[0].fact(name));
+    let names: Vec<&str> = SOFTWARE.into_iter().filter(differs).collect();
+    (!names.is_empty()).then(|| format!("besides the GPU these differ, and every ratio includes it: {}", names.join(", ")))
 }
 
 fn share(cell: &CellJson, name: &str, card: Option<&cards::GpuModel>) -> Share {
@@ -177,10 +212,48 @@ impl Share {
     }
 }
 
+impl GuidelineRow {
+    /// The statement that every GPU model has, if it is the same.
+    fn common_statement(&self) -> Option<&str> {
+        let (first, others) = self.on.split_first()?;
+        let first = first.as_ref()?;
+        let is_same = |other: &Option<GuidelineAnswer>| {
+            other.as_ref().is_some_and(|answer| (answer.holds, &answer.statement) == (first.holds, &first.statement))
+        };
+        others.iter().all(is_same).then_some(first.statement.as_str())
+    }
+
+    /// True if no GPU model has an answer.
+    fn is_open(&self) -> bool {
+        !self.changed && self.on.iter().flatten().all(|answer| answer.holds == Holds::Open)
+    }
+}
+
 impl Generations {
-    /// True if numbers of a GPU come from a model.
-    pub fn simulated(&self) -> bool {
-        self.cards.iter().any(|c| c.head.simulated)
+    /// The caveat about the origin of the numbers, where some are simulated.
+    fn simulated(&self) -> Option<&'static str> {
+        let simulated = self.cards.iter().filter(|c| c.head.simulated).count();
+        match simulated {
+            0 => None,
+            n if n == self.cards.len() => Some("Nothing here was measured: a model invented the numbers of every GPU."),
+            _ => Some("A model invented the numbers of every GPU marked simulated; those of the others were measured."),
+        }
+    }
+
+    /// True if all numbers are simulated.
+    fn all_simulated(&self) -> bool {
+        self.cards.iter().all(|c| c.head.simulated)
+    }
+
+    /// True if the energy of some best way rests on too few steps of the counter.
+    fn has_few_energy_steps(&self) -> bool {
+        self.best.iter().flat_map(|row| row.on.iter().flatten()).any(|best| best.few_energy_steps)
+    }
+
+    /// Caveats of its tables and figures.
+    fn tags(&self) -> Vec<String> {
+        let text = if self.all_simulated() { "simulated" } else { "partly simulated" };
+        self.simulated().map(|_| text.to_string()).into_iter().collect()
     }
 
     fn to_text(&self) -> &str {
@@ -208,125 +281,22 @@ impl Present for Generations {
     fn json(&self) -> Value {
         json!({
             "schema": 2,
+            "summary": summary::sentences(self),
             "quantity": self.quantity,
             "cards": self.cards.iter().map(|c| json!({ "device": c.head.device, "simulated": c.head.simulated,
                 "experiment": c.head.experiment, "campaign": c.head.campaign, "sms": c.sms })).collect::<Vec<_>>(),
             "warnings": self.warnings,
+            "best": self.best,
             "guidelines": self.guidelines,
             "cells": self.cells,
         })
     }
 
     fn brief(&self) -> Vec<Block> {
-        let mut lines: Vec<String> = Vec::new();
-        for card in &self.cards {
-            let sms = card.sms.as_ref().map_or(String::new(), |n| format!(", {n} SMs"));
-            lines.push(format!("{}{sms}: {} {}", card.name(), card.head.experiment, card.head.campaign));
-        }
-        lines.extend(self.warnings.iter().map(|w| format!("warning: {w}")));
-        let open = |row: &&GuidelineRow| !row.changed && row.on.iter().flatten().all(|answer| answer.holds == Holds::Open);
-        let missing = || "not in this report".to_string();
-        for row in self.guidelines.iter().filter(|row| !open(row)) {
-            lines.push(format!("{}: {}", row.id, if row.changed { "changed" } else { "the same" }));
-            for (card, on) in self.cards.iter().zip(&row.on) {
-                let said = on.as_ref().map_or_else(missing, |GuidelineAnswer { holds, statement, finding }| {
-                    format!("{}: {statement} {finding}", Badge::from(*holds).to_text()).replace('`', "")
-                });
-                lines.push(format!("  {}: {said}", card.name()));
-            }
-        }
-        let without: Vec<&str> = self.guidelines.iter().filter(open).map(|row| row.id.as_str()).collect();
-        if !without.is_empty() {
-            lines.push(format!("open on every GPU: {}", without.join(", ")));
-        }
-        for row in self.cells.iter().take(ROWS) {
-            lines.push(row.label.clone());
-            for (card, on) in self.cards.iter().zip(&row.on) {
-                let said = on.as_ref().map_or_else(missing, |share| {
-                    let own = if share.label == row.label { String::new() } else { format!(" as {}", share.label) };
-                    let sms = share.sms.as_ref().map_or(String::new(), |s| format!(", {s}"));
-                    format!("{}{own}{sms}", share.to_text())
-                });
-                lines.push(format!("  {}: {said}", card.name()));
-            }
-        }
-        lines.extend(more(self.cells.len(), ROWS, " cells"));
-        lines.push(self.note());
-        vec![Block::Notes(lines)]
+        brief::blocks(self)
     }
 
     fn document(&self) -> Document {
-        let devices: Vec<&str> = self.cards.iter().map(|c| c.head.device.as_str()).collect();
-        let fact = |c: &ModelColumn| {
-            let sms = c.sms.as_ref().map_or(String::new(), |n| format!("{n} SMs, "));
-            let lines = vec![FactLine::Text(format!("{sms}{}", c.head.experiment)), FactLine::Code(c.head.campaign.clone())];
-            Fact { name: c.head.device.clone(), lines }
-        };
-        Document {
-            name: "collo compare: generations".into(),
-            title: format!("What changed: {}", devices.join(" → ")),
-            facts: self.cards.iter().map(fact).collect(),
-            files: vec![("Markdown", "generations.md"), ("JSON", "generations.json")],
-            warnings: self.warnings.clone(),
-            sections: vec![self.advice(), self.shares()],
-            ..Document::default()
-        }
-        .simulated(self.simulated().then_some("A model invented the numbers of every GPU marked simulated."))
-    }
-}
-
-impl Generations {
-    /// A table with a column for each GPU model.
-    fn table(&self, first: &str) -> Table {
-        let heads: Vec<&str> = [first].into_iter().chain(self.cards.iter().map(|c| c.head.device.as_str())).collect();
-        Table::with(&heads).looking(TableLayout::Prose)
-    }
-
-    fn advice(&self) -> Section {
-        let mut table = self.table("guideline");
-        for row in &self.guidelines {
-            let mut cells = vec![TableCell::with_note(&row.id, if row.changed { "changed" } else { "" })];
-            cells.extend(row.on.iter().map(|on| match on {
-                None => TableCell::default(),
-                Some(GuidelineAnswer { holds, statement, finding }) => TableCell {
-                    chip: Some(Badge::from(*holds)),
-                    ..TableCell::with_note(statement.replace('`', ""), finding.replace('`', ""))
-                },
-            }));
-            table.rows.push(Row { marked: row.changed, cells, ..Row::default() });
-        }
-        let none = if self.guidelines.is_empty() { "None of these reports has a guideline." } else { "" };
-        Section {
-            id: "guidelines",
-            title: "Guidelines",
-            finding: none.into(),
-            blocks: table.if_any().into_iter().collect(),
-            ..Section::default()
-        }
-    }
-
-    fn shares(&self) -> Section {
-        let mut table = self.table("cell");
-        let shown = &self.cells[..self.cells.len().min(PAGE_ROWS)];
-        for row in shown {
-            let mut cells = vec![TableCell::text(&row.label)];
-            cells.extend(row.on.iter().map(|on| match on {
-                None => TableCell::default(),
-                Some(share) => {
-                    let own = (share.label != row.label).then(|| share.label.clone());
-                    let note: Vec<String> = own.into_iter().chain(share.sms.clone()).collect();
-                    TableCell::with_note(share.to_text(), note.join(", "))
-                }
-            }));
-            table.row(cells);
-        }
-        let left_out = self.cells.len() - shown.len();
-        let none = if shown.is_empty() { " No group is in two of these reports." } else { "" };
-        let mut blocks: Vec<Block> = table.if_any().into_iter().collect();
-        if left_out > 0 {
-            blocks.push(Block::Remark(format!("{left_out} more, which differ least, are in generations.json.")));
-        }
-        let finding = format!("{}.{none}", self.note());
-        Section { id: "cells-by-share", title: "Cells by share of the GPU", finding, blocks, ..Section::default() }
+        page::document(self)
     }
 }
