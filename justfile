@@ -100,10 +100,11 @@ init *ARGS:
 mig *ARGS:
     {{ collo }} mig "$@"
 
-# Install a release build, for real campaigns (a quarter of an hour on two cores)
+# Install a release build, for real campaigns (a quarter of an hour on two cores), and the simulated GPU for `collo --simulate MODEL`
 [group('this machine')]
 install:
     cargo install --locked --path harness/cli
+    harness/simgpu/install
 
 # Pass every test, the Python ones included
 [group('develop')]

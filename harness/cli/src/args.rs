@@ -23,6 +23,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use collo_figures::document::Table;
 use collo_plan::select::Expression;
 use collo_store::Shard;
 use collo_text::Diagnostic;
@@ -31,7 +32,7 @@ use crate::complete;
 
 pub use gpu::{Doctor, Format, Mig, MigVerb, Need, Restore, Services};
 pub use import::{Import, ImportFrom};
-pub use init::{Completions, Init, Kind, Man, Schema};
+pub use init::{Completions, Help, Init, Kind, Man, Schema};
 pub use merge::Merge;
 pub use nightly::{Nightly, Prune};
 pub use predict::{Classify, Evaluate, EvaluateOptions, MemnetSplitBy, Predict, PredictFormat, PredictVerb, PredictedQuantity};
@@ -41,7 +42,7 @@ pub use slurm::Slurm;
 pub use stored::{Bundle, List, Show, Status, Verify, What};
 pub use trace::{Trace, TraceVerb};
 pub use try_scripts::Try;
-pub use way_out::add_way_out;
+pub use way_out::{add_way_out, of_value};
 pub use workload::{Data, DataVerb, Workload, WorkloadCheck, WorkloadVerb};
 
 /// Verbs by what they are for, in the order of the help page; a test compares them with the verbs that there are.
@@ -51,22 +52,25 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["status", "restore", "nightly", "slurm", "merge"]),
     ("Predict", &["predict"]),
     ("Stored", &["verify", "bundle", "import", "prune"]),
-    ("Project and machine", &["workload", "data", "trace", "schema", "mig", "completions", "man"]),
+    ("Project and machine", &["workload", "data", "trace", "schema", "mig", "completions", "man", "help"]),
 ];
 
 /// Groups of verbs, each verb with its own first line.
-fn listed(command: &clap::Command, groups: &[(&str, &[&str])]) -> String {
+fn listed(command: &clap::Command, groups: &[(&str, &[&str])], width: usize) -> String {
     let about = |verb: &str| command.find_subcommand(verb)?.get_about().map(ToString::to_string);
-    let line = |verb: &&str| format!("  {verb:<12} {}\n", about(verb).unwrap_or_default());
-    let group = |(name, verbs): &(&str, &[&str])| format!("{name}\n{}", verbs.iter().map(line).collect::<String>());
+    let group = |(name, verbs): &(&str, &[&str])| {
+        let mut table = Table::new(&["", ""], 1).with_prose_last();
+        verbs.iter().for_each(|verb| table.texts([format!("  {verb:<11}"), about(verb).unwrap_or_default()]));
+        format!("{name}\n{}", table.render(width))
+    };
     groups.iter().map(group).collect()
 }
 
 /// The page of `--help`.
-fn page(command: &clap::Command) -> String {
-    let daily = listed(command, &GROUPS[..1]);
+fn page(command: &clap::Command, width: usize) -> String {
+    let daily = listed(command, &GROUPS[..1], width);
     format!(
-        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{daily}\nAll commands: collo help all\n\nOptions:\n{{options}}\n\n\
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{daily}\nAll commands: collo help all\nThe guide: collo help topics\n\nOptions:\n{{options}}\n\n\
          Start with: collo run quickstart"
     )
 }
@@ -76,7 +80,7 @@ const GLOBAL: &str = "Global options";
 
 /// The command line.
 #[derive(Debug, Parser)]
-#[command(name = "collo", version, about, infer_subcommands = false)]
+#[command(name = "collo", version, about, infer_subcommands = false, disable_help_subcommand = true)]
 pub struct Arguments {
     /// Work in this folder
     #[arg(short = 'C', value_name = "DIR", global = true, help_heading = GLOBAL, display_order = 900)]
@@ -90,20 +94,31 @@ pub struct Arguments {
     /// Print only results and errors
     #[arg(short, long, global = true, help_heading = GLOBAL, display_order = 903)]
     pub quiet: bool,
+    /// Use a simulated GPU of this model, which invents every number: `a100-40gb`, or with faults `h100-80gb,gpus=2,lost@5s`
+    #[arg(long, value_name = "MODEL", global = true, help_heading = GLOBAL, display_order = 904, add = complete::gpu_models())]
+    pub simulate: Option<String>,
     #[command(subcommand)]
     pub verb: Verb,
 }
 
 impl Arguments {
     /// Read the command line.
-    pub fn read() -> Result<Self, clap::Error> {
-        let command = Self::command();
-        let (page, all) = (page(&command), listed(&command, &GROUPS));
-        // A name that only `help` knows: as a verb it is refused.
-        let all = clap::Command::new("all").hide(true).help_template(all);
-        let mut command = command.help_template(page).subcommand(all);
+    pub fn read(width: usize) -> Result<Self, clap::Error> {
+        let mut command = Self::with_page(width);
         let read = command.try_get_matches_from_mut(std::env::args_os()).and_then(|m| Self::from_arg_matches(&m));
         read.map_err(|e| e.format(&mut command))
+    }
+
+    /// The command line with the page of `--help`.
+    pub fn with_page(width: usize) -> clap::Command {
+        let command = Self::command();
+        let page = page(&command, width);
+        command.help_template(page)
+    }
+
+    /// Every verb, by what it is for.
+    pub fn all_verbs(width: usize) -> String {
+        listed(&Self::command(), &GROUPS, width)
     }
 }
 
@@ -162,7 +177,7 @@ pub enum Verb {
     Workload(Workload),
     /// List or show traces, cut one out of a cluster's log, or import a table or a script
     Trace(Trace),
-    /// Write the built-in experiments, workloads and MIG profiles
+    /// Write the built-in experiments, workloads and MIG profiles, and a justfile
     Init(Init),
     /// Print a JSON Schema, for editors and programs
     Schema(Schema),
@@ -170,6 +185,8 @@ pub enum Verb {
     Completions(Completions),
     /// Write the manual pages
     Man(Man),
+    /// Explain a command, or print a page of the guide: `collo help topics` lists them
+    Help(Help),
 }
 
 /// Which part of an experiment.
@@ -249,7 +266,10 @@ mod tests {
         verbs.sort_unstable();
         assert_eq!(listed, verbs);
         let restore = "\n  restore      Restore a GPU's original MIG and MPS state after a crash\n";
-        assert!(self::listed(&command, &GROUPS).contains(restore) && !page(&command).contains(restore));
-        assert!(page(&command).contains("\n  plan         Show the cells of an experiment"));
+        let all = self::listed(&command, &GROUPS, 200);
+        assert!(all.contains(restore) && !page(&command, 200).contains(restore));
+        assert!(page(&command, 200).contains("\n  plan         Show the cells of an experiment"));
+        let narrow = self::listed(&command, &GROUPS, 80);
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
     }
 }

@@ -63,6 +63,11 @@ pub fn gpu_models() -> ArgValueCandidates {
     })
 }
 
+/// Pages of the guide.
+pub fn topics() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| crate::guide::PAGES.iter().map(|(name, _)| CompletionCandidate::new(name)).collect())
+}
+
 /// For measuring: the GPUs of this machine.
 pub fn gpus() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {

@@ -20,6 +20,7 @@ mod complete;
 mod context;
 mod exit;
 mod forecast_text;
+mod guide;
 mod help;
 mod machine;
 mod measured;
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
     clap_complete::CompleteEnv::with_factory(<Arguments as clap::CommandFactory>::command)
         .var(help::completions::ASKS)
         .complete();
-    let arguments = match Arguments::read() {
+    let arguments = match Arguments::read(output::width()) {
         Ok(arguments) => arguments,
         Err(mut e) => {
             let way_out = args::add_way_out(&mut e);
@@ -66,6 +67,12 @@ fn main() -> ExitCode {
             return exit::code(if e.use_stderr() { exit::USAGE } else { exit::DONE });
         }
     };
+    if let Some(model) = &arguments.simulate
+        && let Err(wrong) = machine::simulate::simulate(model)
+    {
+        output::set_up(&arguments);
+        return ended(&wrong.into());
+    }
     output::set_up(&arguments);
     let context = context::Context::of(&arguments);
     let answer = || match &arguments.verb {
@@ -95,6 +102,7 @@ fn main() -> ExitCode {
         Verb::Schema(a) => project::schema::run(a),
         Verb::Completions(a) => help::completions::run(a),
         Verb::Man(a) => help::man::run(&context, a),
+        Verb::Help(a) => help::guide::run(a),
     };
     let code = unexpected::caught(|| Ok(answer()?.print(&context))).unwrap_or_else(|wrong| {
         output::failure(&wrong);

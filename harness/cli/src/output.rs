@@ -98,11 +98,16 @@ pub fn unwritten() -> Option<Diagnostic> {
 }
 
 /// The command that the user types, where a program starts collo under another name: it says so in this variable.
-const COMMAND: &str = "COLLO_COMMAND";
+pub const COMMAND: &str = "COLLO_COMMAND";
+
+/// What the user types for `collo`.
+pub fn command() -> String {
+    std::env::var(COMMAND).ok().filter(|command| !command.is_empty()).unwrap_or_else(|| OWN.into())
+}
 
 /// A text with every command of collo as the user would type it: in backticks, or after a label as in `next: collo show last`.
 pub fn as_typed(text: &str) -> Cow<'_, str> {
-    let own = std::env::var(COMMAND).ok().filter(|command| !command.is_empty()).unwrap_or_else(|| OWN.into());
+    let own = command();
     let command = match &*FOLDER.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(folder) => format!("{own} -C {}", shell::quoted(folder)),
         None => own,
@@ -111,6 +116,7 @@ pub fn as_typed(text: &str) -> Cow<'_, str> {
 }
 
 const OWN: &str = "collo";
+const SIMULATE: &str = "--simulate ";
 
 fn in_place_of_collo(text: &str, command: &str) -> String {
     let mut typed = String::with_capacity(text.len());
@@ -120,7 +126,10 @@ fn in_place_of_collo(text: &str, command: &str) -> String {
         let begins = before.is_none_or(|b: char| b == '`' || b == ' ');
         let verb = rest.strip_prefix(OWN).and_then(|after| after.strip_prefix(' ')).filter(|_| begins);
         let word = verb.map(|after| after.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default());
-        if word.is_some_and(|word| Arguments::command().find_subcommand(word).is_some()) {
+        let is_verb = |word| Arguments::command().find_subcommand(word).is_some();
+        // Who simulates already needs no second word for it.
+        let simulates = || verb.is_some_and(|after| after.starts_with(SIMULATE)) && !command.contains(SIMULATE);
+        if word.is_some_and(is_verb) || simulates() {
             typed.push_str(command);
             before = Some('o');
             rest = &rest[OWN.len()..];
@@ -248,6 +257,10 @@ mod tests {
         let typed = |text: &str| in_place_of_collo(text, "sim");
         assert_eq!(typed("next: collo run x     or `collo show last`"), "next: sim run x     or `sim show last`");
         assert_eq!(typed("collo plan x"), "sim plan x");
+        let below = in_place_of_collo("`collo --simulate a100-40gb run x`", "collo -C p");
+        assert_eq!(below, "`collo -C p --simulate a100-40gb run x`");
+        let simulated = "collo --simulate a100-40gb";
+        assert_eq!(in_place_of_collo("next: collo run x", simulated), "next: collo --simulate a100-40gb run x");
         for other in ["ended by a killed collo: 7", "/opt/collo run", "collo never says this", "collo-x run", "Größe: collo"] {
             assert_eq!(typed(other), other);
         }

@@ -190,7 +190,11 @@ fn a_machine_without_a_gpu_says_so_with_the_ways_out() {
     if collo_device::has_gpu() {
         return crate::support::skip::skip("a machine without a GPU", "this machine has a GPU");
     }
-    mistake("device = \"gpu\"\n[axes]\nworkload = \"sleep\"\n", 3, &["just sim mine", "collo run quickstart"]);
+    mistake(
+        "device = \"gpu\"\n[axes]\nworkload = \"sleep\"\n",
+        3,
+        &["collo --simulate a100-40gb run mine", "collo run quickstart"],
+    );
 }
 
 #[test]

@@ -237,7 +237,7 @@ fn every_verb_has_a_manual_page_and_help() {
     insta::assert_snapshot!(daily, @r"
     Every day
       try          Run commands of your own alone and together, and report whether they should share this machine's GPU or CPU
-      init         Write the built-in experiments, workloads and MIG profiles
+      init         Write the built-in experiments, workloads and MIG profiles, and a justfile
       plan         Show the cells of an experiment, their order, the forecast, and what cannot run here
       run          Measure an experiment, or finish an unfinished campaign
       report       Write the guideline report of a campaign
@@ -250,6 +250,9 @@ fn every_verb_has_a_manual_page_and_help() {
     assert!(page.contains("\nAll commands: collo help all\n") && all.starts_with(daily), "{page}{all}");
     assert!(all.contains("\nMeasure\n  status") && all.contains("\n  completions"), "{all}");
     bench.collo(&["all"]).exits(2);
+    bench.collo(&["help", "simulation"]).exits(0).answers("The simulated GPU\n====");
+    bench.collo(&["help", "topics"]).exits(0).answers("real-gpu     Measuring a real NVIDIA GPU");
+    bench.collo(&["help", "servings"]).exits(2).says("did you mean `collo help serving`?");
 }
 
 #[test]
@@ -271,6 +274,33 @@ fn a_report_is_opened_where_there_is_a_display_and_where_not_it_says_so() {
         assert!(code == expected && said.contains(words), "{said}");
         assert!(fs_err::read_to_string(bench.at("opened")).expect("it was started").contains(".html"));
     }
+}
+
+#[test]
+fn a_cell_is_shown_by_its_number_in_the_plan() {
+    let bench = measured();
+    let cells = bench.campaign().manifest().plan.cells.clone();
+    for (place, cell) in cells.iter().enumerate() {
+        let number = (place + 1).to_string();
+        bench.collo(&["plan", "x"]).exits(0).answers(&format!("\n{number}  {}", cell.cell));
+        bench.collo(&["show", "last", &number]).exits(0).answers(&format!("{} of ", cell.cell));
+    }
+    bench.collo(&["show", "last", "99"]).exits(2).says(&format!("they have numbers from 1 to {}", cells.len()));
+    bench.collo(&["show", "last", "sleep x2"]).exits(0).answers("sleep×2 naive");
+    bench.collo(&["show", "last", "slep×2"]).exits(2).says("did you mean `sleep×2 naive");
+}
+
+#[test]
+fn several_experiments_are_measured_once_every_name_is_understood() {
+    let bench = measured();
+    let text = fs_err::read_to_string(bench.at("experiments/x.toml")).expect("there");
+    bench.write("experiments/y.toml", &text);
+    let before = bench.campaigns();
+    bench.collo(&["run", "x", "nothing", "--new", "--no-report"]).exits(2).says("unknown experiment `nothing`");
+    bench.collo(&["run", "python", "train.py"]).exits(2).says("`collo try 'python train.py'` measures it");
+    assert_eq!(bench.campaigns(), before);
+    bench.collo(&["run", "x", "y", "--new", "--no-report"]).exits(0);
+    assert_eq!(bench.campaigns(), before + 2);
 }
 
 #[test]

@@ -228,7 +228,13 @@ fn init_writes_a_project_whose_quickstart_plans() {
     assert_eq!(cells(&here), cells(&there));
     // Again, it changes nothing.
     fs_err::write(bench.at("new/experiments/quickstart.toml"), "mine").expect("written");
+    fs_err::write(bench.at("new/justfile"), "# mine").expect("written");
     bench.collo(&["init", "new"]).exits(0).answers("0 files written");
+    assert_eq!(fs_err::read_to_string(bench.at("new/justfile")).expect("there"), "# mine");
+    fs_err::remove_file(bench.at("new/justfile")).expect("there");
+    fs_err::write(bench.at("new/.justfile"), "# mine").expect("written");
+    bench.collo(&["init", "new"]).exits(0).answers("0 files written");
+    assert!(!bench.at("new/justfile").exists(), "`just` refuses two");
     assert_eq!(fs_err::read_to_string(bench.at("new/experiments/quickstart.toml")).expect("there"), "mine");
 }
 
@@ -336,10 +342,17 @@ fn the_pages_name_only_verbs_options_and_recipes_that_there_are() {
             }
             _ => &words[1..],
         };
+        // The value of an option that stands before the verb.
+        let rest = match rest.first().map(String::as_str) {
+            Some("--simulate") => &rest[2..],
+            _ => rest,
+        };
         let Some(verb) = rest.iter().find(|w| !w.starts_with('-')) else { continue };
-        // `help` has a page for each verb, and one for all.
-        let rest = if verb == "help" { &rest[1..] } else { rest };
-        let Some(verb) = rest.iter().find(|w| !w.starts_with('-') && *w != "all") else { continue };
+        if let ("help", [topic]) = (verb.as_str(), &rest[1..]) {
+            let explained = topic.chars().all(char::is_uppercase) || bench.collo(&["help", topic]).code == Some(0);
+            assert!(explained, "{place}: `{text}`: no such topic");
+            continue;
+        }
         // `collo VERB` stands for any of them.
         if verb.chars().all(char::is_uppercase) {
             continue;
@@ -391,6 +404,27 @@ fn the_quick_commands_of_the_pages_work_when_pasted() {
         serde_json::from_str::<serde_json::Value>(&schema).expect("JSON");
     }
     bench.collo(&["doctor"]).exits(0).answers("✓ cpu");
+}
+
+#[test]
+fn any_verb_runs_on_a_simulated_gpu_and_its_hints_say_so() {
+    let experiment = sim::short("epochs = 1\n[axes]\nworkload = \"tiny\"\ndegree = 1\n");
+    let bench = Bench::new().file("experiments/x.toml", &experiment);
+    bench.collo(&["init", "."]).exits(0);
+    sim::program("sim");
+    let folder = bench.at("simulated").display().to_string();
+    let bench = bench.env("COLLO_SIM_DIR", &folder).env("COLLO_SIM_EPOCH_S", "0.2").env("COLLO_STATE", "");
+    bench.collo(&["run", "x"]).exits(3).says("simulate it with `collo --simulate a100-40gb run x`");
+    let typed = "collo --simulate h100-80gb";
+    bench
+        .collo(&["--simulate", "h100-80gb", "run", "x"])
+        .exits(0)
+        .says(&format!("next:   {typed} show last     {typed} verify last"));
+    bench.collo(&["show", "last", "--simulate=h100-80gb"]).exits(0).answers("simulated NVIDIA H100");
+    bench.collo(&["--simulate", "h100", "run", "x"]).exits(2).says("no GPU model `h100`").says("h100-80gb, h100-nvl-94gb");
+    bench.collo(&["--simulate", "h100-80gb,broken", "plan", "x"]).exits(2).says("`broken` in `COLLO_SIM` is no fault");
+    let runs = bench.runs();
+    assert!(!runs.is_empty() && runs.values().all(|run| run.record.device.simulated));
 }
 
 #[test]

@@ -76,7 +76,9 @@ fn what_cannot_be_meant_is_refused_before_anything_is_read() {
     refused(&["--format", "sqlite"]).says("error: a database is not printed").says("hint: name its file: `--to report.sqlite`");
     refused(&["--format", "mlflow"]).says("error: an MLflow store is a folder").says("`--to mlruns`");
     refused(&["--format", "csv", "--json"]).says("error: `--json` and `--format` request two formats");
-    refused(&["--format", "csv"]).says("hint: all: `collo list`");
+    refused(&["--format", "csv"])
+        .says("error: no campaign `last`: none is stored in")
+        .says("hint: `collo run quickstart` measures one");
 }
 
 #[test]

@@ -89,7 +89,9 @@ fn no_gpu(experiment: &Experiment, tried: &NoDriver, choice: Option<&str>, cards
     let hint = match near {
         _ if tried.hint().is_some() => tried.hint().unwrap_or_default().to_string(),
         Some(near) => format!("did you mean `--gpu {near}`? All models: `collo list gpus`"),
-        None => format!("simulate it with `just sim {name}`, or measure the CPU with `collo run quickstart`"),
+        None => {
+            format!("simulate it with `collo --simulate a100-40gb run {name}`, or measure the CPU with `collo run quickstart`")
+        }
     };
     Diagnostic::new(format!("`{name}` needs an NVIDIA GPU: {tried}")).hint(hint).of_machine()
 }
@@ -124,7 +126,7 @@ mod tests {
         assert_eq!(mistakes.class().code(), 3);
         insta::assert_snapshot!(mistakes, @r#"
         error: `mine` needs an NVIDIA GPU: no `libnvidia-ml.so.1`, and `COLLO_NVML` is not set
-        hint: simulate it with `just sim mine`, or measure the CPU with `collo run quickstart`
+        hint: simulate it with `collo --simulate a100-40gb run mine`, or measure the CPU with `collo run quickstart`
         "#);
         let cpu = experiment(AXES);
         assert!(facts(&cpu, None).is_ok());

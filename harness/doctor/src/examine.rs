@@ -91,7 +91,7 @@ fn none(reason: &NoDriver) -> Check {
             Check::new(Mark::Fixable, "gpu", reason.to_string()).hint(reason.hint().unwrap_or(general))
         }
         _ => {
-            let general = "plan for one with `--gpu a100-40gb`, try one with `just sim small-7way-mps`";
+            let general = "plan for one with `collo plan small-7way-mps --gpu a100-40gb`, simulate one with `collo --simulate a100-40gb run small-7way-mps`";
             Check::new(Mark::Absent, "gpu", format!("no NVIDIA GPU: {reason}")).hint(reason.hint().unwrap_or(general))
         }
     }

@@ -110,7 +110,7 @@ pub fn build() -> Check {
     match cfg!(debug_assertions) {
         false => Check::new(Mark::Good, "build", "release"),
         true => Check::new(Mark::Changes, "build", "dev: sampling and small reports are unaffected, large reports are slow")
-            .hint("for real campaigns: `just install`, or `cargo install --locked --path harness/cli`"),
+            .hint("for real campaigns: in the checkout of collo, `cargo install --locked --path harness/cli` installs a release build"),
     }
 }
 

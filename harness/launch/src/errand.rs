@@ -316,9 +316,10 @@ mod tests {
 
     /// Production code that starts programs otherwise: supervisors, and what is not a query, because it keeps running, streams or
     /// replaces collo.
-    const OTHERWISE: [&str; 6] = [
+    const OTHERWISE: [&str; 7] = [
         "bench/src/bench/gpu_sampler.rs",
         "bench/src/bench/staging.rs",
+        "cli/src/machine/simulate.rs",
         "cli/src/project/data.rs",
         "launch/src/supervised.rs",
         "launch/src/supervisor.rs",

@@ -63,7 +63,7 @@ fn locked(workload: &Workload, python: &PythonSeen) -> Option<Refusal> {
     };
     Some(Refusal {
         reason: format!("`{}` is built with Python's global lock", path.display()),
-        hint: Some(format!("{way_out} (docs/guide/experiments.md); the mode `threads` keeps the lock")),
+        hint: Some(format!("{way_out} (`collo help experiments`); the mode `threads` keeps the lock")),
     })
 }
 
@@ -74,7 +74,7 @@ fn of_one(workload: &Workload) -> Option<Refusal> {
     if workload.epochs.is_some() {
         return refuse(
             format!("`{name}` does not speak collo's protocol, so it cannot be a thread of a process that does"),
-            "`naive` runs a process for each; the protocol is a few lines (docs/guide/workloads.md)",
+            "`naive` runs a process for each; the protocol is a few lines (`collo help workloads`)",
         );
     }
     match &workload.command[..] {

@@ -115,13 +115,24 @@ struct FileProfile {
     engines: Engines,
 }
 
+/// The profiles of the checkout that this was built from.
+pub fn of_checkout() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mig-profiles")
+}
+
 impl Card {
     /// The card of that name.
     pub fn find(key: &str) -> Result<Card, String> {
-        let folder = std::env::var_os(FOLDER).map(PathBuf::from);
-        let folder = folder.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mig-profiles"));
+        Card::find_in(&std::env::var_os(FOLDER).map_or_else(of_checkout, PathBuf::from), key)
+    }
+
+    /// A card whose profiles are a file of this folder.
+    pub fn find_in(folder: &Path, key: &str) -> Result<Card, String> {
         let path = folder.join(format!("{key}.toml"));
-        let text = std::fs::read_to_string(&path).map_err(|e| format!("no card `{key}`: `{}`: {e}", path.display()))?;
+        let text = std::fs::read_to_string(&path).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => format!("no GPU model `{key}` in `{}`", folder.display()),
+            _ => format!("`{}`: {e}", path.display()),
+        })?;
         Card::read(key, &text).map_err(|e| format!("`{}`: {e}", path.display()))
     }
 

@@ -256,7 +256,7 @@ fn word(text: &str) -> Result<Word, String> {
     };
     let known = WORDS.iter().any(|(w, _)| *w == name);
     let fault = name.starts_with(NVML) && value.as_deref().is_some_and(|v| v.parse::<u32>().is_ok());
-    if known || fault { Ok(Word { name, value, at_s }) } else { Err(wrong("is no word of the simulated GPU")) }
+    if known || fault { Ok(Word { name, value, at_s }) } else { Err(wrong("is no fault of the simulated GPU")) }
 }
 
 /// `5s`, `500ms`, `5`.

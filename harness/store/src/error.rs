@@ -13,7 +13,7 @@ pub enum Error {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// A file exists, but is not what its name says.
-    #[error("{path} does not match its name: {reason}")]
+    #[error("{path} is damaged, or was not written by collo: {reason}")]
     Corrupt { path: PathBuf, reason: String },
     /// The manifest was modified since collo wrote it.
     #[error("`campaign.json` of `{campaign}` was changed after collo wrote it")]
@@ -30,6 +30,9 @@ pub enum Error {
     /// No campaign matches the text.
     #[error("no campaign `{asked}`{known}")]
     NotFound { asked: String, known: String },
+    /// There is no campaign at all.
+    #[error("no campaign `{asked}`: none is stored in {place}")]
+    NoneStored { asked: String, place: PathBuf },
     /// The text is a prefix of several campaigns.
     #[error("`{asked}` begins {} campaigns: {}", candidates.len(), candidates.join(", "))]
     Ambiguous { asked: String, candidates: Vec<String> },
@@ -79,6 +82,7 @@ impl From<Error> for Diagnostic {
                 shown.hint("another experiment: `NAME/last-1`; all: `collo list`")
             }
             Error::NotFound { .. } => shown.hint("all: `collo list`"),
+            Error::NoneStored { .. } => shown.hint("`collo run quickstart` measures one; `-C DIR` looks in another project"),
             Error::Ambiguous { candidates, .. } => {
                 let last = candidates.first().map_or("", |c| last_part(c));
                 shown.hint(format!("give the last part, `{last}`, or `last`"))
@@ -88,7 +92,9 @@ impl From<Error> for Diagnostic {
             Error::Changed { .. } | Error::NoDigest { .. } => {
                 shown.of_machine().hint("restore the file; for other changes since recording: `collo verify`")
             }
-            Error::Corrupt { .. } => shown.of_machine().hint("move it out of `runs/`; nothing was changed"),
+            Error::Corrupt { .. } => {
+                shown.of_machine().hint("restore it from a copy, or move its folder out of `runs/`; nothing was changed")
+            }
             Error::Io(_) | Error::Table { .. } => shown.of_machine(),
         }
     }

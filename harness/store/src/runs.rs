@@ -118,9 +118,9 @@ impl Runs {
         if let Some(found) = relative(&campaigns, asked) {
             // Where the only ones that are stored cannot be read, it is one of them that is meant.
             let damaged = || foreign.iter().filter(|_| campaigns.is_empty()).find_map(why_unreadable);
-            return found.cloned().ok_or_else(|| damaged().unwrap_or_else(|| not_so_many(asked, &campaigns)));
+            return found.cloned().ok_or_else(|| damaged().unwrap_or_else(|| not_so_many(asked, &campaigns, &self.root)));
         }
-        let known = not_found(asked, &campaigns);
+        let known = not_found(asked, &campaigns, &self.root);
         // `NAME/ID` asks among those of one experiment.
         let of_one = |name: &str| campaigns.iter().any(|c| c.manifest.experiment == name);
         let id = match asked.split_once('/').filter(|(name, _)| of_one(name)) {
@@ -184,7 +184,8 @@ fn newest_first(campaigns: &mut Vec<CampaignFolder>) {
 fn unreadable(asked: &str, foreign: &[Foreign]) -> Option<Error> {
     let is_meant = |f: &&Foreign| {
         let name = f.path.file_name().unwrap_or_default().to_string_lossy();
-        !asked.is_empty() && (name.starts_with(asked) || last_part(&name).starts_with(asked))
+        let of_experiment = f.path.parent().and_then(Path::file_name).is_some_and(|of| of == asked);
+        !asked.is_empty() && (of_experiment || name.starts_with(asked) || last_part(&name).starts_with(asked))
     };
     foreign.iter().filter(is_meant).find_map(why_unreadable)
 }
@@ -197,23 +198,23 @@ fn why_unreadable(f: &Foreign) -> Option<Error> {
 }
 
 /// Why there is no campaign so far back: `last-1` is the one before the newest of the same experiment.
-fn not_so_many(asked: &str, campaigns: &[CampaignFolder]) -> Error {
+fn not_so_many(asked: &str, campaigns: &[CampaignFolder], root: &Path) -> Error {
     let (experiment, word) = asked.rsplit_once('/').unwrap_or((campaigns.first().map_or("", |c| &c.manifest.experiment), asked));
     let stored = campaigns.iter().filter(|c| c.manifest.experiment == experiment).count();
     if stored == 0 || !word.contains('-') {
-        return not_found(asked, campaigns);
+        return not_found(asked, campaigns, root);
     }
     let stored = if stored == 1 { "1 campaign".to_string() } else { format!("{stored} campaigns") };
     let known = format!(": it counts back from the newest campaign of the same experiment, and `{experiment}` has {stored}");
     Error::NotFound { asked: asked.into(), known }
 }
 
-fn not_found(asked: &str, campaigns: &[CampaignFolder]) -> Error {
-    let known = match campaigns {
-        [] => "; none is stored yet".to_string(),
-        some => format!("; the newest is `{}` of `{}`", some[0].manifest.id, some[0].manifest.experiment),
-    };
-    Error::NotFound { asked: asked.into(), known }
+fn not_found(asked: &str, campaigns: &[CampaignFolder], root: &Path) -> Error {
+    let asked = asked.to_string();
+    match campaigns.first().map(|campaign| &campaign.manifest) {
+        None => Error::NoneStored { asked, place: root.to_path_buf() },
+        Some(newest) => Error::NotFound { asked, known: format!("; the newest is `{}` of `{}`", newest.id, newest.experiment) },
+    }
 }
 
 fn stray(path: PathBuf) -> Foreign {
@@ -227,7 +228,10 @@ fn unread(path: PathBuf, e: &Error) -> Foreign {
             let whose = owner.map(|user| format!(", it belongs to {}", user.name)).unwrap_or_default();
             format!("may not be read by you{whose}")
         }
-        Error::NewerSchema { .. } | Error::Corrupt { .. } => e.to_string(),
+        Error::Corrupt { path: file, reason } => {
+            format!("cannot be read: its {}", Error::corrupt(file.file_name().unwrap_or_default(), reason))
+        }
+        Error::NewerSchema { .. } => e.to_string(),
         _ if path.join("campaign.json").exists() => e.to_string(),
         _ => return stray(path),
     };

@@ -217,7 +217,10 @@ fn a_manifest_that_cannot_be_is_named_and_the_other_campaigns_are_read() {
         edit(&bad.path().join("campaign.json"), |m| *m.pointer_mut(place).unwrap() = value.clone());
         let (found, foreign) = store.runs().campaigns().unwrap();
         assert_eq!(found.len(), 1, "{place} {value}");
-        assert!(foreign.len() == 1 && foreign[0].reason.contains("campaign.json does not match its name: "), "{foreign:?}");
+        assert!(
+            foreign.len() == 1 && foreign[0].reason.contains("campaign.json is damaged, or was not written by collo: "),
+            "{foreign:?}"
+        );
         let error = store.runs().find("7f3a").unwrap_err().to_string();
         assert!(error.contains("campaign.json"), "{error}");
     }
@@ -270,7 +273,7 @@ fn pipes_devices_and_endless_files_in_place_of_a_manifest_hold_nobody_up() {
     std::fs::File::create(&bad).unwrap().set_len(1 << 40).unwrap();
     looks("is larger than");
     std::fs::write(&bad, format!("{{\"schema\": 2, \"plan\": {}{}}}", "[".repeat(1_000_000), "]".repeat(1_000_000))).unwrap();
-    looks("campaign.json does not match its name");
+    looks("campaign.json is damaged, or was not written by collo");
     std::fs::write(&bad, b"{\"schema\": 2, \"id\": \"\xff\"}").unwrap();
     looks("campaign.json");
 }

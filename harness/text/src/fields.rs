@@ -18,6 +18,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::nearest;
+use crate::nearest::abbreviated;
 use crate::units;
 
 pub use arithmetic::sum;
@@ -128,7 +129,8 @@ impl FieldReader<'_> {
             let name = key.get_ref().as_ref();
             let kind = shape.keys.iter().find(|k| k.name == name).map(|k| &k.kind).or(shape.others);
             let Some(kind) = kind else {
-                let note = match nearest(name, shape.keys.iter().map(|k| k.name)) {
+                let names = || shape.keys.iter().map(|k| k.name);
+                let note = match nearest(name, names()).or_else(|| abbreviated(name, names())) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("all keys: `{}`", shape.help),
                 };

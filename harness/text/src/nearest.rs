@@ -12,6 +12,18 @@ pub fn nearest<'a>(typed: &str, words: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, word)| word)
 }
 
+/// The only one of the words that has all letters of a shorter one in their order, beginning with the same: `reps` is `repetitions`.
+pub fn abbreviated<'a>(typed: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    const LEAST: usize = 3;
+    let typed = typed.to_lowercase();
+    let has_all = |word: &str| {
+        let mut letters = word.chars();
+        word.chars().next() == typed.chars().next() && typed.chars().all(|letter| letters.any(|other| other == letter))
+    };
+    let mut found = words.into_iter().filter(|word| typed.chars().count() >= LEAST && has_all(word));
+    found.next().filter(|_| found.next().is_none())
+}
+
 /// Insertions, deletions, replacements and swaps of neighbours between two words.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(100).collect(), b.chars().take(100).collect());
@@ -34,6 +46,15 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_abbreviation_is_known_if_only_one_word_has_its_letters() {
+        let keys = ["repetitions", "thresholds", "timeout", "tags"];
+        assert_eq!(abbreviated("reps", keys), Some("repetitions"));
+        assert_eq!(abbreviated("th", keys), None);
+        assert_eq!(abbreviated("spe", keys), None, "it begins with another letter");
+        assert_eq!(abbreviated("tim", ["time", "timeout"]), None, "two have them");
+    }
 
     #[test]
     fn a_slip_of_the_finger_finds_its_word() {

@@ -15,7 +15,7 @@ pub mod width;
 use std::collections::{BTreeMap, HashMap};
 
 use collo_quantity::Key;
-use collo_store::{Campaign, Comment, Devices};
+use collo_store::{Campaign, CellRecord, Comment, Devices};
 
 use crate::campaign::devices::DeviceDifference;
 use crate::campaign::reference::ReferenceCheck;
@@ -124,16 +124,22 @@ impl Analysis {
         }
     }
 
-    /// The cell with this label, slug or folder; else all whose label or slug begins so. Typed text may have `x` for `×`.
+    /// The cell with this label, slug or folder, or with this number in the plan; else all whose label or slug begins so. Typed text may
+    /// have `x` for `×`, and spaces as it likes.
     pub fn cells_named(&self, asked: &str) -> Vec<&Cell> {
         let plain = |text: &str| text.to_lowercase().replace('×', "x").replace(' ', "_").replace([':', ','], ".");
         let asked = plain(asked);
         let of_run = asked.rsplit_once('-').map(|(slug, _)| slug);
         let is = |c: &&Cell| plain(c.name()) == asked || c.record.slug == asked || of_run == Some(c.record.slug.as_str());
         let begins = |c: &&Cell| !asked.is_empty() && (plain(c.name()).starts_with(&asked) || c.record.slug.starts_with(&asked));
-        match self.all_cells().find(is) {
+        let numbered = || self.campaign.plan.numbered(asked.parse().ok()?);
+        let of = |record: &CellRecord| self.all_cells().find(|c| c.name() == record.cell);
+        let squeezed = |text: &str| plain(text).replace('_', "");
+        let begins_squeezed = |c: &&Cell| !asked.is_empty() && squeezed(c.name()).starts_with(&squeezed(&asked));
+        match self.all_cells().find(is).or_else(|| numbered().and_then(of)) {
             Some(exact) => vec![exact],
-            None => self.all_cells().filter(begins).collect(),
+            None if self.all_cells().any(|c| begins(&c)) => self.all_cells().filter(begins).collect(),
+            None => self.all_cells().filter(begins_squeezed).collect(),
         }
     }
 

@@ -1,8 +1,10 @@
-//! The arguments of the verbs that write what others read: `collo init`, `schema`, `completions`, `man`.
+//! The arguments of the verbs that write what others read: `collo init`, `schema`, `completions`, `man`, `help`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+
+use crate::complete;
 
 #[derive(Debug, Args)]
 pub struct Init {
@@ -47,4 +49,11 @@ pub struct Man {
     // A name of its own, as in `Init`.
     #[arg(value_name = "DIR")]
     pub place: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct Help {
+    /// A command, `all` for the list of commands, a page of the guide, or `topics` for the list of pages
+    #[arg(value_name = "TOPIC", add = complete::topics())]
+    pub topic: Vec<String>,
 }

@@ -29,11 +29,11 @@ pub enum Foreign {
 
 #[derive(Debug, Args)]
 pub struct Run {
-    /// An experiment of experiments/, a path to one, or a campaign to finish
+    /// An experiment of experiments/, a path to one, or a campaign to finish; several are measured one after the other
     #[arg(value_name = "NAME", add = complete::runnable())]
-    pub name: Option<String>,
+    pub names: Vec<String>,
     /// Every experiment with this tag, one after the other; or an expression: `gpu && !slow`
-    #[arg(long, value_name = "TAG", conflicts_with = "name", add = complete::tags())]
+    #[arg(long, value_name = "TAG", conflicts_with = "names", add = complete::tags())]
     pub tag: Option<String>,
     #[command(flatten)]
     pub selection: Selection,

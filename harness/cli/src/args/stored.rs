@@ -53,7 +53,7 @@ pub struct Show {
     /// `last`, `last-1`, `NAME`, `NAME/last-1`, a folder, or the beginning of an id
     #[arg(value_name = "CAMPAIGN", default_value = "last", add = complete::campaigns())]
     pub campaign: String,
-    /// A cell's label or folder, or the beginning of one
+    /// A cell's label or folder, the beginning of one, or its number in the plan
     #[arg(value_name = "CELL", add = complete::cells())]
     pub cell: Option<String>,
     /// Show how it was started and on what: command lines, variables, packages, machine, ingredients

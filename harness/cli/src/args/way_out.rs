@@ -2,13 +2,14 @@
 //!
 //! In: the error of clap. Out: a hint, and the error without a suggestion that does not help.
 
-use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory, ValueEnum};
+use collo_text::nearest;
 
 use super::Arguments;
 
 /// Options that other tools have, and what does the same for an experiment.
-const OPTIONS: [(&[&str], &str); 9] = [
+const OPTIONS: [(&[&str], &str); 10] = [
     (&["--dry-run", "-n"], "`collo plan NAME` shows what would run, and measures nothing"),
     (&["--resume", "--continue"], "`collo run NAME` finishes an unfinished campaign by itself; `--new` starts another"),
     (
@@ -21,6 +22,7 @@ const OPTIONS: [(&[&str], &str); 9] = [
         &["--batch-size", "--batch_size"],
         "`--set batch_size=32` changes the experiment; `--where 'batch_size == 32'` selects its cells",
     ),
+    (&["--wait"], "`--wait 2h` waits for so long at most until no other collo measures on this device"),
     (&["--epochs"], "`--set epochs=5` changes the experiment"),
     (&["--device"], "`--gpu 0` names a GPU; `--set device=cpu` measures on the CPU"),
     (&["--output", "--out", "-o"], "`collo report NAME --to DIR` writes the report elsewhere"),
@@ -31,7 +33,7 @@ const VERBS: [(&[&str], &str); 5] = [
     (&["watch", "progress"], "`collo status --watch` shows what is measured now"),
     (&["results", "result"], "`collo show NAME` shows the newest results of an experiment, `collo list` all campaigns"),
     (&["export"], "`collo report NAME --format csv` exports; `collo report --help` lists the formats"),
-    (&["open", "view"], "`collo report NAME` prints the path of its page"),
+    (&["open", "view"], "`collo report NAME --open` opens its page"),
     (&["bench", "start", "measure"], "`collo run NAME` measures an experiment, `collo try 'python train.py'` a script"),
 ];
 
@@ -41,23 +43,25 @@ pub fn add_way_out(wrong: &mut clap::Error) -> Option<String> {
         Some(ContextValue::String(word)) => Some(word.clone()),
         _ => None,
     };
-    let verb = || match wrong.get(ContextKind::Usage) {
+    let usage = || match wrong.get(ContextKind::Usage) {
         Some(ContextValue::StyledStr(usage)) => usage.to_string().split_once("collo ").map(|(_, rest)| rest.to_string()),
         _ => None,
     };
     let hint = match (word(ContextKind::InvalidSubcommand), word(ContextKind::InvalidArg)) {
-        (Some(verb), _) => same(&VERBS, &verb),
+        (Some(typed), _) => {
+            let is_first = usage().is_some_and(|usage| usage.starts_with('['));
+            same(&VERBS, &typed).or_else(|| near(&typed).filter(|_| is_first))
+        }
         (None, Some(argument)) => {
-            let verb = verb().unwrap_or_default();
+            let verb = usage().unwrap_or_default();
             let verb = verb.split_whitespace().next().unwrap_or_default();
-            let has_set = Arguments::command()
-                .find_subcommand(verb)
-                .is_some_and(|verb| verb.get_arguments().any(|argument| argument.get_id() == "set"));
+            // Where a value is missing clap names no usage.
+            let has_set = verb.is_empty()
+                || Arguments::command()
+                    .find_subcommand(verb)
+                    .is_some_and(|verb| verb.get_arguments().any(|argument| argument.get_id() == "set"));
             let option = argument.split(['=', ' ']).next().unwrap_or_default();
-            same(&OPTIONS, option)
-                .filter(|_| has_set)
-                .or_else(|| of_value(&argument, has_set))
-                .or_else(|| second(&argument, verb))
+            same(&OPTIONS, option).filter(|_| has_set).or_else(|| of_value(&argument, has_set))
         }
         _ => None,
     }?;
@@ -71,22 +75,26 @@ fn same(table: &[(&[&str], &str)], typed: &str) -> Option<String> {
     table.iter().find(|(names, _)| names.contains(&typed)).map(|(_, hint)| hint.to_string())
 }
 
+/// The verb that is nearest to a mistyped one, or the list of what a plural means.
+fn near(typed: &str) -> Option<String> {
+    if let Some(what) =
+        super::What::value_variants().iter().filter_map(ValueEnum::to_possible_value).find(|what| what.matches(typed, true))
+    {
+        return Some(format!("`collo list {}` lists them", what.get_name()));
+    }
+    let command = Arguments::command();
+    let verbs: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    nearest(typed, verbs).map(|verb| format!("did you mean `collo {verb}`? all commands: `collo help all`"))
+}
+
 /// `degree=2` is meant as a selection, or as a setting.
-fn of_value(word: &str, has_set: bool) -> Option<String> {
+pub fn of_value(word: &str, has_set: bool) -> Option<String> {
     let (axis, value) =
         word.split_once('=').filter(|(axis, value)| !axis.starts_with('-') && !axis.is_empty() && !value.is_empty())?;
     let quoted =
         if value.parse::<f64>().is_ok() || ["true", "false"].contains(&value) { value.into() } else { format!("\"{value}\"") };
     let set = if has_set { format!(", `--set {axis}={value}` changes the experiment") } else { String::new() };
     Some(format!("`--where '{axis} == {quoted}'` selects these cells{set}"))
-}
-
-/// A second name.
-fn second(word: &str, verb: &str) -> Option<String> {
-    let is_name = !word.starts_with('-') && verb == "run";
-    is_name.then(|| {
-        "one experiment at a time: `collo run --tag TAG` measures several, and `collo try 'python train.py'` measures a script".to_string()
-    })
 }
 
 #[cfg(test)]
@@ -112,10 +120,11 @@ mod tests {
             ("collo plan x --degree 4", "`--set degree=4`"),
             ("collo plan x degree=4", "`--where 'degree == 4'` selects these cells, `--set degree=4` changes the experiment"),
             ("collo plan x sharing=mps", "sharing == \"mps\""),
-            ("collo run a b", "`collo run --tag TAG` measures several"),
-            ("collo run python train.py", "`collo try 'python train.py'`"),
             ("collo export x", "`collo report NAME --format csv`"),
+            ("collo run x --wait", "`--wait 2h`"),
             ("collo watch", "`collo status --watch`"),
+            ("collo rn", "did you mean `collo run`?"),
+            ("collo experiments", "`collo list experiments` lists them"),
         ] {
             let (error, hint) = answer(line);
             assert!(hint.as_ref().is_some_and(|hint| hint.contains(part)), "{line}: {hint:?}\n{error}");

@@ -15,7 +15,7 @@ pub fn run(context: &Context<'_>, a: &args::Man) -> Answered {
         Diagnostic::new(format!("the manual pages cannot be written to {}", shown(&folder))).of_machine().caused_by(e)
     };
     fs::create_dir_all(&folder).map_err(failed)?;
-    clap_mangen::generate_to(Arguments::command().disable_help_subcommand(true), &folder).map_err(failed)?;
+    clap_mangen::generate_to(Arguments::command(), &folder).map_err(failed)?;
     let mut answer = Answer::default();
     answer.line(format!("manual pages written to {}", shown(&folder)));
     answer.note(format!("next: man -l {}", shown(&folder.join("collo.1"))));

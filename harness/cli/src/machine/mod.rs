@@ -6,3 +6,4 @@ pub mod cards;
 pub mod doctor;
 pub mod mig;
 pub mod restore;
+pub mod simulate;

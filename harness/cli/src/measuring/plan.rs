@@ -86,7 +86,7 @@ fn one(context: &Context<'_>, a: &args::Plan, project: &Project, experiment: Exp
     // A model that was planned for cannot be run on.
     answer.note(match is_here {
         false => format!("this is a plan for another machine: `collo run` measures on one that has {}", plan.device.name),
-        true if plan.cells.is_empty() => plan_text::next(plan, ""),
+        true if plan.cells.is_empty() => plan_text::next(plan, &as_named(project, session.experiment())),
         true => {
             let gpu = a.gpu.as_ref().filter(|_| session.facts().gpu().is_some());
             let gpu = gpu.map(|gpu| format!(" --gpu {}", quoted(gpu))).unwrap_or_default();

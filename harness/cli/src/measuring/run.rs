@@ -3,7 +3,7 @@
 use collo_measure::campaign::{self, CampaignOptions, FailureLimit, Finished, Only};
 use collo_measure::session::{Request, Session};
 use collo_plan::experiment::Experiment;
-use collo_plan::experiment::Overrides;
+use collo_plan::experiment::{Overrides, is_script};
 use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
 use collo_quantity::number;
@@ -23,7 +23,8 @@ use crate::stored::{bundle, report};
 use crate::{output, progress};
 
 pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
-    if let Some(bundle) = a.name.as_deref().map(|name| context.folder().map(|folder| folder.join(name))).transpose()?
+    if let [name] = &a.names[..]
+        && let bundle = context.folder()?.join(name)
         && is_bundle(&bundle)
         && bundle.is_file()
     {
@@ -39,7 +40,26 @@ pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
             Ok(vec![(request.experiment.name.clone(), Ok(request))])
         });
     }
-    measure(context, a, |context, project, workloads| requests(context, a, a.name.as_deref(), project, workloads))
+    measure(context, a, |context, project, workloads| {
+        if a.names.is_empty() {
+            return requests(context, a, None, project, workloads);
+        }
+        // Nothing is measured before every name is understood.
+        let (scripts, experiments): (Vec<&String>, Vec<&String>) = a.names.iter().partition(|name| is_script(name));
+        let each = scripts
+            .into_iter()
+            .chain(experiments)
+            .map(|name| requests(context, a, Some(name), project, workloads).map_err(|e| misplaced(e, name)));
+        Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    })
+}
+
+/// What is meant by a word that is no experiment: `degree=2` is a selection, or a setting.
+fn misplaced(wrong: Diagnostics, word: &str) -> Diagnostics {
+    match args::of_value(word, true) {
+        Some(hint) => Diagnostic::new(format!("`{word}` is no experiment")).hint(hint).into(),
+        None => wrong,
+    }
 }
 
 fn measure(

@@ -137,7 +137,7 @@ fn warn_of_scale(session: &Session) {
     let samples = plan.forecast.runs_s.unwrap_or(0.0) * load * 7.0;
     if load > MEMBERS_HZ || samples > SAMPLES {
         output::warning("this is a dev build, and this campaign samples so much that it needs a release build");
-        output::hint("`just install`, or `cargo install --locked --path harness/cli`");
+        output::hint("in the checkout of collo, `cargo install --locked --path harness/cli` installs one");
     }
 }
 

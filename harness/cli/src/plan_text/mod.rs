@@ -11,7 +11,7 @@ use collo_plan::facts::DeviceFacts;
 use collo_plan::host::Price;
 use collo_plan::plan::Plan;
 use collo_quantity::number;
-use collo_store::{AfterMeasured, RefusalRecord};
+use collo_store::{AfterMeasured, RefusalRecord, cell_number};
 
 use crate::forecast_text;
 pub use table::order;
@@ -56,7 +56,9 @@ pub fn device(plan: &Plan, facts: &DeviceFacts) -> String {
 
 /// What to type next, for stderr.
 pub fn next(plan: &Plan, named: &str) -> String {
-    if plan.cells.is_empty() {
+    if plan.cells.is_empty() && plan.refusals.is_empty() {
+        format!("hint: the selection matches no cell; all of them: `collo plan {named}`")
+    } else if plan.cells.is_empty() {
         "hint: every cell is refused here, so there is nothing to run".into()
     } else {
         format!("next: collo run {named}")
@@ -85,7 +87,7 @@ fn order_line(plan: &Plan, width: usize) -> String {
     let remark = format!("{}, shuffled by seed {}", number::count(blocks as usize, "block"), plan.seed);
     let numbers: Vec<String> = order
         .chunk_by(|a, b| a.block == b.block)
-        .map(|block| block.iter().map(|run| (run.cell + 1).to_string()).collect::<Vec<_>>().join(" "))
+        .map(|block| block.iter().map(|run| cell_number(run.cell).to_string()).collect::<Vec<_>>().join(" "))
         .collect();
     let numbers = numbers.join(" · ");
     if LABEL + numbers.chars().count() + 5 + remark.chars().count() <= width {
@@ -165,7 +167,7 @@ impl<'a> RefusedCells<'a> {
 pub fn refused(plan: &Plan, width: usize) -> String {
     let refusals = &plan.refusals;
     if refusals.is_empty() {
-        return line("refused", "none", width);
+        return line("refused", if plan.cells.is_empty() { "none, and no cell is planned" } else { "none" }, width);
     }
     let all = number::count(refusals.len() + plan.cells.len(), "cell");
     let mut text = line("refused", &format!("{} of {all}", refusals.len()), width);

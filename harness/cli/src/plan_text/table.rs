@@ -4,7 +4,7 @@ use collo_figures::document::Table;
 use collo_plan::facts::DeviceFacts;
 use collo_plan::plan::{CellForecast, LeastTime, Plan, PlannedCell};
 use collo_quantity::number;
-use collo_store::{CellRecord, TraceCell};
+use collo_store::{CellRecord, TraceCell, cell_number};
 use collo_text::units;
 
 use crate::forecast_text;
@@ -63,7 +63,7 @@ fn each(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
         let time = |s: f64| format!("{}{}", if forecast.is_bound(facts.kind) { "≤ " } else { "" }, units::clock(s));
         let from = forecast.basis.as_ref().filter(|_| gains).map_or(String::new(), |b| format!(" {}", b.source().letter()));
         let mut values = vec![
-            Some((i + 1).to_string()),
+            Some(cell_number(i).to_string()),
             Some(cell.cell.clone()),
             Some(cell.sharing.clone()),
             Some(degree(cell)),
@@ -104,7 +104,8 @@ fn against(plan: &Plan, cell: &CellRecord) -> String {
     if cell.baseline {
         return "baseline".into();
     }
-    let number = |label: &String| plan.cells.iter().position(|c| c.record.cell == *label).map(|i| i as u32 + 1);
+    let place = |label: &String| plan.cells.iter().position(|c| c.record.cell == *label);
+    let number = |label: &String| place(label).map(|place| cell_number(place) as u32);
     let mut numbers: Vec<u32> = cell.against.iter().filter_map(number).collect();
     if cell.trace.is_some() {
         // A trace has a baseline for each kind of task.

@@ -8,7 +8,6 @@ use collo_measure::events::Event;
 use collo_measure::observe::{MemberView, Phase, View};
 use collo_quantity::number;
 use collo_store::{CampaignFolder, Outcome, PlannedRun, utc_now};
-use collo_text::units::{about, clock};
 
 use super::eta::Eta;
 use super::words::MeasuringGoal;
@@ -76,7 +75,7 @@ impl Lines {
     }
 
     fn left(&self) -> String {
-        self.eta.left_s().map(|s| format!(", about {} left", clock(s))).unwrap_or_default()
+        self.eta.left().map(|left| format!(", {} left", left.to_text())).unwrap_or_default()
     }
 }
 
@@ -116,11 +115,11 @@ impl Display for Lines {
             }
             Event::Opened { campaign, stored, todo, forecast_s, cooldown, .. } => {
                 tell(&event);
-                self.eta = Eta::new(forecast_s, cooldown, todo);
+                self.eta = Eta::new(&campaign.manifest().plan.cells, forecast_s, cooldown, todo);
                 self.campaign = Some(campaign.clone());
                 (self.done, self.total) = (stored, stored + todo.len());
                 let m = campaign.manifest();
-                let about = self.eta.left_s().map(|s| format!(", about {}", about(s))).unwrap_or_default();
+                let about = self.eta.left().map(|left| format!(", {}", left.in_a_sentence())).unwrap_or_default();
                 let (cells, runs) = (number::count(m.plan.cells.len(), "cell"), number::runs(self.total));
                 line(format!("{} {} on {}: {cells}, {runs}{about}", m.experiment, m.id, m.device.name_said()));
             }

@@ -8,10 +8,10 @@ use collo_measure::observe::View;
 use collo_quantity::number;
 use collo_store::{CampaignFolder, Outcome, PlannedRun};
 use collo_text::quoting;
-use collo_text::units::{about, clock};
+use collo_text::units::clock;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::eta::Eta;
+use super::eta::{Eta, Left};
 use super::lines::{data_line, describes};
 use super::rows::{Running, room, run_line, screen_width};
 use super::{Display, python, words};
@@ -70,9 +70,8 @@ impl Live {
     }
 
     fn campaign_line(&self) {
-        let left = self.eta.left_s().map(clock);
         let elapsed = clock(self.begun.elapsed().as_secs_f64());
-        let head = Head { runs: (self.done, self.total), elapsed: &elapsed, left: left.as_deref(), stopping: self.stopping };
+        let head = Head { runs: (self.done, self.total), elapsed: &elapsed, left: self.eta.left(), stopping: self.stopping };
         let (bar, message) = head.fitting(self.bar.prefix().chars().count(), screen_width());
         self.bar.set_style(bar_style(bar));
         self.bar.set_message(message);
@@ -123,7 +122,7 @@ impl Live {
 struct Head<'a> {
     runs: (usize, usize),
     elapsed: &'a str,
-    left: Option<&'a str>,
+    left: Option<Left>,
     stopping: bool,
 }
 
@@ -131,10 +130,11 @@ impl Head<'_> {
     /// The width of the bar, 0 for none, and the words.
     fn fitting(&self, prefix: usize, width: usize) -> (usize, String) {
         let (done, total) = self.runs;
-        let left = |before: &str| self.left.map(|left| format!("{before}{left} left")).unwrap_or_default();
+        let left = |before: &str, of: fn(Left) -> String| self.left.map(|left| format!("{before}{} left", of(left)));
         let stopping = if self.stopping { "   stopping" } else { "" };
-        let long = format!("{done}/{total} runs  {} elapsed{}{stopping}", self.elapsed, left("   about "));
-        let short = format!("{done}/{total}  {}{}{stopping}", self.elapsed, left(", "));
+        let long =
+            format!("{done}/{total} runs  {} elapsed{}{stopping}", self.elapsed, left("   ", Left::to_text).unwrap_or_default());
+        let short = format!("{done}/{total}  {}{}{stopping}", self.elapsed, left(", ", Left::to_short_text).unwrap_or_default());
         let room = |message: &str| width.saturating_sub(prefix + 2 + 2 + message.chars().count() + 1);
         for message in [long, short.clone()] {
             if room(&message) >= BARS.1 {
@@ -187,12 +187,12 @@ impl Display for Live {
             }
             Event::Opened { campaign, stored, todo, forecast_s, cooldown, .. } => {
                 self.tell(&event);
-                self.eta = Eta::new(forecast_s, cooldown, todo);
+                self.eta = Eta::new(&campaign.manifest().plan.cells, forecast_s, cooldown, todo);
                 (self.done, self.total) = (stored, stored + todo.len());
                 self.begun = Instant::now();
                 let m = campaign.manifest();
                 let cells = number::count(m.plan.cells.len(), "cell");
-                let about = self.eta.left_s().map(|s| format!(", about {}", about(s))).unwrap_or_default();
+                let about = self.eta.left().map(|left| format!(", {}", left.in_a_sentence())).unwrap_or_default();
                 self.say(&format!("{} on {}: {cells}, {}{about}", m.experiment, m.device.text(), number::runs(self.total)));
                 self.bar.set_length(self.total as u64);
                 self.bar.set_prefix(quoting::line(&m.experiment).into_owned());
@@ -265,12 +265,15 @@ mod tests {
 
     #[test]
     fn the_head_loses_its_words_before_its_bar_and_fits_any_screen() {
-        let head = Head { runs: (3, 12), elapsed: "0:29", left: Some("4:23"), stopping: false };
+        let head = Head { runs: (3, 12), elapsed: "0:29", left: Some(Left::About(263.0)), stopping: false };
         let at = |width| head.fitting("quickstart".len(), width);
         assert_eq!(at(120), (44, "3/12 runs  0:29 elapsed   about 4:23 left".into()));
         assert_eq!(at(80), (24, "3/12 runs  0:29 elapsed   about 4:23 left".into()));
         assert_eq!(at(60), (24, "3/12  0:29, 4:23 left".into()));
         assert_eq!(at(40), (0, "3/12  0:29, 4:23 left".into()));
+        let bound = Head { runs: (3, 12), elapsed: "0:29", left: Some(Left::AtLeast(263.0)), stopping: false };
+        assert_eq!(bound.fitting("quickstart".len(), 120).1, "3/12 runs  0:29 elapsed   at least 4:23 left");
+        assert_eq!(bound.fitting("quickstart".len(), 60).1, "3/12  0:29, ≥ 4:23 left");
         for width in 35..200 {
             let (bar, message) = at(width);
             let bar = if bar == 0 { 0 } else { bar + 2 };

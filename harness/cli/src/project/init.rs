@@ -1,5 +1,5 @@
-//! `collo init`: writes the experiments, observers, traces, workloads and MIG profiles embedded in this binary, so that an installed collo works
-//! outside a checkout.
+//! `collo init`: writes the experiments, observers, traces, workloads and MIG profiles embedded in this binary, and a justfile with the
+//! daily commands, so that an installed collo works outside a checkout.
 
 use std::path::Path;
 
@@ -13,11 +13,17 @@ use crate::carried::CARRIED;
 use crate::context::Context;
 use collo_text::shown;
 
+/// The daily commands as recipes.
+const JUSTFILE: (&str, &[u8]) = ("justfile", include_bytes!("justfile"));
+
 /// Write missing files. An existing file is never overwritten: it may be a user's work.
 pub fn run(context: &Context<'_>, a: &args::Init) -> Answered {
     let root = context.folder()?.join(&a.place);
     let (mut written, mut kept) = (0, 0);
-    for (name, content) in CARRIED {
+    // Beside a file that `just` reads under another name, it would refuse both.
+    let has_recipes = root.read_dir().is_ok_and(|all| all.flatten().any(|entry| is_justfile(&entry.path())));
+    let recipes = [JUSTFILE].into_iter().filter(|_| !has_recipes || root.join(JUSTFILE.0).exists());
+    for (name, content) in CARRIED.iter().copied().chain(recipes) {
         let place = root.join(name);
         if is_there(&place, content) {
             kept += 1;
@@ -37,6 +43,12 @@ pub fn run(context: &Context<'_>, a: &args::Init) -> Answered {
     let first = if a.place == Path::new(".") { String::new() } else { format!("cd {} && ", a.place.display()) };
     answer.note(format!("next: {first}collo run quickstart"));
     Ok(answer)
+}
+
+/// The names that `just` looks for, in any case.
+fn is_justfile(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    name.trim_start_matches('.') == JUSTFILE.0
 }
 
 /// True for anything that may be a user's work; an empty file that should not be empty is left over from a full disk.
@@ -79,6 +91,21 @@ mod tests {
         write(&at("folder"), b"content").unwrap_err();
         let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert!(!left.iter().any(|name| name.to_string_lossy().contains("aside")), "{left:?}");
+    }
+
+    #[test]
+    fn the_recipes_are_commands_that_there_are() {
+        use clap::CommandFactory;
+
+        let command = crate::args::Arguments::command();
+        let text = String::from_utf8(JUSTFILE.1.to_vec()).unwrap();
+        let typed: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("    collo ")).collect();
+        for line in &typed {
+            let verb = line.split(' ').find(|word| command.find_subcommand(word).is_some());
+            assert!(verb.is_some() && line.ends_with(" \"$@\""), "{line}");
+        }
+        assert!(typed.len() > 8, "{typed:?}");
+        assert!(is_justfile(Path::new("a/.Justfile")) && !is_justfile(Path::new("a/justfile.md")));
     }
 
     #[test]

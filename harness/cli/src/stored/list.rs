@@ -1,5 +1,7 @@
 //! `collo list`: campaigns, or what can be measured, and on what.
 
+use std::collections::BTreeMap;
+
 use collo_figures::document::Table;
 use collo_plan::experiment::{Overrides, TagFilter};
 use collo_plan::observer::Observers;
@@ -124,11 +126,12 @@ fn experiments(context: &Context<'_>, a: &args::List) -> Answered {
     let mut table = Table::new(&["experiment", "tags", "what it measures"], 1).with_prose_last();
     let filter = a.tag.as_deref().map(TagFilter::parse).transpose()?;
     let mut list = Vec::new();
-    let mut broken = Vec::new();
+    let (mut broken, mut files) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
     for (path, experiment) in collo_plan::experiment::all(&project, &workloads, &Overrides::default())? {
         match experiment {
             Ok(e) if filter.as_ref().is_none_or(|filter| filter.selects(&e.tags)) => {
                 table.values([Some(e.name.clone()), Some(e.tags.join(", ")), e.description.clone()]);
+                files.entry(e.name.clone()).or_default().push(shown(&path));
                 list.push(json!({"experiment": e.name, "tags": e.tags, "description": e.description, "path": path}));
             }
             Ok(_) => {}
@@ -138,6 +141,15 @@ fn experiments(context: &Context<'_>, a: &args::List) -> Answered {
     let none = a.tag.as_ref().map(|tag| format!("no experiment has the tag `{tag}`"));
     let mut answer = Answer::list("experiments", &list, &table, none);
     answer.failed(&broken);
+    let namesakes = |(name, paths): (String, Vec<String>)| {
+        let what = format!(
+            "{} experiments are called `{name}`: {}; rename all but one, or give the path",
+            paths.len(),
+            paths.join(", ")
+        );
+        (paths.len() > 1).then_some(Remark::Warning(what))
+    };
+    answer.after(files.into_iter().filter_map(namesakes));
     Ok(answer)
 }
 

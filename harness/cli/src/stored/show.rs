@@ -80,11 +80,15 @@ fn cell(context: &Context<'_>, campaign: &CampaignFolder, report: &collo_report:
     let label = match report.analysis.cells_named(asked)[..] {
         [only] => only.name(),
         [] => {
-            let what = format!("campaign `{}` has no cell `{asked}`", campaign.manifest().id);
-            let all = format!("its cells: `collo show {}`", campaign.manifest().short_id());
+            let m = campaign.manifest();
+            let what = format!("campaign `{}` has no cell `{asked}`", m.id);
+            let all = format!("its cells: `collo show {}`", m.short_id());
             return Err(Diagnostic::new(what)
-                .hint(match nearest(asked, report.analysis.all_cells().map(|cell| cell.name())) {
+                .hint(match near(asked, &report.analysis.all_cells().map(|cell| cell.name()).collect::<Vec<_>>()) {
                     Some(near) => format!("did you mean `{near}`? {all}"),
+                    None if asked.parse::<usize>().is_ok() => {
+                        format!("they have numbers from 1 to {}; {all}", m.plan.cells.len())
+                    }
                     None => all,
                 })
                 .into());
@@ -105,6 +109,16 @@ fn cell(context: &Context<'_>, campaign: &CampaignFolder, report: &collo_report:
         crate::progress::words::post_mortem(run).into_iter().for_each(|line| answer.line(line));
     }
     Ok(answer)
+}
+
+/// The name that is nearest to a mistyped one, or that begins nearest to it.
+fn near<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
+    nearest(asked, names.iter().copied()).or_else(|| {
+        let length = asked.chars().count();
+        let beginnings: Vec<(String, &str)> = names.iter().map(|name| (name.chars().take(length).collect(), *name)).collect();
+        let begins = nearest(&asked.replace('x', "×"), beginnings.iter().map(|(beginning, _)| beginning.as_str()))?;
+        beginnings.iter().find(|(beginning, _)| beginning == begins).map(|(_, name)| *name)
+    })
 }
 
 /// Runs that did not complete, each with its reason and its log.

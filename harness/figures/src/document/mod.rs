@@ -8,6 +8,7 @@ pub mod csv;
 pub mod html;
 pub mod markdown;
 mod model;
+mod page_text;
 pub mod plots;
 pub mod quoted;
 mod shorten;
@@ -18,6 +19,7 @@ pub use model::{
     Advice, Align, Answer, Badge, Block, Column, DOUBTS, Document, Doubt, Fact, FactLine, Figure, Row, Section, Table, TableCell,
     TableColumn, TableLayout, Tone,
 };
+pub use page_text::page_text;
 pub use shorten::{common_settings, shorten};
 pub use terminal::LONGEST_LINE;
 pub use write::{Written, replace, write};

@@ -19,6 +19,25 @@ use collo_text::shown;
 /// Endings of scripts, and the programs that run them.
 const SCRIPTS: [(&str, &str); 2] = [(".py", "python"), (".sh", "sh")];
 
+/// Whether a word names a script, which is no experiment.
+pub fn is_script(typed: &str) -> bool {
+    SCRIPTS.iter().any(|(ending, _)| typed.ends_with(ending))
+}
+
+/// The name in a folder of experiments that is nearest to a mistyped one.
+fn near(folder: &Path, typed: &str) -> Option<String> {
+    let stems: Vec<String> =
+        files(folder).ok()?.iter().filter_map(|f| Some(f.file_stem()?.to_string_lossy().into_owned())).collect();
+    nearest(typed, stems.iter().map(String::as_str)).map(String::from)
+}
+
+fn hint(near: Option<String>) -> String {
+    match near {
+        Some(near) => format!("did you mean `{near}`? All: `collo list experiments`"),
+        None => "all: `collo list experiments`".into(),
+    }
+}
+
 /// The file of an experiment, as a person names it.
 pub fn locate(project: &Project, typed: &str) -> Result<PathBuf, Diagnostics> {
     if let Some((_, program)) = SCRIPTS.iter().find(|(ending, _)| typed.ends_with(ending)) {
@@ -31,7 +50,10 @@ pub fn locate(project: &Project, typed: &str) -> Result<PathBuf, Diagnostics> {
         return if path.is_file() {
             Ok(path)
         } else {
-            Err(Diagnostic::new(format!("no experiment at {}", quoted(typed))).hint("all: `collo list experiments`").into())
+            let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            let meant = near(&project.experiments(), stem);
+            let mistake = Diagnostic::new(format!("no experiment at {}", quoted(typed)));
+            Err(mistake.hint(hint(meant)).into())
         };
     }
     let folder = project.experiments();
@@ -51,12 +73,8 @@ pub fn locate(project: &Project, typed: &str) -> Result<PathBuf, Diagnostics> {
     if let [(only, _)] = &claims[..] {
         return Ok((*only).clone());
     }
-    let stems: Vec<String> = files.iter().filter_map(|f| Some(f.file_stem()?.to_string_lossy().into_owned())).collect();
     let mistake = Diagnostic::new(format!("unknown experiment {}", quoted(typed)));
-    Err(match nearest(typed, stems.iter().map(String::as_str)) {
-        Some(near) => mistake.hint(format!("did you mean `{near}`? All: `collo list experiments`")).into(),
-        None => mistake.hint("all: `collo list experiments`").into(),
-    })
+    Err(mistake.hint(hint(near(&folder, typed))).into())
 }
 
 /// The file of an experiment, and its contents.

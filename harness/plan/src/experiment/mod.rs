@@ -36,7 +36,7 @@ pub use changed::ChangedKey;
 pub use explain::Origin;
 pub use keys::{DeviceChoice, Experiment, FailureRule, SamplingRates};
 pub use layers::{INCLUDE, Layers, Overrides, SET, part};
-pub use locate::{ExperimentFile, all, locate, tags_of};
+pub use locate::{ExperimentFile, all, is_script, locate, tags_of};
 pub use name::wrong as wrong_name;
 pub use source_choice::{MetricSource, SourceChoice};
 pub use tags::TagFilter;

@@ -368,6 +368,10 @@ fn a_bare_name_is_a_file_of_experiments_and_a_path_is_itself() {
     error: no experiment at `none/here.toml`
     hint: all: `collo list experiments`
     ");
+    insta::assert_snapshot!(located(&project, "quick.toml"), @r"
+    error: no experiment at `quick.toml`
+    hint: did you mean `quick`? All: `collo list experiments`
+    ");
 }
 
 #[test]

@@ -275,15 +275,31 @@ fn check_room(environment: &PythonEnvironment, with_uv: bool) -> Result<(), Pyth
     Err(PythonError::NoRoom { folder, needed_gb: needed / 1e9, free_gb: free / 1e9 })
 }
 
+/// How pip ends if it finds no version of a package.
+const NO_VERSION: &str = "No matching distribution found";
+
+/// Words of pip and uv for a network that is not reached.
+const UNREACHED: [&str; 5] =
+    ["ProxyError", "NewConnectionError", "NameResolutionError", "Failed to establish a new connection", "error sending request"];
+
 /// The line of an installer's output that gives the reason; the last candidate.
 fn reason(log: &str) -> Option<String> {
     let says = |l: &&str| {
         let lower = l.to_lowercase();
         ["error", "no space", "could not", "failed", "not found"].iter().any(|word| lower.contains(word))
     };
-    let line = log.lines().rev().find(says).or_else(|| log.lines().rev().find(|l| !l.trim().is_empty()))?;
+    // Where the network is not reached, the last line of pip is that there is no such package.
+    let unreached = |l: &&str| UNREACHED.iter().any(|word| l.contains(word));
+    let line = log
+        .lines()
+        .find(unreached)
+        .or_else(|| log.lines().rev().find(says))
+        .or_else(|| log.lines().rev().find(|l| !l.trim().is_empty()))?;
     let line = line.trim().trim_start_matches("ERROR: ").trim_start_matches("error: ");
-    Some(line.chars().take(300).collect())
+    let line: String = line.chars().take(300).collect();
+    // pip gives no reason for finding no version at all.
+    let is_silent = line.starts_with(NO_VERSION) && log.contains("(from versions: none)");
+    Some(if is_silent { format!("{line}: the package index was not reached (network, proxy), or has none of it") } else { line })
 }
 
 /// Bytes below a folder; entries that vanish meanwhile do not count.
@@ -325,6 +341,12 @@ mod tests {
     fn the_reason_is_the_last_line_that_names_one() {
         let log = "Collecting torch\nERROR: Could not find a version that satisfies the requirement torch==9\n\nsee above\n";
         assert_eq!(reason(log).unwrap(), "Could not find a version that satisfies the requirement torch==9");
+        let behind_proxy = "WARNING: Retrying (Retry(total=4)) after connection broken by 'ProxyError('Cannot connect to proxy.')'\n\
+                            ERROR: No matching distribution found for anyio==4.16.0\n";
+        assert!(reason(behind_proxy).unwrap().contains("Cannot connect to proxy"), "{:?}", reason(behind_proxy));
+        let silent =
+            "ERROR: Could not find a version (from versions: none)\nERROR: No matching distribution found for anyio==4.16.0\n";
+        assert!(reason(silent).unwrap().ends_with("the package index was not reached (network, proxy), or has none of it"));
         assert_eq!(reason("Killed\n").unwrap(), "Killed");
         assert_eq!(reason(""), None);
     }

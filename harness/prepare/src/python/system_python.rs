@@ -96,11 +96,20 @@ pub(super) fn has_lock(interpreter: &Path) -> Option<bool> {
     }
 }
 
+/// Characters of an interpreter's own error, at most.
+const LONGEST: usize = 300;
+
 fn answered(interpreter: Errand, path: &Path) -> Result<BTreeMap<String, String>, PythonError> {
     let unusable = |reason: String| PythonError::Unusable { path: path.into(), reason };
     let answer = interpreter.args(["-c", include_str!("facts.py")]).run().map_err(|why| silent(path, why))?;
     if !answer.success() {
-        return Err(unusable(answer.err().lines().last().unwrap_or("it exits with an error").to_string()));
+        let said = answer.err().lines().last().unwrap_or_default().to_string();
+        // A program that is no Python quotes the whole of what it was asked to run.
+        return Err(unusable(match said.chars().count() {
+            0 => "it exits with an error".into(),
+            1..=LONGEST => said,
+            _ => "it does not run Python's code".into(),
+        }));
     }
     serde_json::from_slice(&answer.out).map_err(|e| unusable(format!("its reply is invalid: {e}")))
 }

@@ -45,7 +45,7 @@ fn plain(text: &str) -> String {
 pub fn section() -> Section {
     let known = TERMS.iter().filter_map(|term| Some((plain(term), plain(meaning(term)?))));
     let terms = known.chain([("The study".to_string(), STUDY.to_string())]).collect();
-    let finding = "The main terms of this page; quantities and statistics are defined in `docs/guide/metrics.md`.";
+    let finding = "The main terms of this page; quantities and statistics are defined in `collo help metrics`.";
     Section { finding: finding.into(), blocks: vec![Block::Facts(terms)], ..Section::default() }
 }
 

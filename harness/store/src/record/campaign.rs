@@ -326,7 +326,17 @@ pub struct RefusalRecord {
     pub hint: Option<String>,
 }
 
+/// The number by which people name a cell, from its place among the cells of its plan.
+pub const fn cell_number(place: usize) -> usize {
+    place + 1
+}
+
 impl PlanRecord {
+    /// The cell that `collo plan` gives this number.
+    pub fn numbered(&self, number: usize) -> Option<&CellRecord> {
+        self.cells.iter().enumerate().find(|(place, _)| cell_number(*place) == number).map(|(_, cell)| cell)
+    }
+
     /// Append another plan's repetitions: its blocks follow the last one here, each cell's repetition numbers continue, and new
     /// cells are added.
     pub fn extend(&mut self, more: &PlanRecord) {

@@ -69,7 +69,7 @@ fn to_measure(project: &Project, workloads: &Workloads, name: &str, scale: Scale
     let mut readable = experiments.into_iter().filter_map(|(_, experiment)| experiment.ok());
     match readable.find(|experiment| experiment.trace.as_ref().is_some_and(|trace| trace.name == name)) {
         Some(plays) => format!("`collo run {}` measures each of its tasks alone before it plays them", plays.name),
-        None => "an experiment with this trace measures each of its tasks alone: `[trace]` in docs/guide/traces.md".into(),
+        None => "an experiment with this trace measures each of its tasks alone: `collo help traces`".into(),
     }
 }
 
