@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use collo_figures::document::{Block, Document, Fact, Present, Section, Table, TableCell, TableLayout};
 use collo_guidelines::published::conditions::Conditions;
 use collo_guidelines::published::position::Position;
-use collo_guidelines::published::study::{Other, PublishedFigure, bare, is_card, study};
+use collo_guidelines::published::study::{Other, PublishedFigure, is_card, study};
 use collo_guidelines::report_json::CellJson;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
@@ -52,7 +52,7 @@ pub fn beside(side: &ComparedReport) -> PublishedComparison {
     if !same_card {
         warnings.push(format!(
             "the devices differ ({} published, {} here): ratios are compared, times are not",
-            bare(&study.device),
+            collo_gpus::without_vendor(&study.device),
             side.device_said()
         ));
     }

@@ -152,7 +152,7 @@ fn where_all_of_a_few_cells_became_slower_that_is_said() {
     let folder = tempfile::tempdir().expect("a folder");
     let page = fs_err::read_to_string(all.write(folder.path()).expect("written").markdown).expect("there");
     let (sentence, list) = (page.find("look at the machine first"), page.find("Confirmed steps"));
-    assert!(page.contains("All 4 cells slower: machine or software.") && sentence.is_some() && sentence < list, "{page}");
+    assert!(page.contains("All 4 cells slower.") && sentence.is_some() && sentence < list, "{page}");
 }
 
 #[test]

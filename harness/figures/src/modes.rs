@@ -35,6 +35,11 @@ pub fn mode_label(sharing: &str) -> String {
     sharing.split('+').map(part).collect::<Vec<_>>().join("+")
 }
 
+/// `MPS ×7`: a group among those of one workload.
+pub fn mode_and_degree(sharing: &str, degree: u64) -> String {
+    format!("{} ×{degree}", mode_label(sharing))
+}
+
 /// The order of modes everywhere: solo, naive, MPS, MIG, threads, then the others; variants after the plain mode, slices by size, then by
 /// name.
 pub fn mode_order(sharing: &str) -> (usize, u32, &str) {

@@ -104,15 +104,17 @@ pub fn peaks_of(product: &str) -> Option<&'static Peaks> {
     of_product(product)?.peaks_of(product)
 }
 
+/// A name in the driver without that of the vendor.
+pub fn without_vendor(name: &str) -> &str {
+    const VENDOR: &str = "NVIDIA ";
+    let name = name.trim();
+    let vendor = name.get(..VENDOR.len()).filter(|start| start.eq_ignore_ascii_case(VENDOR));
+    &name[vendor.map_or(0, str::len)..]
+}
+
 /// Whether two names are those of one product. Old drivers leave the vendor out; people write in lower case.
 pub fn is_same_product(one: &str, other: &str) -> bool {
-    const VENDOR: &str = "NVIDIA ";
-    let bare = |name: &str| {
-        let name = name.trim();
-        let vendor = name.get(..VENDOR.len()).filter(|start| start.eq_ignore_ascii_case(VENDOR));
-        name[vendor.map_or(0, str::len)..].to_ascii_lowercase()
-    };
-    bare(one) == bare(other)
+    without_vendor(one).eq_ignore_ascii_case(without_vendor(other))
 }
 
 #[cfg(test)]

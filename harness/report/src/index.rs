@@ -154,15 +154,16 @@ fn validity(report: &ListedReport) -> (String, Vec<String>) {
 
 /// The sentences of its page, each on a line of its own.
 fn answer(report: &ListedReport) -> String {
-    if report.answer.is_empty() {
-        return match &report.measured_by {
-            Some(program) => format!("Measured by {program}: its report decides nothing."),
-            None => "Its report has no answer, as an earlier version wrote it; `collo report` writes it again.".into(),
+    let Some(answer) = report.answer.as_ref().filter(|answer| !answer.is_empty()) else {
+        return match (&report.measured_by, &report.answer) {
+            (Some(program), _) => format!("Measured by {program}: its report decides nothing."),
+            (None, None) => "An earlier version wrote its report, without an answer; `collo report` writes it again.".into(),
+            (None, Some(_)) => "Its report decides nothing.".into(),
         };
-    }
-    let more = report.answer.len().saturating_sub(SENTENCES);
+    };
+    let more = answer.len().saturating_sub(SENTENCES);
     let more = (more > 0).then(|| format!("{} on its page.", number::count(more, "more answer")));
-    report.answer.iter().take(SENTENCES).cloned().chain(more).collect::<Vec<_>>().join("\n")
+    answer.iter().take(SENTENCES).cloned().chain(more).collect::<Vec<_>>().join("\n")
 }
 
 /// The pages of nightlies.

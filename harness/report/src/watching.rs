@@ -4,7 +4,7 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::watching::{WatchedCost, WatchedGroup};
 use collo_figures::chart::{MarkRow, MarkRows, RowScale};
 use collo_figures::document::{Block, Section, Table, TableCell, TableLayout};
-use collo_figures::draw::{Panel, cut};
+use collo_figures::draw::{PANELS, Panel, cut};
 use collo_figures::modes::mode_label;
 use collo_guidelines::published::watching::published_tools;
 use collo_quantity::number;
@@ -14,9 +14,6 @@ use collo_store::observer_name;
 use crate::parts::absent::Content;
 use crate::parts::figure::{failure, figure, indicative_note, legend, mark, tags};
 use crate::parts::values::{NarrowColumn, narrow};
-
-/// Groups that are drawn, at most.
-const PANELS: usize = 12;
 
 pub fn section(analysis: &Analysis) -> Content {
     let mut blocks: Vec<Block> = drawn(analysis).into_iter().collect();

@@ -302,8 +302,8 @@ fn generations_stand_beside_each_other_with_what_changed_first() {
     ];
     let found = generations(&sides, None, &[]).unwrap();
     insta::assert_snapshot!(found.text(100), @"
-    Nothing is known about the best way to share: none of these reports has a decision, as earlier
-      versions wrote them; collo report writes them again.
+    Nothing is known about the best way to share: earlier versions wrote these reports, without
+      decisions; collo report writes them again.
     simulated A100-SXM4-40GB: small-7way-mps 20261114-0200-11d8
     simulated H100 80GB HBM3: small-7way-mps 20261121-0200-93be
     isolation: changed
@@ -441,14 +441,15 @@ fn throughputs_that_are_of_different_things_have_no_ratio() {
     let folder = tempfile::tempdir().unwrap();
     let drawn = fs_err::read_to_string(&found.write(folder.path()).unwrap().plots[0]).unwrap();
     assert!(drawn.contains("sim. A100") && drawn.contains("partly simulated"), "each bar shows which it is: {drawn}");
+    assert_eq!(drawn.matches("<g class=\"sim\"><g class=\"h ").count(), 3, "those of one GPU are hatched: {drawn}");
     insta::assert_snapshot!(other(|report| report["synthetic"] = json!(["cifar-10"])).0, @"From simulated A100-SXM4-40GB to simulated H100 80GB HBM3, nothing is known about the throughput of `small`: trained on different data.");
     insta::assert_snapshot!(other(|report| report["cells"][2]["items_per_s"] = json!(null)).0, @"From simulated A100-SXM4-40GB to simulated H100 80GB HBM3, nothing is known about the throughput of `small`: one of them has no valid items per second.");
-    insta::assert_snapshot!(other(|report| report["decisions"] = json!([])).0, @"From simulated A100-SXM4-40GB to simulated H100 80GB HBM3, nothing is known about the throughput of `small`: the report of simulated H100 80GB HBM3 has no decision, as an earlier version wrote it; `collo report` writes it again.");
+    insta::assert_snapshot!(other(|report| report["decisions"] = json!([])).0, @"From simulated A100-SXM4-40GB to simulated H100 80GB HBM3, nothing is known about the throughput of `small`: an earlier version wrote the report of simulated H100 80GB HBM3, without decisions; `collo report` writes it again.");
     insta::assert_snapshot!(other(|_| {}).0, @"From simulated A100-SXM4-40GB to simulated H100 80GB HBM3, the best measured way to run a workload has 1.67× [1.64, 1.69] the items per second for `small` (MPS ×7 on both).");
     let without = [advised("NVIDIA A100-SXM4-40GB", "1", "small×7 naive b32", "naive", 2.9, "yes"), {
         advised("NVIDIA H100 80GB HBM3", "2", "small×7 naive b32", "naive", 3.4, "no")
     }];
-    insta::assert_snapshot!(generations(&without, None, &[]).unwrap().json()["summary"][0].as_str().unwrap(), @"Nothing is known about the best way to share: none of these reports has a decision, as earlier versions wrote them; `collo report` writes them again.");
+    insta::assert_snapshot!(generations(&without, None, &[]).unwrap().json()["summary"][0].as_str().unwrap(), @"Nothing is known about the best way to share: earlier versions wrote these reports, without decisions; `collo report` writes them again.");
 }
 
 #[test]

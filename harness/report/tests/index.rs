@@ -67,7 +67,7 @@ fn what_is_no_report_of_this_version_is_listed_with_the_reason() {
     let page = index(reports.path());
     let refused = text(&page, "id=\"sec-not-read\"", "</section>").replace(&reports.path().display().to_string(), "");
     insta::assert_snapshot!(refused, @"Not read | /old/1/report.json | is not a collo report: it has schema 1, and this collo reads schema 2. | /torn/&#60;script&#62;x/report.json | is not a collo report: it is truncated, EOF while parsing a string at line 1 column 18. | collo report CAMPAIGN | writes the report of a stored campaign again.");
-    assert!(text(&page, ">early", "</tr>").contains("as an earlier version wrote it;"), "{page}");
+    assert!(text(&page, ">early", "</tr>").contains("An earlier version wrote its report, without an answer;"), "{page}");
     assert!(!page.contains("<script"), "names stay text");
 }
 

@@ -141,14 +141,16 @@ impl Eta {
         }
     }
 
-    /// What a run of a cell takes at the least: its slowest member is no faster than in no more company.
+    /// What a run of a cell takes at the least: its slowest member is no faster than alone on the whole device, nor than among fewer
+    /// members under the same mode.
     fn least_s(&self, cell: usize) -> f64 {
         let Some(cell) = self.cells.get(cell).filter(|cell| cell.trace.is_none()) else { return 0.0 };
         let fastest = |member: &collo_store::MemberSpec| {
             let with = |&(&other, _): &(&usize, &Vec<f64>)| {
                 let other = self.cells.get(other).filter(|other| other.trace.is_none());
-                let other = other.filter(|other| other.members.len() <= cell.members.len());
-                other.is_some_and(|other| other.members.iter().any(|m| m.is_same(member)))
+                let is_lighter =
+                    |of: &&CellRecord| of.is_solo() || (of.sharing == cell.sharing && of.members.len() <= cell.members.len());
+                other.filter(is_lighter).is_some_and(|other| other.members.iter().any(|m| m.is_same(member)))
             };
             let times = self.took.iter().filter(with).flat_map(|(_, took)| took).copied();
             times.reduce(f64::min).unwrap_or(0.0)
@@ -221,6 +223,23 @@ mod tests {
         e.left = [(None, vec![0])].into();
         e.took.insert(1, vec![40.0]);
         assert_eq!(e.left(), None);
+    }
+
+    #[test]
+    fn a_slice_gives_no_bound_for_the_whole_device_nor_one_mode_for_another() {
+        // The label of a solo cell is that of its member, which these have none of.
+        let under = |sharing: &str, workloads: &[&str]| {
+            let label = if sharing == "solo" { "" } else { sharing };
+            CellRecord { cell: label.into(), sharing: sharing.into(), ..cell(workloads) }
+        };
+        let cells = [under("mig:1g.5gb", &["a"]), under("solo", &["a"]), under("mps", &["a", "a"]), under("naive", &["a", "a"])];
+        let mut e = Eta::new(&cells, &[None; 4], Duration::ZERO, &[]);
+        e.left = [(None, vec![1, 2])].into();
+        e.took.insert(0, vec![70.0]);
+        e.took.insert(3, vec![30.0]);
+        assert_eq!(e.left(), None, "both may be slower than what is left");
+        e.took.insert(1, vec![10.0]);
+        assert_eq!(e.left(), Some(Left::AtLeast(20.0)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The best way to run each workload on every GPU model. In: the decisions of the reports, and their cells. Out: for each workload or mix
 //! and GPU what to run, items per second, joules per item, and the ratio to the first GPU with its interval, or why there is none.
 
-use collo_figures::modes::mode_label;
+use collo_figures::modes::mode_and_degree;
 use collo_guidelines::report_json::{CellJson, Decided, DecisionJson};
 use collo_quantity::Key;
 use collo_quantity::stats::Quantity;
@@ -63,7 +63,7 @@ pub fn rows(sides: &[ComparedReport], prices: &[f64]) -> Vec<BestRow> {
                 let found = match mine {
                     Some(_) if members.len() > 1 => Err("items of different workloads have no sum".into()),
                     Some(mine) => ratio((first, mine), (side, theirs)),
-                    None => Err(format!("{} has no groups of it", short(first))),
+                    None => Err(format!("{} has no groups of it", first.device_short())),
                 };
                 match found {
                     Ok(ratio) => theirs.ratio = Some(ratio),
@@ -95,7 +95,9 @@ fn best(side: &ComparedReport, decision: &DecisionJson) -> Best {
     // Items of different workloads have no common sum.
     let number = |key: Key| first.filter(|cell| !is_mixed && cell.validity == "valid").and_then(|cell| cell.get(key.name));
     let names: Vec<String> = match decision.throughput {
-        Decided::Run => cells.iter().filter_map(|label| cell(side, label)).map(name).collect(),
+        Decided::Run => {
+            cells.iter().filter_map(|label| cell(side, label)).map(|c| mode_and_degree(&c.sharing, c.degree)).collect()
+        }
         Decided::InTurn => vec!["in turn".into()],
         Decided::Open => vec!["open".into()],
     };
@@ -115,22 +117,12 @@ fn best(side: &ComparedReport, decision: &DecisionJson) -> Best {
     }
 }
 
-/// A device without the maker's name.
-pub fn short(side: &ComparedReport) -> String {
-    side.device_said().replace("NVIDIA ", "")
-}
-
-/// `MPS ×7`.
-pub fn name(cell: &CellJson) -> String {
-    format!("{} ×{}", mode_label(&cell.sharing), cell.degree)
-}
-
 /// The ratio of two throughputs, unless they are of different things.
 fn ratio((first, ours): (&ComparedReport, &Best), (side, theirs): (&ComparedReport, &Best)) -> Result<Quantity, String> {
     for (side, best) in [(first, ours), (side, theirs)] {
         if best.decided == Decided::Open {
             let why = best.reason.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-            return Err(format!("open on {}{why}", short(side)));
+            return Err(format!("open on {}{why}", side.device_short()));
         }
     }
     if first.device.simulated != side.device.simulated {

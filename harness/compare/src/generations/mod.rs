@@ -13,9 +13,9 @@ use collo_figures::document::{Block, Document, Present, common_settings};
 use collo_guidelines::report_json::CellJson;
 use collo_guidelines::rule::Guideline;
 use collo_guidelines::verdict::Holds;
-use collo_quantity::key;
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, key};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -53,8 +53,8 @@ pub struct ModelColumn {
     pub head: Head,
     /// SMs of the whole GPU, if known.
     pub sms: Option<String>,
-    /// Whether its report has decisions: those of earlier versions have none.
-    has_decisions: bool,
+    /// Its report has groups that trained and no decisions, as earlier versions wrote it.
+    is_older: bool,
 }
 
 /// One guideline on every GPU model.
@@ -151,7 +151,7 @@ pub fn generations(sides: &[ComparedReport], asked: Option<&str>, prices: &[f64]
     let card = |s: &ComparedReport| ModelColumn {
         head: Head::of(s),
         sms: s.fact("SMs").map(str::to_string),
-        has_decisions: !s.decisions.is_empty(),
+        is_older: s.decisions.is_empty() && s.cells.iter().any(trained_together),
     };
     let cards: Vec<ModelColumn> = sides.iter().map(card).collect();
     let best = best::rows(sides, prices);
@@ -160,6 +160,11 @@ pub fn generations(sides: &[ComparedReport], asked: Option<&str>, prices: &[f64]
     let common = common_settings(sides.iter().flat_map(|s| &s.cells).map(|cell| cell.label.as_str()));
     let has_prices = !prices.is_empty();
     Ok(Generations { cards, quantity: name, best, has_prices, guidelines, cells, throughput, common, warnings })
+}
+
+/// True for a group of which a report of this version decides.
+fn trained_together(cell: &CellJson) -> bool {
+    cell.degree > 1 && [Key::ThroughputGain, Key::Items].iter().any(|key| cell.get(key.name).is_some())
 }
 
 /// What else differs between the machines, and is in a ratio of throughputs.
@@ -271,7 +276,7 @@ impl Generations {
 impl ModelColumn {
     /// Its device without the maker's name.
     fn name(&self) -> String {
-        self.head.device.replace("NVIDIA ", "")
+        self.head.device_short.clone()
     }
 }
 

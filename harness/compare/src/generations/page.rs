@@ -65,7 +65,7 @@ fn best(found: &Generations) -> Table {
     for row in &found.best {
         for (at, (card, on)) in found.cards.iter().zip(&row.on).enumerate() {
             let subject = TableCell::text(&row.subject);
-            let device = TableCell::text(card.head.device.replace("NVIDIA ", ""));
+            let device = TableCell::text(card.name());
             let mut cells = vec![subject, device];
             match on {
                 None => cells.push(TableCell::text("not in this report")),
@@ -110,9 +110,9 @@ fn by_model(found: &Generations, first: &str) -> Table {
 fn guidelines(found: &Generations) -> Section {
     let mut table = by_model(found, "guideline");
     for row in &found.guidelines {
-        let mut cells = vec![TableCell::with_note(&row.id, if row.changed { "changed" } else { "" })];
-        let common = row.common_statement();
-        cells[0].note = common.map_or_else(|| cells[0].note.clone(), |statement| statement.replace('`', ""));
+        let changed = if row.changed { "changed" } else { "" };
+        let note = row.common_statement().map_or_else(|| changed.to_string(), |statement| statement.replace('`', ""));
+        let mut cells = vec![TableCell::with_note(&row.id, note)];
         cells.extend(row.on.iter().map(|on| on.as_ref().map_or_else(TableCell::default, |answer| field(row, answer))));
         table.rows.push(Row { marked: row.changed, cells, ..Row::default() });
     }

@@ -20,8 +20,8 @@ pub fn sentences(found: &Generations) -> Vec<String> {
 }
 
 fn without(found: &Generations) -> &'static str {
-    if found.cells.iter().any(|row| row.on.iter().flatten().any(|share| share.value.is_some())) {
-        "none of these reports has a decision, as earlier versions wrote them; `collo report` writes them again"
+    if found.cards.iter().any(|card| card.is_older) {
+        "earlier versions wrote these reports, without decisions; `collo report` writes them again"
     } else {
         "none of these reports has a group with a throughput gain"
     }
@@ -29,12 +29,11 @@ fn without(found: &Generations) -> &'static str {
 
 /// From the first GPU model to another one.
 fn between(rows: &[BestRow], at: usize, both: [&ModelColumn; 2]) -> Vec<String> {
-    let absent = |card: &ModelColumn| match card.has_decisions {
-        true => format!("it has no groups on {}", card.name()),
-        false => format!(
-            "the report of {} has no decision, as an earlier version wrote it; `collo report` writes it again",
-            card.name()
-        ),
+    let absent = |card: &ModelColumn| match card.is_older {
+        false => format!("no groups of it were measured on {}", card.name()),
+        true => {
+            format!("an earlier version wrote the report of {}, without decisions; `collo report` writes it again", card.name())
+        }
     };
     let (mut compared, mut silent) = (Vec::new(), Vec::new());
     for row in rows {

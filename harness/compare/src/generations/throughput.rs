@@ -4,7 +4,7 @@
 use collo_analysis::words;
 use collo_figures::chart::{Bar, BarGroup, Bars};
 use collo_figures::document::{Figure, Table, TableCell};
-use collo_figures::draw::{Panel, WIDTH, cut};
+use collo_figures::draw::{PANELS, Panel, WIDTH, cut};
 use collo_figures::modes::{family, in_order, mode_label, mode_order};
 use collo_guidelines::report_json::CellJson;
 use collo_quantity::Key;
@@ -13,8 +13,6 @@ use collo_quantity::number;
 use super::best::BestRow;
 use crate::side::ComparedReport;
 
-/// Panels of the figure: a page of hundreds is unreadable.
-const PANELS: usize = 12;
 /// Width of a character of a label below the axis.
 const CHARACTER: f64 = 6.6;
 
@@ -22,7 +20,7 @@ const CHARACTER: f64 = 6.6;
 #[derive(Debug, Default)]
 pub struct Throughput {
     panels: Vec<(String, Vec<BarGroup>)>,
-    rows: Vec<[String; 6]>,
+    rows: Vec<Vec<TableCell>>,
     left_out: usize,
     has_indicative: bool,
     modes: Vec<String>,
@@ -61,11 +59,14 @@ impl Throughput {
             let mut families: Vec<&str> = on.iter().flatten().map(|cell| family(&cell.sharing)).collect();
             families.sort_by_key(|mode| mode_order(mode));
             families.dedup();
-            let group = |(cells, name): (&Vec<CellJson>, &String)| BarGroup {
+            let group = |((cells, name), side): ((&Vec<CellJson>, &String), &ComparedReport)| BarGroup {
                 label: label(name),
-                bars: families.iter().map(|mode| bar(cells, mode, name)).collect(),
+                bars: families
+                    .iter()
+                    .map(|mode| Some(Bar { simulated: side.device.simulated, ..bar(cells, mode, name)? }))
+                    .collect(),
             };
-            let groups: Vec<BarGroup> = on.iter().zip(names).map(group).collect();
+            let groups: Vec<BarGroup> = on.iter().zip(names).zip(sides).map(group).collect();
             let bars = || groups.iter().flat_map(|g| g.bars.iter().flatten());
             found.has_indicative |= bars().any(|bar| bar.indicative);
             found.modes.extend(bars().map(|bar| bar.sharing.clone()));
@@ -91,7 +92,7 @@ impl Throughput {
             n => format!(" Drawn: the first {PANELS} workloads; {n} more are in the values."),
         };
         let mut values = Table::with(&["workload", "GPU", "cell", "#items/s", "95 % interval", "validity"]);
-        self.rows.iter().for_each(|row| values.row(row.iter().map(TableCell::text).collect()));
+        self.rows.iter().for_each(|row| values.row(row.clone()));
         let modes = in_order(self.modes.iter().map(String::as_str));
         Some(Figure {
             id: "throughput-by-gpu".into(),
@@ -140,14 +141,14 @@ fn outcome(cell: &CellJson) -> String {
     }
 }
 
-fn values(subject: &str, device: &str, cell: &CellJson) -> [String; 6] {
-    let q = cell.get(Key::Items.name);
-    [
-        subject.to_string(),
-        device.to_string(),
-        cell.label.clone(),
-        q.as_ref().map_or_else(|| outcome(cell), number::estimate),
-        q.as_ref().map_or_else(String::new, number::bounds),
-        cell.validity.replace('_', " "),
-    ]
+fn values(subject: &str, device: &str, cell: &CellJson) -> Vec<TableCell> {
+    let [items, bounds] = match cell.get(Key::Items.name) {
+        Some(q) => [
+            TableCell::number(number::estimate(&q), q.estimate),
+            TableCell { ends: q.low.zip(q.high), ..TableCell::text(number::bounds(&q)) },
+        ],
+        None => [TableCell::text(outcome(cell)), TableCell::default()],
+    };
+    let [subject, device, label] = [subject, device, &cell.label].map(TableCell::text);
+    vec![subject, device, label, items, bounds, TableCell::text(cell.validity.replace('_', " "))]
 }

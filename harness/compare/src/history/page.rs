@@ -123,11 +123,11 @@ fn verdict(history: &History) -> String {
     let mut parts: Vec<String> = Vec::new();
     if let Some(common) = judged.common.as_ref().filter(|c| c.moved) {
         let (cells, way) = (words::agreeing(common), words::way(common.ratio));
-        parts.push(format!("{} {way}: machine or software", capital(&cells)));
+        parts.push(format!("{} {way}", capital(&cells)));
     }
     if let Some((low, _)) = history.all_stepped() {
         let cells = number::count(judged.steps.len(), "cell");
-        parts.push(format!("All {cells} {}: machine or software", words::way(low)));
+        parts.push(format!("All {cells} {}", words::way(low)));
     } else {
         let steps = [(worse.len(), "slower"), (better, "faster")].into_iter().filter(|(n, _)| *n > 0);
         parts.extend(steps.map(|(n, way)| format!("{} {way}", number::count(n, "cell"))));

@@ -63,6 +63,12 @@ impl ComparedReport {
         if self.device.simulated { format!("simulated {}", self.device.name) } else { self.device.name.clone() }
     }
 
+    /// Its device without the name of the vendor, marked likewise.
+    pub fn device_short(&self) -> String {
+        let name = collo_gpus::without_vendor(&self.device.name);
+        if self.device.simulated { format!("simulated {name}") } else { name.to_string() }
+    }
+
     /// `small-7way-mps 20261114-0200-11d8`.
     pub fn to_text(&self) -> String {
         format!("{} {}", self.experiment, self.campaign)
@@ -88,6 +94,7 @@ pub struct Head {
     pub created_utc: String,
     /// Its device, with the word `simulated` if its numbers come from a model.
     pub device: String,
+    pub device_short: String,
     pub simulated: bool,
 }
 
@@ -98,6 +105,7 @@ impl Head {
             campaign: side.campaign.clone(),
             created_utc: side.created_utc.clone(),
             device: side.device_said(),
+            device_short: side.device_short(),
             simulated: side.device.simulated,
         }
     }

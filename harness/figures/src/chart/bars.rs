@@ -32,6 +32,8 @@ pub struct Bar {
     pub failure: Option<String>,
     /// Not valid: drawn open.
     pub indicative: bool,
+    /// Invented by a model, in a figure with measured ones: hatched.
+    pub simulated: bool,
     /// Hover value.
     pub title: String,
     /// Number above the bar, if there is room.
@@ -154,11 +156,14 @@ impl Bars<'_> {
             }
             for (g, group) in self.groups.iter().enumerate() {
                 for (k, bar) in group.bars.iter().enumerate().filter_map(|(k, bar)| Some((k, bar.as_ref()?))) {
+                    let classes: &[&str] = if bar.simulated { &["sim"] } else { &[] };
+                    chart.own(|svg, _| classes.iter().for_each(|class| svg.open(class)))?;
                     if self.stacked {
                         stack(&mut chart, bar, slots.left(g, k), slots.wide)?;
                     } else {
                         draw(&mut chart, bar, &slots, (g, k), &numbers, frame.top)?;
                     }
+                    chart.own(|svg, _| classes.iter().for_each(|_| svg.close()))?;
                 }
                 references(&mut chart, group, &slots, g)?;
             }
@@ -416,6 +421,16 @@ mod tests {
         assert_eq!(Numbers::of(bars.iter(), 19.0), Numbers::Up(4.0 * DIGIT));
         assert_eq!(Numbers::of(bars.iter(), 6.0), Numbers::None);
         assert_eq!(Numbers::of([Bar::default()].iter(), 30.0), Numbers::None, "nothing was measured");
+    }
+
+    #[test]
+    fn a_simulated_bar_is_hatched_among_measured_ones() {
+        let simulated = Bar { simulated: true, ..bar("mps", 1.5) };
+        let body =
+            Bars { caption: "s", groups: &[group("A", vec![Some(bar("naive", 1.6)), Some(simulated)])], ..Bars::default() };
+        let body = body.draw().body;
+        assert_eq!(body.matches("<g class=\"sim\"><g class=\"h mps\">").count(), 1, "{body}");
+        assert_eq!(body.matches("class=\"sim\"").count(), 1);
     }
 
     #[test]

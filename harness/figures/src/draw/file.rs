@@ -9,6 +9,7 @@ use super::themed::LONGEST;
 use super::{Panel, cut};
 use crate::draw::look::shape;
 use crate::draw::themed::{Anchor, escape};
+
 /// Hues by family: naive, MPS, MIG, its slices, threads, solo and others; then those of workloads. The page's style sheet has the same as variables.
 /// Slices, whose class comes after MIG's, have its text.
 const HUES: [(&str, &str, &str); 17] = [

@@ -47,9 +47,11 @@ pub fn png(id: &str, svg: &str) -> Result<Vec<u8>> {
     pixels.encode_png().map_err(|e| wrong(e.to_string()))
 }
 
-/// Width of a column of a paper, and of its page, in points: what IEEE and ACM give a figure in one column and over both.
-const COLUMN_PT: f32 = 252.0;
-const PAGE_PT: f32 = 506.0;
+/// Width of a column of a paper, and of both, in points of PDF, 72 to an inch. The narrower classes decide: a column has 241.1 points of TeX in
+/// `acmart` (sigconf: 8.5 in of paper, margins of 54 pt, a gap of 24 pt; acmart.dtx) and 252 in `IEEEtran` (`\textwidth` of 43 pc, a gap of
+/// 1 pc; IEEEtran.cls), both together 506.3 and 516.
+const COLUMN_PT: f32 = 240.0;
+const PAGE_PT: f32 = 504.0;
 
 /// Points of a paper in a unit of a drawing of this width.
 fn points_per_unit(width: f32) -> f32 {

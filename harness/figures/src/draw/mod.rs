@@ -14,6 +14,8 @@ pub mod themed;
 
 /// Width of a panel: drawn once, wrapped and never shrunk.
 pub const WIDTH: f64 = 336.0;
+/// Maximum panels of one figure: a page of hundreds is unreadable.
+pub const PANELS: usize = 12;
 /// Width of a panel that is as wide as the page.
 pub const LONG: f64 = 760.0;
 /// Width of a panel of timelines, four beside each other.

@@ -183,11 +183,6 @@ impl PublishedFigure {
     }
 }
 
-/// A GPU's name without its maker.
-pub fn bare(name: &str) -> &str {
-    name.trim_start_matches("NVIDIA ")
-}
-
 /// True for the GPU model of the study.
 pub fn is_card(name: &str) -> bool {
     collo_gpus::is_same_product(name, &study().device)

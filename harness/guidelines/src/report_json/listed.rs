@@ -23,7 +23,8 @@ pub struct ListedReport {
     pub indicative: Vec<String>,
     pub planned: usize,
     pub accounted: Ordered<usize>,
-    pub answer: Vec<String>,
+    /// Absent from reports of earlier versions.
+    pub answer: Option<Vec<String>>,
     cells: Vec<ListedCell>,
     traces: Vec<ListedTrace>,
 }
@@ -101,6 +102,6 @@ mod tests {
             "cells": [{"validity": "valid", "more": 1}, {}], "traces": [{"policies": [{"validity": "indicative"}]}]}"#;
         let read = read(text).unwrap();
         assert_eq!(read.validities().collect::<Vec<_>>(), ["valid", "", "indicative"]);
-        assert!(!read.has_only_traces() && read.answer.is_empty());
+        assert!(!read.has_only_traces() && read.answer.is_none());
     }
 }

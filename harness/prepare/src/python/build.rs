@@ -275,10 +275,11 @@ fn check_room(environment: &PythonEnvironment, with_uv: bool) -> Result<(), Pyth
     Err(PythonError::NoRoom { folder, needed_gb: needed / 1e9, free_gb: free / 1e9 })
 }
 
-/// How pip ends if it finds no version of a package.
+/// How pip ends if it finds no version of a package (pip 23.2, `_internal/resolution/resolvelib/factory.py`).
 const NO_VERSION: &str = "No matching distribution found";
 
-/// Words of pip and uv for a network that is not reached.
+/// Words for a network that is not reached: exceptions of urllib3 1 and 2 as pip prints them (`urllib3/exceptions.py`, `connection.py`), and
+/// the text of reqwest, on which uv stands, for a request that it could not send (`reqwest/src/error.rs`).
 const UNREACHED: [&str; 5] =
     ["ProxyError", "NewConnectionError", "NameResolutionError", "Failed to establish a new connection", "error sending request"];
 

@@ -2,8 +2,8 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
-use collo_figures::draw::cut;
-use collo_figures::modes::mode_label;
+use collo_figures::draw::{PANELS, cut};
+use collo_figures::modes;
 use collo_quantity::number;
 use collo_store::without_mode;
 
@@ -40,7 +40,7 @@ pub fn called<'a>(workload: &str, name: &str, all: impl Iterator<Item = &'a str>
 
 /// `MPS ×7`: a cell among those of one workload.
 pub fn mode_and_degree(cell: &Cell) -> String {
-    format!("{} ×{}", mode_label(&cell.record.sharing), cell.record.degree)
+    modes::mode_and_degree(&cell.record.sharing, cell.record.degree.into())
 }
 
 /// Each degree once in their order, at most so many, and how many were left out in the middle: both ends say most, how it begins and
@@ -58,9 +58,6 @@ pub fn degrees(all: impl Iterator<Item = u32>, most: usize) -> (Vec<u32>, usize)
 
 /// The section of a sweep over launches, whose points other figures leave out.
 pub const SWEEP: &str = "What the metrics see";
-
-/// Maximum panels of one figure: a page of hundreds is unreadable.
-pub const PANELS: usize = 12;
 
 /// Uniform cells by workload, in the order of the plan, without the points of a sweep, which have a figure of their own.
 pub fn by_workload(analysis: &Analysis) -> Vec<(&str, Vec<&Cell>)> {

@@ -38,14 +38,12 @@ fn distance_text(ours: f64, range: (f64, f64)) -> String {
 pub fn mark(analysis: &Analysis, cell: &Cell, key: Key, ours: &Quantity, factor: f64) -> Option<PublishedMark> {
     let figure = comparable(analysis, cell, key)?;
     let (low, high) = figure.range()?;
-    let distance = distance_text(ours.estimate, (low, high));
-    let title = format!(
-        "{}\npublished {}; ours ÷ published: {distance}\n{}\n{}",
-        cell.name(),
-        figure.value_text(),
-        figure.conditions,
-        figure.source
-    );
+    let distance = match distance_ratio(ours.estimate, (low, high)) {
+        Some(ratio) => format!("ours ÷ published: {ratio:.2}"),
+        None => "ours is inside".into(),
+    };
+    let title =
+        format!("{}\npublished {}; {distance}\n{}\n{}", cell.name(), figure.value_text(), figure.conditions, figure.source);
     Some(PublishedMark { low: low * factor, high: high * factor, title })
 }
 

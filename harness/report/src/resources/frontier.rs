@@ -5,14 +5,14 @@ use collo_analysis::cell::Cell;
 use collo_analysis::words;
 use collo_figures::chart::{Feasibility, Square, SquareRow, Squares};
 use collo_figures::document::{Figure, Table, TableCell};
-use collo_figures::draw::Panel;
+use collo_figures::draw::{PANELS, Panel};
 use collo_figures::modes::{in_order, mode_label};
 use collo_quantity::Key;
 use collo_quantity::number;
 use collo_store::{Sharing, without_mode};
 
 use crate::parts::figure::{figure as finished, legend_of};
-use crate::parts::panels::{PANELS, by_workload, degrees, describe, members};
+use crate::parts::panels::{by_workload, degrees, describe, members};
 use crate::parts::refused;
 use crate::parts::values::{finish, label};
 

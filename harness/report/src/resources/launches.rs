@@ -50,7 +50,7 @@ fn drawn(analysis: &Analysis, points: &[LaunchPoint], metrics: &[Key]) -> Figure
             " Crosses: published of {} of the {} points on an {}: {}. {}.",
             published,
             points.len(),
-            collo_guidelines::published::study::bare(&square.device),
+            collo_gpus::without_vendor(&square.device),
             square.conditions,
             square.source
         );

@@ -4,11 +4,11 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::timeline::Timeline;
 use collo_figures::chart::{OverTime, Trace};
 use collo_figures::document::{Block, Table, TableCell};
-use collo_figures::draw::Panel;
+use collo_figures::draw::{PANELS, Panel};
 use collo_quantity::number;
 
 use crate::parts::figure::{figure, legend_of, tags};
-use crate::parts::panels::{PANELS, describe};
+use crate::parts::panels::describe;
 
 /// A figure: a series, and how it is shown.
 pub struct TraceFigure<'a> {
