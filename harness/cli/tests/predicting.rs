@@ -418,7 +418,7 @@ fn a_simulated_campaign_makes_the_predictor_of_simulated_cards() {
         let number = |key: &str| said[key].as_f64().expect("a number");
         ((number("high_bytes") / number("memory_bytes")).ln(), number("widened"))
     };
-    let own = mine["law"]["width"]["two_sided_log"].as_f64().expect("a number");
+    let own = mine["law"]["width"]["above_log"].as_f64().expect("a number");
     let (log, widened) = width(&machine);
     assert!((log - own).abs() < 1e-9 && widened == 1.0, "{log} is {own}");
     let at = machine.bench.at("predictors/mine.json");

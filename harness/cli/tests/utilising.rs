@@ -45,14 +45,23 @@ fn bench() -> Bench {
     bench.env("COLLO_CACHE", &cache)
 }
 
-/// Six families at three batch sizes. SM active follows the law: `ln(1 + percent) = 4.5 + 0.3 · ln(moved ÷ (moved + 155.5 MB))`.
+/// SM active as the law has it: `ln(1 + percent) = 4.5 + 0.3 · ln(computes ÷ step)`, by three times the published bandwidth, 120 µs for each
+/// operation, and 150 µs for each item.
+fn sm_active_percent(width: i32, batch: i32) -> f64 {
+    let moved = f64::from(width * batch) * 1_048_576.0;
+    let computes_s = (100.0 * moved + 20.0 * 1_048_576.0) / (3.0 * 1.555e12);
+    let step_s = computes_s + 100.0 * 120e-6 + f64::from(batch) * 150e-6;
+    (4.5 + 0.3 * (computes_s / step_s).ln()).exp_m1()
+}
+
+/// Six families at three batch sizes.
 fn table() -> String {
     let mut text =
         "# trainings alone\nworkload,settings,family,batch_size,sm_active_ratio,step_s,power_w,device,measured_by\n".to_string();
     for width in [1, 2, 3, 5, 8, 13] {
         for batch in [4, 16, 64] {
             let moved = f64::from(width * batch) * 1_048_576.0;
-            let percent = (4.5 + 0.3 * (moved / (moved + 155.5e6)).ln()).exp_m1();
+            let percent = sm_active_percent(width, batch);
             let step_s = 2.0 * (100.0 * moved + 20.0 * 1_048_576.0) / 1.555e12 + 100.0 * 60e-6;
             text += &format!(
                 "net,width={width},of {width},{batch},{:.6},{step_s:.9},,NVIDIA A100-SXM4-40GB,a test\n",
@@ -78,8 +87,7 @@ fn profiles_are_fitted_judged_without_their_family_and_predict_a_workload() {
     let said = bench.collo(&["predict", "net", "--describe", "--gpu", "a100-40gb", "--json"]).exits(0).json();
     let alone = &said["alone"];
     assert_eq!((&alone["predictor"], &alone["mark"]), (&"mine".into(), &"own".into()));
-    let moved = 32.0 * 1_048_576.0_f64;
-    let percent = (4.5 + 0.3 * (moved / (moved + 155.5e6)).ln()).exp_m1();
+    let percent = sm_active_percent(1, 32);
     assert!((alone["sm_active_percent"]["estimate"].as_f64().expect("said") / percent - 1.0).abs() < 0.02, "{alone}");
     assert!(alone["power_w"].is_null() && alone["step_s"]["estimate"].as_f64().is_some_and(|s| s > 0.006), "{alone}");
     let features = &said["features"];

@@ -73,6 +73,17 @@ impl<R> Described<R> {
         self.descriptions[row.subject].as_ref()
     }
 
+    /// For people: the name of what was trained, and its batch size.
+    pub fn label(&self, row: &Measurement<R>) -> String {
+        match self.description(row) {
+            // They have one name in common.
+            Some((Description { generated: Some(drawn), parameters, .. }, _)) => {
+                format!("{} {}, {parameters} parameters b{}", drawn.kind, drawn.shape, row.batch_size)
+            }
+            _ => format!("{} b{}", self.all.subjects[row.subject].name(), row.batch_size),
+        }
+    }
+
     /// The rows of one who measured that are described.
     pub fn described(&self, by: usize) -> impl Iterator<Item = (&Measurement<R>, &DescribedTraining)> {
         self.rows(by).filter_map(|row| Some((row, self.description(row)?)))

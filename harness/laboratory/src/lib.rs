@@ -5,7 +5,7 @@
 //! by what measured it. [`described`] has what each training does in a step, so that a formula can be applied to it.
 //!
 //! Of [`memory`], of [`utilisation`] and of the [`company`] of groups that share a device, the rows of one source are then what
-//! `collo_predict` fits and scores: [`fit`] makes a predictor of them.
+//! `collo_predict` fits and scores: [`fit`] makes a predictor of them, and [`predictor_text`] prints one.
 //!
 //! In: names of campaigns and tables, by a [`Caller`] who knows where they are. Out: rows and predictors. What a person should know
 //! meanwhile is a remark to the caller; nothing is printed or written here. The formulas themselves are those of `collo_predict`.
@@ -15,10 +15,12 @@
 mod caller;
 pub mod company;
 pub mod described;
+mod farthest;
 mod fit;
 mod lines;
 pub mod measurements;
 pub mod memory;
+mod predictor_text;
 pub mod quantity;
 pub mod sources;
 pub mod table;
@@ -26,3 +28,4 @@ pub mod utilisation;
 
 pub use caller::{Caller, Request};
 pub use fit::fit;
+pub use predictor_text::predictor_text;

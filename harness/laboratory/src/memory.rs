@@ -12,6 +12,7 @@ use collo_text::{Diagnostic, Diagnostics, Remark};
 
 use crate::caller::{Caller, Request};
 use crate::described::Described;
+use crate::farthest::name_farthest;
 use crate::measurements::{Measurement, Measurer, Trained};
 use crate::sources;
 
@@ -28,6 +29,9 @@ pub fn fit(caller: &dyn Caller, asked: &Request<'_>, name: String) -> Result<Mem
     let unfit = |why| Diagnostic::new("no predictor can be fitted on these rows").caused_by(why);
     let fitted = described.cases(by, who)?.fit(&shipped).map_err(unfit)?;
     doubt(caller, &fitted.left_out);
+    let ratio = |row: &Scored| Some((row.label.clone(), (row.measured_bytes / row.estimate_bytes?).ln()));
+    let ratios: Vec<(String, f64)> = fitted.left_out.iter().filter_map(ratio).collect();
+    name_farthest(caller, "memory", &fitted.law.width, &ratios);
     let law = fitted.law;
     if law.factors != Factors::Fitted && !who.is_cpu() {
         caller.remark(Remark::Note(format!(
@@ -90,16 +94,6 @@ impl Described<f64> {
         }
         let device = if who.is_cpu() { TargetDevice::Cpu } else { TargetDevice::Gpu };
         Ok(MemoryCases { all, device, simulated: who.simulated, is_published: self.is_published() })
-    }
-
-    fn label(&self, row: &Measurement) -> String {
-        match self.description(row) {
-            // They have one name in common.
-            Some((Description { generated: Some(drawn), parameters, .. }, _)) => {
-                format!("{} {}, {parameters} parameters b{}", drawn.kind, drawn.shape, row.batch_size)
-            }
-            _ => format!("{} b{}", self.all.subjects[row.subject].name(), row.batch_size),
-        }
     }
 
     fn published(&self, row: &Measurement) -> Option<&'static published::PublishedJob> {

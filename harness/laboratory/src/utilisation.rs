@@ -1,12 +1,13 @@
 //! Utilisation, power and step time. In: measurements of trainings alone, described. Out: the rows of each who measured, as estimators
 //! take them; a predictor.
 
-use collo_predict::Conditions;
 use collo_predict::utilisation::{Row, UtilisationPredictor, fit_utilisation, peaks_of};
+use collo_predict::{Conditions, Interval};
 use collo_text::{Diagnostic, Diagnostics, Remark};
 
 use crate::caller::{Caller, Request};
 use crate::described::Described;
+use crate::farthest::name_farthest;
 use crate::sources;
 use crate::table::Profile;
 
@@ -35,6 +36,14 @@ pub fn fit(caller: &dyn Caller, asked: &Request<'_>, name: String) -> Result<(Ut
     let rows = described.rows_alone(by)?;
     let unfit = |why| Diagnostic::new("no predictor can be fitted on these rows").caused_by(why);
     let fitted = fit_utilisation(&rows).map_err(unfit)?;
+    for (activity, fit) in &fitted.activities {
+        let ratio = |(row, said): (&Row, &Option<Interval>)| {
+            let log = |percent: f64| percent.ln_1p();
+            Some((row.label.clone(), log(row.measured.percent(*activity)?) - log((*said)?.estimate)))
+        };
+        let ratios: Vec<(String, f64)> = rows.iter().zip(&fit.left_out).filter_map(ratio).collect();
+        name_farthest(caller, activity.as_str(), &fit.law.width, &ratios);
+    }
     let first = rows.first().filter(|first| rows.iter().all(|row| row.peaks.agrees_with(first.peaks)));
     let conditions = Conditions {
         gpu: who.conditions.gpu.clone().or_else(|| first.map(Row::gpu)),
@@ -52,9 +61,8 @@ impl Described<Profile> {
         let usual = peaks_of(USUAL_CARD)?;
         let row = |(row, (description, _)): (&crate::measurements::Measurement<Profile>, &(_, _))| {
             let subject = &self.all.subjects[row.subject];
-            let label = format!("{} b{}", subject.name(), row.batch_size);
             let peaks = row.reading.peaks.unwrap_or(usual);
-            Row::of(label, subject.family.clone(), peaks, description, row.batch_size, row.reading.measured)
+            Row::of(self.label(row), subject.family.clone(), peaks, description, row.batch_size, row.reading.measured)
         };
         Ok(self.described(by).map(row).collect())
     }

@@ -134,6 +134,20 @@ pub fn gib(bytes: u64) -> String {
     if gib < 1.995 { format!("{gib:.2} GiB") } else { format!("{gib:.1} GiB") }
 }
 
+/// MiB, in which footprints of single trainings are compared; KiB for next to nothing, GiB above 10.
+pub fn mib(bytes: f64) -> String {
+    let mib = bytes / f64::from(1 << 20);
+    if mib > 0.0 && mib < 0.095 {
+        format!("{:.0} KiB", (mib * 1024.0).max(1.0))
+    } else if mib > 0.0 && mib < 9.95 {
+        format!("{mib:.1} MiB")
+    } else if mib.abs() < 10_240.0 {
+        format!("{mib:.0} MiB")
+    } else {
+        gib(bytes as u64)
+    }
+}
+
 /// A number with two decimals at most: `0.15`, `5.33`, `2`.
 pub fn hundredths(x: f64) -> String {
     ((x * 100.0).round() / 100.0).to_string()

@@ -4,7 +4,7 @@
 //! would change when that is resumed. A prediction refuses what cannot run at all: its lower bounds are more than there is. What
 //! may run out is marked.
 
-use collo_predict::probability_above;
+use collo_predict::{Interval, probability_above};
 use collo_store::{MarkedCell, PredictedMemory};
 
 use super::{Basis, PlannedCell, Seated};
@@ -144,22 +144,25 @@ struct Need {
     source: ForecastSource,
     /// Of a prediction that no measurement contradicts, else 0: it needs something, too.
     least_bytes: u64,
-    /// Of the interval of a prediction, as a logarithm; 0 for a measurement.
-    width: f64,
+    /// The ends of the interval of a prediction, as shares of the estimate; 1 for a measurement.
+    low: f64,
+    high: f64,
 }
 
 impl Need {
     fn exactly(bytes: u64, source: ForecastSource) -> Need {
-        Need { bytes, upper_bytes: bytes, source, least_bytes: 0, width: 0.0 }
+        Need { bytes, upper_bytes: bytes, source, least_bytes: 0, low: 1.0, high: 1.0 }
     }
 
     fn predicted(claim: &PredictedMemory) -> Need {
+        let share = |bytes: u64| bytes as f64 / claim.estimate_bytes.max(1) as f64;
         Need {
             bytes: claim.estimate_bytes,
             upper_bytes: claim.upper_bytes,
             source: ForecastSource::Predicted,
             least_bytes: claim.least_bytes,
-            width: (claim.high_bytes as f64 / claim.estimate_bytes.max(1) as f64).ln(),
+            low: share(claim.low_bytes),
+            high: share(claim.high_bytes),
         }
     }
 }
@@ -266,9 +269,12 @@ impl MemoryPlace {
             return Some(OutOfMemoryRisk::Readings);
         }
         // Members of one cell err alike, as they are of few architectures: their errors do not cancel out.
-        let width = self.needs.iter().flatten().map(|need| need.width).fold(0.0, f64::max);
+        let low = self.needs.iter().flatten().map(|need| need.low).fold(1.0, f64::min);
+        let high = self.needs.iter().flatten().map(|need| need.high).fold(1.0, f64::max);
+        let estimate = claimed as f64;
+        let interval = Interval { estimate, low: estimate * low, high: estimate * high };
         let left = there.saturating_sub(measured) as f64;
-        Some(OutOfMemoryRisk::Predicted { probability: probability_above(claimed as f64, width, left) })
+        Some(OutOfMemoryRisk::Predicted { probability: probability_above(interval, left) })
     }
 }
 

@@ -53,7 +53,7 @@ fn the_nearest_serves_and_each_step_back_widens_the_interval() {
         assert_eq!((found.predictor.name.as_str(), found.because), (name, because));
         assert!((found.widened - 1.5f64.powi(steps)).abs() < 1e-12);
         assert!((found.width().upper_log - found.widened * found.predictor.law.width.upper_log).abs() < 1e-12);
-        assert!((found.width().two_sided_log - found.widened * found.predictor.law.width.two_sided_log).abs() < 1e-12);
+        assert!((found.width().above_log - found.widened * found.predictor.law.width.above_log).abs() < 1e-12);
         all.pop();
     }
     assert_eq!(choose(all.iter(), &target), None);

@@ -12,7 +12,7 @@ use super::left_out::family_set;
 use super::modes::{CompanyPredictor, ModeFit};
 use super::prediction::{GroupQuantities, Widths};
 use super::{Alone, CompanyMode, Law, MeasuredGroup, SliceLaw, StandIn};
-use crate::conformal::Interval;
+use crate::conformal::{Interval, Width};
 use crate::fit::Unfit;
 
 /// A measured group beside an estimate of it.
@@ -112,16 +112,17 @@ impl GroupEstimate {
     fn covered(&self) -> Option<[(usize, usize); 4]> {
         let [slowdown, gain, antt, fairness] = self.widths?.each();
         let (found, said) = (GroupQuantities::of(&self.measured), GroupQuantities::of(&self.estimated));
-        let one = |measured: f64, estimated: f64, log: f64| {
+        let one = |measured: f64, estimated: f64, width: Width| {
             // What is equal but for rounding is inside an interval without width.
-            usize::from(Interval::around(estimated, log + 1e-12).contains(measured))
+            let width = Width { below_log: width.below_log + 1e-12, above_log: width.above_log + 1e-12, ..width };
+            usize::from(Interval::around(estimated, width).contains(measured))
         };
-        let members = self.measured.iter().zip(&self.estimated).map(|(m, e)| one(*m, *e, slowdown.two_sided_log)).sum();
+        let members = self.measured.iter().zip(&self.estimated).map(|(m, e)| one(*m, *e, slowdown)).sum();
         Some([
             (members, self.measured.len()),
-            (one(found.gain, said.gain, gain.two_sided_log), 1),
-            (one(found.antt, said.antt, antt.two_sided_log), 1),
-            (one(found.fairness, said.fairness, fairness.two_sided_log), 1),
+            (one(found.gain, said.gain, gain), 1),
+            (one(found.antt, said.antt, antt), 1),
+            (one(found.fairness, said.fairness, fairness), 1),
         ])
     }
 }

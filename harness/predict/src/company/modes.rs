@@ -154,15 +154,15 @@ impl CompanyPredictor {
         let asked = slowdowns.len();
         let extrapolated = (asked > most_members).then_some(Extrapolated { measured: most_members, asked });
         let widened = if extrapolated.is_some() { widened * self.widening } else { widened };
-        let logs = widths.times(widened).each().map(|width| width.two_sided_log);
+        let widths = widths.times(widened);
         let found = GroupQuantities::of(slowdowns);
-        let fairness = Interval::around(found.fairness, logs[3]);
+        let fairness = Interval::around(found.fairness, widths.fairness);
         CompanyPrediction {
             predictor: self.name.clone(),
             by_mode,
-            slowdown: slowdowns.iter().map(|times| Interval::around(*times, logs[0])).collect(),
-            gain: Interval::around(found.gain, logs[1]),
-            antt: Interval::around(found.antt, logs[2]),
+            slowdown: slowdowns.iter().map(|times| Interval::around(*times, widths.slowdown)).collect(),
+            gain: Interval::around(found.gain, widths.gain),
+            antt: Interval::around(found.antt, widths.antt),
             // The fairest is 1.
             fairness: Interval { high: fairness.high.min(1.0), ..fairness },
             extrapolated,

@@ -24,7 +24,7 @@ fn rows(families: usize) -> Vec<MeasuredRow> {
 }
 
 fn scored(measured: f64, estimate: Option<f64>) -> Scored {
-    let width = Width { upper_log: 1.5f64.ln(), two_sided_log: 1.5f64.ln(), ..Width::PUBLISHED };
+    let width = Width { upper_log: 1.5f64.ln(), below_log: 1.5f64.ln(), above_log: 1.5f64.ln(), ..Width::PUBLISHED };
     let bounds = estimate.map(|estimate| Bounds::around(estimate, width));
     Scored { label: format!("{measured}"), measured_bytes: measured, estimate_bytes: estimate, bounds }
 }

@@ -10,7 +10,7 @@ pub fn published() -> MemoryPredictor {
         coefficients: Coefficients { context_bytes: 567_279_616.0, per_reserved_byte: 1.02, per_workspace_byte: 1.6 },
         factors: Factors::Fitted,
         covariance: Some(Covariance([[4e14, -1e5, 0.0], [-1e5, 1e-4, 0.0], [0.0, 0.0, 0.04]])),
-        width: Width { upper_log: 0.1, two_sided_log: 0.12, from: WidthFrom::Published, families: 7, rows: 30 },
+        width: Width { upper_log: 0.1, below_log: 0.12, above_log: 0.12, from: WidthFrom::Published, families: 7, rows: 30 },
         left_out: LeftOut {
             rows: 30,
             families: 7,
@@ -195,7 +195,7 @@ fn the_least_is_without_caches_and_workspaces() {
     let found = predictor.predict(&small, 32, Basis::Reserved).unwrap();
     let replayed = crate::replay(&small, 32).unwrap();
     let asked: f64 = replayed.at_peak.iter().map(|part| part.bytes).sum();
-    let wanted = (predictor.law.coefficients.context_bytes + asked) * (-predictor.law.width.two_sided_log).exp();
+    let wanted = (predictor.law.coefficients.context_bytes + asked) * (-predictor.law.width.below_log).exp();
     assert!((found.least_bytes - wanted).abs() < 1.0);
     assert!(asked <= replayed.warm_up.allocated_bytes as f64 && found.least_bytes < found.low_bytes);
     // A compiled step may keep less than was traced, so that only what it is made of is certain.

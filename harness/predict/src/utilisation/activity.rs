@@ -1,4 +1,4 @@
-//! How busy a training alone keeps a card, in percent. In: measured rows. Out: a log-linear law for each activity, and what it says of
+//! How busy a training alone keeps a card, in percent. In: measured rows. Out: a log-linear law for each activity, and its prediction of
 //! each row without having seen its family.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use crate::folds::Folds;
 use crate::json::amount;
 use crate::linear::{Line, ridge};
 
+use super::range::{self, Beyond, FittedRanges};
 use super::work::Work;
 use super::{Estimated, LawFit, Row};
 
@@ -31,11 +32,9 @@ pub enum Activity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Feature {
-    /// ln of how full a mean kernel has the card.
-    LnFilled,
-    /// ln(1 + percent) of the step in which the card computes, by its published peaks.
-    LnBusy,
-    /// ln(1 + percent) of its bandwidth that the step needs beyond the L2 cache.
+    /// ln of the share of a step in which SMs compute.
+    LnActive,
+    /// ln of the share of its bandwidth that the step needs beyond the L2 cache.
     LnTraffic,
 }
 
@@ -60,12 +59,12 @@ impl Activity {
         }
     }
 
-    /// What its law is linear in. Chosen on the published profiles with architectures left out: a further feature gains nothing for the
-    /// first two, and without both of its own the error of the last is three times as large.
+    /// What its law is linear in. Chosen on published profiles with architectures, and kinds of networks, left out: two features do better
+    /// on the architectures and far worse on kinds that the fit has not seen.
     pub fn features(self) -> &'static [Feature] {
         match self {
-            Activity::SmActive | Activity::GpuUtilisation => &[Feature::LnFilled],
-            Activity::DramActive => &[Feature::LnBusy, Feature::LnTraffic],
+            Activity::SmActive | Activity::GpuUtilisation => &[Feature::LnActive],
+            Activity::DramActive => &[Feature::LnTraffic],
         }
     }
 }
@@ -73,10 +72,9 @@ impl Activity {
 impl Feature {
     pub fn of(self, work: &Work, peaks: &Peaks) -> f64 {
         match self {
-            // A step that moves nothing is as empty as one that moves a byte.
-            Feature::LnFilled => work.filled(peaks).max(1e-12).ln(),
-            Feature::LnBusy => log(100.0 * work.busy(peaks)),
-            Feature::LnTraffic => log(100.0 * work.traffic(peaks)),
+            // A step that does nothing is as empty as one that computes a picosecond in a second.
+            Feature::LnActive => work.active(peaks).max(1e-12).ln(),
+            Feature::LnTraffic => work.traffic(peaks).max(1e-12).ln(),
         }
     }
 }
@@ -98,6 +96,8 @@ pub fn rmsle(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
 pub struct ActivityLaw {
     pub intercept: f64,
     pub coefficients: BTreeMap<Feature, f64>,
+    /// What the rows of the fit were like: of others intervals are wider, or there is no prediction.
+    pub fitted: FittedRanges,
     /// Of the ridge, as left-out families chose it.
     #[serde(deserialize_with = "amount")]
     pub penalty: f64,
@@ -134,13 +134,7 @@ struct Sample<'a> {
 
 /// The law of an activity.
 pub fn fit_activity(rows: &[Row], activity: Activity) -> Result<LawFit<ActivityLaw>, Unfit> {
-    let measured: Vec<usize> = (0..rows.len()).filter(|row| rows[*row].measured.percent(activity).is_some()).collect();
-    let sample = |&row: &usize| Sample {
-        family: &rows[row].family,
-        inputs: activity.features().iter().map(|feature| feature.of(&rows[row].work, rows[row].peaks)).collect(),
-        target: log(rows[row].measured.percent(activity).unwrap_or_default()),
-    };
-    let samples: Vec<Sample<'_>> = measured.iter().map(sample).collect();
+    let (measured, samples) = samples(rows, activity);
     let families = families(&samples).len();
     if families < FEWEST_TO_FIT {
         return Err(Unfit::TooFewFamilies { families, needed: FEWEST_TO_FIT });
@@ -161,12 +155,36 @@ pub fn fit_activity(rows: &[Row], activity: Activity) -> Result<LawFit<ActivityL
         law: ActivityLaw {
             intercept: line.intercept,
             coefficients: activity.features().iter().copied().zip(line.coefficients).collect(),
+            fitted: range::ranges(measured.iter().map(|row| &rows[*row])),
             penalty,
             width,
             left_out: LogScore { rows: samples.len(), families, rmsle: root(&said), constant_rmsle: root(&constant) },
         },
         left_out,
     })
+}
+
+/// Each row by a fit that has seen no network of its kind, between bounds made of the errors on other kinds; absent for rows that were not
+/// measured. None: the rows are of one kind, or the others are too few to be fitted.
+pub fn predict_kinds_left_out(rows: &[Row], activity: Activity) -> Option<Vec<Option<Interval>>> {
+    let (measured, samples) = samples(rows, activity);
+    let kinds = Folds::of(&measured.iter().map(|row| rows[*row].kind.as_str()).collect::<Vec<_>>()).ok()?;
+    let said = kinds.left_out(&samples, fit_penalised, |(line, _), sample| line.at(&sample.inputs)).ok()?;
+    let residuals: Vec<Residual> = samples.iter().zip(&said).map(|(sample, said)| sample.residual(*said)).collect();
+    let estimated = Estimated { rows: rows.len(), measured: &measured, estimates: &said, residuals: &residuals, folds: &kinds };
+    Some(estimated.intervals(percent_around).ok()?.1)
+}
+
+/// The rows whose activity was measured, and what the regression takes of each.
+fn samples(rows: &[Row], activity: Activity) -> (Vec<usize>, Vec<Sample<'_>>) {
+    let measured: Vec<usize> = (0..rows.len()).filter(|row| rows[*row].measured.percent(activity).is_some()).collect();
+    let sample = |&row: &usize| Sample {
+        family: &rows[row].family,
+        inputs: activity.features().iter().map(|feature| feature.of(&rows[row].work, rows[row].peaks)).collect(),
+        target: log(rows[row].measured.percent(activity).unwrap_or_default()),
+    };
+    let samples = measured.iter().map(sample).collect();
+    (measured, samples)
 }
 
 impl Sample<'_> {
@@ -204,16 +222,38 @@ fn fit_penalised(samples: &[Sample<'_>]) -> Result<(Line, f64), Unfit> {
 }
 
 /// From 0 to 100 around a logarithm.
-fn percent_around(log: f64, width: f64) -> Interval {
-    let percent = |log: f64| log.exp_m1().clamp(0.0, 100.0);
-    Interval { estimate: percent(log), low: percent(log - width), high: percent(log + width) }
+fn percent_around(log: f64, width: Width) -> Interval {
+    Interval { estimate: percent_of(log), low: percent_of(log - width.below_log), high: percent_of(log + width.above_log) }
+}
+
+fn percent_of(log: f64) -> f64 {
+    log.exp_m1().clamp(0.0, 100.0)
 }
 
 impl ActivityLaw {
-    /// In percent; the interval so many times as wide, as a logarithm.
-    pub fn predict(&self, work: &Work, peaks: &Peaks, widened: f64) -> Interval {
+    /// How far the training is beyond those of the fit. None: it is not.
+    pub fn beyond(&self, work: &Work, peaks: &Peaks) -> Option<Beyond> {
+        range::beyond(&self.fitted, work, peaks)
+    }
+
+    /// In percent; the interval so many times as wide, as a logarithm, and wider beyond the range of the fit. None: it is out of range.
+    pub fn predict(&self, work: &Work, peaks: &Peaks, widened: f64) -> Option<Interval> {
+        let beyond = self.beyond(work, peaks);
+        if beyond.is_some_and(|beyond| beyond.is_out_of_range()) {
+            return None;
+        }
+        let widened = widened * beyond.map_or(1.0, |beyond| beyond.widening());
+        Some(percent_around(self.log_percent(work, peaks), self.width.times(widened)))
+    }
+
+    /// Whether or not it is within the range of the fit.
+    pub(super) fn estimate_percent(&self, work: &Work, peaks: &Peaks) -> f64 {
+        percent_of(self.log_percent(work, peaks))
+    }
+
+    fn log_percent(&self, work: &Work, peaks: &Peaks) -> f64 {
         let features = self.coefficients.iter().map(|(feature, coefficient)| coefficient * feature.of(work, peaks));
-        percent_around(self.intercept + features.sum::<f64>(), self.width.times(widened).two_sided_log)
+        self.intercept + features.sum::<f64>()
     }
 
     pub fn check(&self, activity: Activity) -> Result<(), String> {
@@ -226,6 +266,7 @@ impl ActivityLaw {
                 return Err(format!("a coefficient of {} is {value}, not from -1000 to 1000", activity.key()));
             }
         }
+        range::check(&self.fitted)?;
         self.width.check()
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Row;
-use super::activity::{Activity, rmsle};
+use super::activity::{Activity, predict_kinds_left_out, rmsle};
 use super::hotcloud::{Regressor, law, regressor_left_out, regressors};
 use super::law::{UtilisationFit, UtilisationPredictor};
 use crate::conformal::Interval;
@@ -45,11 +45,13 @@ pub fn judged(rows: &[Row], fitted: Option<&UtilisationFit>, shipped: Option<&Ut
     if let Some(fit) = fitted {
         let of = |activity: &Activity| fit.activities.get(activity).map(|fit| fit.left_out.clone());
         all.push(Judged::of("collo, architecture left out", rows, of));
+        let of_kinds = |activity: &Activity| predict_kinds_left_out(rows, *activity);
+        all.push(Judged::of("collo, kind of network left out", rows, of_kinds));
     }
     if let Some(shipped) = shipped {
         let of = |activity: &Activity| {
             let law = shipped.law.targets.get(activity)?;
-            Some(rows.iter().map(|row| Some(law.predict(&row.work, row.peaks, 1.0))).collect())
+            Some(rows.iter().map(|row| law.predict(&row.work, row.peaks, 1.0)).collect())
         };
         all.push(Judged::of(&format!("collo, {} as it is", shipped.name), rows, of));
     }

@@ -156,7 +156,7 @@ pub fn law(rows: &[Row], activity: Activity, seeds: u64) -> Result<Scores, Unfit
         let law = fit_activity(&train, activity).ok()?.law;
         rmsle(judged.iter().filter_map(|row| {
             let row = &rows[*row];
-            Some((law.predict(&row.work, row.peaks, 1.0).estimate, row.measured.percent(activity)?))
+            Some((law.estimate_percent(&row.work, row.peaks), row.measured.percent(activity)?))
         }))
     };
     Ok(Scores { shuffled: median((1..=seeds).filter_map(by_seed)), left_out: Some(fitted.law.left_out.rmsle) })

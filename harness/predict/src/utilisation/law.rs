@@ -11,6 +11,7 @@ use crate::fit::Unfit;
 
 use super::activity::{Activity, ActivityLaw, fit_activity};
 use super::power::{PowerLaw, fit_power};
+use super::range::Beyond;
 use super::time::{TimeLaw, fit_time};
 use super::work::Work;
 use super::{LawFit, Row};
@@ -33,6 +34,8 @@ pub type UtilisationPredictor = PredictorFile<UtilisationLaw>;
 pub struct UtilisationPrediction {
     pub predictor: String,
     pub activities: BTreeMap<Activity, Interval>,
+    /// Of which activities the training is beyond what their laws were fitted on.
+    pub beyond: BTreeMap<Activity, Beyond>,
     pub power_w: Option<Interval>,
     /// By the roofline alone; `step_time` knows better where there are stored cells.
     pub step_s: Option<Interval>,
@@ -90,7 +93,7 @@ impl UtilisationFit {
 impl PredictorLaw for UtilisationLaw {
     const QUANTITY: Quantity = Quantity::Utilisation;
     /// `ln(1 + percent) = intercept + Σ coefficient · feature`, of the features of this package.
-    const FORMULA: &'static str = "log-linear-1";
+    const FORMULA: &'static str = "log-linear-2";
 
     fn check(&self) -> Result<(), String> {
         if self.targets.is_empty() {
@@ -119,7 +122,8 @@ impl UtilisationPredictor {
     /// Of a step alone on a card; intervals so many times as wide, as logarithms.
     pub fn predict(&self, work: &Work, peaks: &Peaks, widened: f64) -> UtilisationPrediction {
         let activities: BTreeMap<Activity, Interval> =
-            self.law.targets.iter().map(|(activity, law)| (*activity, law.predict(work, peaks, widened))).collect();
+            self.law.targets.iter().filter_map(|(activity, law)| Some((*activity, law.predict(work, peaks, widened)?))).collect();
+        let beyond = self.law.targets.iter().filter_map(|(activity, law)| Some((*activity, law.beyond(work, peaks)?))).collect();
         let percent = |activity: Activity| activities.get(&activity).map(|interval| interval.estimate);
         let power_w = self
             .power_on(peaks)
@@ -130,6 +134,6 @@ impl UtilisationPredictor {
             low: power.low * step.low,
             high: power.high * step.high,
         });
-        UtilisationPrediction { predictor: self.name.clone(), activities, power_w, step_s, energy_j }
+        UtilisationPrediction { predictor: self.name.clone(), activities, beyond, power_w, step_s, energy_j }
     }
 }

@@ -9,6 +9,7 @@ mod hotcloud;
 mod law;
 mod peaks;
 mod power;
+mod range;
 mod time;
 mod work;
 
@@ -24,12 +25,13 @@ use crate::fit::Unfit;
 use crate::folds::Folds;
 use crate::json::amount;
 
-pub use activity::{Activity, ActivityLaw, Feature, LogScore, fit_activity, rmsle};
+pub use activity::{Activity, ActivityLaw, Feature, LogScore, fit_activity, predict_kinds_left_out, rmsle};
 pub use evaluate::{Covered, Judged, ProtocolScore, judged, protocols};
 pub use hotcloud::{Regressor, Scores, SevenFeatures, law as law_scores, regressor_left_out, regressors};
 pub use law::{UtilisationFit, UtilisationLaw, UtilisationPrediction, UtilisationPredictor, fit_utilisation};
 pub use peaks::{peak, peaks_of, unknown_peaks};
 pub use power::{PowerLaw, fit_power};
+pub use range::{Beyond, Extent, FittedRange};
 pub use time::{Rung, StepTime, StoredStep, TimeLaw, Unmeasured, fit_time, step_time};
 pub use work::{Arithmetic, OperationKind, Work, WorkOfKind};
 
@@ -40,6 +42,8 @@ pub struct Row {
     pub label: String,
     /// The architecture: rows of one are left out together.
     pub family: String,
+    /// What sort of network it is: convolutional, a transformer, drawn at random.
+    pub kind: String,
     /// Of the card that it was measured on.
     pub peaks: &'static Peaks,
     pub work: Work,
@@ -67,7 +71,7 @@ impl Row {
         measured: Measured,
     ) -> Row {
         let (work, seven) = (Work::of(description, batch), SevenFeatures::of(description, batch));
-        Row { label, family, peaks, work, seven, measured }
+        Row { label, family, kind: kind_of(description), peaks, work, seven, measured }
     }
 
     /// The name of its card, which stands for all boards of which the same is promised.
@@ -79,6 +83,20 @@ impl Row {
     fn share(&self, activity: Activity) -> Option<f64> {
         self.measured.percent(activity).map(|percent| percent / 100.0)
     }
+}
+
+/// Networks drawn at random are a kind for each way of drawing. Transformers normalise and have no convolution.
+fn kind_of(description: &Description) -> String {
+    if let Some(drawn) = &description.generated {
+        return format!("random {}", drawn.kind);
+    }
+    let counted = |name: &str| description.operations.get(name).map_or(0, |cost| cost.count);
+    match (counted("convolution"), counted("normalisation")) {
+        (1.., _) => "convolutional",
+        (0, 1..) => "transformer",
+        (0, 0) => "other",
+    }
+    .into()
 }
 
 /// How well a law does on families that its fit has not seen; errors are shares of what was measured.
@@ -125,13 +143,13 @@ struct Estimated<'a> {
 
 impl Estimated<'_> {
     /// The width of all residuals, and of each row an interval as wide as the residuals of other families are.
-    fn intervals(&self, around: impl Fn(f64, f64) -> Interval) -> Result<(Width, Vec<Option<Interval>>), Unfit> {
+    fn intervals(&self, around: impl Fn(f64, Width) -> Interval) -> Result<(Width, Vec<Option<Interval>>), Unfit> {
         let width = |residuals: &[Residual]| Width::of_spread(residuals).ok_or(Unfit::OneFamily);
         let others = |fold: usize| width(&self.folds.others(self.residuals, fold));
         let widths = (0..self.folds.count).map(others).collect::<Result<Vec<Width>, Unfit>>()?;
         let mut intervals = vec![None; self.rows];
         for (place, &row) in self.measured.iter().enumerate() {
-            intervals[row] = Some(around(self.estimates[place], widths[self.folds.of_row[place]].two_sided_log));
+            intervals[row] = Some(around(self.estimates[place], widths[self.folds.of_row[place]]));
         }
         Ok((width(self.residuals)?, intervals))
     }

@@ -74,7 +74,7 @@ impl PowerLaw {
     pub fn predict(&self, sm_active_percent: f64, dram_active_percent: f64, widened: f64) -> Interval {
         let inputs = inputs(sm_active_percent / 100.0, dram_active_percent / 100.0);
         let watts = dot(&[self.idle_w, self.sm_active_w, self.dram_active_w], &inputs);
-        Interval::around(watts, self.width.times(widened).two_sided_log)
+        Interval::around(watts, self.width.times(widened))
     }
 
     pub fn check(&self) -> Result<(), String> {

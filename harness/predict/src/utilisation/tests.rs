@@ -28,11 +28,11 @@ fn rows(families: usize) -> Vec<Row> {
         let size = 1.7f64.powi(family as i32);
         let work = work(batch, 150.0 + 30.0 * family as f64, 2e7 * size * batch as f64, 2e9 * size * batch as f64);
         let peaks = a100();
-        let ln_filled = Feature::LnFilled.of(&work, peaks);
-        let dram = -0.5 + 0.5 * Feature::LnBusy.of(&work, peaks) + 0.5 * Feature::LnTraffic.of(&work, peaks);
+        let ln_active = Feature::LnActive.of(&work, peaks);
+        let dram = 4.4 + 0.6 * Feature::LnTraffic.of(&work, peaks);
         let measured = Measured {
-            sm_active_percent: Some((4.5 + 0.3 * ln_filled).exp_m1()),
-            gpu_utilisation_percent: Some((4.6 + 0.2 * ln_filled).exp_m1()),
+            sm_active_percent: Some((4.5 + 0.3 * ln_active).exp_m1()),
+            gpu_utilisation_percent: Some((4.6 + 0.2 * ln_active).exp_m1()),
             dram_active_percent: Some(dram.exp_m1()),
             power_w: None,
             step_s: Some(1.5 * work.roofline_s(peaks, 1.0, 1.0) + 50e-6 * work.kernels),
@@ -48,7 +48,15 @@ fn rows(families: usize) -> Vec<Row> {
             batch_size: batch as f64,
         };
         let measured = Measured { power_w: Some(power_w), ..measured };
-        Row { label: format!("{family} b{batch}"), family: format!("family {family}"), peaks, work, seven, measured }
+        Row {
+            label: format!("{family} b{batch}"),
+            family: format!("family {family}"),
+            kind: format!("kind {}", family % 3),
+            peaks,
+            work,
+            seven,
+            measured,
+        }
     };
     (0..families).flat_map(|family| [16, 32, 64, 128].map(|batch| of(family, batch))).collect()
 }
@@ -68,7 +76,7 @@ fn what_was_made_by_a_law_is_predicted_by_it_with_its_family_left_out() {
         assert!(fit.law.left_out.constant_rmsle > 4.0 * fit.law.left_out.rmsle, "{activity:?}: {:?}", fit.law.left_out);
     }
     let law = &fitted.activities[&Activity::SmActive].law;
-    assert!((law.coefficients[&Feature::LnFilled] - 0.3).abs() < 0.01 && (law.intercept - 4.5).abs() < 0.05, "{law:?}");
+    assert!((law.coefficients[&Feature::LnActive] - 0.3).abs() < 0.01 && (law.intercept - 4.5).abs() < 0.05, "{law:?}");
     let time = fitted.time.expect("timed").law;
     assert!((time.times - 1.5).abs() < 1e-6 && (time.launch_s - 50e-6).abs() < 1e-9, "{time:?}");
     let power = fitted.power.expect("metered").law;
@@ -113,16 +121,56 @@ fn a_row_without_a_reading_is_in_no_fit_and_has_no_prediction_of_it() {
 }
 
 #[test]
-fn a_larger_batch_fills_a_card_more_and_a_faster_card_is_filled_less() {
+fn a_larger_batch_keeps_more_of_a_card_active_and_less_of_a_faster_card() {
     let (small, large) = (work(8, 200.0, 1e9, 1e11), work(128, 200.0, 16e9, 16e11));
     let h100 = peaks_of("NVIDIA H100 80GB HBM3").expect("known");
-    assert!(small.filled(a100()) < large.filled(a100()) && large.filled(h100) < large.filled(a100()));
-    assert!(small.busy(a100()) < large.busy(a100()) && large.busy(h100) < large.busy(a100()));
-    assert!((0.0..=1.0).contains(&large.filled(a100())) && (0.0..=1.0).contains(&large.busy(a100())));
+    assert!(small.active(a100()) < large.active(a100()) && large.active(h100) < large.active(a100()));
+    assert!((0.0..=1.0).contains(&large.active(a100())));
     let nothing = Work { kernels: 0.0, kinds: Vec::new(), ..small };
-    for feature in [Feature::LnFilled, Feature::LnBusy, Feature::LnTraffic] {
+    for feature in [Feature::LnActive, Feature::LnTraffic] {
         assert!(feature.of(&nothing, a100()).is_finite(), "{feature:?}");
     }
+}
+
+/// The fault of the feature before: it counted activations alone, so that a training whose work is in its weights looked empty.
+#[test]
+fn a_wide_layer_at_a_small_batch_has_its_work_in_its_weights() {
+    let of = |fixed_bytes: f64| Work {
+        kinds: vec![WorkOfKind { kind: OperationKind::Matmul, flops: 0.0, growing_bytes: 1e6, fixed_bytes }],
+        ..work(8, 100.0, 0.0, 0.0)
+    };
+    assert!(of(1e11).active(a100()) > 20.0 * of(1e8).active(a100()));
+}
+
+#[test]
+fn beyond_what_was_fitted_an_interval_is_wider_and_far_beyond_there_is_no_prediction() {
+    let law = fit_activity(&rows(6), Activity::SmActive).expect("a fit").law;
+    let of = |kernels: f64| Work { kernels, ..work(64, 200.0, 2e9, 2e11) };
+    let width = |kernels: f64| law.predict(&of(kernels), a100(), 1.0).map(|said| (1.0 + said.high).ln() - (1.0 + said.low).ln());
+    assert_eq!(law.beyond(&of(200.0), a100()), None, "150 to 300 operations were fitted");
+    assert!(width(3000.0).expect("ten times") > 1.9 * width(300.0).expect("within"), "twice as wide at ten times the end");
+    let far = law.beyond(&of(1e5), a100()).expect("beyond");
+    assert_eq!((far.extent, far.is_out_of_range(), law.predict(&of(1e5), a100(), 1.0)), (Extent::Operations, true, None));
+    insta::assert_snapshot!(far, @"100000 operations in a step, fitted on 150 to 300");
+    let said = predictor(&rows(6), Mark::Own).predict(&of(1e5), a100(), 1.0);
+    assert!(said.activities.is_empty() && said.power_w.is_none() && said.beyond.len() == 3, "{said:?}");
+}
+
+#[test]
+fn a_kind_of_network_is_predicted_by_fits_of_the_others() {
+    let honest = rows(6);
+    let mut lying = honest.clone();
+    for row in lying.iter_mut().filter(|row| row.kind == "kind 1") {
+        row.measured.sm_active_percent = Some(0.1);
+    }
+    let said = |rows: &[Row]| -> Vec<Option<f64>> {
+        let all = predict_kinds_left_out(rows, Activity::SmActive).expect("three kinds");
+        let of_one = rows.iter().zip(all).filter(|(row, _)| row.kind == "kind 1");
+        of_one.map(|(_, said)| said.map(|said| said.estimate)).collect()
+    };
+    assert_eq!((said(&honest), said(&honest).len()), (said(&lying), 8));
+    let alike: Vec<Row> = honest.into_iter().map(|row| Row { kind: "one".into(), ..row }).collect();
+    assert_eq!(predict_kinds_left_out(&alike, Activity::SmActive), None);
 }
 
 #[test]
@@ -209,12 +257,12 @@ fn a_file_that_cannot_serve_says_why() {
         assert!(text.contains(from), "{from}");
         read(&text.replacen(from, to, 1)).expect_err("it cannot serve")
     };
-    assert!(without("\"log-linear-1\"", "\"log-linear-9\"").contains("does not have"));
-    assert!(without("\"ln_filled\"", "\"ln_busy\"").contains("not those of"));
+    assert!(without("\"log-linear-2\"", "\"log-linear-9\"").contains("does not have"));
+    assert!(without("\"ln_active\"", "\"ln_traffic\"").contains("not those of"));
     assert!(without("\"widening\": 1.5", "\"widening\": 99").contains("`widening` is 99"));
     assert!(without("\"schema\": 1", "\"schema\": 1, \"more\": 1").contains("unknown field"));
     assert!(without("\"utilisation\"", "\"memory\"").contains("predicts `memory`"));
-    assert!(without("\"two_sided_log\": ", "\"two_sided_log\": 9").contains("two_sided_log"));
+    assert!(without("\"below_log\": ", "\"below_log\": 9").contains("below_log"));
     let mut empty = predictor(&rows(6), Mark::Own);
     empty.law.targets = BTreeMap::new();
     assert!(read(&empty.to_text()).expect_err("it predicts nothing").contains("`targets` is empty"));
@@ -236,46 +284,45 @@ proptest! {
     }
 }
 
-/// Fitted on 26 published profiles; `collo predict evaluate` of their table printed the scores.
+/// Fitted on published profiles of named networks, random MLPs and random CNNs; `collo predict evaluate` of their tables printed the scores.
 #[test]
 fn the_shipped_predictor_is_published_and_met_its_aim_on_architectures_left_out() {
     let text = include_str!("../../../../predictors/published-a100-utilisation.json");
     let shipped = read(text).expect("right");
     assert_eq!((shipped.mark, shipped.name.as_str()), (Mark::Published, "published-a100-utilisation"));
-    assert!(shipped.source.contains("AEGIS"));
-    let rmsle = |activity: Activity| shipped.law.targets[&activity].left_out.rmsle;
-    assert!(rmsle(Activity::SmActive) <= 0.154 && rmsle(Activity::GpuUtilisation) <= 0.16 && rmsle(Activity::DramActive) <= 0.2);
+    assert!(shipped.source.contains("AEGIS") && shipped.source.contains("GPUMemNet"));
+    let left_out = |activity: Activity| shipped.law.targets[&activity].left_out;
+    assert_eq!((left_out(Activity::SmActive).rows, left_out(Activity::SmActive).families), (223, 18));
+    let rmsle = |activity: Activity| left_out(activity).rmsle;
+    assert!(rmsle(Activity::SmActive) <= 0.18 && rmsle(Activity::GpuUtilisation) <= 0.22 && rmsle(Activity::DramActive) <= 0.21);
     assert_eq!(shipped.law.targets[&Activity::SmActive].width.from, WidthFrom::Spread);
     assert!(shipped.law.power.is_none(), "nobody published it");
     let time = shipped.law.time.expect("from published epochs");
     assert!(!time.is_scaled(a100()) && time.is_scaled(peaks_of("NVIDIA L4").expect("known")));
 }
 
-/// Estimates of a training step by the shipped predictor when the peaks were a table in this package: SM active, GPU utilisation, DRAM
-/// active, seconds.
+/// Estimates of a training step on three GPUs by the shipped predictor: SM active, GPU utilisation, DRAM active, seconds.
 #[test]
-fn the_shipped_predictor_predicts_as_before_peaks_stood_in_the_files_of_gpus() {
+fn the_shipped_predictor_predicts_one_step_on_three_gpus() {
     let shipped = read(include_str!("../../../../predictors/published-a100-utilisation.json")).expect("right");
-    let said = |gpu: &str, arithmetic: Arithmetic| -> Vec<f64> {
+    let said = |gpu: &str, arithmetic: Arithmetic| -> String {
         let said = shipped.predict(&Work { arithmetic, ..work(64, 300.0, 6e9, 8e12) }, peaks_of(gpu).expect("known"), 1.0);
-        said.activities.values().chain(&said.step_s).map(|interval| interval.estimate).collect()
+        let all = said.activities.values().chain(&said.step_s).map(|interval| format!("{:.4}", interval.estimate));
+        all.collect::<Vec<_>>().join(" ")
     };
-    let a100 = [42.64709997395195, 61.73786127358568, 11.516392587575066, 0.1307684458806896];
-    assert_eq!(said("NVIDIA A100-SXM4-40GB", Arithmetic::TorchDefault), a100);
-    let l40s = [50.17511814683006, 67.67717203950328, 14.036012945726014, 0.07226564847312723];
-    assert_eq!(said("NVIDIA L40S", Arithmetic::Half), l40s);
-    let v100 = [49.63654100466395, 67.2653657413106, 9.384919107741727, 1.1086169765086702];
-    assert_eq!(said("Tesla V100-SXM2-32GB", Arithmetic::Tf32), v100, "without TF32 as in fp32");
+    insta::assert_snapshot!(said("NVIDIA A100-SXM4-40GB", Arithmetic::TorchDefault), @"90.0636 85.8439 5.2580 0.1308");
+    insta::assert_snapshot!(said("NVIDIA L40S", Arithmetic::Half), @"81.6715 81.6524 11.0142 0.0723");
+    insta::assert_snapshot!(said("Tesla V100-SXM2-32GB", Arithmetic::Tf32), @"97.9562 89.6169 1.4804 1.1086");
 }
 
 #[test]
 fn a_width_that_no_family_has_shown_is_the_spreads() {
     let law = fit_activity(&rows(6), Activity::SmActive).expect("a fit").law;
     assert_eq!((law.width.from, law.width.families, law.width.rows), (WidthFrom::Spread, 6, 24));
-    let wider = law.predict(&rows(6)[0].work, a100(), 3.0);
-    let own = law.predict(&rows(6)[0].work, a100(), 1.0);
+    let wider = law.predict(&rows(6)[0].work, a100(), 3.0).expect("a row of its own");
+    let own = law.predict(&rows(6)[0].work, a100(), 1.0).expect("a row of its own");
     assert!(wider.low <= own.low && own.high <= wider.high && wider.estimate == own.estimate);
-    assert!(Width { two_sided_log: 4.0, ..law.width }.check().is_err());
+    assert!(Width { above_log: 4.0, ..law.width }.check().is_err());
 }
 
 #[test]

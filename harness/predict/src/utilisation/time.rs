@@ -89,7 +89,7 @@ fn coefficients(samples: &[([f64; 2], f64)]) -> Result<[f64; 2], Unfit> {
 
 impl TimeLaw {
     pub fn predict(&self, work: &Work, peaks: &Peaks, widened: f64) -> Interval {
-        Interval::around(self.seconds(work, peaks), self.width.times(widened).two_sided_log)
+        Interval::around(self.seconds(work, peaks), self.width.times(widened))
     }
 
     fn seconds(&self, work: &Work, peaks: &Peaks) -> f64 {
@@ -172,11 +172,11 @@ pub fn step_time(batch: u64, stored: &[StoredStep], unmeasured: Option<Unmeasure
         return Ok(StepTime { seconds: Interval { estimate, low, high }, rung: Rung::Stored });
     }
     if let Some(seconds) = line_through(batch, &stored) {
-        return Ok(StepTime { seconds: Interval::around(seconds, OTHER_BATCHES_LOG), rung: Rung::OtherBatches });
+        return Ok(StepTime { seconds: Interval::within(seconds, OTHER_BATCHES_LOG), rung: Rung::OtherBatches });
     }
     if let Some(known) = stored.first() {
         let seconds = known.step_s * growth(known.batch_size, batch, unmeasured);
-        return Ok(StepTime { seconds: Interval::around(seconds, OTHER_BATCH_LOG), rung: Rung::OtherBatch });
+        return Ok(StepTime { seconds: Interval::within(seconds, OTHER_BATCH_LOG), rung: Rung::OtherBatch });
     }
     let Some(Unmeasured { work, peaks, law, widened }) = unmeasured else {
         return Err("neither it nor another of its batch sizes was measured alone on this card, and there is no roofline for it");

@@ -76,6 +76,13 @@ impl Alone {
             "p: predicted by {name}, fitted on {} {mark} measurements{on}; {}; as if data were there in time",
             self.rows, self.because
         )];
+        for (activity, beyond) in &self.prediction.beyond {
+            let then = match beyond.is_out_of_range() {
+                true => "out of its range: no prediction".into(),
+                false => format!("intervals × {:.2} as wide", beyond.widening()),
+            };
+            notes.push(format!("{}: {beyond}; {then}", activity.as_str()));
+        }
         if self.prediction.step_s.is_some() {
             notes.push(format!("step time by {}", self.rung));
         }
@@ -91,6 +98,15 @@ impl Alone {
         for (key, said) in [("power_w", p.power_w), ("step_s", p.step_s), ("energy_per_step_j", p.energy_j)] {
             value[key] = json!(interval(said));
         }
+        let beyond: serde_json::Map<String, Json> = p
+            .beyond
+            .iter()
+            .map(|(activity, beyond)| {
+                let of = json!({"reason": beyond.to_string(), "is_out_of_range": beyond.is_out_of_range()});
+                (activity.key().to_string(), of)
+            })
+            .collect();
+        value["beyond_range"] = Json::Object(beyond);
         value["step_from"] = json!(p.step_s.map(|_| self.rung.to_string()));
         value["predictor"] = json!(p.predictor);
         value["mark"] = json!(self.mark.as_str());

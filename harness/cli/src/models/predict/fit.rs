@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use collo_laboratory::predictor_text;
 use collo_predict::AnyLaw;
 use collo_store::replace_file;
 use collo_text::Diagnostic;
 use serde_json::json;
 
-use super::shown::in_full;
 use crate::answer::{Answer, Answered};
 use crate::args::Evaluate;
 use crate::context::Context;
@@ -24,7 +24,7 @@ pub fn fit(context: &Context<'_>, asked: &Evaluate, to: &Path) -> Answered {
     }
     replace_file(&path, predictor.to_text().as_bytes())?;
     let mut answer = Answer::of(json!({"file": path, "predictor": predictor, "not_fitted": unfitted}));
-    answer.lines(in_full(&predictor));
+    answer.lines(predictor_text(&predictor));
     unfitted.iter().for_each(|what| answer.note(format!("not fitted: {what}")));
     let next = match predictor.law {
         AnyLaw::Memory(_) => format!("collo predict WORKLOAD --predictor {}", to.display()),

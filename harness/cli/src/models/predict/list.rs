@@ -1,13 +1,13 @@
 //! The predictors: which there are, on what each was fitted, and how right it is.
 
 use collo_figures::document::{Align, Table};
+use collo_laboratory::predictor_text;
 use collo_plan::predictors;
 use collo_predict::{AnyLaw, AnyPredictor};
 use collo_text::Diagnostics;
 use collo_text::units::percent;
 use serde_json::{Value as Json, json};
 
-use super::shown::in_full;
 use crate::answer::{Answer, Answered};
 use crate::context::Context;
 
@@ -50,7 +50,7 @@ pub fn show(context: &Context<'_>, name: &str) -> Answered {
     let predictor = predictors::find(&context.project()?, &context.folder()?, name)?;
     let mut answer = Answer::default();
     answer.object(value(&predictor));
-    answer.lines(in_full(&predictor));
+    answer.lines(predictor_text(&predictor));
     Ok(answer)
 }
 

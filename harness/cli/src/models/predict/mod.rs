@@ -7,7 +7,6 @@ mod experiment;
 mod fit;
 mod list;
 mod serving;
-mod shown;
 mod workload;
 
 use collo_plan::project::Project;
@@ -63,19 +62,5 @@ fn quantity(context: &Context<'_>, asked: &Evaluate) -> Result<Quantity, Diagnos
         Some(PredictedQuantity::Utilisation) => Ok(Quantity::Utilisation),
         Some(PredictedQuantity::Company) => Ok(Quantity::Company),
         None => collo_laboratory::quantity::of(context, &asked.rows),
-    }
-}
-
-/// MiB, in which footprints of single trainings are compared; KiB for next to nothing, GiB above 10.
-fn mib(bytes: f64) -> String {
-    let mib = bytes / collo_predict::published::MIB;
-    if mib > 0.0 && mib < 0.095 {
-        format!("{:.0} KiB", (mib * 1024.0).max(1.0))
-    } else if mib > 0.0 && mib < 9.95 {
-        format!("{mib:.1} MiB")
-    } else if mib.abs() < 10_240.0 {
-        format!("{mib:.0} MiB")
-    } else {
-        collo_text::units::gib(bytes as u64)
     }
 }

@@ -17,12 +17,11 @@ use collo_predict::{Basis, Description, Peer, Prediction, Target, Width, WidthFr
 use collo_prepare::consent::DescribeConsent;
 use collo_prepare::describe::{Describer, basis_of};
 use collo_quantity::number;
-use collo_text::units::gib;
+use collo_text::units::{gib, mib};
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::{Value as Json, json};
 
 use super::alone::Alone;
-use super::mib;
 use super::serving::{Candidates, Serving};
 use crate::answer::{Answer, Answered};
 use crate::args::{self, PredictFormat};

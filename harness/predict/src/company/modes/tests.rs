@@ -123,7 +123,7 @@ fn a_file_that_cannot_serve_is_refused_with_its_reason() {
         ("\"most_members\": 3", "\"most_members\": 1", "no company"),
         ("interference-1", "interference-9", "does not have"),
         ("\"families\"", "\"more\": 1, \"families\"", "unknown field"),
-        ("\"two_sided_log\": ", "\"two_sided_log\": 9", "not from 0 to 3"),
+        ("\"above_log\": ", "\"above_log\": 9", "not from 0 to 3"),
     ] {
         let found = read(&text.replacen(right, wrong, 1)).expect_err(why);
         assert!(found.contains(why), "{found}");

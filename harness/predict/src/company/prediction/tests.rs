@@ -14,7 +14,7 @@ fn of_one_set_of_families_nothing_can_be_told() {
     assert_eq!(alone, Widths::PUBLISHED);
     let sets: Vec<String> = (0..30).map(|n| n.to_string()).collect();
     let of_thirty = Widths::of(sets.iter().map(|set| (set.as_str(), &[1.2, 1.3][..], &[1.2, 1.3][..])));
-    assert_eq!(of_thirty.each().map(|width| width.two_sided_log), [0.0; 4], "it never errs");
+    assert_eq!(of_thirty.each().map(|width| width.above_log), [0.0; 4], "it never errs");
 }
 
 #[test]

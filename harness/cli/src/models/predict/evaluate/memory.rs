@@ -5,10 +5,9 @@ use collo_plan::predictors;
 use collo_predict::{MemoryCases, MemoryFit, Score, published, score};
 use collo_prepare::memnet::MemnetRow;
 use collo_text::Diagnostics;
-use collo_text::units::percent;
+use collo_text::units::{mib, percent};
 use serde_json::{Value as Json, json};
 
-use super::super::mib;
 use super::binned::Binned;
 use super::{Scores, memnet, named, table};
 use crate::args::EvaluateOptions;

@@ -116,9 +116,9 @@ fn trainings(rows: &[Row], fitted: Option<&UtilisationFit>) -> Vec<Json> {
         };
         let each: Map<String, Json> = Activity::ALL.iter().map(|a| (a.key().to_string(), of(*a))).collect();
         let step = fitted.and_then(|fit| fit.time.as_ref()).and_then(|fit| fit.left_out[place]);
-        json!({"training": row.label, "family": row.family, "activities": each, "step_s": row.measured.step_s,
+        json!({"training": row.label, "family": row.family, "kind": row.kind, "activities": each, "step_s": row.measured.step_s,
             "predicted_step_s": step.map(|s| s.estimate), "kernels": row.work.kernels, "bytes": row.work.bytes(),
-            "growing_bytes": row.work.growing_bytes(), "filled": row.work.filled(row.peaks), "busy": row.work.busy(row.peaks),
+            "growing_bytes": row.work.growing_bytes(), "active": row.work.active(row.peaks),
             "traffic": row.work.traffic(row.peaks)})
     };
     rows.iter().enumerate().map(training).collect()

@@ -5,14 +5,12 @@ use collo_predict::{
     WidthFrom, Widths,
 };
 use collo_text::quoting;
-use collo_text::units::percent;
-
-use super::mib;
+use collo_text::units::{mib, percent};
 
 /// What a line is about, and its text.
 type Line = (String, String);
 
-pub fn in_full(p: &AnyPredictor) -> String {
+pub fn predictor_text(p: &AnyPredictor) -> String {
     let (wide, formula, of_law) = match &p.law {
         AnyLaw::Memory(law) => {
             (12, "context + a · what the allocator reserves + w · the largest convolution's input and output", of_memory(law))
@@ -77,7 +75,7 @@ fn of_memory(law: &MemoryLaw) -> Vec<Line> {
         line("context", format!("{}{}", mib(c.context_bytes), give_or_take(errors.map(|e| mib(e[0]))))),
         line("a, w", format!("{:.4}, {:.4}{factors}", c.per_reserved_byte, c.per_workspace_byte)),
         line("upper bound", format!("× {:.3}, {}", law.width.upper_log.exp(), from(&law.width))),
-        line("95 % between", format!("÷ and × {:.3}", law.width.two_sided_log.exp())),
+        line("95 % between", format!("÷ {:.3} and × {:.3}", law.width.below_log.exp(), law.width.above_log.exp())),
         line("left out", left_out),
     ]
 }
@@ -156,12 +154,18 @@ fn left_out(score: &CompanyLeftOut) -> String {
 }
 
 fn between(widths: &Widths) -> String {
-    let [slowdown, gain, antt, fairness] = widths.each().map(|width| format!("÷ and × {:.2}", width.two_sided_log.exp()));
+    let [slowdown, gain, antt, fairness] = widths.each().map(|width| ends(&width));
     format!("slowdown {slowdown}, gain {gain}, ANTT {antt}, fairness {fairness}; {}", from(&widths.gain))
 }
 
 fn within(width: &Width) -> String {
-    format!("95 % within ÷ and × {:.2}, {}", width.two_sided_log.exp(), from(width))
+    format!("95 % within {}, {}", ends(width), from(width))
+}
+
+/// Both ends of an interval, as factors of its estimate.
+fn ends(width: &Width) -> String {
+    let (below, above) = (format!("{:.2}", width.below_log.exp()), format!("{:.2}", width.above_log.exp()));
+    if below == above { format!("÷ and × {above}") } else { format!("÷ {below} and × {above}") }
 }
 
 fn from(width: &Width) -> &'static str {
