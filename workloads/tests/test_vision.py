@@ -253,6 +253,18 @@ def test_pictures_are_as_large_as_asked_or_as_the_model_demands_or_as_they_are(n
     assert model.side_of(name, asked, own) == side
 
 
+def test_presets_of_the_study_have_the_sizes_of_its_script():
+    """`resolve_data_config` of its `timm/timm/data/config.py`; with 32 or 64 pixels CaiT, which takes 224 only, fails."""
+    for experiment in ("study-uniform", "study-mixed"):
+        names = set(re.findall('"([^"]+)"', (WORKLOADS.parent / f"experiments/{experiment}.toml").read_text())) & PRESETS.keys()
+        assert names >= {"small", "medium", "large"}
+        for name in names:
+            _, settings, _, side = of_preset(name)
+            made_for = timm.get_pretrained_cfg(settings["model"])
+            of_script = {"cifar-10": 32, "imagenet64": 64}.get(settings["dataset"], made_for.input_size[-1])
+            assert side == (made_for.input_size[-1] if made_for.fixed_input_size else of_script), name
+
+
 @pytest.mark.parametrize(
     "name, asked, said",
     [
