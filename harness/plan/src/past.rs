@@ -1,8 +1,8 @@
 //! Earlier runs of the members of a plan, from which it takes its forecast.
 //!
 //! In: the folder of stored runs, the device, the cells of a plan. Out: how long those cells, and their members alone, took here.
-//! Only the newest campaigns are read, and of them only runs of the cells in question. What cannot be read is passed over: a
-//! forecast never stops a plan. Runs on another GPU model, or on a simulated one in place of a real one, never serve.
+//! The newest campaigns are opened, and of the older ones those that have a run of a cell which no newer one has; of all of them only
+//! runs of the cells in question are read. What cannot be read is passed over: a forecast never stops a plan. Runs on another GPU model, or on a simulated one in place of a real one, never serve.
 //!
 //! To add a condition on the runs that serve: `Here::serves`.
 
@@ -19,7 +19,7 @@ use crate::earlier::{Earlier, solo};
 use crate::facts::cpu_model;
 use crate::goal::EpochGoal;
 
-/// Campaigns that are opened at most, the newest first.
+/// The newest campaigns, which are opened whatever they are: members alone may be in cells that the plan does not have.
 const MOST_CAMPAIGNS: usize = 40;
 /// Runs that are read at most.
 const MOST_RUNS: usize = 300;
@@ -77,20 +77,29 @@ impl PastRuns {
         threads: Option<u32>,
         cells: impl Iterator<Item = &'a CellRecord>,
     ) -> PastRuns {
-        let campaigns = runs.newest(MOST_CAMPAIGNS);
+        let campaigns = runs.unread();
         if campaigns.is_empty() {
             return PastRuns::default();
         }
         let wanted: Vec<&CellRecord> = cells.collect();
+        let mut missing: BTreeSet<&str> = wanted.iter().map(|cell| cell.slug.as_str()).collect();
         let here = Here { device, threads, cpu_model: cpu_model() };
         let mut past = PastRuns::default();
         let mut left = MOST_RUNS;
-        for campaign in campaigns {
-            if left == 0 {
+        for (place, campaign) in campaigns.iter().enumerate() {
+            let is_old = place >= MOST_CAMPAIGNS;
+            if left == 0 || (is_old && missing.is_empty()) {
                 break;
             }
+            if is_old && !campaign.has_run_of(&missing) {
+                continue;
+            }
+            let Ok(campaign) = campaign.open() else { continue };
             if device.is_like(&campaign.manifest().device) && campaign.expect_unchanged().is_ok() {
                 past.learn(&campaign, &here, &wanted, &mut left);
+                for found in wanted.iter().filter(|cell| past.of(cell).is_some()) {
+                    missing.remove(found.slug.as_str());
+                }
             }
         }
         past

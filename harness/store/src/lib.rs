@@ -89,7 +89,7 @@ pub use record::run::{
 };
 pub use recorded::Recorded;
 pub use reference::Reference;
-pub use runs::Runs;
+pub use runs::{Runs, UnreadCampaign};
 pub use scope::{PROCESS_SCOPE, is_scope_of_a_part, member_of_scope, member_scope};
 pub use shard::{Origin, Shard};
 pub use sharing::Sharing;

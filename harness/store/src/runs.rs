@@ -1,6 +1,7 @@
 //! The folder `runs/`: finds campaigns, and their contents.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,28 @@ use collo_text::entries;
 #[derive(Debug, Clone)]
 pub struct Runs {
     root: PathBuf,
+}
+
+/// A folder of `runs/` that may be a campaign and was not read.
+#[derive(Debug, Clone)]
+pub struct UnreadCampaign {
+    experiment: PathBuf,
+    path: PathBuf,
+}
+
+impl UnreadCampaign {
+    pub fn open(&self) -> Result<CampaignFolder> {
+        CampaignFolder::open_in(&self.path, &self.experiment)
+    }
+
+    /// Whether it has a run of a cell with one of these slugs, by the names of its folders.
+    pub fn has_run_of(&self, slugs: &BTreeSet<&str>) -> bool {
+        let is_one = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.rsplit_once('-'));
+            name.is_some_and(|(slug, _)| slugs.contains(slug))
+        };
+        entries(&self.path).unwrap_or_default().iter().any(is_one)
+    }
 }
 
 impl Runs {
@@ -100,11 +123,18 @@ impl Runs {
 
     /// At most so many campaigns, the newest by their ids first, without reading the others. What cannot be read is left out.
     pub fn newest(&self, most: usize) -> Vec<CampaignFolder> {
+        self.unread().iter().take(most).filter_map(|campaign| campaign.open().ok()).collect()
+    }
+
+    /// Every folder that may be a campaign, the newest by their ids first. None of them is read.
+    pub fn unread(&self) -> Vec<UnreadCampaign> {
         let folders = |folder: &Path| entries(folder).unwrap_or_default().into_iter().filter(|path| path.is_dir());
-        let mut paths: Vec<(PathBuf, PathBuf)> =
-            folders(&self.root).flat_map(|of| folders(&of).map(move |path| (of.clone(), path))).collect();
-        paths.sort_by(|(_, a), (_, b)| b.file_name().cmp(&a.file_name()));
-        paths.iter().take(most).filter_map(|(of, path)| CampaignFolder::open_in(path, of).ok()).collect()
+        let of_experiment = |experiment: PathBuf| {
+            folders(&experiment).map(move |path| UnreadCampaign { experiment: experiment.clone(), path }).collect::<Vec<_>>()
+        };
+        let mut campaigns: Vec<UnreadCampaign> = folders(&self.root).flat_map(of_experiment).collect();
+        campaigns.sort_by(|a, b| b.path.file_name().cmp(&a.path.file_name()));
+        campaigns
     }
 
     /// The campaign that a text names: `last`, `last-1`, `NAME/last`, `NAME` (its newest), `NAME/ID`, a folder, a unique prefix of an
