@@ -30,15 +30,7 @@ fn forty_newer_campaigns_of_something_else_do_not_hide_what_a_cell_took() {
     let written = fs_err::read_to_string(bench.at("experiments/x.toml")).expect("there");
     bench.write("experiments/other.toml", &written.replace("[1, 2]", "1").replace("0.05", "0.06"));
     bench.collo(&["run", "other"]).exits(0);
-    let other = bench.at("runs/other");
-    let first = fs_err::read_dir(&other).expect("there").next().expect("a campaign").expect("read").path();
-    let manifest = fs_err::read_to_string(first.join("campaign.json")).expect("there");
-    let id = first.file_name().and_then(|name| name.to_str()).expect("text");
-    for number in 0..45 {
-        let newer = format!("20991231-2359-{number:04}");
-        fs_err::create_dir_all(other.join(&newer)).expect("made");
-        fs_err::write(other.join(&newer).join("campaign.json"), manifest.replace(id, &newer)).expect("written");
-    }
+    bench.add_newer("other", 45, &[]);
     let json = bench.collo(&["plan", "x", "--json"]).exits(0).json();
     assert!(json["cells"].as_array().expect("cells").iter().all(|cell| cell["forecast"]["from"] == "stored runs"), "{json}");
 }

@@ -1,4 +1,5 @@
-//! Which rows an interval is as wide as it is because of. In: its width, and how far each row is from its estimate. Out: a remark.
+//! The rows at the ends of an interval or beyond, which decide its width. In: the width, and how far each row is from its estimate. Out: a
+//! remark.
 
 use collo_predict::Width;
 use collo_text::Remark;
@@ -16,11 +17,11 @@ pub fn name_farthest(caller: &dyn Caller, what: &str, width: &Width, rows: &[(St
     }
     let named = |place: &usize| format!("{} (× {:.2})", rows[*place].0, rows[*place].1.exp());
     let few: Vec<String> = places.iter().take(MOST_NAMED).map(named).collect();
-    let more = if places.len() > MOST_NAMED { ", …" } else { "" };
+    let more = if places.len() > MOST_NAMED { "; …" } else { "" };
     caller.remark(Remark::Note(format!(
-        "{} of {} rows are at the ends of the 95 % interval of {what} or beyond, measured over estimated: {}{more}",
+        "{} of {} rows are at the ends of the 95 % interval of {what}, or beyond it (measured ÷ estimated): {}{more}",
         places.len(),
         rows.len(),
-        few.join(", ")
+        few.join("; ")
     )));
 }

@@ -1,8 +1,9 @@
 //! Earlier runs of the members of a plan, from which it takes its forecast.
 //!
 //! In: the folder of stored runs, the device, the cells of a plan. Out: how long those cells, and their members alone, took here.
-//! The newest campaigns are opened, and of the older ones those that have a run of a cell which no newer one has; of all of them only
-//! runs of the cells in question are read. What cannot be read is passed over: a forecast never stops a plan. Runs on another GPU model, or on a simulated one in place of a real one, never serve.
+//! The newest campaigns are opened, and of the older ones those that have a run of a cell which no newer one has; only runs of the cells in
+//! question are read. What cannot be read is passed over: a forecast never stops a plan. Runs on another GPU model, or on a simulated one in
+//! place of a real one, never serve.
 //!
 //! To add a condition on the runs that serve: `Here::serves`.
 
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use collo_quantity::stats::median;
 use collo_store::{
-    CampaignFolder, CellRecord, DeviceRecord, Outcome, RunRecord, Runs, StoredRun, is_scope_of_a_part, member_of_scope,
+    CellRecord, DeviceRecord, Outcome, RunRecord, Runs, StoredRun, UnreadCampaign, is_scope_of_a_part, member_of_scope,
     read_epochs, read_samples,
 };
 
@@ -19,8 +20,8 @@ use crate::earlier::{Earlier, solo};
 use crate::facts::cpu_model;
 use crate::goal::EpochGoal;
 
-/// The newest campaigns, which are opened whatever they are: members alone may be in cells that the plan does not have.
-const MOST_CAMPAIGNS: usize = 40;
+/// So many of the newest campaigns are opened whatever their cells are: a plan may not have the cells of its members alone.
+const NEWEST: usize = 40;
 /// Runs that are read at most.
 const MOST_RUNS: usize = 300;
 /// Runs of one cell that are read at most.
@@ -78,28 +79,28 @@ impl PastRuns {
         cells: impl Iterator<Item = &'a CellRecord>,
     ) -> PastRuns {
         let campaigns = runs.unread();
-        if campaigns.is_empty() {
+        let (newest, older) = campaigns.split_at(campaigns.len().min(NEWEST));
+        if newest.is_empty() {
             return PastRuns::default();
         }
         let wanted: Vec<&CellRecord> = cells.collect();
-        let mut missing: BTreeSet<&str> = wanted.iter().map(|cell| cell.slug.as_str()).collect();
         let here = Here { device, threads, cpu_model: cpu_model() };
         let mut past = PastRuns::default();
         let mut left = MOST_RUNS;
-        for (place, campaign) in campaigns.iter().enumerate() {
-            let is_old = place >= MOST_CAMPAIGNS;
-            if left == 0 || (is_old && missing.is_empty()) {
+        for campaign in newest {
+            past.learn(campaign, &here, &wanted, &mut left);
+        }
+        let slugs_without = |past: &PastRuns| -> BTreeSet<&str> {
+            wanted.iter().filter(|cell| past.of(cell).is_none()).map(|cell| cell.slug.as_str()).collect()
+        };
+        let mut missing = if older.is_empty() { BTreeSet::new() } else { slugs_without(&past) };
+        for campaign in older {
+            if missing.is_empty() || left == 0 {
                 break;
             }
-            if is_old && !campaign.has_run_of(&missing) {
-                continue;
-            }
-            let Ok(campaign) = campaign.open() else { continue };
-            if device.is_like(&campaign.manifest().device) && campaign.expect_unchanged().is_ok() {
-                past.learn(&campaign, &here, &wanted, &mut left);
-                for found in wanted.iter().filter(|cell| past.of(cell).is_some()) {
-                    missing.remove(found.slug.as_str());
-                }
+            if campaign.has_run_of(&missing) {
+                past.learn(campaign, &here, &wanted, &mut left);
+                missing = slugs_without(&past);
             }
         }
         past
@@ -108,7 +109,7 @@ impl PastRuns {
     /// The devices of the newest campaigns, each model once, the newest first.
     pub fn devices(runs: &Runs) -> Vec<DeviceRecord> {
         let mut devices: Vec<DeviceRecord> = Vec::new();
-        for campaign in runs.newest(MOST_CAMPAIGNS) {
+        for campaign in runs.newest(NEWEST) {
             let device = &campaign.manifest().device;
             if !devices.iter().any(|known| known.is_like(device)) {
                 devices.push(device.clone());
@@ -118,7 +119,14 @@ impl PastRuns {
     }
 
     /// Add the wanted cells of one campaign that no newer one had.
-    fn learn(&mut self, campaign: &CampaignFolder, here: &Here<'_>, wanted: &[&CellRecord], left: &mut usize) {
+    fn learn(&mut self, campaign: &UnreadCampaign, here: &Here<'_>, wanted: &[&CellRecord], left: &mut usize) {
+        if *left == 0 {
+            return;
+        }
+        let Ok(campaign) = campaign.open() else { return };
+        if !here.device.is_like(&campaign.manifest().device) || campaign.expect_unchanged().is_err() {
+            return;
+        }
         let plan = &campaign.manifest().plan;
         for (index, record) in plan.cells.iter().enumerate() {
             let alone = solo(record);

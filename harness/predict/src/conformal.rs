@@ -67,7 +67,7 @@ pub struct Bounds {
 }
 
 const COVERAGE: f64 = 0.95;
-/// Of each end of an interval that has 2.5 % outside at either.
+/// The share of measurements on the inner side of either end of an interval.
 const COVERAGE_OF_AN_END: f64 = 0.975;
 /// A factor of 20, which no useful predictor needs.
 pub const WIDEST_LOG: f64 = 3.0;
@@ -106,8 +106,9 @@ impl Width {
         }
         let by_family = families(residuals);
         let student = StudentsT::new(0.0, 1.0, by_family.len().checked_sub(1)? as f64).ok()?;
-        let square = |rows: &Vec<f64>| rows.iter().map(|row| row * row).sum::<f64>() / rows.len() as f64;
-        let spread = (by_family.values().map(square).sum::<f64>() / by_family.len() as f64).sqrt();
+        let ranked = Ranked::of(&by_family, |ratio| ratio);
+        let squares = ranked.rows.iter().map(|(_, ratio, part)| part * ratio * ratio);
+        let spread = (squares.sum::<f64>() / ranked.weight).sqrt();
         let times = |share: f64| (student.inverse_cdf(share) * spread).min(WIDEST_LOG);
         Some(Width {
             upper_log: times(COVERAGE),
@@ -160,9 +161,7 @@ impl Width {
             rows: residuals.len(),
         })
     }
-}
 
-impl Width {
     /// The places of the residuals that an interval so wide ends at, or leaves outside, the farthest first.
     pub fn decided_by(&self, log_ratios: &[f64]) -> Vec<usize> {
         let excess = |ratio: f64| if ratio < 0.0 { -ratio - self.below_log } else { ratio - self.above_log };

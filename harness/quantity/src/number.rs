@@ -161,6 +161,17 @@ pub fn milliseconds(seconds: f64) -> String {
     if ms < 9.95 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }
 }
 
+/// The time of a training step or less: `14 µs`, `9.2 ms`, `140 ms`, `1.40 s`.
+pub fn short_time(seconds: f64) -> String {
+    match seconds {
+        s if s < 9.95e-6 => format!("{:.1} µs", s * 1e6),
+        s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
+        s if s < 0.1 => format!("{:.1} ms", s * 1e3),
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s => format!("{s:.2} s"),
+    }
+}
+
 /// Small counts in words, as sentences begin with them: `two`, `seven`, `12`.
 pub fn word(n: u32) -> String {
     const WORDS: [&str; 11] = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
@@ -216,6 +227,7 @@ mod tests {
         assert_eq!(gib(2.3 * 1073741824.0), "2.3 GiB");
         assert_eq!([percent_as_written(0.4), percent_as_written(0.025)], ["40 %", "2.5 %"]);
         assert_eq!([percent(0.9996), percent(1.0), percent(0.934), percent(1.98)], ["99.9 %", "100 %", "93 %", "198 %"]);
+        assert_eq!([1.38e-7, 1.4e-5, 0.0092, 0.14, 1.4].map(short_time), ["0.1 µs", "14 µs", "9.2 ms", "140 ms", "1.40 s"]);
         assert_eq!([duration(124.0), duration(9.13), duration(44.2), duration(0.0123)], ["2 min 4 s", "9.1 s", "44 s", "12 ms"]);
     }
 }

@@ -127,6 +127,20 @@ impl Bench {
         Running { child: Some(command.spawn().expect("collo starts")) }
     }
 
+    /// So many campaigns without runs that are newer than all others: copies of an experiment's campaign, with these texts replaced.
+    pub fn add_newer(&self, experiment: &str, count: usize, changes: &[(&str, &str)]) {
+        let folder = self.at("runs").join(experiment);
+        let stored = fs_err::read_dir(&folder).expect("there").next().expect("a campaign").expect("read");
+        let id = stored.file_name().into_string().expect("text");
+        let manifest = fs_err::read_to_string(stored.path().join("campaign.json")).expect("there");
+        for number in 0..count {
+            let newer = format!("20991231-2359-{number:04}");
+            fs_err::create_dir_all(folder.join(&newer)).expect("made");
+            let copy = changes.iter().fold(manifest.replace(&id, &newer), |text, (from, to)| text.replace(from, to));
+            fs_err::write(folder.join(&newer).join("campaign.json"), copy).expect("written");
+        }
+    }
+
     pub fn runs_folder(&self) -> Runs {
         Runs::at(self.at("runs"))
     }

@@ -56,6 +56,16 @@ fn a_row_that_is_a_family_of_its_own_weighs_no_more_than_a_row() {
 }
 
 #[test]
+fn a_row_that_is_a_family_of_its_own_weighs_no_more_than_a_row_in_the_spread_of_few_families_either() {
+    let mut residuals: Vec<Residual> = (0..9).flat_map(|family| (0..10).map(move |_| residual(family, 0.1))).collect();
+    let usual = Width::of_spread(&residuals).unwrap();
+    residuals.push(residual(9, 0.4));
+    let width = Width::of_spread(&residuals).unwrap();
+    // The mean square is (9 · 0.01 + 0.1 · 0.16) / 9.1, and as a whole family it would be (9 · 0.01 + 0.16) / 10.
+    assert!(width.above_log < 1.1 * usual.above_log, "{width:?} after {usual:?}");
+}
+
+#[test]
 fn each_end_of_an_interval_is_a_quantile_of_its_own() {
     // Of every twentieth family the rows are far below.
     let residuals: Vec<Residual> = (0..200).map(|family| residual(family, if family % 20 == 0 { -0.9 } else { 0.05 })).collect();

@@ -12,7 +12,7 @@ use crate::folds::Folds;
 use crate::json::amount;
 use crate::linear::{Line, ridge};
 
-use super::range::{self, Beyond, FittedRanges};
+use super::range::{self, FittedRanges, RangeExcess};
 use super::work::Work;
 use super::{Estimated, LawFit, Row};
 
@@ -147,9 +147,11 @@ pub fn fit_activity(rows: &[Row], activity: Activity) -> Result<LawFit<ActivityL
     let estimated = Estimated { rows: rows.len(), measured: &measured, estimates: &said, residuals: &residuals, folds: &folds };
     let (width, left_out) = estimated.intervals(percent_around)?;
     let (line, penalty) = fit_penalised(&samples)?;
-    let root = |said: &[f64]| {
-        let squares = samples.iter().zip(said).map(|(sample, said)| (sample.target - said).powi(2));
-        (squares.sum::<f64>() / samples.len() as f64).sqrt()
+    // As predictions are made: no percentage is below 0 or above 100.
+    let error = |said: &[f64]| {
+        let pairs =
+            measured.iter().zip(said).filter_map(|(row, said)| Some((percent_of(*said), rows[*row].measured.percent(activity)?)));
+        rmsle(pairs).unwrap_or_default()
     };
     Ok(LawFit {
         law: ActivityLaw {
@@ -158,7 +160,7 @@ pub fn fit_activity(rows: &[Row], activity: Activity) -> Result<LawFit<ActivityL
             fitted: range::ranges(measured.iter().map(|row| &rows[*row])),
             penalty,
             width,
-            left_out: LogScore { rows: samples.len(), families, rmsle: root(&said), constant_rmsle: root(&constant) },
+            left_out: LogScore { rows: samples.len(), families, rmsle: error(&said), constant_rmsle: error(&constant) },
         },
         left_out,
     })
@@ -232,7 +234,7 @@ fn percent_of(log: f64) -> f64 {
 
 impl ActivityLaw {
     /// How far the training is beyond those of the fit. None: it is not.
-    pub fn beyond(&self, work: &Work, peaks: &Peaks) -> Option<Beyond> {
+    pub fn beyond(&self, work: &Work, peaks: &Peaks) -> Option<RangeExcess> {
         range::beyond(&self.fitted, work, peaks)
     }
 

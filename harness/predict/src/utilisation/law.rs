@@ -11,7 +11,7 @@ use crate::fit::Unfit;
 
 use super::activity::{Activity, ActivityLaw, fit_activity};
 use super::power::{PowerLaw, fit_power};
-use super::range::Beyond;
+use super::range::RangeExcess;
 use super::time::{TimeLaw, fit_time};
 use super::work::Work;
 use super::{LawFit, Row};
@@ -35,7 +35,7 @@ pub struct UtilisationPrediction {
     pub predictor: String,
     pub activities: BTreeMap<Activity, Interval>,
     /// Of which activities the training is beyond what their laws were fitted on.
-    pub beyond: BTreeMap<Activity, Beyond>,
+    pub beyond: BTreeMap<Activity, RangeExcess>,
     pub power_w: Option<Interval>,
     /// By the roofline alone; `step_time` knows better where there are stored cells.
     pub step_s: Option<Interval>,

@@ -31,7 +31,7 @@ pub use hotcloud::{Regressor, Scores, SevenFeatures, law as law_scores, regresso
 pub use law::{UtilisationFit, UtilisationLaw, UtilisationPrediction, UtilisationPredictor, fit_utilisation};
 pub use peaks::{peak, peaks_of, unknown_peaks};
 pub use power::{PowerLaw, fit_power};
-pub use range::{Beyond, Extent, FittedRange};
+pub use range::{Extent, FittedRange, RangeExcess};
 pub use time::{Rung, StepTime, StoredStep, TimeLaw, Unmeasured, fit_time, step_time};
 pub use work::{Arithmetic, OperationKind, Work, WorkOfKind};
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use collo_gpus::Peaks;
+use collo_quantity::number::short_time;
 use serde::{Deserialize, Serialize};
 
 use super::Row;
@@ -14,15 +15,15 @@ use super::work::Work;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
-    /// Of a training step.
+    /// Operations in a training step.
     Operations,
-    /// Of a training step.
+    /// Items in a training step.
     Items,
-    /// Seconds of a step in which SMs compute, as the features count them.
+    /// Seconds of a training step in which SMs compute, as the features count them.
     ComputesS,
 }
 
-/// From the least to the most of the rows of a fit.
+/// The least and the largest value among the rows of a fit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FittedRange {
@@ -32,17 +33,17 @@ pub struct FittedRange {
 
 pub type FittedRanges = BTreeMap<Extent, FittedRange>;
 
-/// A training beyond what a law was fitted on.
+/// By how much a training is beyond what a law was fitted on.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Beyond {
+pub struct RangeExcess {
     pub extent: Extent,
     pub value: f64,
     pub range: FittedRange,
-    /// How many times it is as far as the end of the range; above 1.
+    /// The value ÷ the largest of the range, or the least ÷ the value; above 1.
     pub factor: f64,
 }
 
-/// Of a training that is beyond its range by more than this factor a law predicts nothing: chosen, not measured.
+/// A law predicts nothing for a training that is beyond its range by more than this factor: chosen, not measured.
 const FARTHEST: f64 = 100.0;
 /// What has no operation, or computes nothing, is as small as this.
 const LEAST: f64 = 1e-12;
@@ -63,7 +64,7 @@ impl Extent {
     fn text(self, value: f64) -> String {
         match self {
             Extent::Operations | Extent::Items => format!("{value:.0}"),
-            Extent::ComputesS => format!("{:.3} ms", value * 1e3),
+            Extent::ComputesS => short_time(value),
         }
     }
 
@@ -89,7 +90,7 @@ impl FittedRange {
     }
 }
 
-impl Beyond {
+impl RangeExcess {
     pub fn is_out_of_range(&self) -> bool {
         self.factor > FARTHEST
     }
@@ -111,10 +112,10 @@ pub fn ranges<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> FittedRanges {
 }
 
 /// The range that the training is farthest beyond. None: it is within all of them.
-pub fn beyond(ranges: &FittedRanges, work: &Work, peaks: &Peaks) -> Option<Beyond> {
+pub fn beyond(ranges: &FittedRanges, work: &Work, peaks: &Peaks) -> Option<RangeExcess> {
     let of = |(&extent, &range): (&Extent, &FittedRange)| {
         let value = extent.of(work, peaks);
-        Beyond { extent, value, range, factor: range.factor_beyond(value) }
+        RangeExcess { extent, value, range, factor: range.factor_beyond(value) }
     };
     let farthest = ranges.iter().map(of).max_by(|a, b| a.factor.total_cmp(&b.factor))?;
     (farthest.factor > 1.0).then_some(farthest)
@@ -127,7 +128,7 @@ pub fn check(ranges: &FittedRanges) -> Result<(), String> {
     ranges.iter().try_for_each(|(extent, range)| range.check(*extent))
 }
 
-impl fmt::Display for Beyond {
+impl fmt::Display for RangeExcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |value: f64| self.extent.text(value);
         let (what, least, most) = (self.extent.as_str(), text(self.range.least), text(self.range.most));

@@ -84,6 +84,20 @@ fn what_was_made_by_a_law_is_predicted_by_it_with_its_family_left_out() {
     assert!((power.dram_active_w - 100.0).abs() < 1e-6 && fitted.without.is_empty(), "{power:?}");
 }
 
+/// The fault: the file's score was of percentages beyond 100, which are never predicted.
+#[test]
+fn the_score_in_a_file_is_that_of_what_is_predicted() {
+    let busy = |row: Row| {
+        let percent = row.measured.sm_active_percent.map(|percent| (1.8 * percent).min(100.0));
+        Row { measured: Measured { sm_active_percent: percent, ..row.measured }, ..row }
+    };
+    let rows: Vec<Row> = rows(6).into_iter().map(busy).collect();
+    assert!(rows.iter().filter(|row| row.measured.sm_active_percent == Some(100.0)).count() > 3);
+    let fit = fit_utilisation(&rows).expect("a fit");
+    let printed = judged(&rows, Some(&fit), None)[0].rmsle[&Activity::SmActive];
+    assert!((fit.activities[&Activity::SmActive].law.left_out.rmsle - printed).abs() < 1e-12, "{printed}");
+}
+
 #[test]
 fn a_familys_own_measurements_have_no_part_in_what_is_said_of_it() {
     let (honest, mut lying) = (rows(6), rows(6));

@@ -8,8 +8,10 @@ use collo_store::{
     COLLO_SAMPLES, CampaignFolder, DeviceRecord, Outcome, Runs, StoredRun, member_of_scope, observer_name, read_samples,
 };
 
-/// Campaigns that are opened at most, the newest first.
+/// Campaigns on the GPU whose runs are read, the newest first.
 const MOST_CAMPAIGNS: usize = 20;
+/// Campaigns that are opened to find them: others may have been run since on a CPU or on another GPU.
+const MOST_OPENED: usize = 400;
 /// Runs that are read at most in each way of having a context.
 const MOST_RUNS: usize = 12;
 
@@ -33,14 +35,15 @@ impl Contexts {
     /// Of the newest stored runs on this device, with this driver.
     pub fn read(runs: &Runs, device: &DeviceRecord, driver: Option<&str>) -> Contexts {
         let mut contexts = Contexts::default();
-        for campaign in runs.newest(MOST_CAMPAIGNS) {
+        let is_here = |campaign: &CampaignFolder| {
             let manifest = campaign.manifest();
-            if manifest.device.is_of_model(device)
+            manifest.device.is_of_model(device)
                 && manifest.machine.driver.as_deref() == driver
                 && campaign.expect_unchanged().is_ok()
-            {
-                contexts.learn(&campaign);
-            }
+        };
+        let opened = runs.unread().into_iter().take(MOST_OPENED).filter_map(|campaign| campaign.open().ok());
+        for campaign in opened.filter(is_here).take(MOST_CAMPAIGNS) {
+            contexts.learn(&campaign);
             if contexts.own.len() >= MOST_RUNS && contexts.of_clients.len() >= MOST_RUNS {
                 break;
             }

@@ -6,6 +6,7 @@ use collo_plan::predictors;
 use collo_plan::project::Project;
 use collo_predict::utilisation::{Activity, Rung, UtilisationPrediction, UtilisationPredictor, Work, unknown_peaks};
 use collo_predict::{Because, Description, Interval, Mark, PredictorLaw, Target, choose};
+use collo_quantity::number::short_time;
 use collo_text::{Diagnostic, Diagnostics};
 use serde_json::{Value as Json, json};
 
@@ -63,7 +64,7 @@ impl Alone {
             add(activity.as_str(), self.prediction.activities.get(&activity).copied(), &percent);
         }
         add("power", self.prediction.power_w, &|watts| format!("{watts:.0} W"));
-        add("step time", self.prediction.step_s, &duration);
+        add("step time", self.prediction.step_s, &short_time);
         add("energy per step", self.prediction.energy_j, &|joules| format!("{joules:.3} J"));
         table
     }
@@ -116,13 +117,4 @@ impl Alone {
 
 fn percent(percent: f64) -> String {
     if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
-}
-
-fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
-        s if s < 0.1 => format!("{:.1} ms", s * 1e3),
-        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
-        s => format!("{s:.2} s"),
-    }
 }
