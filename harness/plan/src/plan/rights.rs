@@ -3,6 +3,7 @@
 use crate::facts::Fixed;
 use crate::facts::Gpu;
 use crate::sharing::Seating;
+use collo_gpus::mig::Layout;
 use collo_gpus::partition::Partition;
 
 /// Why the GPU cannot be partitioned for this cell; `None` if it can, or already is.
@@ -32,13 +33,27 @@ pub fn way_out(gpu: &Gpu, found: &Partition, seating: &Seating, fixed: &Fixed, e
     let index = gpu.at.as_ref().map(|at| format!(" --gpu {}", at.index)).unwrap_or_default();
     // As people count, and so that it can be typed; any places will do.
     let layout = match seating.partition.as_ref().filter(|asked| asked.mig) {
-        Some(asked) => asked.to_string().replace(' ', ""),
+        Some(asked) => serving_layout(gpu, asked).unwrap_or_else(|| asked.to_string().replace(' ', "")),
         None => "off".into(),
     };
     format!(
         "`sudo collo mig apply {layout} --services stop{index}`, then `collo run {experiment} --new --as-found{index}`; or all of it by \
          `sudo collo run {experiment} --services stop{index}`"
     )
+}
+
+/// The layout with only instances of the one size that is asked for, and at least as many: it serves every cell of that size.
+fn serving_layout(gpu: &Gpu, asked: &Partition) -> Option<String> {
+    let [first, others @ ..] = &asked.instances[..] else { return None };
+    let is_same = |profile: &str| profile == first.profile;
+    if !others.iter().all(|other| is_same(&other.profile) && other.compute == first.compute) || first.compute.len() > 1 {
+        return None;
+    }
+    let is_serving = |layout: &&Layout| {
+        layout.instances.len() >= asked.instances.len() && layout.instances.iter().all(|i| is_same(&i.profile.name))
+    };
+    let layouts = gpu.card.as_ref()?.layouts.iter().filter(is_serving);
+    layouts.max_by_key(|layout| layout.instances.len()).map(|layout| layout.name.clone())
 }
 
 #[cfg(test)]

@@ -290,7 +290,8 @@ fn only_cells_that_need_a_change_that_cannot_be_had_are_refused() {
     assert_eq!(refused, ["mig:2×1g.5gb", "mig:2×3g.20gb"]);
     assert_eq!(plan.record().refusals[0].reason, "the MIG mode of GPU 0 cannot be turned on");
     let hint = record.refusals[0].hint.as_deref().unwrap_or_default();
-    assert!(hint.contains("sudo collo mig apply 2×1g.5gb --services stop"), "{hint}");
+    // One layout serves all cells with instances of that size.
+    assert!(hint.contains("sudo collo mig apply sevenths --services stop"), "{hint}");
     assert!(hint.contains("collo run mine --new --as-found"), "{hint}");
 }
 
