@@ -33,6 +33,8 @@ pub struct Best {
     /// Why none of several is preferred, or why nothing is decided.
     pub reason: Option<String>,
     pub items_per_s: Option<Quantity>,
+    /// Of a mix the items per second of each member, in its order: items of different workloads have no sum.
+    pub members: Vec<MemberItems>,
     /// Its items per second ÷ those on the first GPU model.
     pub ratio: Option<Quantity>,
     /// Why there is no ratio.
@@ -44,6 +46,14 @@ pub struct Best {
     pub gain: Option<Quantity>,
     /// In the currency of the price of an hour.
     pub cost_per_million_items: Option<Quantity>,
+}
+
+/// The throughput of one member of a mix.
+#[derive(Debug, Serialize)]
+pub struct MemberItems {
+    pub workload: String,
+    /// `None` where it reports no items.
+    pub items_per_s: Option<Quantity>,
 }
 
 /// Of every workload and mix that some side decides about, in the order of the first.
@@ -94,6 +104,11 @@ fn best(side: &ComparedReport, decision: &DecisionJson) -> Best {
     let first = cells.first().and_then(|label| cell(side, label));
     // Items of different workloads have no common sum.
     let number = |key: Key| first.filter(|cell| !is_mixed && cell.validity == "valid").and_then(|cell| cell.get(key.name));
+    let mixed = first.filter(|cell| is_mixed && cell.validity == "valid");
+    let member = |cell: &CellJson, index: usize| MemberItems {
+        workload: cell.members[index].workload.clone(),
+        items_per_s: cell.of_member(index, Key::Items.name),
+    };
     let names: Vec<String> = match decision.throughput {
         Decided::Run => {
             cells.iter().filter_map(|label| cell(side, label)).map(|c| mode_and_degree(&c.sharing, c.degree)).collect()
@@ -107,6 +122,7 @@ fn best(side: &ComparedReport, decision: &DecisionJson) -> Best {
         sharing: first.map(|cell| cell.sharing.clone()).unwrap_or_default(),
         reason: decision.reason.clone(),
         items_per_s: number(Key::Items),
+        members: mixed.map_or_else(Vec::new, |cell| (0..cell.members.len()).map(|index| member(cell, index)).collect()),
         ratio: None,
         no_ratio: None,
         energy_j_per_item: number(Key::EnergyPerItem),
@@ -157,4 +173,49 @@ fn cost(items_per_s: &Quantity, per_hour: f64) -> Quantity {
     let of = |rate: f64| per_hour / 3600.0 * 1e6 / rate;
     let (low, high) = (items_per_s.high.map(of), items_per_s.low.map(of));
     Quantity { estimate: of(items_per_s.estimate), low, high, ..items_per_s.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use collo_guidelines::report_json::{MemberJson, ReportJson};
+
+    use super::*;
+
+    #[test]
+    fn a_mix_has_the_items_per_second_of_each_member_and_none_of_the_whole() {
+        let items = |estimate: f64| Quantity { estimate, low: Some(estimate), high: Some(estimate), n: 3, df: None };
+        let member = |workload: &str, rate: Option<f64>| MemberJson {
+            workload: workload.into(),
+            solo: format!("{workload} solo b32"),
+            quantities: [(Key::Items.name, rate.map(items))].into_iter().collect(),
+            ..MemberJson::default()
+        };
+        let members = vec![member("small", Some(1200.0)), member("stress", None)];
+        let mixed = CellJson {
+            label: "small+stress mps".into(),
+            sharing: "mps".into(),
+            degree: 2,
+            validity: "valid".into(),
+            quantities: [(Key::Items.name, Some(items(1300.0)))].into_iter().collect(),
+            members,
+            ..CellJson::default()
+        };
+        let decision = DecisionJson {
+            subject: "small+stress".into(),
+            members: ["small solo b32", "stress solo b32"].map(String::from).into(),
+            throughput: Decided::Run,
+            cells: vec!["small+stress mps".into()],
+            reason: None,
+            few_energy_steps: false,
+        };
+        let side = ComparedReport::from(ReportJson { cells: vec![mixed], decisions: vec![decision], ..ReportJson::default() });
+        let found = rows(&[side], &[]);
+        let best = found[0].on[0].as_ref().expect("it decides");
+        assert!(best.items_per_s.is_none(), "what different workloads do together is no number of items");
+        let each: Vec<(&str, Option<f64>)> =
+            best.members.iter().map(|m| (m.workload.as_str(), m.items_per_s.as_ref().map(|q| q.estimate))).collect();
+        assert_eq!(each, [("small", Some(1200.0)), ("stress", None)]);
+        let text = super::super::brief::members(best);
+        assert!(text.starts_with("small 12") && text.ends_with(" + stress –"), "{text}");
+    }
 }

@@ -4,7 +4,7 @@ use collo_figures::document::{Badge, Block, Column, Table, shorten};
 use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 
-use super::best::Best;
+use super::best::{Best, MemberItems};
 use super::{Generations, GuidelineAnswer, GuidelineRow, summary};
 use crate::side::lines::more;
 
@@ -50,7 +50,8 @@ fn best(found: &Generations) -> Table {
             match on {
                 None => texts.push("not in this report".into()),
                 Some(best) => {
-                    texts.extend([best.way.clone(), estimate(best.items_per_s.as_ref()), ratio(best, at), energy(best)]);
+                    let items = if best.members.is_empty() { estimate(best.items_per_s.as_ref()) } else { members(best) };
+                    texts.extend([best.way.clone(), items, ratio(best, at), energy(best)]);
                     if found.has_prices {
                         texts.push(estimate(best.cost_per_million_items.as_ref()));
                     }
@@ -64,6 +65,12 @@ fn best(found: &Generations) -> Table {
 
 fn estimate(q: Option<&Quantity>) -> String {
     q.map_or_else(|| number::ABSENT.into(), number::estimate)
+}
+
+/// The items per second of each member of a mix: `small 1200 + large 31.5`.
+pub fn members(best: &Best) -> String {
+    let of = |member: &MemberItems| format!("{} {}", member.workload, estimate(member.items_per_s.as_ref()));
+    best.members.iter().map(of).collect::<Vec<_>>().join(" + ")
 }
 
 /// A ratio to the first GPU, which has none itself.

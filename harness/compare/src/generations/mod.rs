@@ -7,7 +7,7 @@ mod page;
 mod summary;
 mod throughput;
 
-pub use best::{Best, BestRow};
+pub use best::{Best, BestRow, MemberItems};
 
 use collo_figures::document::{Block, Document, Present, common_settings};
 use collo_guidelines::report_json::CellJson;

@@ -40,6 +40,12 @@ fn answer(found: &Generations) -> Section {
     blocks.extend(best(found).if_any());
     if !found.best.is_empty() {
         let cost = if found.has_prices { " Cost: of a million items, from the price of an hour, in its currency." } else { "" };
+        let mixed = if found.best.iter().any(|row| row.members.len() > 1) {
+            " Items per second of a mix are those of each member, as items of different workloads have no sum; its gain compares the \
+             whole mix with running its members in turn."
+        } else {
+            ""
+        };
         let coarse = if found.has_few_energy_steps() {
             " ?: of too few steps of the energy counter to be sound; longer epochs have more."
         } else {
@@ -47,7 +53,7 @@ fn answer(found: &Generations) -> Section {
         };
         blocks.push(Block::Remark(format!(
             "The best way is the decision of each report, among what was measured there. Intervals are of the repetitions of one campaign \
-             on each GPU: what changes on another day or another machine is not in them.{cost}{coarse}"
+             on each GPU: what changes on another day or another machine is not in them.{mixed}{cost}{coarse}"
         )));
     }
     blocks.extend(found.throughput.figure(found.all_simulated(), found.tags()).map(Block::Figure));
@@ -90,7 +96,7 @@ fn fields(best: &Best, at: usize) -> [TableCell; 5] {
     };
     [
         TableCell { mode: best.sharing.clone(), ..TableCell::with_note(&best.way, reason) },
-        value(best.items_per_s.as_ref()),
+        if best.members.is_empty() { value(best.items_per_s.as_ref()) } else { TableCell::text(brief::members(best)) },
         ratio,
         TableCell::text(brief::energy(best)),
         value(best.gain.as_ref()),
