@@ -13,6 +13,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 use clap::CommandFactory;
+use collo_text::commands::{self, COLLO};
 use collo_text::diagnostic::{Label, Line};
 use collo_text::{Diagnostic, Diagnostics, Remark, quoting};
 
@@ -102,7 +103,7 @@ pub const COMMAND: &str = "COLLO_COMMAND";
 
 /// What the user types for `collo`.
 pub fn command() -> String {
-    std::env::var(COMMAND).ok().filter(|command| !command.is_empty()).unwrap_or_else(|| OWN.into())
+    std::env::var(COMMAND).ok().filter(|command| !command.is_empty()).unwrap_or_else(|| COLLO.into())
 }
 
 /// A text with every command of collo as the user would type it: in backticks, or after a label as in `next: collo show last`.
@@ -112,34 +113,14 @@ pub fn as_typed(text: &str) -> Cow<'_, str> {
         Some(folder) => format!("{own} -C {}", shell::quoted(folder)),
         None => own,
     };
-    if command == OWN { Cow::Borrowed(text) } else { Cow::Owned(in_place_of_collo(text, &command)) }
-}
-
-const OWN: &str = "collo";
-const SIMULATE: &str = "--simulate ";
-
-fn in_place_of_collo(text: &str, command: &str) -> String {
-    let mut typed = String::with_capacity(text.len());
-    let mut before = None;
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let begins = before.is_none_or(|b: char| b == '`' || b == ' ');
-        let verb = rest.strip_prefix(OWN).and_then(|after| after.strip_prefix(' ')).filter(|_| begins);
-        let word = verb.map(|after| after.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default());
-        let is_verb = |word| Arguments::command().find_subcommand(word).is_some();
-        // Who simulates already needs no second word for it.
-        let simulates = || verb.is_some_and(|after| after.starts_with(SIMULATE)) && !command.contains(SIMULATE);
-        if word.is_some_and(is_verb) || simulates() {
-            typed.push_str(command);
-            before = Some('o');
-            rest = &rest[OWN.len()..];
-            continue;
-        }
-        typed.push(c);
-        before = Some(c);
-        rest = &rest[c.len_utf8()..];
+    let is_verb = |_, word: &str| Arguments::command().find_subcommand(word).is_some();
+    // Who simulates that model already needs no second word for it.
+    let simulated = std::env::var(collo_store::SIMULATED_MODEL).ok().filter(|_| command != COLLO);
+    let text = simulated.map_or(Cow::Borrowed(text), |model| commands::without_simulation(text, &shell::quoted(model)));
+    match text {
+        Cow::Borrowed(text) => commands::in_place_of_collo(text, &command, is_verb),
+        Cow::Owned(text) => Cow::Owned(commands::in_place_of_collo(&text, &command, is_verb).into_owned()),
     }
-    typed
 }
 
 /// On stderr; a lost terminal, or a full disk behind it, must not end a measurement.
@@ -250,20 +231,6 @@ mod tests {
         let shown = visible(&serde_json::to_string_pretty(&value).unwrap());
         assert!(!shown.chars().any(|c| quoting::is_unseen(c) && c != '\n'), "{shown}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
-    }
-
-    #[test]
-    fn hints_name_the_command_that_was_typed() {
-        let typed = |text: &str| in_place_of_collo(text, "sim");
-        assert_eq!(typed("next: collo run x     or `collo show last`"), "next: sim run x     or `sim show last`");
-        assert_eq!(typed("collo plan x"), "sim plan x");
-        let below = in_place_of_collo("`collo --simulate a100-40gb run x`", "collo -C p");
-        assert_eq!(below, "`collo -C p --simulate a100-40gb run x`");
-        let simulated = "collo --simulate a100-40gb";
-        assert_eq!(in_place_of_collo("next: collo run x", simulated), "next: collo --simulate a100-40gb run x");
-        for other in ["ended by a killed collo: 7", "/opt/collo run", "collo never says this", "collo-x run", "Größe: collo"] {
-            assert_eq!(typed(other), other);
-        }
     }
 
     #[test]

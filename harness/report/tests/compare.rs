@@ -96,8 +96,8 @@ fn a_comparison_reads_as_the_manual_has_it() {
     1 better, 1 worse, 1 can't tell, 1 same; relevant from 2 %, 95 % intervals, p by Holm over 4
     not in the intervals: what campaigns differ by without a change, which eight cells or five nights
       would show; `--quantity slowdown` and `throughput_gain` do not see what moves all cells
-    decide: collo run 93be --where 'degree == 1 && batch_size == 128' --more 9
-    decide: collo run 11d8 --where 'degree == 1 && batch_size == 128' --more 9
+    decide: collo --simulate a100-40gb run 93be --where 'degree == 1 && batch_size == 128' --more 9
+    decide: collo --simulate a100-40gb run 11d8 --where 'degree == 1 && batch_size == 128' --more 9
     ");
 }
 
@@ -212,7 +212,7 @@ fn discarded_indicative_and_failed_cells_are_shown_and_never_judged() {
       over 1
     not in the intervals: what campaigns differ by without a change, which eight cells or five nights
       would show; `--quantity slowdown` and `throughput_gain` do not see what moves all cells
-    decide: collo run 93be --where 'degree == 1 && batch_size == 128' --more 2
+    decide: collo --simulate a100-40gb run 93be --where 'degree == 1 && batch_size == 128' --more 2
     ");
     assert!(comparison.has_worse(), "a cell that no longer runs is worse than a slower one");
 }
@@ -277,8 +277,8 @@ fn different_cards_are_compared_by_gain_and_their_slices_by_share() {
     1 better, 2 can't tell; relevant from 2 %, 95 % intervals, p by Holm over 3
     not in the intervals: what campaigns differ by without a change, which eight cells or five nights
       would show
-    decide: collo run 93be --where 'cell == "small×2 mig b32" || cell == "small×7 mps b32"' --more 3
-    decide: collo run 11d8 --where 'cell == "small×2 mig b32" || cell == "small×7 mps b32"' --more 3
+    decide: collo --simulate h100-80gb run 93be --where 'cell == "small×2 mig b32" || cell == "small×7 mps b32"' --more 3
+    decide: collo --simulate a100-40gb run 11d8 --where 'cell == "small×2 mig b32" || cell == "small×7 mps b32"' --more 3
     "#);
     let asked = Options { quantity: Some("epoch_time_s".into()), by: None, variation: None };
     let why = compare(&side(&left), &side(&right), &asked).unwrap_err().to_string();
@@ -475,7 +475,7 @@ fn a_campaign_stands_beside_what_was_published_without_a_verdict() {
     2 published figures for cells of this campaign: 1 inside our interval or the same outcome, 1 outside
       or another outcome, 0 without an interval or a number; nothing was published for 1 cell
     published by others, without intervals, so no verdict is given: collocation study on an A100-40GB,
-      PhD thesis, chapter 4; EuroMLSys 2024
+      PhD thesis, chapter 4; EuroMLSys 2024, doi 10.1145/3642970.3655827
     ");
     let folder = tempfile::tempdir().unwrap();
     let page = fs_err::read_to_string(found.write(folder.path()).unwrap().html).unwrap();
@@ -513,7 +513,7 @@ fn a_campaign_in_the_studys_regime_is_held_against_it_without_a_word_of_conditio
     2 published figures for cells of this campaign: 1 inside our interval or the same outcome, 1 outside
       or another outcome, 0 without an interval or a number; nothing was published for 0 cells
     published by others, without intervals, so no verdict is given: collocation study on an A100-40GB,
-      PhD thesis, chapter 4; EuroMLSys 2024
+      PhD thesis, chapter 4; EuroMLSys 2024, doi 10.1145/3642970.3655827
     ");
     assert_eq!(found.json()["figures"][0]["conditions"], json!({ "differ": [], "not_told": [] }));
 }
@@ -539,7 +539,7 @@ fn a_campaign_in_another_regime_says_what_differs_cell_by_cell_and_is_not_held_a
       or another outcome, 0 without an interval or a number, 2 published under other conditions; nothing
       was published for 0 cells
     published by others, without intervals, so no verdict is given: collocation study on an A100-40GB,
-      PhD thesis, chapter 4; EuroMLSys 2024
+      PhD thesis, chapter 4; EuroMLSys 2024, doi 10.1145/3642970.3655827
     ");
     let row = &found.json()["figures"][0];
     assert_eq!(row["place"], "other_conditions");

@@ -76,7 +76,7 @@ pub use place::{place_file, replace_file, sweep};
 pub use progress::Progress;
 pub use record::campaign::{
     AfterMeasured, BlockEdge, Campaign, CellRecord, Filing, Ingredient, MemberSpec, PlanRecord, PlannedRun, RefusalRecord,
-    Thresholds, cell_number, without_mode,
+    SIMULATED_MODEL, Thresholds, cell_number, command, without_mode,
 };
 pub use record::expectation::{Expectation, Standing};
 pub use record::predicted::{

@@ -9,6 +9,7 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod commands;
 pub mod diagnostic;
 pub mod fields;
 mod nearest;

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use collo_text::{Diagnostic, shown, trust};
+use collo_text::{Diagnostic, commands, shown, trust};
 
 use crate::{output, shell};
 
@@ -36,9 +36,9 @@ pub fn simulate(model: &str) -> Result<(), Diagnostic> {
     })?;
     let error = Command::new(&program)
         .args(std::env::args_os().skip(1))
-        .env("COLLO_SIM", model)
+        .env(collo_store::SIMULATED_MODEL, model)
         .env("COLLO_PROGRAM", own)
-        .env(output::COMMAND, format!("{} --simulate {}", output::command(), shell::quoted(model)))
+        .env(output::COMMAND, commands::simulating(&output::command(), &shell::quoted(model)))
         .env(STARTED, model)
         // It takes the place of this process: signals reach it, and the exit code is its own.
         .exec();

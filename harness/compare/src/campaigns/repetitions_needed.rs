@@ -49,7 +49,8 @@ fn command(
         return None;
     }
     let selected = condition.map_or(String::new(), |c| format!(" --where '{c}'"));
-    Some(format!("collo run {}{selected} --more {most}", side.runs_as))
+    let collo = collo_store::command(side.device.simulated, &side.device.name, side.surroundings.as_ref());
+    Some(format!("{collo} run {}{selected} --more {most}", side.runs_as))
 }
 
 /// Text that has no special meaning to a shell and to the selection.

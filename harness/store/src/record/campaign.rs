@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use collo_text::commands::{self, COLLO};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -9,6 +10,17 @@ use serde_json::Value;
 use crate::{
     DeviceRecord, Expectation, Machine, Origin, Predicted, Reference, Shard, Sharing, Surroundings, TraceCell, WantedWidth,
 };
+
+/// The variable with the GPU model that is simulated, which a campaign records with its surroundings.
+pub const SIMULATED_MODEL: &str = "COLLO_SIM";
+
+/// What a user types for `collo` to work with campaigns of such a device: of a simulated one, the recorded model, else that of its name.
+pub fn command(simulated: bool, device: &str, surroundings: Option<&Surroundings>) -> String {
+    let is_plain = |model: &&str| !model.is_empty() && model.chars().all(|c| c.is_ascii_alphanumeric() || "._-=@,".contains(c));
+    let recorded = surroundings.and_then(|s| s.variables.get(SIMULATED_MODEL)).map(String::as_str).filter(is_plain);
+    let model = recorded.or_else(|| Some(collo_gpus::of_product(device)?.name.as_str()));
+    model.filter(|_| simulated).map_or_else(|| COLLO.into(), |model| commands::simulating(COLLO, model))
+}
 
 /// One execution of an experiment on one machine: what a report is made from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,6 +87,11 @@ impl Campaign {
     /// shards.
     pub fn is_one_execution(&self) -> bool {
         self.shard.is_none() && (!self.is_merged() || self.origins.iter().any(|o| o.shard.is_some()))
+    }
+
+    /// What a user types for `collo` to work with such a campaign: of a simulated GPU, it simulates that again.
+    pub fn command(&self) -> String {
+        command(self.device.simulated, &self.device.name, self.surroundings.as_ref())
     }
 
     /// True if it consists of campaigns from several GPUs or machines.
