@@ -327,7 +327,7 @@ fn a_machine_that_others_used_is_said_and_carries_no_guideline() {
     let two = cell(&report, "tiny×2 naive b32");
     assert_eq!(two["validity"], "indicative");
     let said = two["reasons"].to_string();
-    assert!(said.contains("other processes used 30 % of the cores on average (25 % allowed)"), "{said}");
+    assert!(said.contains("other processes used 30 % of the cores on average over the campaign (25 % allowed)"), "{said}");
     assert!(report["guidelines"].as_array().unwrap().iter().all(|g| g["holds"] == "open"));
 }
 

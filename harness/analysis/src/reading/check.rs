@@ -25,7 +25,8 @@ pub fn run(repetition: &mut Repetition, campaign: &Campaign) {
         if others > MOST_OTHERS_RATIO * cores {
             // Without the number, which is another in each repetition: the reasons of a cell are gathered by their words.
             let allowed = number::percent(MOST_OTHERS_RATIO);
-            reasons.push(format!("other processes used more than {allowed} of the cores while it was measured"));
+            reasons
+                .push(format!("other processes used more than {allowed} of the cores during one run, the limit of a single run"));
         }
     }
     for why in &campaign.indicative {
@@ -58,7 +59,7 @@ pub fn load(repetitions: &mut [Repetition], campaign: &Campaign) -> Option<f64> 
     for r in repetitions.iter_mut().filter(|r| r.counts()) {
         if let Some(mean) = means.get(&r.device).filter(|mean| **mean > OTHERS_RATIO) {
             let (found, allowed) = (number::percent(*mean), number::percent(OTHERS_RATIO));
-            let why = format!("other processes used {found} of the cores on average ({allowed} allowed)");
+            let why = format!("other processes used {found} of the cores on average over the campaign ({allowed} allowed)");
             r.validity.lower(Verdict::Indicative, why);
         }
     }
