@@ -1,6 +1,6 @@
 //! A report as `report.json` has it. In: a report. Out: its numbers and guidelines, with the answer and the decisions of its first screen.
 
-use collo_figures::document::Block;
+use collo_figures::document::{Block, TextKind, begin_commands_with};
 use collo_guidelines::report_json::ReportJson;
 
 use crate::overview::summary;
@@ -21,8 +21,10 @@ pub fn json(report: &Report) -> ReportJson {
 
 /// The sentences that answer, which are findings of sections where no group and no guideline is decided; else why there are none.
 fn answer(report: &Report) -> Vec<String> {
-    let decided = summary::answer(report);
+    let mut decided = summary::answer(report);
     if !decided.is_empty() {
+        let command = report.analysis.campaign.command();
+        decided.iter_mut().for_each(|text| begin_commands_with(TextKind::Prose, text, &command));
         return decided;
     }
     let sections = sections::document(report, None).sections;

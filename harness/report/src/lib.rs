@@ -18,8 +18,9 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-use collo_figures::document::Written;
+use collo_figures::document::{Live, Written};
 
+mod anonymous;
 mod error;
 pub mod export;
 mod index;
@@ -35,12 +36,18 @@ mod time;
 mod trace;
 mod watching;
 
+pub use anonymous::Anonymity;
 pub use error::{Error, Result};
 pub use report::{EnergyModel, Report};
 
 /// Write the report under `reports/NAME/CAMPAIGN/`, with copies of page, Markdown, JSON and CSV in `reports/NAME/`.
 pub fn write(report: &Report, reports: &std::path::Path) -> Result<Written> {
     render::write(report, reports)
+}
+
+/// The page alone, for a server that shows it while it fills.
+pub fn live(report: &Report, live: Live) -> Result<String> {
+    render::live(report, live)
 }
 
 /// Write `index.html` into a folder of reports: a list of all of them with their answers. A page of that name that collo did not write

@@ -12,6 +12,7 @@ use collo_guidelines::rule::Guideline;
 use collo_store::{CampaignFolder, is_plain};
 
 use crate::Result;
+use crate::anonymous::Anonymity;
 
 /// The contents of a report, before wording: what was measured, and what follows from it.
 #[derive(Debug)]
@@ -25,6 +26,10 @@ pub struct Report {
     pub folder: PathBuf,
     /// The file that it was read from, if it was not made of stored runs.
     pub read: Option<Box<ReportJson>>,
+    /// The digest of `campaign.json`, as `collo bundle` and `collo verify` print it; absent where it was not made of stored runs.
+    pub digest: Option<String>,
+    /// What its files leave out, for a double-blind review.
+    pub anonymity: Option<Anonymity>,
 }
 
 impl Report {
@@ -42,6 +47,8 @@ impl Report {
             energy_model: None,
             folder: campaign.path().to_path_buf(),
             read: None,
+            digest: campaign.digest().ok(),
+            anonymity: None,
         })
     }
 
@@ -58,7 +65,21 @@ impl Report {
         }
         let analysis = read.analysis(&path.display().to_string())?;
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-        Ok(Report { guidelines: read.guidelines.clone(), analysis, energy_model: None, folder, read: Some(Box::new(read)) })
+        Ok(Report {
+            guidelines: read.guidelines.clone(),
+            analysis,
+            energy_model: None,
+            folder,
+            read: Some(Box::new(read)),
+            digest: None,
+            anonymity: None,
+        })
+    }
+
+    /// The same without the names of hosts and users, and without paths: `home` and `user` are those of who writes it.
+    pub fn anonymous(mut self, home: Option<&Path>, user: Option<&str>) -> Report {
+        self.anonymity = Some(Anonymity::of(&mut self, home, user));
+        self
     }
 
     /// The guideline with this id, if it applies here.

@@ -78,7 +78,7 @@ const SECTIONS: &[SectionRow] = &[
     ("cells", "All cells", Always, |r| cells::section(&r.analysis)),
     ("quality", "Measurement quality", Always, |r| quality::section(&r.analysis)),
     ("terms", "Terms", If(has_numbers), |_| Ok(terms::section())),
-    ("provenance", "Provenance", Always, |r| Ok(provenance::section(&r.analysis))),
+    ("provenance", "Provenance", Always, |r| Ok(provenance::section(&r.analysis, r.digest.as_deref()))),
 ];
 
 fn has_numbers(report: &Report) -> bool {
@@ -137,12 +137,15 @@ pub fn document(report: &Report, plots: Option<String>) -> Document {
     let device = c.device.text();
     let (mut sections, left_out) = absent::apart(all(report));
     answer_by_findings(&mut sections);
+    if sections.iter().any(|section| section.id == "terms") {
+        terms::link(&mut sections);
+    }
     let common = match common_settings(analysis.cells.iter().map(Cell::name)) {
         none if none.is_empty() => none,
         settings => format!("; every cell with{settings}"),
     };
     let described = c.description.as_ref().map_or_else(String::new, |text| format!("{text}: "));
-    Document {
+    let mut document = Document {
         name: format!("collo report: {} on {device}", c.experiment),
         title: head::title(analysis),
         tags: tags(analysis),
@@ -157,12 +160,32 @@ pub fn document(report: &Report, plots: Option<String>) -> Document {
             head::accounted(analysis),
         ],
         files: vec![("Markdown", "report.md"), ("JSON", "report.json"), ("CSV", "report.csv")],
+        alone: alone(report),
+        live: None,
         plots,
         runs: None,
         warnings: Vec::new(),
         sections,
         left_out,
         interactive: true,
+    };
+    document.begin_commands_with(&c.command());
+    document
+}
+
+/// Characters of a digest in the head; Provenance has all of it.
+const DIGITS: usize = 24;
+
+/// What a reader of the page alone should know of its links.
+fn alone(report: &Report) -> String {
+    let links = "Links to files need the folder of this report";
+    let campaign = &report.analysis.campaign;
+    match &report.digest {
+        Some(digest) if !campaign.is_merged() => {
+            let begin: String = digest.chars().take(DIGITS).collect();
+            format!("{links}; `collo bundle {}` packs it with the runs and `campaign.json`, {begin}….", campaign.short_id())
+        }
+        _ => format!("{links}."),
     }
 }
 

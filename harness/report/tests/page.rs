@@ -80,6 +80,8 @@ fn well_formed(markup: &str) {
 #[test]
 fn the_page_needs_nothing_but_itself() {
     written(&Fixture::quickstart(), |page, written| {
+        // A reader may follow the identifier of a paper; the page loads nothing from there.
+        let page = page.replace("<a href=\"https://doi.org/", "<a href=\"");
         for outside in ["http://", "https://", "src=", "@import", "url(\"", "<link"] {
             assert!(!page.contains(outside), "{outside}");
         }

@@ -107,6 +107,8 @@ fn is_of_the_file(title: &str, line: &str) -> bool {
         {
             true
         }
+        // The decisions without the numbers that they rest on, and the sentences that follow the first.
+        _ if title.starts_with("How to use") && (line.starts_with('|') || line.contains(" more sentence")) => true,
         "All cells" => line.starts_with('|'),
         "Provenance" => of(&["- run order: ", "- epochs: ", "- merged from: "]),
         "Feasibility" => of(&["planned; "]),
@@ -387,4 +389,37 @@ fn a_report_that_was_read_replaces_no_copies_of_the_newest_campaign() {
     let written = write(&read, reports.path()).unwrap();
     assert!(written.html.starts_with(&written.folder) && written.folder.ends_with(Path::new("quickstart/20261120-1842-7f3a")));
     assert!(!reports.path().join("quickstart/report.html").exists());
+}
+
+#[test]
+fn a_report_that_was_read_answers_with_its_stored_sentences_and_decisions() {
+    let stored = analysed(&Fixture::quickstart());
+    let answer = json(&stored)["answer"].as_array().unwrap().clone();
+    let first = answer[0].as_str().unwrap();
+    let page = text(&reread(&stored), "markdown");
+    let summary = &sections(&page)["How to use these cores"].join("\n");
+    let first = first.replace('[', "\\[").replace(']', "\\]");
+    assert!(summary.contains(&first), "{first}\n{summary}");
+    assert!(summary.contains("most throughput"), "and with the table of its decisions: {summary}");
+    let mut file = json(&stored);
+    file["answer"] = serde_json::json!(["Only this is known."]);
+    let edited = text(&read_from(&file).unwrap(), "markdown");
+    assert!(edited.contains("Only this is known."), "what the file has is shown, and not what follows from its numbers");
+}
+
+#[test]
+fn commands_of_a_simulated_campaign_simulate_it() {
+    let mut fixture = Fixture { stop_after: 3, ..Fixture::quickstart() };
+    let measured = text(&analysed(&fixture), "markdown");
+    assert!(measured.contains("collo run quickstart") && !measured.contains("--simulate"), "{measured}");
+    fixture.device.simulated = true;
+    fixture.device.kind = "gpu".into();
+    fixture.device.name = "NVIDIA A100-SXM4-40GB".into();
+    let simulated = analysed(&fixture);
+    let page = text(&simulated, "markdown");
+    let commands: Vec<&str> = page.split("collo ").skip(1).filter(|rest| rest.starts_with("run ")).collect();
+    assert_eq!(commands, Vec::<&str>::new(), "without the simulator they would fail");
+    assert!(page.contains("`collo --simulate a100-40gb run quickstart"), "{page}");
+    let again = text(&reread(&simulated), "markdown");
+    assert!(!again.contains("--simulate a100-40gb --simulate"), "read again, they name it once");
 }

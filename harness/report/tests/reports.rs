@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
+mod anonymous;
 mod answers;
 mod bad_input;
 mod browser;

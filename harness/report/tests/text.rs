@@ -168,6 +168,8 @@ fn markdown_begins_with_what_to_do() {
     - Campaign: 2026-11-20 18:42:09 UTC; `20261120-1842-7f3a`
     - 12 planned, 12 accounted for: 12 completed in 1 min 27 s; 3 cells valid, 0 indicative
 
+    Links to files need the folder of this report; `collo bundle 7f3a` packs it with the runs and `campaign.json`, SHA-256 b012a284427ecfeb….
+
     ## How to use these cores
 
     `tiny`: run two together under naive sharing: 1.97× \[1.95, 2.00\] the throughput of running in turn. A third adds less than 5 %. No member is slowed by more than 10 %.
@@ -190,7 +192,6 @@ fn markdown_begins_with_what_to_do() {
 
     | workload | naive ×2 | naive ×3 |
     |---|--:|--:|
-    | tiny | 1.97: \[1.95, 2.00\] | 1.92: \[1.90, 1.94\] |
     ");
     for figure in text.lines().filter_map(|l| l.strip_prefix("![")?.split_once("](")) {
         let path = figure.1.trim_end_matches(')');

@@ -125,6 +125,11 @@ impl CampaignFolder {
         lock::running(&self.path)
     }
 
+    /// By which the campaign is known elsewhere: `SHA-256 1f0c…` of `campaign.json`.
+    pub fn digest(&self) -> Result<String> {
+        Ok(format!("SHA-256 {}", digest::sha256_file(&self.path.join(MANIFEST))?))
+    }
+
     /// Open the journal for appending; the caller must have the lock.
     pub fn journal(&self) -> Result<Journal> {
         let mut journal = Journal::open(&self.path)?;

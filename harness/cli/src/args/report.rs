@@ -30,6 +30,9 @@ pub struct Report {
     /// Divide the measured energy among members by a model, which is named with every number: page and Markdown only
     #[arg(long, value_name = "MODEL")]
     pub energy_model: Option<MemberEnergy>,
+    /// Leave out the names of host and user, paths, variables with paths, the commit and the identities of GPUs: for a double-blind review
+    #[arg(long, requires = "to", conflicts_with = "format")]
+    pub anonymous: bool,
     /// Open the page in a browser
     #[arg(long, conflicts_with = "format")]
     pub open: bool,

@@ -67,8 +67,10 @@ pub fn run(context: &Context<'_>, a: &args::Bundle) -> Answered {
         "created_utc": m.created_utc, "device": m.device, "data": data, "changed": changed});
     let count = files.len();
     let bytes = archive::pack(&to, &name, about, &files)?;
-    let mut answer = Answer::of(json!({"campaign": m.id, "bundle": to, "bytes": bytes, "files": count, "data": data}));
+    let mut answer = Answer::of(json!({"campaign": m.id, "bundle": to, "bytes": bytes, "files": count, "data": data,
+        "digest": campaign.digest()?}));
     answer.line(format!("{}: {count} files, {:.1} MB", shown(&to), bytes as f64 / 1e6));
+    answer.line(format!("  campaign.json: {}", campaign.digest()?));
     linked
         .iter()
         .for_each(|link| answer.beside(Remark::Warning(format!("{link}, outside the project; its contents are packed"))));

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use collo_analysis::cell::verdict::CellVerdict;
 use collo_figures::document::Table;
+use collo_guidelines::report_json::ListedReport;
 use collo_plan::experiment::{Overrides, TagFilter};
 use collo_plan::observer::Observers;
 use collo_plan::project::Project;
 use collo_plan::sharing;
 use collo_plan::workload::Workloads;
 use collo_schedule::policy;
-use collo_store::{COLLO_SAMPLES, Foreign, NOBODY_WATCHES};
+use collo_store::{COLLO_SAMPLES, Campaign, Foreign, NOBODY_WATCHES, Runs};
 use collo_text::shown;
 use collo_text::{Diagnostic, Diagnostics, Remark};
 use serde_json::json;
@@ -83,19 +85,35 @@ fn campaigns(context: &Context<'_>, a: &args::List) -> Answered {
         };
         let comments = campaign.comments();
         let last = comments.last().map(|c| shortened(&c.text));
-        let row = [m.id.clone(), of, m.device.text(), count, state.text()].map(Some);
+        let no_valid = state.is_complete() && has_no_valid_cell(&runs, m);
+        let text = if no_valid { format!("{}, no valid cell", state.text()) } else { state.text() };
+        let row = [m.id.clone(), of, m.device.text(), count, text].map(Some);
         table.values(row.into_iter().chain(Some(last).filter(|_| commented)));
         list.push(json!({"campaign": m.id, "experiment": m.experiment, "device": m.device, "planned": m.plan.order.len(),
             "stored": state.stored, "failed": state.failed, "state": state.text(), "folder": campaign.path(), "comments": comments, "shard": m.shard.map(|s| s.to_string()),
             "merged_from": m.origins.iter().map(|o| &o.campaign).collect::<Vec<_>>()}));
     }
-    let none = a.tag.as_ref().map_or("no campaign is stored yet".into(), |tag| format!("no stored campaign has the tag `{tag}`"));
+    let none = match (&a.tag, foreign.is_empty()) {
+        (Some(tag), _) => format!("no stored campaign has the tag `{tag}`"),
+        (None, true) => "no campaign is stored yet".into(),
+        (None, false) => NONE_READABLE.into(),
+    };
     let mut answer = Answer::list("campaigns", &list, &table, Some(none).filter(|_| campaigns.is_empty()));
-    if campaigns.is_empty() && a.tag.is_none() {
+    if campaigns.is_empty() && a.tag.is_none() && foreign.is_empty() {
         answer.note("next: collo run quickstart");
     }
     answer.after(broken.into_iter().map(Remark::Warning).chain(left_alone(&foreign)));
     Ok(answer)
+}
+
+/// What is known where every entry of `runs/` was left alone.
+pub const NONE_READABLE: &str = "no campaign can be read";
+
+/// Whether the report of a complete campaign has cells, and none of them is valid; false where it has no report.
+fn has_no_valid_cell(runs: &Runs, m: &Campaign) -> bool {
+    let reports = runs.path().parent().map(|project| project.join("reports")).unwrap_or_default();
+    let Ok(report) = ListedReport::read(&reports.join(&m.experiment).join(&m.id).join("report.json")) else { return false };
+    report.validities().next().is_some() && report.validities().all(|word| word != CellVerdict::Valid.as_str())
 }
 
 /// The beginning of a comment, as far as a table has room for it.

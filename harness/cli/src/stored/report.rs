@@ -31,7 +31,7 @@ pub fn run(context: &Context<'_>, a: &args::Report) -> Answered {
             None => check_page(&report, &path, &reports, a.to.as_deref())?,
             Some(_) => check_export(&path, a.to.as_deref())?,
         }
-        return finish(context, a, asked, &report, &reports);
+        return finish(context, a, asked, report, &reports);
     }
     let (campaign, _unpacked) = match &a.campaigns[..] {
         [one] => context.campaign(one)?,
@@ -42,13 +42,19 @@ pub fn run(context: &Context<'_>, a: &args::Report) -> Answered {
         Some(lender) => beside(context, &campaign, lender)?,
         None => of(&runs, &campaign)?,
     };
-    finish(context, a, asked, &Report { energy_model, ..report }, &reports)
+    finish(context, a, asked, Report { energy_model, ..report }, &reports)
 }
 
 type AskedFormat = Option<(&'static Format, &'static ReportTable)>;
 
 /// The page, or what was asked for instead.
-fn finish(context: &Context<'_>, a: &args::Report, asked: AskedFormat, report: &Report, reports: &Path) -> Answered {
+fn finish(context: &Context<'_>, a: &args::Report, asked: AskedFormat, report: Report, reports: &Path) -> Answered {
+    let variable = |name: &str| std::env::var(name).ok();
+    let report = match a.anonymous {
+        true => report.anonymous(variable("HOME").as_deref().map(Path::new), variable("USER").as_deref()),
+        false => report,
+    };
+    let report = &report;
     if let Some((format, table)) = asked {
         export::check(report, format, table)?;
         return exported(report, format, table, a.to.as_deref());

@@ -26,8 +26,10 @@ pub fn run(context: &Context<'_>, a: &args::Verify) -> Answered {
         findings.extend(references(&report));
     }
     let no = findings.iter().any(|f| f.level == Level::No);
-    let mut answer = Answer::of(json!({"campaign": campaign.manifest().id, "holds": !no, "findings": findings}));
+    let mut answer = Answer::of(json!({"campaign": campaign.manifest().id, "holds": !no, "digest": campaign.digest()?,
+        "findings": findings}));
     findings.iter().for_each(|f| answer.line(line(f)));
+    answer.line(format!("campaign.json: {}", campaign.digest()?));
     // Measured again, a number is what it was.
     let says_no = |intact: bool| {
         let no = findings.iter().filter(|f| f.level == Level::No && f.subject != "references");

@@ -33,7 +33,8 @@ pub fn document(d: &Document) -> Result<String> {
     let script = concat!(
         include_str!("../../templates/page.js"),
         include_str!("../../templates/cells.js"),
-        include_str!("../../templates/figures.js")
+        include_str!("../../templates/figures.js"),
+        include_str!("../../templates/live.js")
     );
     let page = Page { d, style: include_str!("../../templates/page.css"), script };
     Ok(page.render()?)
@@ -107,19 +108,55 @@ impl TableCell {
     }
 }
 
-/// A text in parts, those between backticks marked as names; a lone backtick is an ordinary character.
-pub(crate) fn parts(text: &str) -> Vec<(bool, &str)> {
+/// What a part of a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PartKind {
+    Text,
+    /// A name, which stands between backticks.
+    Name,
+    /// A digital object identifier, which follows the word `doi`.
+    Doi,
+}
+
+/// A text in parts; a lone backtick is an ordinary character.
+pub(crate) fn parts(text: &str) -> Vec<(PartKind, &str)> {
     if text.matches('`').count() % 2 == 1 {
-        return vec![(false, text)];
+        return with_links(text);
     }
-    text.split('`').enumerate().map(|(i, part)| (i % 2 == 1, part)).filter(|(_, part)| !part.is_empty()).collect()
+    let of = |(i, part)| if i % 2 == 1 { vec![(PartKind::Name, part)] } else { with_links(part) };
+    text.split('`').enumerate().flat_map(of).filter(|(_, part)| !part.is_empty()).collect()
+}
+
+/// A text with each identifier in a part of its own.
+fn with_links(text: &str) -> Vec<(PartKind, &str)> {
+    const BEFORE: &str = "doi ";
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("doi 10.") {
+        let (before, from) = rest.split_at(at + BEFORE.len());
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "./-_".contains(c);
+        let end = from.find(|c| !is_part(c)).unwrap_or(from.len());
+        // A full stop ends the sentence.
+        let doi = from[..end].trim_end_matches('.');
+        found.extend([(PartKind::Text, before), (PartKind::Doi, doi)]);
+        rest = &from[doi.len()..];
+    }
+    found.push((PartKind::Text, rest));
+    found
 }
 
 #[cfg(test)]
 mod tests {
+    use super::PartKind::{Doi, Name, Text};
+
     #[test]
     fn names_stand_between_backticks_and_a_lone_one_is_text() {
-        assert_eq!(super::parts("`a b` is `c`"), [(true, "a b"), (false, " is "), (true, "c")]);
-        assert_eq!(super::parts("5 ` 6"), [(false, "5 ` 6")]);
+        assert_eq!(super::parts("`a b` is `c`"), [(Name, "a b"), (Text, " is "), (Name, "c")]);
+        assert_eq!(super::parts("5 ` 6"), [(Text, "5 ` 6")]);
+    }
+
+    #[test]
+    fn an_identifier_of_a_paper_is_a_link_without_the_full_stop_behind_it() {
+        assert_eq!(super::parts("as in x, doi 10.1145/36.5."), [(Text, "as in x, doi "), (Doi, "10.1145/36.5"), (Text, ".")]);
     }
 }

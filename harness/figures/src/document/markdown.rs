@@ -18,6 +18,7 @@ pub fn document(d: &Document) -> String {
     }
     paragraph(escape(&d.subtitle));
     paragraph(d.facts.iter().map(fact).collect());
+    paragraph(escape(&d.alone));
     for warning in &d.warnings {
         paragraph(format!("> **Warning:** {}.", escape(warning)));
     }
@@ -62,6 +63,7 @@ fn block_of(block: &Block, plots: Option<&str>) -> String {
         Block::Text(text) | Block::Remark(text) => escape(text),
         Block::Notes(notes) => notes.iter().map(|n| format!("- {}\n", escape(n))).collect(),
         Block::Facts(facts) => facts.iter().map(|(k, v)| format!("- {}: {}\n", escape(k), escape(v))).collect(),
+        Block::Terms(terms) => terms.iter().map(|[_, k, v]| format!("- {}: {}\n", escape(k), escape(v))).collect(),
         Block::Verbatim(name, text) => {
             // A fence longer than any in the text cannot be closed by it.
             let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);

@@ -13,15 +13,17 @@ pub mod plots;
 pub mod quoted;
 mod shorten;
 pub mod terminal;
+mod texts;
 mod write;
 
 pub use model::{
-    Advice, Align, Answer, Badge, Block, Column, DOUBTS, Document, Doubt, Fact, FactLine, Figure, Row, Section, Table, TableCell,
-    TableColumn, TableLayout, Tone,
+    Advice, Align, Answer, Badge, Block, Column, DOUBTS, Document, Doubt, Fact, FactLine, Figure, Live, Row, Section, Table,
+    TableCell, TableColumn, TableLayout, Tone,
 };
 pub use page_text::page_text;
 pub use shorten::{common_settings, shorten};
 pub use terminal::LONGEST_LINE;
+pub use texts::{TextKind, begin_commands_with};
 pub use write::{Written, replace, write};
 
 /// Anything shown in every form: lines of a terminal, a page, Markdown, JSON.

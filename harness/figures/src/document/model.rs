@@ -21,6 +21,8 @@ pub struct Document {
     pub facts: Vec<Fact>,
     /// Other forms of the same beside it: name and file.
     pub files: Vec<(&'static str, &'static str)>,
+    /// A sentence about the links to files, for readers who have the page alone.
+    pub alone: String,
     /// The folder of the figures as files, relative to the document; `None` if it stands alone.
     pub plots: Option<String>,
     /// The folder of the runs, relative to the document; `None` if it is not where reports are.
@@ -29,8 +31,19 @@ pub struct Document {
     pub sections: Vec<Section>,
     /// What else a reader may look for, and why it is not here.
     pub left_out: String,
+    /// Where it is served while it fills.
+    pub live: Option<Live>,
     /// A navigation beside the sections, and a script for tips, filters and copying.
     pub interactive: bool,
+}
+
+/// A document that is served while it fills.
+#[derive(Debug)]
+pub struct Live {
+    /// How far it is, in a sentence without its full stop.
+    pub text: String,
+    /// What the server answers at `/state` as long as the page is up to date.
+    pub state: String,
 }
 
 impl Document {
@@ -95,6 +108,8 @@ pub struct Section {
     pub answers: bool,
     /// On a page its blocks are folded under its title and its finding.
     pub folded: bool,
+    /// The anchor of the term that its title names, if it is defined on the page.
+    pub term: String,
 }
 
 impl Section {
@@ -146,6 +161,8 @@ pub enum Block {
     Notes(Vec<String>),
     /// Names and their values.
     Facts(Vec<(String, String)>),
+    /// Terms that other parts link to: their anchors, names and meanings.
+    Terms(Vec<[String; 3]>),
     /// A verbatim text, folded: its name, and its content.
     Verbatim(String, String),
     Chips(Vec<Badge>),
@@ -204,6 +221,8 @@ pub struct Advice {
     pub command: Option<String>,
     /// Shown when it is opened.
     pub evidence: Vec<Block>,
+    /// Terms that its sentences use, with their anchors on the page.
+    pub terms: Vec<(String, String)>,
 }
 
 /// One figure with its values.
@@ -295,6 +314,8 @@ pub struct Column {
     pub axis: Option<Drawing>,
     /// Its sentences take several lines where space is short.
     pub prose: bool,
+    /// The anchor of the term that it names, if it is defined on the page.
+    pub term: String,
 }
 
 impl Column {

@@ -2,7 +2,8 @@
 //! Out: the same with shorter names; commands and verbatim texts stay as they are.
 
 use super::csv;
-use super::model::{Advice, Block, Document, Figure, Section, Table};
+use super::model::{Block, Document};
+use super::texts::{self, TextKind};
 
 /// The settings at the end of all these names, each with the space before it; empty if they have none in common.
 pub fn common_settings<'a>(names: impl Iterator<Item = &'a str>) -> String {
@@ -38,92 +39,53 @@ fn without(text: &str, words: &str) -> Option<String> {
     found.then(|| out + rest)
 }
 
-/// Leave these words, which begin with a space, out of all names in blocks.
-pub fn shorten(blocks: &mut [Block], words: &str) {
-    cut(words, |cut| blocks.iter_mut().for_each(|block| of_block(block, cut)));
-}
-
-/// What leaves these words out of a text, if there are any.
-fn cut(words: &str, of: impl FnOnce(&dyn Fn(&mut String))) {
-    if words.trim().is_empty() {
-        return;
-    }
-    of(&|text: &mut String| {
-        if let Some(shorter) = without(text, words) {
+/// What leaves these words out of the names among texts. Names and values of the environment, files, and what is typed stay to the letter.
+fn cut(words: &str) -> impl Fn(TextKind, &mut String) {
+    move |kind: TextKind, text: &mut String| {
+        if kind == TextKind::Prose
+            && let Some(shorter) = without(text, words)
+        {
             *text = shorter;
         }
-    });
+    }
+}
+
+/// Leave these words, which begin with a space, out of all names in blocks.
+pub fn shorten(blocks: &mut [Block], words: &str) {
+    if !words.trim().is_empty() {
+        keep_csv(blocks);
+        texts::of_blocks(blocks, &cut(words));
+    }
 }
 
 impl Document {
     /// Leave these words, which begin with a space, out of all names.
     pub fn shorten(&mut self, words: &str) {
-        cut(words, |cut| {
-            self.sections.iter_mut().for_each(|section| of_section(section, cut));
-            cut(&mut self.left_out);
-        });
-    }
-}
-
-fn of_section(section: &mut Section, cut: &dyn Fn(&mut String)) {
-    cut(&mut section.finding);
-    section.blocks.iter_mut().for_each(|block| of_block(block, cut));
-}
-
-fn of_block(block: &mut Block, cut: &dyn Fn(&mut String)) {
-    match block {
-        Block::Figure(figure) => of_figure(figure, cut),
-        Block::Table(table) => of_table(table, cut),
-        Block::Text(text) | Block::Remark(text) => cut(text),
-        Block::Notes(notes) => notes.iter_mut().for_each(cut),
-        Block::Chips(chips) => chips.iter_mut().for_each(|chip| cut(&mut chip.text)),
-        Block::Advice(advice) => advice.iter_mut().for_each(|a| of_advice(a, cut)),
-        Block::Answer(answer) => {
-            answer.paragraphs.iter_mut().for_each(cut);
-            answer.doubts.iter_mut().for_each(|doubt| cut(&mut doubt.text));
-        }
-        Block::Folded(title, blocks) => {
-            cut(title);
-            blocks.iter_mut().for_each(|inner| of_block(inner, cut));
-        }
-        // Names and values of the environment, files, and what is typed are kept to the letter.
-        Block::Facts(_) | Block::Verbatim(..) | Block::Command(..) => {}
-    }
-}
-
-fn of_figure(figure: &mut Figure, cut: &dyn Fn(&mut String)) {
-    // What programs read keeps the whole names.
-    if figure.values.shown.is_none() {
-        figure.csv.get_or_insert_with(|| csv::table(&figure.values));
-    }
-    cut(&mut figure.title);
-    cut(&mut figure.caption);
-    for panel in &mut figure.panels {
-        [&mut panel.title, &mut panel.subtitle, &mut panel.label, &mut panel.drawing.body].into_iter().for_each(cut);
-    }
-    of_table(&mut figure.values, cut);
-}
-
-fn of_table(table: &mut Table, cut: &dyn Fn(&mut String)) {
-    cut(&mut table.caption);
-    for cell in table.rows.iter_mut().flat_map(|row| &mut row.cells) {
-        cut(&mut cell.text);
-        cut(&mut cell.note);
-        if let Some(drawing) = &mut cell.drawing {
-            cut(&mut drawing.body);
+        if !words.trim().is_empty() {
+            self.sections.iter_mut().for_each(|section| keep_csv(&mut section.blocks));
+            self.each_text(&cut(words));
         }
     }
 }
 
-fn of_advice(advice: &mut Advice, cut: &dyn Fn(&mut String)) {
-    [&mut advice.statement, &mut advice.finding, &mut advice.scope].into_iter().for_each(cut);
-    advice.key.iter_mut().flatten().for_each(cut);
-    advice.evidence.iter_mut().for_each(|block| of_block(block, cut));
+/// What programs read keeps the whole names.
+fn keep_csv(blocks: &mut [Block]) {
+    for block in blocks {
+        match block {
+            Block::Figure(figure) if figure.values.shown.is_none() => {
+                figure.csv.get_or_insert_with(|| csv::table(&figure.values));
+            }
+            Block::Folded(_, blocks) => keep_csv(blocks),
+            Block::Advice(advice) => advice.iter_mut().for_each(|a| keep_csv(&mut a.evidence)),
+            _ => {}
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::Section;
 
     #[test]
     fn settings_that_all_cells_have_are_common_and_others_are_not() {

@@ -35,6 +35,7 @@ fn block(block: &Block, width: usize) -> String {
             let room = lengths.max().unwrap_or(0).max(NAME);
             facts.iter().map(|(name, what)| format!("{}\n", line(format!("  {name:<room$} {what}").trim_end()))).collect()
         }
+        Block::Terms(terms) => terms.iter().map(|[_, name, meaning]| wrapped(&format!("{name}: {meaning}"), width)).collect(),
         Block::Chips(chips) => wrapped(&chips.iter().map(|c| c.to_text()).collect::<Vec<_>>().join(", "), width),
         // A command is copied whole.
         Block::Command(what, command) => format!("{}: {}\n", what.to_lowercase(), line(command)),

@@ -61,6 +61,7 @@ fn advice(analysis: &Analysis, g: &Guideline) -> Advice {
         scope: g.scope.as_ref().and_then(|scope| scope.text.clone()).unwrap_or_default(),
         command: g.command.clone(),
         evidence,
+        terms: Vec::new(),
     }
 }
 

@@ -6,10 +6,11 @@ use collo_quantity::number;
 
 use crate::parts::figure::measured_by;
 
-pub fn section(analysis: &Analysis) -> Section {
+pub fn section(analysis: &Analysis, digest: Option<&str>) -> Section {
     let (c, m) = (&analysis.campaign, &analysis.campaign.machine);
     let mut facts: Vec<(String, String)> =
         vec![("campaign".into(), format!("{} of {}, created {}", c.id, c.experiment, c.created_utc))];
+    facts.extend(digest.map(|digest| ("campaign.json".into(), digest.into())));
     for comment in &analysis.comments {
         facts.push(("comment".into(), format!("{}: {}", comment.at_utc, comment.text)));
     }

@@ -3,7 +3,7 @@
 use collo_analysis::campaign::{Analysis, limitation};
 use collo_analysis::cell::Cell;
 use collo_figures::document::{Answer, Block, Section, Table, TableCell};
-use collo_guidelines::report_json::DecisionJson;
+use collo_guidelines::report_json::{Decided, DecisionJson};
 use collo_quantity::Key;
 use collo_quantity::number;
 
@@ -51,7 +51,11 @@ pub fn section(report: &Report) -> Section {
     let finding = nothing(analysis).filter(|_| paragraphs.is_empty()).unwrap_or_default().to_string();
     let mut blocks = vec![Block::Answer(Answer { paragraphs, doubts: doubts::all(analysis) })];
     if !others.is_empty() {
-        let title = format!("{} about other workloads and mixes", number::count(others.len(), "more answer"));
+        let title = match report.read {
+            // What its sentences are about is not in the file.
+            Some(_) => number::count(others.len(), "more sentence"),
+            None => format!("{} about other workloads and mixes", number::count(others.len(), "more answer")),
+        };
         let rest = others.len().saturating_sub(FOLDED);
         let rest = (rest > 0).then(|| Block::Remark(format!("{rest} more follow from the gains in All cells.")));
         blocks.push(Block::Folded(title, others.into_iter().take(FOLDED).map(Block::Text).chain(rest).collect()));
@@ -59,6 +63,7 @@ pub fn section(report: &Report) -> Section {
     if !subjects.is_empty() {
         blocks.push(Block::Table(decisions(analysis, &subjects)));
     }
+    blocks.extend(report.read.as_ref().and_then(|read| stored(analysis, &read.decisions).if_any()));
     blocks.extend(matrix::of(analysis).map(Block::Figure));
     let what = if analysis.campaign.device.kind == "cpu" { "How to use these cores" } else { "How to use this GPU" };
     Section { title: what, finding, blocks, ..Section::default() }
@@ -66,6 +71,11 @@ pub fn section(report: &Report) -> Section {
 
 /// The sentences of the answer: those that the page shows, and those that it folds.
 fn paragraphs(report: &Report, subjects: &[Subject]) -> (Vec<String>, Vec<String>) {
+    if let Some(read) = report.read.as_ref().filter(|read| !read.answer.is_empty()) {
+        let mut stored = read.answer.clone();
+        let others = stored.split_off(stored.len().min(PARAGRAPHS));
+        return (stored, others);
+    }
     let mut paragraphs = answer::paragraphs(&report.analysis, subjects);
     let others = paragraphs.split_off(paragraphs.len().min(PARAGRAPHS));
     if subjects.is_empty() {
@@ -103,6 +113,31 @@ fn decisions(analysis: &Analysis, subjects: &[Subject]) -> Table {
             row.push(field(&subject.isolation(analysis), Key::SlowdownOnSlice, &alone));
         }
         table.row(row);
+    }
+    table
+}
+
+/// What a report that was read decided.
+fn stored(analysis: &Analysis, decisions: &[DecisionJson]) -> Table {
+    let mut table = Table::with(&["workload", "most throughput"]);
+    table.caption = "What to run".into();
+    table.tags = tags(analysis);
+    if decisions.len() > ROWS {
+        table.caption = format!("What to run: the first {ROWS} of {}; all are in report.json", decisions.len());
+    }
+    for decision in decisions.iter().take(ROWS) {
+        let cells: Vec<&Cell> = decision.cells.iter().filter_map(|label| analysis.cell(label)).collect();
+        let (way, mode) = match (decision.throughput, cells.first()) {
+            (Decided::Run, Some(first)) => {
+                let names: Vec<String> = cells.iter().map(|cell| mode_and_degree(cell)).collect();
+                (names.join(" or "), first.record.sharing.clone())
+            }
+            (Decided::Run, None) => (decision.cells.join(" or "), String::new()),
+            (Decided::InTurn, _) => ("in turn".into(), "solo".into()),
+            (Decided::Open, _) => ("open".into(), String::new()),
+        };
+        let note = decision.reason.clone().unwrap_or_default();
+        table.row(vec![TableCell::text(&decision.subject), TableCell { mode, ..TableCell::with_note(way, note) }]);
     }
     table
 }

@@ -4,4 +4,4 @@ pub mod terminal;
 mod trace_cell;
 mod write;
 
-pub use write::write;
+pub use write::{live, write};

@@ -50,7 +50,7 @@ pub fn summary(analysis: &Analysis, width: usize) -> String {
 
 /// Where the numbers come from.
 pub fn provenance(analysis: &Analysis, width: usize) -> String {
-    let section = provenance::section(analysis);
+    let section = provenance::section(analysis, None);
     format!("{}\n\n{}", quoting::line(&section.finding), terminal::text(&section.blocks, width))
 }
 
@@ -246,7 +246,9 @@ pub fn cell(analysis: &Analysis, cell: &Cell, width: usize) -> String {
     if !ran_on.is_empty() {
         put("ran on", ran_on.join(", "));
     }
-    if cell.reported.is_none() {
+    // Where no run completed, there is nothing to attest, and every quantity is absent for that reason.
+    let has_runs = cell.outcomes.is_empty() || cell.outcomes.get("completed").is_some_and(|n| *n > 0);
+    if cell.reported.is_none() && has_runs {
         put("attested", notes::attested(cell));
     }
     for (word, n) in cell.outcomes.iter().filter(|(word, n)| **word != "completed" && **n > 0) {
@@ -257,7 +259,8 @@ pub fn cell(analysis: &Analysis, cell: &Cell, width: usize) -> String {
     cell.suspicious.iter().for_each(|odd| put("suspicious", odd.to_string()));
     let mut reasons: Vec<(String, &str)> = Vec::new();
     let obvious = |why: &str| why.starts_with("one member") || why == NOBODY_SERVES;
-    for (key, why) in cell.absent.iter().filter(|(key, why)| !key.has(Trait::Unmissed) && !obvious(why)) {
+    let absent = cell.absent.iter().filter(|_| has_runs);
+    for (key, why) in absent.filter(|(key, why)| !key.has(Trait::Unmissed) && !obvious(why)) {
         match reasons.iter_mut().find(|(_, w)| w == why) {
             Some((names, _)) => *names = format!("{names}, {}", key.label),
             None => reasons.push((key.label.to_string(), why)),

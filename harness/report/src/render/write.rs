@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use collo_figures::document::{self, Block, Document, TableLayout, Written, replace};
+use collo_figures::document::{self, Block, Document, Live, TableLayout, Written, replace};
 use fs_err as fs;
 
 use crate::export::{cells, csv};
@@ -20,12 +20,17 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
     fs::create_dir_all(folder.join("plots"))?;
     let mut report = sections::document(of, None);
     details(of, &mut report);
-    let runs = below(&of.folder, reports).filter(|_| of.read.is_none());
+    let runs = below(&of.folder, reports).filter(|_| of.read.is_none() && of.anonymity.is_none());
+    of.anonymity.iter().for_each(|anonymity| anonymity.document(&mut report));
     let plots = document::plots::write(&folder.join("plots"), &report.figures())?;
     // Files keep the whole names, by which programs join them.
     sections::shorten(of, &mut report);
-    let json = serde_json::json!(json::json(of));
-    let cells = csv::text(&cells::table(&of.analysis));
+    let mut json = serde_json::json!(json::json(of));
+    let mut cells = csv::text(&cells::table(&of.analysis));
+    if let Some(anonymity) = &of.anonymity {
+        anonymity.json(&mut json);
+        anonymity.text(&mut cells);
+    }
     let mut write = |place: &Path, plots: String, up: &str| {
         report.plots = Some(plots);
         report.runs = runs.as_ref().map(|runs| format!("{up}{runs}"));
@@ -40,6 +45,14 @@ pub fn write(of: &Report, reports: &Path) -> Result<Written> {
     // The copies lie one folder higher, so their links differ.
     let copies = write(&experiment, format!("{}/plots/", campaign.id), "../../")?;
     Ok(Written { folder, plots, ..copies })
+}
+
+/// The page as text, without links to files.
+pub fn live(of: &Report, live: Live) -> Result<String> {
+    let mut report = Document { live: Some(live), alone: String::new(), files: Vec::new(), ..sections::document(of, None) };
+    details(of, &mut report);
+    sections::shorten(of, &mut report);
+    Ok(document::html::document(&report)?)
 }
 
 /// Rows that can be opened: of more, the page would be mostly them.
