@@ -21,6 +21,7 @@ mod hostile;
 mod hosting;
 mod importing;
 mod lending;
+mod live_page;
 mod memory_peaks;
 mod names;
 mod nightly;

@@ -17,7 +17,7 @@
   if (state.endsWith('ended')) return;
   const look = setInterval(async () => {
     try {
-      const now = await fetch('/state', { cache: 'no-store' });
+      const now = await fetch('state', { cache: 'no-store' });
       if (now.ok && await now.text() !== state) location.reload();
     } catch {
       clearInterval(look);

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use collo_analysis::campaign::Analysis;
 use collo_figures::document::Document;
+use collo_guidelines::report_json::ReportJson;
 use collo_store::{Machine, Surroundings};
 use serde_json::Value;
-
-use crate::report::Report;
 
 /// What stands in the place of what is left out.
 const HIDDEN: &str = "…";
@@ -21,6 +21,15 @@ const HOMES: [&str; 2] = ["/home/", "/Users/"];
 /// Names of hosts and users that identify none, and that other sentences need.
 const COMMON: [&str; 4] = ["root", "cpu", "gpu", "localhost"];
 
+/// Where a report has names.
+pub struct Parts<'a> {
+    pub analysis: &'a mut Analysis,
+    /// The folder of its campaign.
+    pub folder: &'a Path,
+    /// The file that it was read from, if it was.
+    pub read: Option<&'a mut ReportJson>,
+}
+
 /// What a report leaves out.
 #[derive(Debug, Default)]
 pub struct Anonymity {
@@ -32,23 +41,23 @@ pub struct Anonymity {
 
 impl Anonymity {
     /// Leave names out of a report, and remember those that its texts may have.
-    pub fn of(report: &mut Report, home: Option<&Path>, user: Option<&str>) -> Anonymity {
+    pub fn of(parts: Parts<'_>, home: Option<&Path>, user: Option<&str>) -> Anonymity {
         let mut found = Anonymity::default();
-        let project = std::path::absolute(&report.folder).ok().and_then(|folder| Some(folder.ancestors().nth(3)?.to_path_buf()));
+        let project = std::path::absolute(parts.folder).ok().and_then(|folder| Some(folder.ancestors().nth(3)?.to_path_buf()));
         let folders = [home.map(Path::to_path_buf), project].into_iter().flatten().map(|path| path.display().to_string());
         found.folders = folders.filter(|path| path.len() > 1).collect();
         found.folders.sort_by_key(|path| std::cmp::Reverse(path.len()));
         found.word(user);
-        let campaign = &mut report.analysis.campaign;
+        let campaign = &mut parts.analysis.campaign;
         for machine in campaign.origins.iter_mut().map(|origin| &mut origin.machine).chain([&mut campaign.machine]) {
             found.machine(machine);
         }
         campaign.surroundings.iter_mut().for_each(|surroundings| found.surroundings(surroundings));
-        if let Some(from) = &mut report.analysis.report {
+        if let Some(from) = &mut parts.analysis.report {
             from.environment.iter().filter(|(name, _)| name == "host").for_each(|(_, host)| found.word(Some(host)));
             from.environment.retain(|(name, _)| !NAMING.contains(&name.as_str()));
         }
-        if let Some(read) = &mut report.read {
+        if let Some(read) = parts.read {
             read.environment =
                 read.environment.iter().filter(|(name, _)| !NAMING.contains(name)).map(|(n, v)| (n, v.clone())).collect();
             read.surroundings.iter_mut().for_each(|surroundings| found.surroundings(surroundings));

@@ -12,7 +12,7 @@ use collo_guidelines::rule::Guideline;
 use collo_store::{CampaignFolder, is_plain};
 
 use crate::Result;
-use crate::anonymous::Anonymity;
+use crate::anonymous::{Anonymity, Parts};
 
 /// The contents of a report, before wording: what was measured, and what follows from it.
 #[derive(Debug)]
@@ -78,7 +78,8 @@ impl Report {
 
     /// The same without the names of hosts and users, and without paths: `home` and `user` are those of who writes it.
     pub fn anonymous(mut self, home: Option<&Path>, user: Option<&str>) -> Report {
-        self.anonymity = Some(Anonymity::of(&mut self, home, user));
+        let parts = Parts { analysis: &mut self.analysis, folder: &self.folder, read: self.read.as_deref_mut() };
+        self.anonymity = Some(Anonymity::of(parts, home, user));
         self
     }
 

@@ -64,7 +64,8 @@ mod tests {
     fn a_command_stands_in_the_place_of_collo_where_a_verb_follows() {
         assert_eq!(typed("next: collo run x     or `collo show last`", "sim"), "next: sim run x     or `sim show last`");
         assert_eq!(typed("collo plan x", "sim"), "sim plan x");
-        for other in ["ended by a killed collo: 7", "/opt/collo run", "collo never says this", "collo-x run", "Größe: collo"] {
+        for other in ["ended by a killed collo: 7", "/opt/collo run", "collo never prints this", "collo-x run", "Größe: collo"]
+        {
             assert_eq!(typed(other, "sim"), other);
         }
     }

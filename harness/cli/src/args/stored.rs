@@ -14,6 +14,10 @@ pub struct Status {
     /// Keep showing the status until the campaign ends
     #[arg(long)]
     pub watch: bool,
+    /// Serve the report of the stored runs to browsers on this machine until the campaign ends: a page that fills run by run. The port is a
+    /// free one if none is given
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", require_equals = true, conflicts_with = "watch")]
+    pub serve: Option<u16>,
 }
 
 /// Things to list.

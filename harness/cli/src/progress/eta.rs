@@ -1,10 +1,10 @@
 //! Time left in a campaign: from runs of the same cell that have finished, else from the forecast, else at least what a member of the
 //! cell took in other cells.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use collo_store::{CellRecord, PlannedRun};
+use collo_store::{CampaignFolder, CellRecord, JournalEntry, PlannedRun, utc_seconds};
 use collo_text::units::{about, clock};
 
 /// The card of a run, absent on one device.
@@ -72,6 +72,38 @@ impl Eta {
         todo.iter().for_each(|p| left.entry(p.card).or_default().push(p.cell));
         let (cells, forecast_s) = (cells.to_vec(), forecast_s.to_vec());
         Eta { cells, forecast_s, cooldown_s: cooldown.as_secs_f64(), left, ..Eta::default() }
+    }
+
+    /// As far as the journal of a campaign has it: the pauses are those between the runs so far, and there is no forecast.
+    pub fn of_history(campaign: &CampaignFolder) -> collo_store::Result<Eta> {
+        let plan = &campaign.manifest().plan;
+        let planned: BTreeMap<String, &PlannedRun> = plan.order.iter().map(|p| (plan.folder(p), p)).collect();
+        let (mut begun, mut ended, mut pauses) = (BTreeMap::new(), BTreeMap::<Card, u64>::new(), Vec::new());
+        let (mut took, mut stored) = (BTreeMap::<usize, Vec<f64>>::new(), BTreeSet::new());
+        for entry in campaign.history()? {
+            match entry {
+                // Nothing was measured while no collo ran.
+                JournalEntry::Opened { .. } => ended.clear(),
+                JournalEntry::Began { folder, at_utc } => {
+                    let (Some(p), Some(at)) = (planned.get(&folder), utc_seconds(&at_utc)) else { continue };
+                    begun.insert(p.card, at);
+                    pauses.extend(ended.get(&p.card).map(|ended| at.saturating_sub(*ended) as f64));
+                }
+                JournalEntry::Recorded { folder, at_utc, outcome, .. } => {
+                    let (Some(p), Some(at)) = (planned.get(&folder), utc_seconds(&at_utc)) else { continue };
+                    ended.insert(p.card, at);
+                    if outcome != "interrupted" {
+                        took.entry(p.cell).or_default().extend(begun.get(&p.card).map(|begun| at.saturating_sub(*begun) as f64));
+                        stored.insert(folder);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let todo: Vec<PlannedRun> = plan.order.iter().filter(|p| !stored.contains(&plan.folder(p))).cloned().collect();
+        let pause_s = pauses.iter().sum::<f64>() / pauses.len().max(1) as f64;
+        let eta = Eta::new(&plan.cells, &[], Duration::from_secs_f64(pause_s.max(0.0)), &todo);
+        Ok(Eta { took, ..eta })
     }
 
     /// A run begins.

@@ -1,6 +1,6 @@
 //! Progress of a campaign on stderr: redrawn in place in a terminal, plain lines elsewhere.
 
-mod eta;
+pub mod eta;
 mod lines;
 mod live;
 mod python;

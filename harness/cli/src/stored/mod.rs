@@ -9,6 +9,7 @@ pub mod list;
 pub mod merge;
 pub mod prune;
 pub mod report;
+pub mod serve;
 pub mod show;
 pub mod status;
 pub mod verify;

@@ -9,7 +9,7 @@ use collo_device::repartition;
 use collo_gpus::partition::Partition;
 use collo_launch::interrupted::Noted;
 use collo_store::{CampaignFolder, JournalEntry, PlannedRun};
-use collo_text::{Diagnostics, Remark};
+use collo_text::{Diagnostic, Diagnostics, Remark};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Answered};
@@ -22,6 +22,13 @@ use crate::{args, exit, output};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub fn run(context: &Context<'_>, a: &args::Status) -> Answered {
+    if let Some(port) = a.serve {
+        let campaign = match newest(context, a)? {
+            Ok(campaign) => campaign,
+            Err(_) => return Err(Diagnostic::new("no campaign is stored, so that there is no page to serve").into()),
+        };
+        return super::serve::serve(context, &campaign, port);
+    }
     let noted = a.watch.then(Noted::begin);
     let mut shown = None;
     loop {
@@ -43,19 +50,9 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Answered {
 
 /// The status now, and whether the campaign is running.
 fn look(context: &Context<'_>, a: &args::Status) -> Result<(Answer, bool), Diagnostics> {
-    let runs = context.runs()?;
-    let campaign = match &a.campaign {
-        Some(asked) => runs.find(asked)?,
-        None => {
-            let (campaigns, foreign) = runs.campaigns()?;
-            super::list::left_alone(&foreign).for_each(|remark| output::remark(&remark));
-            // What runs is more interesting than what is newest.
-            let running = campaigns.iter().find(|c| c.running().is_some()).or(campaigns.first()).cloned();
-            match running {
-                Some(campaign) => campaign,
-                None => return Ok((without_campaign(), false)),
-            }
-        }
+    let campaign = match newest(context, a)? {
+        Ok(campaign) => campaign,
+        Err(none) => return Ok((without_campaign(none), false)),
     };
     let m = campaign.manifest();
     let state = campaign.progress()?;
@@ -91,6 +88,20 @@ fn look(context: &Context<'_>, a: &args::Status) -> Result<(Answer, bool), Diagn
     Ok((answer, running.is_some()))
 }
 
+/// The campaign that is asked for, else one that runs, else the newest; else what is known of there being none.
+fn newest(context: &Context<'_>, a: &args::Status) -> Result<Result<CampaignFolder, &'static str>, Diagnostics> {
+    let runs = context.runs()?;
+    if let Some(asked) = &a.campaign {
+        return Ok(Ok(runs.find(asked)?));
+    }
+    let (campaigns, foreign) = runs.campaigns()?;
+    super::list::left_alone(&foreign).for_each(|remark| output::remark(&remark));
+    let none = if foreign.is_empty() { "no campaign is stored yet" } else { super::list::NONE_READABLE };
+    // What runs is more interesting than what is newest.
+    let running = campaigns.iter().find(|c| c.running().is_some()).or(campaigns.first()).cloned();
+    Ok(running.ok_or(none))
+}
+
 /// The last run that began on each card, with its time.
 fn going_on(campaign: &CampaignFolder) -> Result<Vec<(String, String)>, collo_store::Error> {
     let m = campaign.manifest();
@@ -115,10 +126,10 @@ fn going_on(campaign: &CampaignFolder) -> Result<Vec<(String, String)>, collo_st
 }
 
 /// No campaign is stored here; a GPU may still be staged by one stored elsewhere.
-fn without_campaign() -> Answer {
+fn without_campaign(none: &str) -> Answer {
     let staged = Staged::all();
     let mut answer = Answer::of(json!({"campaign": null, "gpus": staged.values(), "unread": staged.unread}));
-    answer.note("no campaign is stored yet, and nothing runs from here");
+    answer.note(format!("{none}, and nothing runs from here"));
     staged.show(&mut answer);
     answer.code = if staged.is_left() { exit::INCOMPLETE } else { exit::DONE };
     answer
@@ -200,8 +211,9 @@ impl StagedCard {
         let mode = found_mode.filter(|found| changed.is_some() || *found != "Default");
         let mode = mode.map(|mode| format!(", compute mode {mode}")).unwrap_or_default();
         let mps = if journal.daemons.is_empty() { "" } else { ", no MPS" };
-        if staged == "nothing" && !self.held {
-            return format!("  {}  nothing left behind ({}{mode}{mps}, as found)", journal.label, journal.found);
+        if staged == "nothing" {
+            let how = if self.held { "in use" } else { "nothing left behind" };
+            return format!("  {}  {how} ({}{mode}{mps}, as found)", journal.label, journal.found);
         }
         format!("  {}  {left}staged: {staged}; found: {}{mode}{mps}", journal.label, journal.found)
     }
@@ -255,5 +267,6 @@ mod tests {
         );
         assert_eq!(staged(false, None).line(), "  GPU 0  left staged: the driver does not report it; found: MIG off");
         assert_eq!(staged(false, Some(Partition::off())).line(), "  GPU 0  nothing left behind (MIG off, as found)");
+        assert_eq!(staged(true, Some(Partition::off())).line(), "  GPU 0  in use (MIG off, as found)");
     }
 }

@@ -309,6 +309,14 @@ impl Running {
         kill(Pid::from_raw(-(self.pid() as i32)), signal).expect("it is there");
     }
 
+    /// Wait for the first line of its answer, which is not part of what `ends` gives.
+    pub fn first_line(&mut self) -> String {
+        let stdout = self.child().stdout.as_mut().expect("it is piped");
+        // Byte by byte: what follows is left to be read.
+        let bytes = std::io::Read::bytes(stdout).map(|byte| byte.expect("it is read"));
+        String::from_utf8(bytes.take_while(|byte| *byte != b'\n').collect()).expect("UTF-8")
+    }
+
     /// Wait for its end; it must come.
     #[track_caller]
     pub fn ends(mut self) -> Answer {

@@ -11,6 +11,7 @@ mod model;
 mod page_text;
 pub mod plots;
 pub mod quoted;
+pub mod serve;
 mod shorten;
 pub mod terminal;
 mod texts;
