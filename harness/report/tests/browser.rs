@@ -210,6 +210,7 @@ fn every_plot_has_its_data_and_keys_walk_it() {
         assert!(ids.contains(&format!("fig-{id}").as_str()), "{id} in {ids:?}");
     }
     assert_eq!(t["overflow"], t["width"], "no sideways scrolling");
+    assert!(t["head"].as_u64().unwrap() < 160, "the facts of the head are not squeezed into a column: {}", t["head"]);
     assert_eq!(t["focus"][0], true);
     assert_eq!(t["focus"][2], 0, "a plot is one tab stop");
     let (first, second) = (&t["keys"]["first"], &t["keys"]["second"]);

@@ -1,6 +1,6 @@
 // Read the page as a reader would, press its buttons, and tell what happened in the page itself, where the dump shows it.
 const all = (q, e = document) => [...e.querySelectorAll(q)];
-const tell = {wrong, width: document.documentElement.clientWidth, overflow: document.scrollingElement.scrollWidth, scripts: document.scripts.length};
+const tell = {wrong, width: document.documentElement.clientWidth, overflow: document.scrollingElement.scrollWidth, head: document.querySelector(".facts").offsetHeight, scripts: document.scripts.length};
 tell.dead = all('a[href^="#"]').map(a => a.getAttribute('href').slice(1)).filter(id => !document.getElementById(id));
 tell.twice = all('[id]').map(e => e.id).filter((id, i, ids) => ids.indexOf(id) !== i);
 // What is folded: links and the button open it.
