@@ -160,7 +160,10 @@ pub fn gains(plan: &Plan) -> Option<String> {
         parts.push(format!("p: {}", predicted_by(by)));
     }
     let unsaid = |cell: &&PlannedCell| cell.forecast.gain.is_none();
-    let reason = |cell: &PlannedCell| claims?.of_cell(&cell.record.cell)?.reason.as_deref();
+    let reason = |cell: &PlannedCell| {
+        let claim = claims?.of_cell(&cell.record.cell)?;
+        claim.reason.as_deref().or_else(|| claim.company.as_ref()?.gain_withheld.as_deref())
+    };
     let mut reasons = BTreeMap::<&str, Vec<String>>::new();
     for cell in plan.cells.iter().filter(unsaid) {
         if let Some(why) = reason(cell) {

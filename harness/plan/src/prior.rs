@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use collo_store::{CellRecord, MemberSpec, Predicted, PredictedCompany, PredictedMemory};
+use collo_store::{CellRecord, MemberSpec, Predicted, PredictedCompany, PredictedMemory, PredictedValue};
 
 use crate::earlier::Measured;
 use crate::past::PastRuns;
@@ -26,13 +26,17 @@ impl Prior {
     }
 
     /// The board power that is predicted of a cell, in watts.
-    pub fn power_of(&self, cell: &CellRecord) -> Option<f64> {
+    pub fn power_of(&self, cell: &CellRecord) -> Option<PredictedValue> {
         let alone = |only: &MemberSpec| self.predicted.as_ref()?.of(&only.solo, &cell.mode)?.alone.as_ref()?.power_w;
-        let power = match &cell.members[..] {
+        match &cell.members[..] {
             [only] if only.solo == cell.cell => alone(only),
             _ => self.company_of(cell)?.power_w,
-        };
-        Some(power?.estimate)
+        }
+    }
+
+    /// What is predicted of a group, unless it is too uncertain to plan with.
+    pub fn useful_company_of(&self, cell: &CellRecord) -> Option<&PredictedCompany> {
+        self.company_of(cell).filter(|company| company.gain_withheld.is_none())
     }
 
     /// What is predicted of a group.

@@ -70,7 +70,11 @@ fn each(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
             cell.slots.clone(),
             forecast.memory.bytes.map(units::gib),
             Some(cell.repetitions.to_string()),
-            forecast.each_s.map(|s| time(s) + &from).or_else(|| at_least(forecast, |least| least.each_s)),
+            match forecast.each_bounds_s.map(|(low_s, high_s)| (units::clock(low_s), units::clock(high_s))) {
+                Some((low, high)) if low != high => Some(format!("{low}–{high}{from}")),
+                _ => forecast.each_s.map(|s| time(s) + &from),
+            }
+            .or_else(|| at_least(forecast, |least| least.each_s)),
             forecast.total_s.map(time).or_else(|| at_least(forecast, |least| least.total_s)),
             Some(against(plan, cell)),
         ];

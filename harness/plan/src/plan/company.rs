@@ -22,7 +22,7 @@ pub(super) fn gain(seated: Seated<'_>, basis: &Basis<'_>) -> Option<GainForecast
     if let Some(estimate) = measured {
         return Some(GainForecast { estimate, bounds: None, source: ForecastSource::Measured });
     }
-    let gain = basis.prior.company_of(record)?.throughput_gain?;
+    let gain = basis.prior.useful_company_of(record)?.throughput_gain?;
     Some(GainForecast { estimate: gain.estimate, bounds: Some((gain.low, gain.high)), source: ForecastSource::Predicted })
 }
 

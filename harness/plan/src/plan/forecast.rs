@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use collo_store::{CellRecord, PlannedRun};
+use collo_store::{CellRecord, PlannedRun, PredictedValue};
 use serde_json::{Value as Json, json};
 
 use super::{Basis, ForecastSource, GainForecast, MemoryForecast, PlannedCell, Seated, company, memory};
@@ -39,6 +39,8 @@ pub struct Forecast {
 pub struct CellForecast {
     /// One run.
     pub each_s: Option<f64>,
+    /// Between these it is meant to be in 95 % of groups; absent unless it is predicted.
+    pub each_bounds_s: Option<(f64, f64)>,
     /// All repetitions.
     pub total_s: Option<f64>,
     pub memory: MemoryForecast,
@@ -46,6 +48,8 @@ pub struct CellForecast {
     pub gain: Option<GainForecast>,
     /// All repetitions; absent unless the cell's power was measured before, or is predicted.
     pub energy_j: Option<f64>,
+    /// Its bounds, by those of power and time; absent unless it is predicted.
+    pub energy_bounds_j: Option<(f64, f64)>,
     /// Where its energy comes from; absent with it.
     pub energy_from: Option<ForecastSource>,
     /// Where its time comes from; absent with it.
@@ -146,9 +150,10 @@ impl CellForecast {
         });
         let stored = self.basis.as_ref().map_or(0, |basis| basis.folders().count());
         let memory = &self.memory;
-        json!({"each_s": self.each_s, "total_s": self.total_s, "memory_bytes": memory.bytes, "memory_upper_bytes": memory.upper_bytes,
+        let (each, energy) = (self.each_bounds_s.unzip(), self.energy_bounds_j.unzip());
+        json!({"each_s": self.each_s, "each_low_s": each.0, "each_high_s": each.1, "total_s": self.total_s, "memory_bytes": memory.bytes, "memory_upper_bytes": memory.upper_bytes,
             "memory_from": memory.source.map(ForecastSource::as_str), "may_run_out_of_memory": memory.risk.is_some(),
-            "out_of_memory_probability": memory.probability(), "gain": gain, "energy_j": self.energy_j,
+            "out_of_memory_probability": memory.probability(), "gain": gain, "energy_j": self.energy_j, "energy_low_j": energy.0, "energy_high_j": energy.1,
             "energy_from": self.energy_from.map(ForecastSource::as_str), "from": basis, "stored_runs": stored})
     }
 }
@@ -197,7 +202,8 @@ pub(super) fn cell(seated: Seated<'_>, basis: &Basis<'_>) -> CellForecast {
         let past = prior.past.of(record)?;
         Some((past.each_s(experiment.goal(), |epoch_s| experiment.epochs_of(epoch_s))?, ForecastBasis::Runs(past.folders())))
     };
-    let company = || in_company(seated, basis);
+    let in_company = in_company(seated, basis);
+    let company = || in_company.clone().map(|company| (company.each_s, ForecastBasis::Company(company.folders)));
     let members = || members_alone(seated, basis);
     let by_file = || {
         let term = |term: &Term| {
@@ -211,16 +217,28 @@ pub(super) fn cell(seated: Seated<'_>, basis: &Basis<'_>) -> CellForecast {
     let memory = memory::forecast(seated, basis);
     let total_s = each_s.map(|s| s * f64::from(record.repetitions));
     let measured_w = prior.past.of(record).and_then(PastCell::power_w).map(|w| (w, ForecastSource::Measured));
-    let predicted_w = || Some((prior.power_of(record)?, ForecastSource::Predicted));
+    let predicted = prior.power_of(record);
+    let predicted_w = || Some((predicted?.estimate, ForecastSource::Predicted));
     let (power_w, energy_from) = measured_w.or_else(predicted_w).unzip();
     let energy_j = total_s.zip(power_w).map(|(s, w)| s * w);
+    let is_predicted = matches!(source, Some(ForecastBasis::Company(_)));
+    let each_bounds_s = in_company.filter(|_| is_predicted).map(|company| company.bounds_s);
+    // A predicted power has bounds whatever the time is from, and a measured one has none.
+    let energy_bounds_j =
+        predicted.filter(|_| energy_from == Some(ForecastSource::Predicted)).zip(each_s).map(|(power, each_s)| {
+            let (low_s, high_s) = each_bounds_s.unwrap_or((each_s, each_s));
+            let all = f64::from(record.repetitions);
+            (all * low_s * power.low, all * high_s * power.high)
+        });
     let gain = company::gain(seated, basis);
     CellForecast {
         each_s,
+        each_bounds_s,
         total_s,
         memory,
         gain,
         energy_j,
+        energy_bounds_j,
         energy_from: energy_from.filter(|_| energy_j.is_some()),
         basis: source,
         least: None,
@@ -234,21 +252,38 @@ struct Alone {
     count: u32,
 }
 
+/// A time by what company is predicted to cost.
+#[derive(Clone)]
+struct InCompany {
+    each_s: f64,
+    bounds_s: (f64, f64),
+    /// Those of the members alone.
+    folders: BTreeSet<String>,
+}
+
 /// From stored runs of its members alone, and what company is predicted to cost them.
-fn in_company(seated: Seated<'_>, basis: &Basis<'_>) -> Option<(f64, ForecastBasis)> {
+fn in_company(seated: Seated<'_>, basis: &Basis<'_>) -> Option<InCompany> {
     let (Seated { cell, record, .. }, Basis { experiment, facts, prior, .. }) = (seated, *basis);
-    let slowdowns: Vec<f64> = prior.company_of(record)?.slowdowns.iter().map(|slowdown| slowdown.estimate).collect();
+    let slowdowns = &prior.useful_company_of(record)?.slowdowns;
     let past: Vec<&PastCell> = record.members.iter().map(|spec| prior.past.alone(spec)).collect::<Option<_>>()?;
     let alone_s: Vec<f64> = past.iter().map(|past| past.epoch_s()).collect::<Option<_>>()?;
-    let epoch_s = company::in_company_s(cell.after_measured(), &alone_s, &slowdowns);
     let set_up_s = past.iter().map(|past| past.set_up_s());
     let set_up_s: f64 = match facts.kind {
         DeviceKind::Cpu => set_up_s.fold(0.0, f64::max),
         // Members of a GPU are set up one after another.
         DeviceKind::Gpu => set_up_s.sum(),
     };
-    let folders = past.iter().flat_map(|past| past.folders()).collect();
-    Some((set_up_s + experiment.epochs_of(epoch_s) * epoch_s, ForecastBasis::Company(folders)))
+    let epoch_s = |of: fn(&PredictedValue) -> f64| {
+        company::in_company_s(cell.after_measured(), &alone_s, &slowdowns.iter().map(of).collect::<Vec<_>>())
+    };
+    let estimate_s = epoch_s(|slowdown| slowdown.estimate);
+    // However long its epochs are, it trains as many as are planned by the estimate.
+    let each_s = |epoch_s: f64| set_up_s + experiment.epochs_of(estimate_s) * epoch_s;
+    Some(InCompany {
+        each_s: each_s(estimate_s),
+        bounds_s: (each_s(epoch_s(|slowdown| slowdown.low)), each_s(epoch_s(|slowdown| slowdown.high))),
+        folders: past.iter().flat_map(|past| past.folders()).collect(),
+    })
 }
 
 /// From stored runs of its members alone.

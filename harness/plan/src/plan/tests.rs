@@ -171,10 +171,10 @@ fn the_json_has_the_agreed_keys() {
         planned("repetitions = 1\nseed = 1\n[axes]\nworkload = \"tiny\"\nsharing = [\"naive\", \"mps\"]\ndegree = 2\n").json();
     insta::assert_snapshot!(serde_json::to_string(&json).expect("text").replace("},{", "},\n{").replace("],\"", "],\n\""), @r#"
     {"schema":1,"experiment":"mine","cells":[{"cell":"tiny solo b32","sharing":"solo","degree":1,"members":[{"workload":"tiny","batch_size":32,"images":1024}],
-    "baseline":true,"repetitions":2,"slots":"whole CPU","forecast":{"each_s":7.2,"total_s":14.4,"memory_bytes":800000000,"memory_upper_bytes":null,"memory_from":"workload.toml","may_run_out_of_memory":false,"out_of_memory_probability":null,"gain":null,"energy_j":null,"energy_from":null,"from":"workload.toml","stored_runs":0}},
+    "baseline":true,"repetitions":2,"slots":"whole CPU","forecast":{"each_s":7.2,"each_low_s":null,"each_high_s":null,"total_s":14.4,"memory_bytes":800000000,"memory_upper_bytes":null,"memory_from":"workload.toml","may_run_out_of_memory":false,"out_of_memory_probability":null,"gain":null,"energy_j":null,"energy_low_j":null,"energy_high_j":null,"energy_from":null,"from":"workload.toml","stored_runs":0}},
     {"cell":"tiny×2 naive b32","sharing":"naive","degree":2,"members":[{"workload":"tiny","batch_size":32,"images":1024},
     {"workload":"tiny","batch_size":32,"images":1024}],
-    "baseline":false,"repetitions":1,"slots":"whole CPU, shared","forecast":{"each_s":7.2,"total_s":7.2,"memory_bytes":1600000000,"memory_upper_bytes":null,"memory_from":"workload.toml","may_run_out_of_memory":false,"out_of_memory_probability":null,"gain":null,"energy_j":null,"energy_from":null,"from":"workload.toml","stored_runs":0}}],
+    "baseline":false,"repetitions":1,"slots":"whole CPU, shared","forecast":{"each_s":7.2,"each_low_s":null,"each_high_s":null,"total_s":7.2,"memory_bytes":1600000000,"memory_upper_bytes":null,"memory_from":"workload.toml","may_run_out_of_memory":false,"out_of_memory_probability":null,"gain":null,"energy_j":null,"energy_low_j":null,"energy_high_j":null,"energy_from":null,"from":"workload.toml","stored_runs":0}}],
     "order":[[1,"tiny solo b32",1],[1,"tiny×2 naive b32",1],[1,"tiny solo b32",2]],
     "refusals":[{"cell":"tiny×2 mps b32","sharing":"mps","reason":"`mps` needs an NVIDIA GPU, this is a cpu","hint":"on a CPU: `naive`, `threads`"}],
     "forecast_s":23.6,"energy_j":null,"predictors":null}

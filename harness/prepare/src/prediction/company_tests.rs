@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use collo_predict::Because;
-use collo_store::{CellRecord, MemberSpec};
+use collo_store::{CellRecord, MemberSpec, Predicted};
 
 use super::*;
 use crate::fixture::{a100, experiment, read};
@@ -15,6 +15,13 @@ use collo_plan::project::Project;
 fn shipped() -> CompanyPredictor {
     let folder = Path::new("/nonexistent");
     find_of(&Project::at(folder), folder, "published-a100-company").expect("shipped")
+}
+
+/// The same, as if its pairs had shared naively.
+fn naive() -> CompanyPredictor {
+    let mut predictor = shipped();
+    predictor.law.naive = predictor.law.unrecorded.take();
+    predictor
 }
 
 type Known = (CellRecord, MeasuredCell);
@@ -57,8 +64,17 @@ fn specs(plan: &Plan) -> Vec<MemberSpec> {
 }
 
 fn claims(plan: &Plan, facts: &DeviceFacts, measured: &Measured) -> Vec<PredictedCell> {
-    let predictor = shipped();
-    let company = Chosen { predictor: &predictor, widened: 1.0, because: Because::Published };
+    claims_by(&shipped(), 1.0, plan, facts, measured)
+}
+
+fn claims_by(
+    predictor: &CompanyPredictor,
+    widened: f64,
+    plan: &Plan,
+    facts: &DeviceFacts,
+    measured: &Measured,
+) -> Vec<PredictedCell> {
+    let company = Chosen { predictor, widened, because: Because::Published };
     Groups { facts, measured, members: &[], company: &company, alone: None }.claims(plan)
 }
 
@@ -180,7 +196,7 @@ fn a_plan_has_the_predicted_gain_until_there_is_a_measured_one() {
     let lines = "[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\n";
     let bare = planned(lines, &cpu(), &Prior::default());
     let alone = solo(&specs(&bare)[0], 1.6, 2.0, None);
-    let cells = claims(&bare, &cpu(), &measured([alone.clone()]));
+    let cells = claims_by(&naive(), 1.0, &bare, &cpu(), &measured([alone.clone()]));
     let mut predicted = crate::fixture::claims(1.0, 0.5);
     predicted.cells = cells;
     let gain = |cells: Vec<Known>| -> Option<GainForecast> {
@@ -195,4 +211,33 @@ fn a_plan_has_the_predicted_gain_until_there_is_a_measured_one() {
     let together = (group.clone(), MeasuredCell { throughput_gain: Some(1.23), ..MeasuredCell::default() });
     let measured = gain(vec![together, alone]).expect("measured");
     assert_eq!(measured, GainForecast { estimate: 1.23, bounds: None, source: ForecastSource::Measured });
+}
+
+#[test]
+fn a_plan_has_no_gain_that_is_too_uncertain_and_none_of_naive_sharing_beyond_its_law() {
+    let gpu = a100();
+    let lines = "[axes]\nworkload = \"tiny\"\ndegree = [1, 2, 3]\nsharing = [\"naive\", \"mps\"]\n";
+    let bare = planned(lines, &gpu, &Prior::default());
+    let known = measured([solo(&specs(&bare)[0], 1.6, 1.0, Some(0.3))]);
+    let why = |predictor: &CompanyPredictor, widened: f64, mode: &str, degree: u32| {
+        let all = claims_by(predictor, widened, &bare, &gpu, &known);
+        let is_asked = |cell: &PlannedCell| cell.record.degree == degree && cell.record.sharing == mode;
+        let label = &bare.cells.iter().find(|cell| is_asked(cell)).expect("planned").record.cell;
+        let claim = all.iter().find(|claim| claim.cell == *label).and_then(|claim| claim.company.clone()).expect("predicted");
+        claim.gain_withheld.unwrap_or_default()
+    };
+    let unrecorded = "the sharing mode of the predictor's groups is not recorded, and naive sharing may gain far less";
+    assert_eq!([2, 3].map(|degree| why(&shipped(), 1.0, "naive", degree)), [unrecorded; 2]);
+    assert_eq!(why(&naive(), 1.0, "naive", 2), "", "as its groups shared");
+    let beyond = "under naive sharing up to 2 members were measured together, here are 3";
+    assert_eq!(why(&naive(), 1.0, "naive", 3), beyond);
+    assert_eq!(why(&shipped(), 1.0, "mps", 2), "");
+    insta::assert_snapshot!(why(&shipped(), 3.0, "mps", 3), @"its interval, 0.828 to 9.62, spans a factor of 11.6");
+    // Neither its time nor its gain is planned with; that of MPS is, with its bounds.
+    let predicted = Predicted { cells: claims(&bare, &gpu, &known), ..crate::fixture::claims(1.0, 0.5) };
+    let plan = planned(lines, &gpu, &Prior { measured: known.clone(), predicted: Some(predicted), ..Prior::default() });
+    for cell in plan.cells.iter().filter(|cell| cell.record.degree > 1) {
+        let is_known = cell.record.sharing == "mps" && cell.record.degree == 2;
+        assert_eq!(cell.forecast.gain.is_some(), is_known, "{}", cell.record.cell);
+    }
 }

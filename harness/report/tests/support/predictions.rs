@@ -91,6 +91,7 @@ pub fn in_company(claims: Predicted, groups: &[(&str, Result<&[f64], &str>)]) ->
             power_w: Some(value(200.0)),
             from: AloneFrom::Measured,
             assumed: Vec::new(),
+            gain_withheld: None,
             extrapolated: if all.len() > 2 { vec!["no group of more than 2 was measured".into()] } else { Vec::new() },
         });
         PredictedCell { cell: cell.to_string(), company, reason: slowdowns.err().map(Into::into) }

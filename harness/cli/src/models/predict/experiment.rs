@@ -132,12 +132,16 @@ fn rows(plan: &Plan) -> ExportTable {
         ("out_of_memory_probability", Number),
         ("verdict", Text),
         ("run_s", Number),
+        ("run_low_s", Number),
+        ("run_high_s", Number),
         ("run_from", Text),
         ("gain", Number),
         ("gain_low", Number),
         ("gain_high", Number),
         ("gain_from", Text),
         ("energy_j", Number),
+        ("energy_low_j", Number),
+        ("energy_high_j", Number),
         ("energy_from", Text),
     ];
     let absent = |value: Option<ExportValue>| value.unwrap_or(ExportValue::Absent);
@@ -155,12 +159,16 @@ fn rows(plan: &Plan) -> ExportTable {
             absent(memory.probability().map(ExportValue::from)),
             verdict(planned).into(),
             absent(forecast.each_s.map(ExportValue::from)),
+            absent(forecast.each_bounds_s.map(|bounds| bounds.0.into())),
+            absent(forecast.each_bounds_s.map(|bounds| bounds.1.into())),
             absent(forecast.basis.as_ref().map(|basis| basis.source().as_str().into())),
             absent(gain.map(|gain| gain.estimate.into())),
             absent(gain.and_then(|gain| gain.bounds).map(|bounds| bounds.0.into())),
             absent(gain.and_then(|gain| gain.bounds).map(|bounds| bounds.1.into())),
             absent(gain.map(|gain| gain.source.as_str().into())),
             absent(forecast.energy_j.map(ExportValue::from)),
+            absent(forecast.energy_bounds_j.map(|bounds| bounds.0.into())),
+            absent(forecast.energy_bounds_j.map(|bounds| bounds.1.into())),
             absent(forecast.energy_from.map(|source| source.as_str().into())),
         ]
     });
