@@ -36,5 +36,8 @@ def made_for(name):
         return tuple(known.input_size) if known else None
     import torchvision
 
-    side = torchvision.models.get_model_weights(model).DEFAULT.transforms.keywords["crop_size"]
-    return 3, side, side
+    try:
+        side = torchvision.models.get_model_weights(model).DEFAULT.transforms.keywords["crop_size"]
+    except (AttributeError, KeyError, ValueError):  # those of detection have no crop
+        return None
+    return (3, side, side) if isinstance(side, int) else None  # those of video have two sides, and no number of frames

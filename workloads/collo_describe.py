@@ -323,6 +323,9 @@ def describe_model(name, shape, classes, optimiser, precision="fp32", limit_s=LI
     with Describing(limit_s) as describing:
         describing.precision = precision
         describing.model = model = build(name, make)
+        shape = shape or made_for(name)
+        if shape is None:
+            raise SettingError(f"the library of `{name}` has no shape of its items: give one, as 3x224x224")
         describing.optimiser = update = OPTIMISERS[optimiser](model.parameters())
         with _disable_current_modes():
             item = torch.zeros(1, *shape), torch.zeros(1, dtype=torch.int64)
@@ -359,7 +362,7 @@ def shape(text):
 def main(words=None):
     parser = argparse.ArgumentParser(prog="collo_describe", description=__doc__.partition("\n")[0])
     parser.add_argument("--model", required=True, metavar="LIBRARY:NAME", help="timm:resnet50, torchvision:vgg16 …")
-    parser.add_argument("--input", required=True, type=shape, metavar="SHAPE", help="of an item: 3x224x224")
+    parser.add_argument("--input", type=shape, metavar="SHAPE", help="of an item: 3x224x224; else the library's own")
     parser.add_argument("--classes", type=int, default=1000)
     parser.add_argument("--optimizer", default="adam", choices=OPTIMISERS)
     parser.add_argument("--precision", default="fp32", choices=PRECISIONS)

@@ -13,6 +13,7 @@ import torch
 import torch._dynamo  # noqa: F401  (which fake tensors import: once for all forks)
 import torchvision  # noqa: F401
 from collo import SettingError
+from collo_classifiers import made_for
 from collo_description import upper_envelope
 from collo_describe import Describing, describe_model, in_time, watched_optimisers
 from collo_trace import KINDS, Trace
@@ -410,6 +411,20 @@ def test_a_model_that_cannot_be_described_is_an_error_of_one_line(words, said, c
 def test_a_model_that_fails_on_a_shape_says_which_one_it_was_made_for(model, shape, made_for):
     with pytest.raises(SettingError, match=f"cannot be described: .* this model was made for {made_for}$"):
         describe_model(model, shape, 1000, "adam")
+
+
+@pytest.mark.parametrize("model, shape", [("timm:tf_efficientnetv2_s", [3, 300, 300]), ("torchvision:inception_v3", [3, 299, 299])])
+@in_a_fork
+def test_without_a_shape_a_model_is_described_with_its_librarys(model, shape):
+    assert made_for(model) == tuple(shape)
+    given = describe_model(model, tuple(shape), 10, "sgd")
+    assert describe_model(model, None, 10, "sgd") == given
+
+
+@in_a_fork
+def test_a_model_whose_library_has_no_shape_needs_one():
+    with pytest.raises(SettingError, match="has no shape of its items: give one, as 3x224x224"):
+        describe_model("torchvision:r3d_18", None, 10, "sgd")
 
 
 # --- scripts ---

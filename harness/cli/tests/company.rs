@@ -72,7 +72,7 @@ fn pairs_that_others_measured_are_fitted_and_score_other_pairs() {
     let bench = bench();
     let fit =
         bench.collo(&["predict", "fit", "--describe", "pairs.csv", "profiles.csv", "--to", "predictors/mine.json"]).exits(0);
-    let fit = fit.answers("company, fitted on own measurements").answers("every family of the group left out");
+    let fit = fit.answers("company, fitted on table measurements").answers("every family of the group left out");
     fit.says("the time in which one trained alone is taken out");
     let mine = bench.collo(&["predict", "show", "mine", "--json"]).exits(0).json();
     let law = &mine["law"]["unrecorded"]["law"];

@@ -169,7 +169,7 @@ fn measurements_are_fitted_and_the_fit_predicts() {
     let coefficient = |name: &str| mine["law"]["coefficients"][name].as_f64().expect("a number");
     assert!((coefficient("context_bytes") / 1_048_576.0 - 600.0).abs() < 0.5, "{mine}");
     assert!((coefficient("per_reserved_byte") - 1.1).abs() < 1e-3 && coefficient("per_workspace_byte") < 1e-3, "{mine}");
-    assert_eq!((&mine["mark"], &mine["law"]["left_out"]["families"]), (&"own".into(), &4.into()));
+    assert_eq!((&mine["mark"], &mine["law"]["left_out"]["families"]), (&"table".into(), &4.into()));
     bench.collo(&["predict", "list"]).exits(0).answers("mine").answers("published-a100");
     let said =
         bench.collo(&["predict", "net", "--describe", "--predictor", "mine", "--gpu", "a100-40gb", "--json"]).exits(0).json();

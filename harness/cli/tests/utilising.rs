@@ -84,9 +84,13 @@ fn profiles_are_fitted_judged_without_their_family_and_predict_a_workload() {
     let fit = bench.collo(&["predict", "fit", "--describe", "profiles.csv", "--to", "predictors/mine.json"]).exits(0);
     fit.answers("SM active").answers("2.00 × the roofline + 60.0 µs an operation");
     bench.collo(&["predict", "list"]).exits(0).answers("RMSLE 0.0").answers("published-a100-utilisation");
-    let said = bench.collo(&["predict", "net", "--describe", "--gpu", "a100-40gb", "--json"]).exits(0).json();
+    let asked = ["predict", "net", "--describe", "--gpu", "a100-40gb", "--json"];
+    let nearest = bench.collo(&asked).exits(0).json();
+    assert_eq!(nearest["alone"]["predictor"], "published-a100-utilisation", "a table comes after what was published");
+    let said = bench.collo(&[&asked[..], &["--predictor", "mine"]].concat()).exits(0).json();
     let alone = &said["alone"];
-    assert_eq!((&alone["predictor"], &alone["mark"]), (&"mine".into(), &"own".into()));
+    assert_eq!((&alone["predictor"], &alone["mark"]), (&"mine".into(), &"table".into()));
+    assert_eq!(said["predictor"], nearest["predictor"], "memory is by the nearest, as without a name");
     let percent = sm_active_percent(1, 32);
     assert!((alone["sm_active_percent"]["estimate"].as_f64().expect("said") / percent - 1.0).abs() < 0.02, "{alone}");
     assert!(alone["power_w"].is_null() && alone["step_s"]["estimate"].as_f64().is_some_and(|s| s > 0.006), "{alone}");

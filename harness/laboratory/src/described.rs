@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use collo_predict::{Basis, Description, Mark, published};
 use collo_prepare::consent::DescribeConsent;
-use collo_prepare::describe::{Describable, Describer, basis_of};
+use collo_prepare::describe::{Describable, Describer, Traced, basis_of};
+use collo_text::units::about;
 use collo_text::{Diagnostic, Diagnostics, Remark};
 
 use crate::caller::{Caller, Request};
@@ -25,6 +27,8 @@ pub struct Described<R> {
 
 /// So many are described while one waits.
 const FEW: usize = 20;
+/// How often it is reported how many trainings are traced.
+const REPORT_EVERY: Duration = Duration::from_secs(20);
 
 impl<R> Described<R> {
     /// Those of who was asked for, with the Python that was asked for. The warnings of the reading are reported first.
@@ -128,6 +132,7 @@ impl<R> Described<R> {
         match self.is_published() {
             true => Mark::Published,
             false if who.simulated => Mark::Simulated,
+            false if who.is_table => Mark::Table,
             false => Mark::Own,
         }
     }
@@ -154,9 +159,15 @@ fn described<R>(
 ) -> Result<Vec<Option<DescribedTraining>>, Diagnostics> {
     let needed: BTreeSet<usize> = all.rows.iter().map(|row| row.subject).collect();
     let describable: Vec<Describable<'_>> = needed.iter().map(|place| describable(&all.subjects[*place])).collect();
-    let answers = describer.all(&describable, &mut |new| {
-        if new > FEW {
-            caller.remark(Remark::Note(format!("{new} trainings are traced, once each: about a second of a core for one")));
+    let (begun, mut reported) = (Instant::now(), Instant::now());
+    let answers = describer.all(&describable, &mut |Traced { done, of }| {
+        let note = |text: String| caller.remark(Remark::Note(text));
+        if done == 0 && of > FEW {
+            note(format!("{of} trainings are traced, once each"));
+        } else if done > 0 && reported.elapsed() >= REPORT_EVERY {
+            reported = Instant::now();
+            let left_s = begun.elapsed().as_secs_f64() * (of - done.min(of)) as f64 / done as f64;
+            note(format!("{done} of {of} trainings are traced, {} left", about(left_s)));
         }
     })?;
     let mut descriptions: Vec<Option<DescribedTraining>> = all.subjects.iter().map(|_| None).collect();

@@ -52,6 +52,8 @@ pub struct Measurer {
     pub while_training: bool,
     /// Its members needed less than alone: clients of MPS share a context, processes on a CPU the pages of their libraries.
     pub shares: bool,
+    /// It is a table that collo did not measure.
+    pub is_table: bool,
 }
 
 /// Measurements from one source or several.
@@ -115,7 +117,7 @@ impl Measurements {
         for job in &file.jobs {
             let model = NamedModel {
                 model: job.model.clone(),
-                input: job.input.clone(),
+                input: Some(job.input.clone()),
                 classes: job.classes,
                 optimizer: job.optimizer.clone(),
                 precision: "fp32".into(),

@@ -99,7 +99,7 @@ impl Described<f64> {
     fn published(&self, row: &Measurement) -> Option<&'static published::PublishedJob> {
         let Trained::Model(model) = &self.all.subjects[row.subject].what else { return None };
         let is_it = |job: &&published::PublishedJob| {
-            job.model == model.model && job.input == model.input && u64::from(job.batch_size) == row.batch_size
+            job.model == model.model && model.input.as_ref() == Some(&job.input) && u64::from(job.batch_size) == row.batch_size
         };
         published::estimators().jobs.iter().find(is_it)
     }

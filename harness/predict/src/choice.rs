@@ -42,17 +42,19 @@ pub struct Chosen<'a, P = MemoryPredictor> {
     pub because: Because,
 }
 
-/// The nearest; at one distance the user's own before a published one, then the one of the most families, of the most rows.
+/// The nearest; at one distance the user's own before a published one, then the one of the most families, of the most rows. One that was
+/// fitted on a table of others is a step farther than its device, and comes last at its distance.
 pub fn choose<'a, L: PredictorLaw>(
     all: impl Iterator<Item = &'a PredictorFile<L>>,
     target: &Target,
 ) -> Option<Chosen<'a, PredictorFile<L>>> {
     let served = all.filter_map(|predictor| Some((Because::of(predictor, target)?, predictor)));
     let order = |(because, p): &(Because, &'a PredictorFile<L>)| {
-        (*because, p.mark == Mark::Published, Reverse(p.law.families()), Reverse(p.law.rows()), p.name.as_str())
+        let last = [Mark::Own, Mark::Simulated, Mark::Published, Mark::Table].iter().position(|mark| *mark == p.mark);
+        (because.steps(p.mark), last, Reverse(p.law.families()), Reverse(p.law.rows()), p.name.as_str())
     };
     let (because, predictor) = served.min_by(|a, b| order(a).cmp(&order(b)))?;
-    let widened = predictor.widening.powi(because as i32);
+    let widened = predictor.widening.powi(because.steps(predictor.mark));
     Some(Chosen { predictor, widened, because })
 }
 
@@ -72,6 +74,11 @@ impl Chosen<'_> {
 }
 
 impl Because {
+    /// How far a predictor with this mark is.
+    fn steps(self, mark: Mark) -> i32 {
+        self as i32 + i32::from(mark == Mark::Table)
+    }
+
     /// None: it may not serve the target at all.
     fn of<L>(predictor: &PredictorFile<L>, target: &Target) -> Option<Because> {
         predictor.serves(target.device, target.simulated).then_some(())?;

@@ -55,6 +55,8 @@ pub enum Mark {
     Published,
     /// The user's own campaigns on real GPUs.
     Own,
+    /// A table that collo did not measure.
+    Table,
 }
 
 impl Mark {
@@ -63,6 +65,7 @@ impl Mark {
             Mark::Simulated => "simulated",
             Mark::Published => "published",
             Mark::Own => "own",
+            Mark::Table => "table",
         }
     }
 }

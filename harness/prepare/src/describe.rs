@@ -5,6 +5,8 @@
 
 mod many;
 
+pub use many::Traced;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,13 +45,20 @@ const NOT_REPLAYED: [&str; 2] = ["compile", "cuda_graphs"];
 pub struct NamedModel {
     /// `timm:resnet50`, `torchvision:vgg16`.
     pub model: String,
-    /// Of one item: `[3, 224, 224]`.
-    pub input: Vec<u32>,
+    /// Of one item: `[3, 224, 224]`. None: the one that its library made it for.
+    pub input: Option<Vec<u32>>,
     pub classes: u32,
-    /// `adam`, `adamw`, `sgd`.
+    /// One of [`OPTIMIZERS`](NamedModel::OPTIMIZERS).
     pub optimizer: String,
-    /// `fp32`, `tf32`, `torch` (TF32 in convolutions alone), `bf16`.
+    /// One of [`PRECISIONS`](NamedModel::PRECISIONS).
     pub precision: String,
+}
+
+impl NamedModel {
+    /// Those of `collo_describe.py`; `sgd` has a momentum of 0.9.
+    pub const OPTIMIZERS: [&str; 3] = ["adam", "adamw", "sgd"];
+    /// Those of `collo_torch.py`; `torch` is its own default: TF32 in convolutions alone.
+    pub const PRECISIONS: [&str; 5] = ["fp32", "tf32", "bf16", "fp16", "torch"];
 }
 
 /// Asks for the descriptions of some workloads, and of models by name.
@@ -166,16 +175,16 @@ impl<'a> Describer<'a> {
         let Some(program) = &self.torch else {
             return Err(Diagnostic::new(format!("no Python was provided to make `{}`", model.model)));
         };
-        let input = model.input.iter().map(u32::to_string).collect::<Vec<_>>().join("x");
+        let input = model.input.as_ref().map(|input| input.iter().map(u32::to_string).collect::<Vec<_>>().join("x"));
         let mut arguments = vec!["-m".to_string(), "collo_describe".into()];
         for (option, value) in [
-            ("--model", model.model.clone()),
+            ("--model", Some(model.model.clone())),
             ("--input", input),
-            ("--classes", model.classes.to_string()),
-            ("--optimizer", model.optimizer.clone()),
-            ("--precision", model.precision.clone()),
+            ("--classes", Some(model.classes.to_string())),
+            ("--optimizer", Some(model.optimizer.clone())),
+            ("--precision", Some(model.precision.clone())),
         ] {
-            arguments.extend([option.to_string(), value]);
+            arguments.extend(value.into_iter().flat_map(|value| [option.to_string(), value]));
         }
         let env =
             [("PYTHONPATH", Some(self.project.workloads().display().to_string())), ("PYTHONNOUSERSITE", Some("1".to_string()))];
@@ -340,6 +349,22 @@ pub fn basis_of(member: &Member) -> Basis {
 mod tests {
     use super::*;
     use collo_plan::workload::Workloads;
+
+    #[test]
+    fn the_words_of_a_model_by_name_are_those_of_the_scripts() {
+        let workloads = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+        // The keys of a dictionary at the top of a file.
+        let keys = |file: &str, name: &str| {
+            let text = fs_err::read_to_string(workloads.join(file)).expect("readable");
+            let (_, body) = text.split_once(&format!("\n{name} = {{")).expect("there");
+            let body = body.split('}').next().unwrap_or_default().to_string();
+            let keys = body.split('"').skip(1).step_by(2).map(String::from);
+            keys.collect::<std::collections::BTreeSet<String>>()
+        };
+        let known = |words: &[&str]| words.iter().map(|word| word.to_string()).collect();
+        assert_eq!(keys("collo_describe.py", "OPTIMISERS"), known(&NamedModel::OPTIMIZERS));
+        assert_eq!(keys("collo_torch.py", "PRECISIONS"), known(&NamedModel::PRECISIONS));
+    }
 
     #[test]
     fn compiled_steps_graphs_and_another_allocator_are_predicted_by_what_tensors_need() {

@@ -174,6 +174,7 @@ impl Cell {
             sm_share: member.sm_share,
         });
         Ok(Measured {
+            is_table: false,
             group: MeasuredGroup { label: self.label, members: members.collect() },
             mode: self.mode,
             simulated: self.simulated,

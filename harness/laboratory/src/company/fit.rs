@@ -21,7 +21,13 @@ pub fn fit(caller: &dyn Caller, asked: &Request<'_>, groups: &Groups, name: Stri
     }
     let mut conditions = of_device.first().map(|one| one.conditions.clone()).unwrap_or_default();
     of_device.iter().for_each(|one| conditions.join(&one.conditions));
-    let mark = if of_device.iter().all(|one| one.simulated) { Mark::Simulated } else { Mark::Own };
+    let mark = if of_device.iter().all(|one| one.simulated) {
+        Mark::Simulated
+    } else if of_device.iter().any(|one| one.is_table) {
+        Mark::Table
+    } else {
+        Mark::Own
+    };
     Ok(CompanyPredictor::new(modes, name, conditions, source(groups, &of_device), mark))
 }
 

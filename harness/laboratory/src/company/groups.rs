@@ -20,6 +20,8 @@ pub struct Measured {
     pub group: MeasuredGroup,
     pub mode: CompanyMode,
     pub simulated: bool,
+    /// It is of a table that collo did not measure.
+    pub is_table: bool,
     pub conditions: Conditions,
     /// An index of the sources.
     pub source: usize,

@@ -13,7 +13,7 @@ use collo_text::{Diagnostic, Diagnostics, Source};
 
 use super::groups::{AloneProfile, Groups, Measured, STEP_S};
 use crate::lines::{self, Row};
-use crate::table::family_of;
+use crate::table::{family_of, memory};
 
 const PAIRS: [&str; 10] = ["a", "b", "solo_a_s", "solo_b_s", "pair_a_s", "pair_b_s", "speed_a", "speed_b", "mode", "device"];
 /// What a table of whole runs needs, and one of speeds.
@@ -21,7 +21,7 @@ const BY_TIMES: [&str; 6] = ["a", "b", "solo_a_s", "solo_b_s", "pair_a_s", "pair
 const BY_SPEEDS: [&str; 4] = ["a", "b", "speed_a", "speed_b"];
 /// A larger speed is not a share of that alone but percent of it. Speeds below that are too high are left out by [`Together`].
 const LEAST_PERCENT: f64 = 10.0;
-const PROFILES: [&str; 12] = [
+const PROFILES: [&str; 13] = [
     "key",
     "solo_s",
     "sm_active_ratio",
@@ -29,6 +29,7 @@ const PROFILES: [&str; 12] = [
     "dram_active_ratio",
     "gpu_utilisation_percent",
     "memory_mib",
+    "memory_bytes",
     "step_s",
     "steps",
     "batch_size",
@@ -40,7 +41,6 @@ pub const TELLS_PAIRS: [&str; 2] = ["pair_a_s", TELLS_SPEEDS];
 const TELLS_SPEEDS: &str = "speed_a";
 /// The column that only a table of profiles has.
 pub const TELLS_PROFILES: &str = "key";
-const MIB: f64 = 1_048_576.0;
 /// Of rows that cannot be so many are shown.
 const MOST_SHOWN: usize = 5;
 
@@ -84,12 +84,12 @@ fn profile(row: &Row<'_>) -> Result<(AloneProfile, &'static str), Diagnostic> {
         let wrong = row.wrong("key", format!("of {} neither SMACT nor GPU utilisation is known", quoted(row.get("key"))));
         return Err(wrong.hint("`sm_active_ratio` is from 0 to 1, `gpu_utilisation_percent` from 0 to 100"));
     };
-    let memory_bytes = positive(row, "memory_mib")?.map(|mib| mib * MIB);
+    let memory_bytes = memory(row)?;
     let (step_s, how) = match (positive(row, "step_s")?, positive(row, "steps")?, positive(row, "solo_s")?) {
         (Some(step_s), _, _) => (Some(step_s), STEP_S),
         (None, Some(steps), Some(solo_s)) => (Some(solo_s / steps), STEP_S),
         (None, _, _) if memory_bytes.is_some() => (None, "from the memory of their processes: no `step_s`, no `steps`"),
-        (None, _, _) => (None, "taken as equal: no `step_s`, no `steps`, no `memory_mib`"),
+        (None, _, _) => (None, "taken as equal: no `step_s`, no `steps`, no memory"),
     };
     let alone = Alone { step_s, compute, busy, stand_in, dram: share(row, "dram_active_ratio", 1.0)?, memory_bytes };
     let (family, _) = family_of(row, row.get("key"));
@@ -148,6 +148,7 @@ pub fn read_pairs(
             groups.all.push(Measured {
                 group: MeasuredGroup { label: names.join(" + "), members: vec![member(0), member(1)] },
                 mode,
+                is_table: true,
                 simulated: device.as_ref().is_some_and(|name| name.to_lowercase().starts_with("simulated")),
                 conditions: Conditions { gpu: device, sharing: Some(mode.to_string()), ..Conditions::default() },
                 source: place,

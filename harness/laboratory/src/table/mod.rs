@@ -215,18 +215,19 @@ fn measurer<R: Reading>(row: &Row<'_>, is_dataset: bool) -> Result<Measurer, Dia
         };
         // A name as collo gives it to a simulated device is never taken for a real one's.
         let simulated = simulated || name.to_lowercase().starts_with("simulated");
-        return Ok(Measurer { name, simulated, conditions, while_training: false, shares: false });
+        return Ok(Measurer { name, simulated, conditions, while_training: false, shares: false, is_table: true });
     }
     let (what, shares) = R::read_by(row, is_cpu);
     let said = if simulated { "simulated " } else { "" };
     let name = format!("{said}{}, {what}", row.get("device"));
-    Ok(Measurer { name, simulated, conditions, while_training: true, shares })
+    Ok(Measurer { name, simulated, conditions, while_training: true, shares, is_table: false })
 }
 
 mod memory;
 mod profile;
 mod subjects;
 
+pub use memory::memory;
 pub use profile::Profile;
 pub use subjects::{family_of, value_of};
 

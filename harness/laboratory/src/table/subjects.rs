@@ -82,17 +82,24 @@ fn named(row: &Row<'_>, model: &str) -> Result<Subject, Diagnostic> {
     }
     let text = row.get("input");
     let input: Option<Vec<u32>> = text.split('x').map(|n| n.parse().ok().filter(|n| *n > 0)).collect();
-    let wrong = || {
-        let is = if text.is_empty() { "absent".to_string() } else { format!("{}, not the shape of an item", quoted(text)) };
-        row.wrong("input", format!("`input` is {is}")).hint("as in `3x224x224`")
+    if input.is_none() && !text.is_empty() {
+        let wrong = row.wrong("input", format!("`input` is {}, not the shape of an item", quoted(text)));
+        return Err(wrong.hint("as in `3x224x224`; without one, the library's own for the model"));
+    }
+    let or = |column: &str, known: &[&str], default: &str| match row.get(column) {
+        "" => Ok(default.to_string()),
+        word if known.contains(&word) => Ok(word.to_string()),
+        other => {
+            let wrong = row.wrong(column, format!("`{column}` is {}", quoted(other)));
+            Err(wrong.hint(format!("one of {}", known.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "))))
+        }
     };
-    let or = |column: &str, default: &str| Some(row.get(column)).filter(|t| !t.is_empty()).unwrap_or(default).to_string();
     let model = NamedModel {
         model: model.into(),
-        input: input.ok_or_else(wrong)?,
+        input,
         classes: row.number("classes")?.unwrap_or(1000),
-        optimizer: or("optimizer", "adam"),
-        precision: or("precision", "torch"),
+        optimizer: or("optimizer", &NamedModel::OPTIMIZERS, "adam")?,
+        precision: or("precision", &NamedModel::PRECISIONS, "torch")?,
     };
     let (family, family_is_given) = family_of(row, &model.model);
     Ok(Subject { what: Trained::Model(model), family, family_is_given })

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::measurements::Trained;
 
 fn workloads() -> Workloads {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
@@ -61,6 +62,59 @@ fn every_mistake_is_shown_at_its_line() {
                 timm:resnet18,3x32x32,32,NaN,x\n\
                 timm:resnet18,3x32x32,32,826277888,\n";
     insta::assert_snapshot!(read(text).expect_err("all wrong"));
+}
+
+#[test]
+fn memory_is_in_bytes_or_in_mib() {
+    let bytes = |head: &str, fields: &str| {
+        let all = read(&format!("workload,{head},measured_by\ntiny,{fields},x\n"))?;
+        Ok::<f64, String>(all.rows[0].reading)
+    };
+    assert_eq!(bytes("memory_mib", "6684"), Ok(7_008_681_984.0));
+    assert_eq!(bytes("memory_bytes", "7008681984"), Ok(7_008_681_984.0));
+    assert_eq!(bytes("memory_bytes,memory_mib", ",6684"), Ok(7_008_681_984.0), "each row has one of them");
+    for (head, fields, wrong) in [
+        ("memory_bytes", "6684", "`memory_bytes` is `6684`, less than any training needs"),
+        ("memory_mib", "7008681984", "`memory_mib` is `7008681984`, more than any device has"),
+        ("memory_mib", "-1", "`memory_mib` is `-1`, not a number above 0"),
+        ("memory_mib", "", "the memory is absent"),
+        ("memory_bytes,memory_mib", "7008681984,6684", "the row has its memory in `memory_bytes` and in `memory_mib`"),
+    ] {
+        let refused = bytes(head, fields).expect_err(wrong);
+        assert!(refused.contains(wrong), "{refused}");
+    }
+}
+
+#[test]
+fn a_model_by_name_has_the_shape_of_its_library_unless_one_is_given_and_its_words_are_checked() {
+    let model = |fields: &str| {
+        let head = "model,input,optimizer,precision,batch_size,memory_mib,measured_by";
+        let all = read(&format!("{head}\ntimm:resnet50,{fields},32,6684,x\n"))?;
+        match &all.subjects[0].what {
+            Trained::Model(model) => Ok(model.clone()),
+            Trained::Member(_) => Err("a member".to_string()),
+        }
+    };
+    assert_eq!(model(",,").expect("right").input, None);
+    let given = model("3x288x288,sgd,bf16").expect("right");
+    assert_eq!((given.input, given.optimizer.as_str(), given.precision.as_str()), (Some(vec![3, 288, 288]), "sgd", "bf16"));
+    for (fields, wrong) in [
+        (",SGD,", "`optimizer` is `SGD`"),
+        (",,amp", "`precision` is `amp`"),
+        ("3x0x224,,", "`input` is `3x0x224`, not the shape of an item"),
+    ] {
+        let refused = model(fields).expect_err(wrong);
+        assert!(refused.contains(wrong), "{refused}");
+    }
+    assert!(model(",SGD,").expect_err("capitals").contains("one of `adam`, `adamw`, `sgd`"));
+}
+
+#[test]
+fn a_table_is_marked_as_one_and_a_data_set_is_collos_own() {
+    let of = |all: &Measurements| all.measured_by.iter().map(|who| who.is_table).collect::<Vec<_>>();
+    assert_eq!(of(&read("workload,memory_mib,measured_by\ntiny,6684,x\n").expect("right")), [true]);
+    let row = "x,1,NVIDIA A100-SXM4-40GB,gpu,ampere,570.1,2.14.1,false,tiny solo,solo,1,1,completed,valid,tiny,32,{},,1.5,7000000000,gpu_memory";
+    assert_eq!(of(&dataset(&[row])), [false]);
 }
 
 #[test]

@@ -68,6 +68,20 @@ fn the_factor_is_the_files_own_and_no_interval_becomes_absurd() {
 }
 
 #[test]
+fn a_table_that_collo_did_not_measure_is_a_step_back_and_after_what_was_published() {
+    let table = |torch: &str| fitted("table", Mark::Table, A100, "ampere", torch);
+    let target = gpu(A100, "ampere", "2.14.1");
+    let all = [table("2.14.1"), published(), own("mine", A100, "ampere", "")];
+    assert_eq!(chosen(&all, &target), Some(("mine", Because::SameDevice)));
+    assert_eq!(chosen(&all[..2], &target), Some(("published-a100", Because::SameDevice)), "of the same device, too");
+    let only = choose(all[..1].iter(), &target).expect("one");
+    assert_eq!((only.because, only.widened), (Because::SameDeviceAndTorch, 1.5), "it has the width of one step");
+    let elsewhere = gpu(A30, "ampere", "2.14.1");
+    let of_its_device = [fitted("table", Mark::Table, A30, "ampere", "2.14.1"), published()];
+    assert_eq!(chosen(&of_its_device, &elsewhere), Some(("table", Because::SameDeviceAndTorch)), "what was published is farther");
+}
+
+#[test]
 fn simulated_runs_serve_simulated_devices_only_and_the_reverse() {
     let all = [fitted("sim", Mark::Simulated, A100, "ampere", "2.14.1"), published(), own("mine", A100, "ampere", "")];
     let real = gpu(A100, "ampere", "2.14.1");

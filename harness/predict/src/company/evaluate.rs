@@ -43,6 +43,9 @@ pub struct CompanyScore {
     /// How many measured slowdowns, gains, ANTTs and fairnesses were between their bounds, and of how many. Absent without intervals.
     #[serde(skip)]
     pub covered: Option<[(usize, usize); 4]>,
+    /// What it is the score of.
+    #[serde(skip)]
+    pub estimates: Vec<GroupEstimate>,
 }
 
 /// What an estimator is called, with its score.
@@ -104,6 +107,12 @@ impl GroupEstimate {
         (GroupQuantities::of(&self.measured).gain, GroupQuantities::of(&self.estimated).gain)
     }
 
+    /// The bounds of its gain; None: an estimator without intervals.
+    pub fn gain_interval(&self) -> Option<Interval> {
+        let [_, width, ..] = self.widths?.each();
+        Some(Interval::around(self.gain().1, width))
+    }
+
     pub(super) fn parts(&self) -> (&str, &[f64], &[f64]) {
         (&self.families, &self.measured, &self.estimated)
     }
@@ -147,6 +156,7 @@ pub fn score_company(all: &[GroupEstimate]) -> Option<CompanyScore> {
         worst_group: worst.label.clone(),
         gain_bias: quantile(all.iter().map(|e| e.gain().1 / e.gain().0 - 1.0).collect(), 0.5)?,
         covered,
+        estimates: all.to_vec(),
     })
 }
 

@@ -82,7 +82,7 @@ fn a_file_that_cannot_serve_is_refused_with_a_way_out() {
     hint: fit it again, or restore the file
     ");
     insta::assert_snapshot!(with("\"mark\": \"published\"", "\"mark\": \"publishd\""), @r#"
-    error: not a predictor: unknown variant `publishd`, expected one of `simulated`, `published`, `own`, at predictors/mine.json:12:20
+    error: not a predictor: unknown variant `publishd`, expected one of `simulated`, `published`, `own`, `table`, at predictors/mine.json:12:20
     12 |   "mark": "publishd",
        |                    ^
     hint: fit it again, or restore the file

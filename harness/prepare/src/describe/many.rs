@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use collo_predict::Description;
 use collo_text::{Diagnostic, ExitClass};
@@ -30,6 +30,16 @@ struct Told {
     status: Option<i32>,
 }
 
+/// How many of the descriptions that are not in the cache there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traced {
+    pub done: usize,
+    pub of: usize,
+}
+
+/// How often answers are counted.
+const COUNT_EVERY: Duration = Duration::from_secs(1);
+
 /// A question that is not in the cache.
 struct Open {
     /// Its place among all.
@@ -40,8 +50,8 @@ struct Open {
 
 impl Describer<'_> {
     /// The descriptions of all of them, in their order; of what cannot be described the reason. An error: collo was asked to end. `tell`
-    /// hears how many are not in the cache, before they are asked for.
-    pub fn all(&self, subjects: &[Describable<'_>], tell: &mut dyn FnMut(usize)) -> Result<Vec<Answer>, Diagnostic> {
+    /// hears how many are not in the cache, before they are asked for, and then how many of them are there.
+    pub fn all(&self, subjects: &[Describable<'_>], tell: &mut dyn FnMut(Traced)) -> Result<Vec<Answer>, Diagnostic> {
         let mut answers: Vec<Option<Answer>> = Vec::new();
         let mut open: Vec<Open> = Vec::new();
         for (at, subject) in subjects.iter().enumerate() {
@@ -61,15 +71,18 @@ impl Describer<'_> {
                 },
             });
         }
-        if !open.is_empty() {
-            tell(open.len());
+        let of = open.len();
+        if of > 0 {
+            tell(Traced { done: 0, of });
         }
+        let mut asked = 0;
         let mut groups: BTreeMap<_, Vec<&Open>> = BTreeMap::new();
         for one in &open {
             groups.entry(one.question.process()).or_default().push(one);
         }
         for group in groups.values().flat_map(|group| group.chunks(MOST)).filter(|group| group.len() > 1) {
-            together(group, &mut answers)?;
+            together(group, &mut answers, &mut |done| tell(Traced { done: asked + done, of }))?;
+            asked += group.len();
         }
         for one in open {
             if answers[one.at].is_none() {
@@ -103,7 +116,7 @@ impl Question {
 }
 
 /// Asks one process. What it does not answer stays open; an error: collo was asked to end.
-fn together(group: &[&Open], answers: &mut [Option<Answer>]) -> Result<(), Diagnostic> {
+fn together(group: &[&Open], answers: &mut [Option<Answer>], tell: &mut dyn FnMut(usize)) -> Result<(), Diagnostic> {
     let group: Vec<&Open> = group.iter().copied().filter(|one| one.question.is_of_python()).collect();
     let (Some(first), Ok(scratch)) = (group.first(), tempfile::tempdir()) else { return Ok(()) };
     let answer_to = |number: usize| scratch.path().join(format!("{number}.json"));
@@ -118,7 +131,13 @@ fn together(group: &[&Open], answers: &mut [Option<Answer>]) -> Result<(), Diagn
     if fs_err::write(&file, text).is_err() {
         return Ok(());
     }
-    let ran = ask(&first.question, &file, group.len());
+    let mut counted = Instant::now();
+    let ran = ask(&first.question, &file, group.len(), &mut || {
+        if counted.elapsed() >= COUNT_EVERY {
+            counted = Instant::now();
+            tell((0..group.len()).filter(|number| answer_to(*number).is_file()).count());
+        }
+    });
     for Told { question: number, status } in ran.as_deref().unwrap_or_default() {
         let Some(one) = group.get(*number) else { continue };
         answers[one.at] = Some(match status {
@@ -142,7 +161,7 @@ fn together(group: &[&Open], answers: &mut [Option<Answer>]) -> Result<(), Diagn
 }
 
 /// What the process told, of as many questions as it answered.
-fn ask(like: &Question, file: &Path, questions: usize) -> Result<Vec<Told>, Unanswered> {
+fn ask(like: &Question, file: &Path, questions: usize, look: &mut dyn FnMut()) -> Result<Vec<Told>, Unanswered> {
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     let limit = START + LIMIT * u32::try_from(questions.div_ceil(at_once)).unwrap_or(u32::MAX);
     let (_, env) = like.words_and_environment(file);
@@ -150,7 +169,7 @@ fn ask(like: &Question, file: &Path, questions: usize) -> Result<Vec<Told>, Unan
     for (name, value) in env {
         errand = errand.env(name, value);
     }
-    let answer = errand.run()?;
+    let answer = errand.watched(look)?;
     Ok(answer.out().lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 

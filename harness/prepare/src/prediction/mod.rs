@@ -126,7 +126,11 @@ fn members(
         }
     }
     let describable: Vec<Describable<'_>> = distinct.iter().map(|(_, member)| Describable::Member(member)).collect();
-    let answers = describer.all(&describable, tell)?;
+    let answers = describer.all(&describable, &mut |traced| {
+        if traced.done == 0 {
+            tell(traced.of);
+        }
+    })?;
     let described: BTreeMap<String, Result<Description, Diagnostic>> =
         distinct.into_iter().map(|(key, _)| key).zip(answers).collect();
     let adapted = |mps: bool| chosen.memory.as_ref().map(|memory| Adapted::of(memory, contexts.of(mps)));

@@ -55,7 +55,7 @@ pub struct PredictorRecord {
     pub name: String,
     /// Of its file.
     pub sha256: String,
-    /// Whose measurements it was fitted on: `published`, `own`, `simulated`.
+    /// Whose measurements it was fitted on: `published`, `own`, `table`, `simulated`.
     pub fitted_on: String,
     /// The device whose measurements these are; absent if unknown.
     pub device: Option<String>,

@@ -28,13 +28,15 @@ impl Alone {
         target: &Target,
         description: &Description,
         batch: u64,
+        named: Option<&UtilisationPredictor>,
     ) -> Result<Result<Alone, Diagnostic>, Diagnostics> {
         // Those that cannot be read were told of with the memory's.
         let (all, _) = predictors::readable(project)?;
         let Some(gpu) = &target.gpu else {
             return Ok(Err(Diagnostic::new("utilisation is predicted of GPUs").hint("`--gpu a100-40gb`")));
         };
-        let Some(chosen) = choose(all.utilisation.iter(), target) else {
+        let candidates = named.map_or(&all.utilisation[..], std::slice::from_ref);
+        let Some(chosen) = choose(candidates.iter(), target) else {
             let why = Diagnostic::new("no predictor of utilisation serves this GPU");
             return Ok(Err(why.hint("`collo predict fit CAMPAIGN --quantity utilisation --to predictors/NAME.json`")));
         };

@@ -10,9 +10,10 @@ use collo_figures::document::{Align, Table};
 use collo_measure::events::Event;
 use collo_plan::cell::Member;
 use collo_plan::facts::Gpu;
+use collo_plan::predictors;
 use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
-use collo_predict::utilisation::SevenFeatures;
+use collo_predict::utilisation::{SevenFeatures, UtilisationPredictor};
 use collo_predict::{Basis, Description, Peer, Prediction, Target, Width, WidthFrom};
 use collo_prepare::consent::DescribeConsent;
 use collo_prepare::describe::{Describer, basis_of};
@@ -76,7 +77,11 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
     let member = Arc::new(Member::new(workload, given)?);
     let room = room(project, a.gpu.as_deref())?;
     let target = room.as_ref().map(Room::target);
-    let candidates = Candidates::of(project, &context.folder()?, a.predictor.as_deref(), target)?;
+    let folder = context.folder()?;
+    // Where one of utilisation is named, memory is predicted by the nearest.
+    let named = a.predictor.as_deref();
+    let of_utilisation: Option<UtilisationPredictor> = named.and_then(|name| predictors::find_of(project, &folder, name).ok());
+    let candidates = Candidates::of(project, &folder, named.filter(|_| of_utilisation.is_none()), target)?;
     // Before anything is traced.
     let any = candidates.with_torch(None)?;
     any.predictor.may_serve_gpu(room.as_ref().is_some_and(|room| room.simulated)).map_err(|wrong| {
@@ -101,7 +106,7 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
     let by = candidates.with_torch(describer.version_of("torch"))?;
     let alone = room.as_ref().map(|room| {
         let target = Target { torch: describer.version_of("torch"), ..room.target() };
-        Alone::of(project, &target, &description, batch)
+        Alone::of(project, &target, &description, batch, of_utilisation.as_ref())
     });
     let prediction = WorkloadPrediction {
         member: &member,

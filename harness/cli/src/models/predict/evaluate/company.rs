@@ -4,7 +4,7 @@
 use collo_figures::document::Table;
 use collo_laboratory::company::{self, Groups, Measured};
 use collo_plan::predictors;
-use collo_predict::{CompanyMode, CompanyPredictor, CompanyScore, MeasuredGroup, NamedScore, score_left_out};
+use collo_predict::{CompanyMode, CompanyPredictor, CompanyScore, GroupEstimate, MeasuredGroup, NamedScore, score_left_out};
 use collo_text::Diagnostics;
 use collo_text::units::percent;
 use serde_json::{Value as Json, json};
@@ -85,5 +85,15 @@ fn value(name: &str, score: &CompanyScore) -> Json {
         let [slowdown, gain, antt, fairness] = covered.map(|(covered, of)| json!({"covered": covered, "of": of}));
         json!({"slowdown": slowdown, "gain": gain, "antt": antt, "fairness": fairness})
     });
+    value["predicted"] = score.estimates.iter().map(row).collect();
     value
+}
+
+/// A group beside its estimate, from which the score can be computed again.
+fn row(estimate: &GroupEstimate) -> Json {
+    let (measured, predicted) = estimate.gain();
+    let bounds = estimate.gain_interval().map(|within| [within.low, within.high]);
+    json!({"group": estimate.label, "families": estimate.families,
+        "measured": {"slowdowns": estimate.measured, "gain": measured},
+        "predicted": {"slowdowns": estimate.estimated, "gain": predicted, "gain_bounds": bounds}})
 }
