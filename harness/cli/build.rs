@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let mut files = Vec::new();
     for top in ["experiments", "observers", "traces", "workloads", "mig-profiles"] {
         collect(&root.join(top), &mut files);

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 fn main() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mig-profiles");
+    let folder = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../mig-profiles");
     let folder = folder.canonicalize().expect("the models are there");
     // Cargo looks into the folder: a file that comes or goes counts.
     println!("cargo:rerun-if-changed={}", folder.display());
