@@ -35,7 +35,7 @@ pub use import::{Import, ImportFrom};
 pub use init::{Completions, Help, Init, Kind, Man, Schema};
 pub use merge::Merge;
 pub use nightly::{Nightly, Prune};
-pub use predict::{Classify, Evaluate, EvaluateOptions, MemnetSplitBy, Predict, PredictFormat, PredictVerb, PredictedQuantity};
+pub use predict::{Evaluate, EvaluateOptions, MemnetSplitBy, Predict, PredictFormat, PredictVerb, PredictedQuantity};
 pub use report::{MemberEnergy, Report};
 pub use run::{Foreign, Measure, Only, Run};
 pub use slurm::Slurm;

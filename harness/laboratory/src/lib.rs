@@ -5,7 +5,8 @@
 //! by what measured it. [`described`] has what each training does in a step, so that a formula can be applied to it.
 //!
 //! Of [`memory`], of [`utilisation`] and of the [`company`] of groups that share a device, the rows of one source are then what
-//! `collo_predict` fits and scores: [`fit`] makes a predictor of them, and [`predictor_text`] prints one.
+//! `collo_predict` fits and scores: [`fit`] makes a predictor of them, [`predictor_text`] prints one, and [`evaluate`] compares every
+//! estimator with the rows.
 //!
 //! In: names of campaigns and tables, by a [`Caller`] who knows where they are. Out: rows and predictors. What a person should know
 //! meanwhile is a remark to the caller; nothing is printed or written here. The formulas themselves are those of `collo_predict`.
@@ -15,6 +16,7 @@
 mod caller;
 pub mod company;
 pub mod described;
+pub mod evaluate;
 mod farthest;
 mod fit;
 mod lines;

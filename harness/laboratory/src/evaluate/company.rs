@@ -2,24 +2,22 @@
 //! predictor of a file, beside rules of thumb.
 
 use collo_figures::document::Table;
-use collo_laboratory::company::{self, Groups, Measured};
 use collo_plan::predictors;
 use collo_predict::{CompanyMode, CompanyPredictor, CompanyScore, GroupEstimate, MeasuredGroup, NamedScore, score_left_out};
 use collo_text::Diagnostics;
 use collo_text::units::percent;
 use serde_json::{Value as Json, json};
 
-use super::{Scores, named, table};
-use crate::args::EvaluateOptions;
-use crate::context::Context;
-use crate::output;
+use super::{Comparison, Scores, named, note, table};
+use crate::caller::Caller;
+use crate::company::{self, Groups, Measured};
 
-pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, scores: &mut Scores) -> Result<Json, Diagnostics> {
-    let groups = company::read(context, &asked.rows.rows)?;
-    let find = |name: &String| predictors::find_of(&context.project()?, &context.folder()?, name);
-    let predictor: Option<CompanyPredictor> = asked.predictor.as_ref().map(find).transpose()?;
+pub fn evaluate(caller: &dyn Caller, asked: &Comparison<'_>, scores: &mut Scores) -> Result<Json, Diagnostics> {
+    let groups = company::read(caller, asked.rows.rows)?;
+    let find = |name: &str| predictors::find_of(&caller.project()?, &caller.folder()?, name);
+    let predictor: Option<CompanyPredictor> = asked.predictor.map(find).transpose()?;
     for (device, of_device) in groups.devices() {
-        if asked.rows.measured_by.as_ref().is_some_and(|who| *who != device) {
+        if asked.rows.measured_by.is_some_and(|who| who != device) {
             continue;
         }
         for mode in CompanyMode::ALL {
@@ -28,28 +26,33 @@ pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, scores: &mut Sco
             if measured.is_empty() {
                 continue;
             }
-            let scored = scored(predictor.as_ref(), mode, &measured);
-            scores.answer.lines(format!("{} groups on {device}, {mode}", measured.len()));
-            scores.table(&of_scores(&scored));
+            let scored = scored(caller, predictor.as_ref(), mode, &measured);
+            scores.lines(format!("{} groups on {device}, {mode}", measured.len()));
+            scores.table(of_scores(&scored));
             let list: Vec<Json> = scored.iter().map(|(name, score)| value(name, score)).collect();
             scores.add(json!({"device": device, "mode": mode.as_str(), "groups": measured.len(), "estimators": list}));
         }
     }
-    scores.answer.note("errors are shares of what was measured; bias: the median of estimated over measured gain");
-    scores.answer.note("covered: slowdowns and gains between their bounds, meant for 95 %");
+    scores.note("errors are shares of what was measured; bias: the median of estimated over measured gain");
+    scores.note("covered: slowdowns and gains between their bounds, meant for 95 %");
     Ok(json!({"changed": changed(&groups), "left_out": groups.left_out, "warnings": groups.warnings}))
 }
 
 /// By a file as it is, or by fits that have not seen the groups.
-fn scored(predictor: Option<&CompanyPredictor>, mode: CompanyMode, groups: &[MeasuredGroup]) -> Vec<NamedScore> {
+fn scored(
+    caller: &dyn Caller,
+    predictor: Option<&CompanyPredictor>,
+    mode: CompanyMode,
+    groups: &[MeasuredGroup],
+) -> Vec<NamedScore> {
     let Some(predictor) = predictor else {
         let (scores, unfit) = score_left_out(mode, groups);
-        unfit.iter().for_each(|why| output::note(format!("no fit of these groups: {why}")));
+        unfit.iter().for_each(|why| note(caller, format!("no fit of these groups: {why}")));
         return scores;
     };
     predictor.score(mode, groups).unwrap_or_else(|| {
         let name = &predictor.name;
-        output::note(format!("predictor `{name}` has no coefficients for {mode}: no groups were measured so"));
+        note(caller, format!("predictor `{name}` has no coefficients for {mode}: no groups were measured so"));
         Vec::new()
     })
 }

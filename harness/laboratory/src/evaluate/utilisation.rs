@@ -1,7 +1,6 @@
 //! Predicted utilisation. In: measured rows. Out: RMSLE of percentages of each estimator.
 
 use collo_figures::document::Table;
-use collo_laboratory::utilisation;
 use collo_plan::predictors;
 use collo_predict::utilisation::{
     Activity, Covered, Judged, ProtocolScore, Row, UtilisationFit, fit_utilisation, judged, protocols,
@@ -11,34 +10,32 @@ use collo_text::Diagnostics;
 use collo_text::units::percent;
 use serde_json::{Map, Value as Json, json};
 
-use super::{Scores, table};
-use crate::args::EvaluateOptions;
-use crate::context::Context;
-use crate::output;
+use super::{Comparison, Scores, note, table};
+use crate::caller::Caller;
+use crate::utilisation;
 
-pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, scores: &mut Scores) -> Result<Json, Diagnostics> {
-    let described = utilisation::read(context, &asked.rows.request())?;
+pub fn evaluate(caller: &dyn Caller, asked: &Comparison<'_>, scores: &mut Scores) -> Result<Json, Diagnostics> {
+    let described = utilisation::read(caller, &asked.rows)?;
     let shipped: UtilisationPredictor =
-        predictors::find_of(&context.project()?, &context.folder()?, predictors::SHIPPED_UTILISATION)?;
-    let like = &asked.like;
+        predictors::find_of(&caller.project()?, &caller.folder()?, predictors::SHIPPED_UTILISATION)?;
     for (by, who) in described.all.measurers() {
         let rows = described.rows_alone(by)?;
         let fitted = fit_utilisation(&rows);
         if let Err(why) = &fitted {
-            output::note(format!("no fit of these rows: {why}"));
+            note(caller, format!("no fit of these rows: {why}"));
         }
         let fitted = fitted.ok();
         // What was fitted on real GPUs is not for simulated ones.
         let judged = judged(&rows, fitted.as_ref(), Some(&shipped).filter(|_| !who.simulated));
-        let protocols = like.like.is_some().then(|| protocols(&rows, like.seeds));
-        scores.answer.lines(format!("{} trainings alone, measured by {}", rows.len(), who.name));
-        scores.table(&of_judged(&judged));
+        let protocols = asked.seeds.map(|seeds| protocols(&rows, seeds));
+        scores.lines(format!("{} trainings alone, measured by {}", rows.len(), who.name));
+        scores.table(of_judged(&judged));
         if let Some(fit) = &fitted {
-            time_and_power(fit, &rows).iter().for_each(|text| scores.answer.lines(format!("{text}\n")));
-            fit.without.iter().for_each(|what| scores.answer.note(format!("not fitted: {what}")));
+            time_and_power(fit, &rows).iter().for_each(|text| scores.lines(format!("{text}\n")));
+            fit.without.iter().for_each(|what| scores.note(format!("not fitted: {what}")));
         }
         for (activity, of_protocol) in protocols.iter().flatten() {
-            scores.table(&by_protocol(*activity, of_protocol));
+            scores.table(by_protocol(*activity, of_protocol));
         }
         let trainings = trainings(&rows, fitted.as_ref());
         let time = fitted.as_ref().and_then(|fit| fit.time.as_ref()).map(|fit| fit.law.left_out);
@@ -47,12 +44,11 @@ pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, scores: &mut Sco
             "like": protocols}));
     }
     let about = "RMSLE of percentages: the root of the mean squared difference of ln(1 + percent), as HotCloud'20 has it";
-    scores.answer.note(about);
-    if like.like.is_some() {
-        scores.answer.note(format!(
-            "shuffled: 80 % to learn from with a grid search in five folds, 20 % to be judged by, the median of {} seeds; the paper's \
-             figures are of other rows",
-            like.seeds
+    scores.note(about);
+    if let Some(seeds) = asked.seeds {
+        scores.note(format!(
+            "shuffled: 80 % to learn from with a grid search in five folds, 20 % to be judged by, the median of {seeds} seeds; the paper's \
+             figures are of other rows"
         ));
     }
     Ok(json!({}))

@@ -1,6 +1,5 @@
 //! Predicted memory. In: measured rows. Out: scores, on request also by bins, and GPUMemNet's.
 
-use collo_laboratory::memory;
 use collo_plan::predictors;
 use collo_predict::{MemoryCases, MemoryFit, Score, published, score};
 use collo_prepare::memnet::MemnetRow;
@@ -9,35 +8,31 @@ use collo_text::units::{mib, percent};
 use serde_json::{Value as Json, json};
 
 use super::binned::Binned;
-use super::{Scores, memnet, named, table};
-use crate::args::EvaluateOptions;
-use crate::context::Context;
-use crate::output;
+use super::{Comparison, Scores, memnet, named, note, table};
+use crate::caller::Caller;
+use crate::memory;
 
-pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, scores: &mut Scores) -> Result<Json, Diagnostics> {
-    let classify = &asked.classify;
-    let described = memory::read(context, &asked.rows.request())?;
-    let shipped = predictors::find_of(&context.project()?, &context.folder()?, predictors::SHIPPED)?;
+pub fn evaluate(caller: &dyn Caller, asked: &Comparison<'_>, scores: &mut Scores) -> Result<Json, Diagnostics> {
+    let described = memory::read(caller, &asked.rows)?;
+    let shipped = predictors::find_of(&caller.project()?, &caller.folder()?, predictors::SHIPPED)?;
     for (by, who) in described.all.measurers() {
         let cases = described.cases(by, who)?;
         let fitted = cases.fit(&shipped);
         match &fitted {
-            Ok(fit) => memory::doubt(context, &fit.left_out),
-            Err(why) => output::note(format!("no fit of these rows: {why}")),
+            Ok(fit) => memory::doubt(caller, &fit.left_out),
+            Err(why) => note(caller, format!("no fit of these rows: {why}")),
         }
         let fitted = fitted.ok();
         let estimates = cases.estimates(fitted.as_ref(), &shipped);
         let scored: Vec<(String, Score)> =
             estimates.iter().filter_map(|(name, rows)| Some((name.clone(), score(rows)?))).collect();
         let measured: Vec<f64> = cases.all.iter().map(|case| case.measured_bytes).collect();
-        let binned: Vec<Binned> = classify.bins.iter().filter_map(|width| Binned::of(&measured, &estimates, *width)).collect();
-        scores.answer.lines(format!("{} trainings, measured by {}", cases.all.len(), who.name));
-        scores.table(&of_scores(&scored));
-        binned.iter().for_each(|one| scores.table(&one.table()));
-        let trained = classify
-            .memnet
-            .then(|| memnet::trained(context, asked.rows.python.as_deref(), classify, &memnet_rows(&cases)))
-            .transpose()?;
+        let binned: Vec<Binned> = asked.bins.iter().filter_map(|width| Binned::of(&measured, &estimates, *width)).collect();
+        scores.lines(format!("{} trainings, measured by {}", cases.all.len(), who.name));
+        scores.table(of_scores(&scored));
+        binned.iter().for_each(|one| scores.table(one.table()));
+        let train = |options| memnet::trained(caller, asked.rows.python, options, &memnet_rows(&cases));
+        let trained = asked.memnet.map(train).transpose()?;
         let list: Vec<Json> = scored.iter().map(|(name, score)| named(name, serde_json::to_value(score))).collect();
         let trainings = trainings(&cases, fitted.as_ref());
         let mut part = json!({"measured_by": who.name, "rows": cases.all.len(), "estimators": list, "trainings": trainings});
@@ -54,9 +49,9 @@ pub fn evaluate(context: &Context<'_>, asked: &EvaluateOptions, scores: &mut Sco
         described.all.left_out.iter().map(|(reason, rows)| json!({"reason": reason, "rows": rows})).collect();
     let about =
         "too low: below the measurement; covered, above: of the two-sided interval and of the upper bound, both meant for 95 %";
-    scores.answer.note(about);
+    scores.note(about);
     if described.is_published() {
-        published::estimators().sources.iter().for_each(|(name, source)| scores.answer.note(format!("{name}: {source}")));
+        published::estimators().sources.iter().for_each(|(name, source)| scores.note(format!("{name}: {source}")));
     }
     Ok(json!({"left_out": left_out, "warnings": described.all.warnings}))
 }

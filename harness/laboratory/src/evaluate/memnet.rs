@@ -4,56 +4,42 @@
 use std::path::Path;
 
 use collo_figures::document::Table;
-use collo_measure::events::Event;
 use collo_prepare::memnet;
 use collo_prepare::memnet::{MemnetAnswer, MemnetOptions, MemnetResult, MemnetRow};
 use collo_text::units::percent;
 use collo_text::{Diagnostics, Remark};
 
-use super::{Scores, table};
-use crate::args::{Classify, MemnetSplitBy};
-use crate::context::Context;
-use crate::{output, progress};
+use super::{Scores, Shown, note, table};
+use crate::caller::Caller;
 
 pub fn trained(
-    context: &Context<'_>,
+    caller: &dyn Caller,
     python: Option<&Path>,
-    asked: &Classify,
+    options: MemnetOptions,
     rows: &[MemnetRow],
 ) -> Result<MemnetAnswer, Diagnostics> {
-    let options = MemnetOptions {
-        scaled: asked.scaled,
-        by_shape: asked.split == MemnetSplitBy::Shape,
-        bin_mib: match asked.bins[..] {
-            [width] => Some(width),
-            _ => None,
-        },
-    };
-    output::note(format!("GPUMemNet is trained on {} rows: minutes; each number is of rows that were kept apart", rows.len()));
-    let mut display = progress::display(context.arguments.quiet);
-    let project = context.project()?;
-    let answer = memnet::memnet(&project, python, rows, options, &mut |progress| display.show(Event::Python(progress)));
-    display.end();
-    Ok(answer?)
+    note(caller, format!("GPUMemNet is trained on {} rows: minutes; each number is of rows that were kept apart", rows.len()));
+    let mut display = caller.display();
+    Ok(memnet::memnet(&caller.project()?, python, rows, options, &mut *display)?)
 }
 
 /// Add its table, in JSON the caller has it.
 pub fn add(scores: &mut Scores, answer: &MemnetAnswer) {
     if !answer.results.is_empty() {
-        scores.table(&of_results(&answer.results));
+        scores.table(of_results(&answer.results));
     }
     for result in &answer.results {
         let bins = result.bins.iter().map(|bin| format!("{} {} of {}", bin.from_mib, percent(bin.recall), bin.rows));
         let bins = bins.collect::<Vec<_>>().join(", ");
-        scores.answer.line(format!("recall by bin, from MiB: {}: {bins}", name(result)));
+        scores.lines(format!("recall by bin, from MiB: {}: {bins}", name(result)));
     }
-    answer.left_out.iter().for_each(|what| scores.answer.beside(Remark::Warning(what.to_string())));
+    answer.left_out.iter().for_each(|what| scores.shown.push(Shown::Remark(Remark::Warning(what.to_string()))));
     if answer.results.iter().any(|result| result.folds == "original") {
-        scores.answer.note(
+        scores.note(
             "trained on: as the public code does, one model goes on from fold to fold, and knows most rows it is judged by",
         );
     }
-    scores.answer.note("rebuilt and trained here: the published weights are in no number");
+    scores.note("rebuilt and trained here: the published weights are in no number");
 }
 
 /// `cnn nets, transformer ensemble, folds anew`
