@@ -26,7 +26,7 @@ fn body(answer: &str) -> &str {
 fn a_page_fills_while_a_campaign_runs_and_ends_with_it() {
     let bench = Bench::of("repetitions = 3\n[axes]\nworkload = \"sleep\"\nseconds = 0.3\nitems = 3\ndegree = [1, 2]");
     let running = bench.start(&["run", "x", "--no-report"]);
-    wait_for("a stored run", || bench.at("runs/x").is_dir().then(|| bench.runs().len()).filter(|n| *n > 0));
+    wait_for("a stored run", || (bench.campaigns() > 0 && !bench.runs().is_empty()).then_some(()));
     let mut serving = bench.start(&["status", "--serve"]);
     let address = serving.first_line();
     let page = wait_for("the page", || get(&address, ""));

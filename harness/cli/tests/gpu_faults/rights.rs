@@ -49,7 +49,7 @@ fn a_user_measures_what_needs_no_right_and_is_told_the_way_to_the_rest() {
         row("instances of a card that is not cut", USER, MIG)
             .exits(3)
             .says("this user may not partition it")
-            .says("`sudo collo mig apply 2×2g.10gb")
+            .says("`sudo collo mig apply thirds")
             .says(" --as-found --gpu 0`"),
         row("instances as found of a card that is not cut", USER, MIG).with(&["--as-found"]).exits(3).says("is used as found"),
         row("naive and instances: what can run does", USER, two("naive").replace("\"naive\"", "[\"naive\", \"mig:2×2g.10gb\"]"))
