@@ -298,8 +298,10 @@ def epoch(index, measured, times=None, items=8):
 
 
 def for_ever(event):
+    # Many at a time: on a crowded machine one at a time would be no flood.
+    lines = (json.dumps({"event": event}) + "\n").encode() * 1000
     while True:
-        say(event)
+        channel.sendall(lines)
 
 
 def until_stop(event):
