@@ -83,7 +83,8 @@ pub fn read(caller: &dyn Caller, asked: &[String]) -> Result<Groups, Diagnostics
     }
     for (text, place) in &pair_tables {
         if profiles.is_empty() {
-            let what = Diagnostic::new(format!("{} has pairs, but no table says what each member does alone", text.name()));
+            let what =
+                Diagnostic::new(format!("{} has pairs, but there is no table of what each member does alone", text.name()));
             return Err(what.hint("give the table of profiles too: `collo predict fit pairs.csv profiles.csv --to …`").into());
         }
         pairs::read_pairs(text, *place, &profiles, &mut groups)?;

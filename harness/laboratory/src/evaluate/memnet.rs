@@ -42,12 +42,12 @@ pub fn add(scores: &mut Scores, answer: &MemnetAnswer) {
     scores.note("rebuilt and trained here: the published weights are in no number");
 }
 
-/// `cnn nets, transformer ensemble, folds anew`
+/// `cnn nets, transformer ensemble, separate folds`
 fn name(result: &MemnetResult) -> String {
     let folds = match result.folds.as_str() {
         "once" => "70/20/10",
         "original" => "folds trained on",
-        _ => "folds anew",
+        _ => "separate folds",
     };
     format!("{} nets, {} ensemble, {folds}", result.kind, result.ensemble)
 }
