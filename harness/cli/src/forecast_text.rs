@@ -160,17 +160,18 @@ pub fn gains(plan: &Plan) -> Option<String> {
         parts.push(format!("p: {}", predicted_by(by)));
     }
     let unsaid = |cell: &&PlannedCell| cell.forecast.gain.is_none();
-    let reason = |cell: &PlannedCell| {
-        let claim = claims?.of_cell(&cell.record.cell)?;
-        claim.reason.as_deref().or_else(|| claim.company.as_ref()?.gain_withheld.as_deref())
+    let unpredicted = |cell: &PlannedCell| {
+        let why = claims?.of_cell(&cell.record.cell)?.reason.as_ref()?;
+        Some(format!("not predicted, {why}"))
     };
-    let mut reasons = BTreeMap::<&str, Vec<String>>::new();
+    let unused = |cell: &PlannedCell| Some(format!("predicted but not shown, as {}", cell.forecast.gain_withheld.as_ref()?));
+    let mut reasons = BTreeMap::<String, Vec<String>>::new();
     for cell in plan.cells.iter().filter(unsaid) {
-        if let Some(why) = reason(cell) {
+        if let Some(why) = unpredicted(cell).or_else(|| unused(cell)) {
             reasons.entry(why).or_default().push(cell.record.cell.clone());
         }
     }
-    parts.extend(reasons.iter().filter_map(|(why, cells)| Some(format!("{}: not predicted, {why}", some_of(cells)?))));
+    parts.extend(reasons.iter().filter_map(|(why, cells)| Some(format!("{}: {why}", some_of(cells)?))));
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 

@@ -42,6 +42,8 @@ fn groups_are_predicted_from_members_alone_then_measured_and_scored() {
     assert_eq!(gain_from(&plan, pair).as_deref(), Some("predicted"));
     let forecast = &cell(&plan, pair)["forecast"];
     let said = forecast["gain"]["estimate"].as_f64().expect("a gain");
+    let number = |key: &str| forecast[key].as_f64().unwrap_or_else(|| panic!("no {key} in {forecast}"));
+    assert!(number("each_low_s") < number("each_s") && number("each_s") < number("each_high_s"), "{forecast}");
     assert!(forecast["from"].as_str().expect("a source").ends_with("what company is predicted to cost"), "{forecast}");
     let text = machine.collo(&["plan", "y"]).exits(0).answers("p: predicted by groups, fitted on simulated measurements");
     text.answers(" p  ");

@@ -30,7 +30,7 @@ impl Prior {
         let alone = |only: &MemberSpec| self.predicted.as_ref()?.of(&only.solo, &cell.mode)?.alone.as_ref()?.power_w;
         match &cell.members[..] {
             [only] if only.solo == cell.cell => alone(only),
-            _ => self.company_of(cell)?.power_w,
+            _ => self.useful_company_of(cell)?.power_w,
         }
     }
 

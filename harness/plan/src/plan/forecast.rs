@@ -39,16 +39,19 @@ pub struct Forecast {
 pub struct CellForecast {
     /// One run.
     pub each_s: Option<f64>,
-    /// Between these it is meant to be in 95 % of groups; absent unless it is predicted.
+    /// By the bounds of its members' slowdowns, all low or all high; absent unless it is predicted.
     pub each_bounds_s: Option<(f64, f64)>,
     /// All repetitions.
     pub total_s: Option<f64>,
     pub memory: MemoryForecast,
     /// What a group gains; absent of a single member, and where nothing is known.
     pub gain: Option<GainForecast>,
+    /// Why a predicted gain is not in `gain`, and no time is by it.
+    pub gain_withheld: Option<String>,
     /// All repetitions; absent unless the cell's power was measured before, or is predicted.
     pub energy_j: Option<f64>,
-    /// Its bounds, by those of power and time; absent unless it is predicted.
+    /// By the bounds of power and time, both low or both high; absent unless its power is predicted, and where its time is what it takes at
+    /// most.
     pub energy_bounds_j: Option<(f64, f64)>,
     /// Where its energy comes from; absent with it.
     pub energy_from: Option<ForecastSource>,
@@ -153,7 +156,7 @@ impl CellForecast {
         let (each, energy) = (self.each_bounds_s.unzip(), self.energy_bounds_j.unzip());
         json!({"each_s": self.each_s, "each_low_s": each.0, "each_high_s": each.1, "total_s": self.total_s, "memory_bytes": memory.bytes, "memory_upper_bytes": memory.upper_bytes,
             "memory_from": memory.source.map(ForecastSource::as_str), "may_run_out_of_memory": memory.risk.is_some(),
-            "out_of_memory_probability": memory.probability(), "gain": gain, "energy_j": self.energy_j, "energy_low_j": energy.0, "energy_high_j": energy.1,
+            "out_of_memory_probability": memory.probability(), "gain": gain, "gain_withheld": self.gain_withheld, "energy_j": self.energy_j, "energy_low_j": energy.0, "energy_high_j": energy.1,
             "energy_from": self.energy_from.map(ForecastSource::as_str), "from": basis, "stored_runs": stored})
     }
 }
@@ -221,22 +224,27 @@ pub(super) fn cell(seated: Seated<'_>, basis: &Basis<'_>) -> CellForecast {
     let predicted_w = || Some((predicted?.estimate, ForecastSource::Predicted));
     let (power_w, energy_from) = measured_w.or_else(predicted_w).unzip();
     let energy_j = total_s.zip(power_w).map(|(s, w)| s * w);
-    let is_predicted = matches!(source, Some(ForecastBasis::Company(_)));
-    let each_bounds_s = in_company.filter(|_| is_predicted).map(|company| company.bounds_s);
-    // A predicted power has bounds whatever the time is from, and a measured one has none.
-    let energy_bounds_j =
-        predicted.filter(|_| energy_from == Some(ForecastSource::Predicted)).zip(each_s).map(|(power, each_s)| {
-            let (low_s, high_s) = each_bounds_s.unwrap_or((each_s, each_s));
-            let all = f64::from(record.repetitions);
-            (all * low_s * power.low, all * high_s * power.high)
-        });
+    let each_bounds_s = match source {
+        Some(ForecastBasis::Company(_)) => in_company.map(|company| company.bounds_s),
+        _ => None,
+    };
+    let time_bounds_s = match source {
+        Some(ForecastBasis::Runs(_)) => each_s.map(|s| (s, s)),
+        _ => each_bounds_s,
+    };
+    let all = f64::from(record.repetitions);
+    let power = predicted.filter(|_| energy_from == Some(ForecastSource::Predicted));
+    let energy_bounds_j = power.zip(time_bounds_s).map(|(w, (low_s, high_s))| (all * low_s * w.low, all * high_s * w.high));
     let gain = company::gain(seated, basis);
+    let withheld = || prior.company_of(record)?.gain_withheld.clone();
+    let gain_withheld = if gain.is_none() { withheld() } else { None };
     CellForecast {
         each_s,
         each_bounds_s,
         total_s,
         memory,
         gain,
+        gain_withheld,
         energy_j,
         energy_bounds_j,
         energy_from: energy_from.filter(|_| energy_j.is_some()),

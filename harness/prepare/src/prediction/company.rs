@@ -29,10 +29,10 @@ struct Profile {
     from: AloneFrom,
 }
 
-/// Bounds this many times as far apart tell nothing of use: a gain that may as well be half, or twice.
+/// A gain whose upper bound is this many times its lower one is no basis for a plan.
 const WIDEST_SPAN: f64 = 2.0;
 
-/// Why a predicted gain is not to be planned with.
+/// Why a predicted gain is no basis for a plan.
 fn withheld(mode: Option<CompanyMode>, said: &CompanyPrediction, gain: PredictedValue) -> Option<String> {
     let naive = mode == Some(CompanyMode::Naive);
     let span = gain.high / gain.low;
@@ -40,7 +40,8 @@ fn withheld(mode: Option<CompanyMode>, said: &CompanyPrediction, gain: Predicted
         // Seven small networks on an A100 gain 5.35 under MPS and 1.98 under time slicing (published:study).
         Some("the sharing mode of the predictor's groups is not recorded, and naive sharing may gain far less".into())
     } else if naive && let Some(beyond) = &said.extrapolated {
-        Some(format!("under naive sharing up to {} members were measured together, here are {}", beyond.measured, beyond.asked))
+        let (measured, asked) = (beyond.measured, beyond.asked);
+        Some(format!("only groups of up to {measured} members were measured under naive sharing, and this one has {asked}"))
     } else if span >= WIDEST_SPAN {
         Some(format!("its interval, {} to {}, spans a factor of {}", three(gain.low), three(gain.high), three(span)))
     } else {

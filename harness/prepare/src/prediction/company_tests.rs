@@ -229,7 +229,7 @@ fn a_plan_has_no_gain_that_is_too_uncertain_and_none_of_naive_sharing_beyond_its
     let unrecorded = "the sharing mode of the predictor's groups is not recorded, and naive sharing may gain far less";
     assert_eq!([2, 3].map(|degree| why(&shipped(), 1.0, "naive", degree)), [unrecorded; 2]);
     assert_eq!(why(&naive(), 1.0, "naive", 2), "", "as its groups shared");
-    let beyond = "under naive sharing up to 2 members were measured together, here are 3";
+    let beyond = "only groups of up to 2 members were measured under naive sharing, and this one has 3";
     assert_eq!(why(&naive(), 1.0, "naive", 3), beyond);
     assert_eq!(why(&shipped(), 1.0, "mps", 2), "");
     insta::assert_snapshot!(why(&shipped(), 3.0, "mps", 3), @"its interval, 0.828 to 9.62, spans a factor of 11.6");

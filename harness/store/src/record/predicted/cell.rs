@@ -38,8 +38,7 @@ pub struct PredictedCompany {
     /// Why it is beyond what the predictor was fitted on, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extrapolated: Vec<String>,
-    /// Why a plan has neither this gain nor a time by it: it is too uncertain, or the predictor's groups are too unlike; absent where it
-    /// has both.
+    /// Why a plan shows neither this gain nor a time derived from it; absent where it shows them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain_withheld: Option<String>,
 }
