@@ -20,7 +20,7 @@ pub fn named(pid: u32) -> String {
 fn user(pid: u32) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
     let uid = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
-    nix::unistd::User::from_uid(uid.into()).ok().flatten().map(|u| u.name)
+    collo_text::trust::user_name(uid)
 }
 
 /// Compute processes on the GPU; `None` if the driver does not report them.

@@ -19,7 +19,7 @@ const SYSTEM: [&str; 9] = ["/proc/", "/sys/", "/dev/", "/usr/", "/etc/", "/bin/"
 /// Folders whose children are homes.
 const HOMES: [&str; 2] = ["/home/", "/Users/"];
 /// Names of hosts and users that identify none, and that other sentences need.
-const COMMON: [&str; 4] = ["root", "cpu", "gpu", "localhost"];
+const COMMON: [&str; 5] = ["root", "cpu", "gpu", "localhost", "collo"];
 
 /// Where a report has names.
 pub struct Parts<'a> {
@@ -101,10 +101,13 @@ impl Anonymity {
             Value::String(text) => self.text(text),
             Value::Array(values) => values.iter_mut().for_each(|value| self.json(value)),
             Value::Object(fields) => {
-                // Packages and settings may be named after a file.
+                // Packages and settings may be named after a file; the keys of the format stay, whatever a user is called.
+                let is_key = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
                 let named: Vec<(String, Value)> = std::mem::take(fields).into_iter().collect();
                 for (mut name, mut value) in named {
-                    self.text(&mut name);
+                    if !is_key(&name) {
+                        self.text(&mut name);
+                    }
                     self.json(&mut value);
                     fields.insert(name, value);
                 }
@@ -198,6 +201,13 @@ mod tests {
         assert_eq!(text("`~/.cache/collo/env`, ~/x:/opt/a/lib"), "`…/env`, …/x:…/lib");
         assert_eq!(text("GPU-d5f82670-2597-5558-9b9e-b9f038548616 with MIG-7 slices"), "GPU-… with MIG-7 slices");
         assert_eq!(text("/usr/lib/alice/x"), "…/x", "unless a system path has a name");
+        let mut value = serde_json::json!({"node7": 1, "on node7": {"alice": "alice"}});
+        hidden.json(&mut value);
+        assert_eq!(
+            value,
+            serde_json::json!({"node7": 1, "on …": {"alice": "…"}}),
+            "a user called `cells` leaves a report readable"
+        );
         for other in
             ["gain / cost, 3/4 of 1/7", "/proc/stat and /usr/lib/x", "malice on node70", "https://doi.org/10.1145/1", "<g/></g>"]
         {

@@ -181,7 +181,7 @@ fn alone(report: &Report) -> String {
     let links = "Links to files need the folder of this report";
     let campaign = &report.analysis.campaign;
     match &report.digest {
-        Some(digest) if !campaign.is_merged() => {
+        Some(digest) if !campaign.is_merged() && report.anonymity.is_none() => {
             let begin: String = digest.chars().take(DIGITS).collect();
             format!("{links}; `collo bundle {}` packs it with the runs and `campaign.json`, {begin}….", campaign.short_id())
         }

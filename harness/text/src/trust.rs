@@ -369,10 +369,19 @@ pub fn home() -> Option<PathBuf> {
     named.filter(is_theirs).or_else(entry).filter(|home| home.is_absolute())
 }
 
+/// The name of a user in the user database.
+pub fn user_name(uid: u32) -> Option<String> {
+    User::from_uid(Uid::from_raw(uid)).ok().flatten().map(|user| user.name)
+}
+
+/// The name of this user.
+pub fn own_name() -> Option<String> {
+    user_name(geteuid().as_raw())
+}
+
 /// The name of a user, or the number if it has none.
 pub fn owner(uid: u32) -> String {
-    let name = User::from_uid(Uid::from_raw(uid)).ok().flatten().map(|user| user.name);
-    name.map_or_else(|| format!("user {uid}"), |name| format!("`{name}`"))
+    user_name(uid).map_or_else(|| format!("user {uid}"), |name| format!("`{name}`"))
 }
 
 fn unseen(path: &Path, e: &std::io::Error) -> Untrusted {

@@ -19,7 +19,7 @@ use crate::answer::{Answer, Answered};
 use crate::args::MemberEnergy;
 use crate::context::Context;
 use crate::{args, bundled, output};
-use collo_text::shown;
+use collo_text::{shown, trust};
 
 pub fn run(context: &Context<'_>, a: &args::Report) -> Answered {
     let asked = asked(context, a)?;
@@ -49,12 +49,10 @@ type AskedFormat = Option<(&'static Format, &'static ReportTable)>;
 
 /// The page, or what was asked for instead.
 fn finish(context: &Context<'_>, a: &args::Report, asked: AskedFormat, report: Report, reports: &Path) -> Answered {
-    let variable = |name: &str| std::env::var(name).ok();
-    let report = match a.anonymous {
-        true => report.anonymous(variable("HOME").as_deref().map(Path::new), variable("USER").as_deref()),
+    let report = &match a.anonymous {
+        true => report.anonymous(trust::home().as_deref(), trust::own_name().as_deref()),
         false => report,
     };
-    let report = &report;
     if let Some((format, table)) = asked {
         export::check(report, format, table)?;
         return exported(report, format, table, a.to.as_deref());
