@@ -42,7 +42,7 @@ fn a_page_fills_while_a_campaign_runs_and_ends_with_it() {
     let last = wait_for("the last state", || get(&address, "state").filter(|now| now.ends_with(", ended")));
     let page = get(&address, "").expect("the finished page is served a little longer");
     assert!(
-        page.contains(&format!("data-state=\"{}\"", body(&last))) && page.contains("nothing is measured any more."),
+        page.contains(&format!("data-state=\"{}\"", body(&last))) && page.contains("the campaign is no longer running."),
         "{page}"
     );
     serving.ends().exits(0);
@@ -51,7 +51,7 @@ fn a_page_fills_while_a_campaign_runs_and_ends_with_it() {
 
 #[test]
 fn without_a_campaign_there_is_no_page_to_serve() {
-    Bench::new().collo(&["status", "--serve"]).exits(2).says("no campaign is stored, so that there is no page to serve");
+    Bench::new().collo(&["status", "--serve"]).exits(2).says("no campaign is stored yet, so that there is no page to serve");
 }
 
 #[test]
@@ -61,5 +61,5 @@ fn a_port_that_is_taken_is_named() {
     let bench = Bench::of("repetitions = 1\n[axes]\nworkload = \"sleep\"\nseconds = 0.1\nitems = 1\ndegree = 1");
     bench.run(&[]).exits(0);
     let refused = bench.collo(&["status", &format!("--serve={port}")]).exits(2);
-    refused.says(&format!("port {port} cannot be listened on: ")).says("leave the port out: a free one is taken");
+    refused.says(&format!("cannot listen on port {port}: ")).says("`--serve` without a port takes a free one");
 }

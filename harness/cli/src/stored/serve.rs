@@ -1,7 +1,7 @@
 //! `collo status --serve`: the report of a running campaign as a page on this machine, which fills run by run.
 //!
-//! The machine measures meanwhile: this process is nice(2) by 19, and reads the runs once for each stored one at most, however often the page
-//! is asked for.
+//! The machine measures at the same time. The server therefore runs at the lowest priority, nice(2) 19, and reads the runs at most once after
+//! each stored one, however often the page is asked for.
 
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use collo_figures::document::serve::{Asked, Server};
 use collo_launch::interrupted::Noted;
 use collo_store::{CampaignFolder, Runs};
 use collo_text::{Diagnostic, Diagnostics};
+use serde_json::json;
 
 use crate::answer::{Answer, Answered};
 use crate::context::Context;
@@ -25,13 +26,16 @@ const LAST_LOOK: Duration = Duration::from_secs(5);
 pub fn serve(context: &Context<'_>, campaign: &CampaignFolder, port: u16) -> Answered {
     let noted = Noted::begin();
     let server = Server::begin(port).map_err(|why| {
-        Diagnostic::new(format!("port {port} cannot be listened on: {why}")).hint("leave the port out: a free one is taken")
+        Diagnostic::new(format!("cannot listen on port {port}: {why}")).hint("`--serve` without a port takes a free one")
     })?;
     yield_to_others();
     let mut page = LivePage { runs: context.runs()?, campaign: campaign.clone(), kept: None };
     // Other programs wait for this line.
-    output::line(server.address());
-    output::note("it ends with the campaign, or with Ctrl-C".to_string());
+    match context.arguments.json {
+        true => output::json(&json!({"campaign": campaign.manifest().id, "address": server.address()})),
+        false => output::line(server.address()),
+    }
+    output::note("the server ends with the campaign, or with Ctrl-C".to_string());
     let mut ended: Option<Instant> = None;
     while noted.came().is_none() && ended.is_none_or(|since| since.elapsed() < LAST_LOOK) {
         if !server.answer(|asked| page.respond(asked)) {
@@ -47,42 +51,54 @@ pub fn serve(context: &Context<'_>, campaign: &CampaignFolder, port: u16) -> Ans
 struct LivePage {
     runs: Runs,
     campaign: CampaignFolder,
-    /// The last page, and the state that it shows.
-    kept: Option<(String, String)>,
+    /// The last page, and what it shows.
+    kept: Option<(Stored, String)>,
+}
+
+/// How far the campaign is.
+#[derive(Clone, Copy, PartialEq)]
+struct Stored {
+    runs: usize,
+    is_running: bool,
+}
+
+impl Stored {
+    fn of(campaign: &CampaignFolder) -> Result<Stored, Diagnostics> {
+        // In this order: what is stored while it ends is not missed.
+        let is_running = campaign.running().is_some();
+        Ok(Stored { runs: campaign.progress()?.stored, is_running })
+    }
+
+    /// `7`, and at the end `12, ended`, as the script of the page knows it.
+    fn text(self) -> String {
+        format!("{}{}", self.runs, if self.is_running { "" } else { ", ended" })
+    }
 }
 
 impl LivePage {
     fn respond(&mut self, asked: Asked) -> Result<String, String> {
-        let state = self.state().map_err(|wrong| wrong.to_string())?;
+        let stored = Stored::of(&self.campaign).map_err(|wrong| wrong.to_string())?;
         if asked == Asked::State {
-            return Ok(state);
+            return Ok(stored.text());
         }
-        if let Some((_, page)) = self.kept.as_ref().filter(|(shown, _)| *shown == state) {
+        if let Some((_, page)) = self.kept.as_ref().filter(|(shown, _)| *shown == stored) {
             return Ok(page.clone());
         }
-        let page = self.page(&state).map_err(|wrong| wrong.to_string())?;
-        Ok(self.kept.insert((state, page)).1.clone())
+        let page = self.page(stored).map_err(|wrong| wrong.to_string())?;
+        Ok(self.kept.insert((stored, page)).1.clone())
     }
 
-    /// What changes with every run: `7`, and at the end `12, ended`.
-    fn state(&self) -> Result<String, Diagnostics> {
-        let is_running = self.campaign.running().is_some();
-        let stored = self.campaign.progress()?.stored;
-        Ok(format!("{stored}{}", if is_running { "" } else { ", ended" }))
-    }
-
-    fn page(&self, state: &str) -> Result<String, Diagnostics> {
-        let planned = self.campaign.manifest().plan.order.len();
-        let count = format!("{} of {planned} runs", state.trim_end_matches(", ended"));
-        let text = if state.ends_with(", ended") {
-            format!("{count} are stored; nothing is measured any more")
+    fn page(&self, stored: Stored) -> Result<String, Diagnostics> {
+        let count = format!("{} of {} runs", stored.runs, self.campaign.manifest().plan.order.len());
+        let text = if !stored.is_running {
+            format!("{count} are stored; the campaign is no longer running")
         } else {
             let left = Eta::of_history(&self.campaign)?.left();
             let left = left.map_or_else(String::new, |left| format!(", {} left", left.in_a_sentence()));
             format!("{count} are stored{left}; this page loads itself again after each run")
         };
         let report = super::report::of(&self.runs, &self.campaign)?;
-        Ok(collo_report::live(&report, Live { text, state: state.to_string() })?)
+        Ok(collo_report::live(&report, Live { text, state: stored.text() })?)
     }
 }
 
@@ -90,6 +106,6 @@ impl LivePage {
 fn yield_to_others() {
     // SAFETY: the call takes no pointers, and sets the nice value of this process.
     if unsafe { nix::libc::setpriority(nix::libc::PRIO_PROCESS, 0, 19) } != 0 {
-        output::note("the page is made with the usual priority: the kernel refuses a lower one".to_string());
+        output::note("the server runs at the usual priority: the kernel refuses a lower one".to_string());
     }
 }

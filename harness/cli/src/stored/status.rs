@@ -25,7 +25,7 @@ pub fn run(context: &Context<'_>, a: &args::Status) -> Answered {
     if let Some(port) = a.serve {
         let campaign = match newest(context, a)? {
             Ok(campaign) => campaign,
-            Err(_) => return Err(Diagnostic::new("no campaign is stored, so that there is no page to serve").into()),
+            Err(none) => return Err(Diagnostic::new(format!("{none}, so that there is no page to serve")).into()),
         };
         return super::serve::serve(context, &campaign, port);
     }
