@@ -90,6 +90,15 @@ fn pairs_that_others_measured_are_fitted_and_score_other_pairs() {
     for estimator in ["collo, mine", "1 ÷ Σ utilisation", "1 ÷ Σ SMACT", "constant"] {
         assert_eq!(of(&by_file, estimator)["groups"], 30);
     }
+    // From the groups in the answer its worst error can be computed again.
+    let groups = of(&by_file, "collo, mine")["predicted"].as_array().expect("each group");
+    let errors = groups.iter().map(|group| {
+        let gain = |whose: &str| group[whose]["gain"].as_f64().expect("a gain");
+        assert!(group["predicted"]["gain_bounds"][0].as_f64() < Some(gain("predicted")), "{group}");
+        (gain("predicted") / gain("measured") - 1.0).abs()
+    });
+    let worst = errors.fold(0.0, f64::max);
+    assert!((worst - of(&by_file, "collo, mine")["gain_worst_error"].as_f64().expect("one")).abs() < 1e-9, "{worst}");
     // Without seconds of a step the memory of the processes tells how long steps are, and it is said.
     bench.write(
         "bare.csv",

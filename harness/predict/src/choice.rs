@@ -50,8 +50,12 @@ pub fn choose<'a, L: PredictorLaw>(
 ) -> Option<Chosen<'a, PredictorFile<L>>> {
     let served = all.filter_map(|predictor| Some((Because::of(predictor, target)?, predictor)));
     let order = |(because, p): &(Because, &'a PredictorFile<L>)| {
-        let last = [Mark::Own, Mark::Simulated, Mark::Published, Mark::Table].iter().position(|mark| *mark == p.mark);
-        (because.steps(p.mark), last, Reverse(p.law.families()), Reverse(p.law.rows()), p.name.as_str())
+        let by_mark = match p.mark {
+            Mark::Own | Mark::Simulated => 0,
+            Mark::Published => 1,
+            Mark::Table => 2,
+        };
+        (because.steps(p.mark), by_mark, Reverse(p.law.families()), Reverse(p.law.rows()), p.name.as_str())
     };
     let (because, predictor) = served.min_by(|a, b| order(a).cmp(&order(b)))?;
     let widened = predictor.widening.powi(because.steps(predictor.mark));

@@ -26,7 +26,7 @@ pub struct Predict {
     /// Compare with the estimators of the literature
     #[arg(long)]
     pub peers: bool,
-    /// A predictor of memory or utilisation of `collo predict list`, or a file; by default the one that was fitted nearest to the GPU
+    /// A predictor of memory or of utilisation: a name of `collo predict list`, or a file; by default the one fitted nearest to the GPU
     #[arg(long, value_name = "PREDICTOR")]
     pub predictor: Option<String>,
     /// Of an experiment: csv, a row for each cell

@@ -35,6 +35,7 @@ impl Alone {
         let Some(gpu) = &target.gpu else {
             return Ok(Err(Diagnostic::new("utilisation is predicted of GPUs").hint("`--gpu a100-40gb`")));
         };
+        named.map_or(Ok(()), |predictor| predictor.may_serve_gpu(target.simulated))?;
         let candidates = named.map_or(&all.utilisation[..], std::slice::from_ref);
         let Some(chosen) = choose(candidates.iter(), target) else {
             let why = Diagnostic::new("no predictor of utilisation serves this GPU");
