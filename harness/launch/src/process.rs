@@ -81,6 +81,8 @@ pub struct Stat {
     pub parent: u32,
     /// User and system time of all its threads, those that have ended too, in clock ticks (fields 14 and 15).
     pub cpu_ticks: u64,
+    /// That of its children that have ended and were waited for, and of theirs, in clock ticks (fields 16 and 17).
+    pub reaped_ticks: u64,
     /// Its start time, in clock ticks since boot (field 22 of proc_pid_stat(5)).
     pub began: u64,
 }
@@ -109,6 +111,7 @@ fn read(stat: &str) -> Option<Stat> {
         state: fields.first()?.chars().next()?,
         parent: fields.get(1)?.parse().ok()?,
         cpu_ticks: fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?,
+        reaped_ticks: fields.get(13)?.parse::<u64>().ok()? + fields.get(14)?.parse::<u64>().ok()?,
         began: fields.get(19)?.parse().ok()?,
     })
 }
@@ -156,8 +159,9 @@ mod tests {
 
     #[test]
     fn a_name_may_hold_anything() {
-        let line = "7 (a) R 1 (b) T 42 7 7 0 -1 0 0 0 0 0 250 150 0 0 20 0 1 0 98765 0 0";
-        assert_eq!(read(line), Some(Stat { state: 'T', parent: 42, cpu_ticks: 400, began: 98_765 }));
+        let line = "7 (a) R 1 (b) T 42 7 7 0 -1 0 0 0 0 0 250 150 30 12 20 0 1 0 98765 0 0";
+        let expected = Stat { state: 'T', parent: 42, cpu_ticks: 400, reaped_ticks: 42, began: 98_765 };
+        assert_eq!(read(line), Some(expected));
         assert_eq!(read("7 (a"), None);
     }
 }

@@ -60,19 +60,21 @@ pub fn parent_of(pid: u32) -> Option<u32> {
     process::stat(pid).map(|stat| stat.parent)
 }
 
-/// CPU time of all threads of these processes, nanoseconds; `None` if the kernel reports it for none of them.
+/// CPU time of these processes, nanoseconds: that of their threads, and of their children that have ended, such as the workers of a data
+/// loader that starts new ones for each epoch; `None` if the kernel reports it for none of them.
 pub fn cpu_time_ns(pids: &[u32]) -> Option<u64> {
-    let mut sum = None;
-    for pid in pids {
-        for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-            // `on-CPU ns, waiting ns, timeslices`: finer than the ticks of `stat`, in which a member that sleeps uses nothing.
-            let text = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
-            if let Some(ns) = text.split_whitespace().next().and_then(|ns| ns.parse::<u64>().ok()) {
-                *sum.get_or_insert(0) += ns;
-            }
-        }
-    }
-    sum
+    let tick_ns = sysconf(SysconfVar::CLK_TCK).ok().flatten().map(|per_second| 1_000_000_000 / per_second as u64);
+    let ticks = |pid| process::stat(pid).zip(tick_ns);
+    let of_one = |pid: u32| {
+        // `on-CPU ns, waiting ns, timeslices`: finer than the ticks of `stat`, in which a member that sleeps uses nothing, but of living
+        // threads alone.
+        let of_thread = |tid: i32| thread_cpu_time_ns(pid, tid as u32);
+        let fine = threads(pid).into_iter().filter_map(of_thread).reduce(|sum, ns| sum + ns);
+        let coarse = ticks(pid).map(|(stat, tick_ns)| stat.cpu_ticks * tick_ns);
+        let reaped = ticks(pid).map_or(0, |(stat, tick_ns)| stat.reaped_ticks * tick_ns);
+        fine.max(coarse).map(|own| own + reaped)
+    };
+    pids.iter().filter_map(|&pid| of_one(pid)).reduce(|sum, ns| sum + ns)
 }
 
 /// CPU time of a process, its ended threads too, seconds: coarser than [`cpu_time_ns`].
@@ -164,6 +166,23 @@ mod tests {
     fn the_time_of_a_process_that_is_not_there_is_no_zero() {
         assert!(cpu_time_s(std::process::id()).is_some_and(|s| s >= 0.0));
         assert_eq!(cpu_time_s(u32::MAX >> 1), None);
+    }
+
+    #[test]
+    fn the_time_of_children_that_have_ended_is_not_lost() {
+        let script = "(i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done); echo ended; read x";
+        let mut command = std::process::Command::new("sh");
+        let pipes = || std::process::Stdio::piped();
+        let mut shell = command.args(["-c", script]).stdin(pipes()).stdout(pipes()).spawn().unwrap();
+        let mut line = String::new();
+        let out = shell.stdout.as_mut().unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).unwrap();
+        let used_ns = cpu_time_ns(&[shell.id()]).unwrap();
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+        assert_eq!(line, "ended\n");
+        assert!(used_ns >= 30_000_000, "the loop of the child that has ended took longer than {used_ns} ns");
+        assert_eq!(cpu_time_ns(&[u32::MAX >> 1]), None);
     }
 
     #[test]

@@ -21,6 +21,8 @@ struct Tree {
     processes: BTreeMap<u32, ProcessFiles>,
     /// What the supervisor had reaped when first read; orphans that it reaps later count.
     last: Option<Before>,
+    /// CPU time of ended processes that their parents have waited for, at the latest reading.
+    reaped_ticks: u64,
     /// The latest RSS, and the largest at a reading of PSS.
     rss_bytes: f64,
     rss_with_pss: f64,
@@ -28,7 +30,18 @@ struct Tree {
 
 impl Tree {
     fn new(scope: Arc<str>, supervisor: u32) -> Self {
-        Tree { scope, supervisor, processes: BTreeMap::new(), last: None, rss_bytes: 0.0, rss_with_pss: 0.0 }
+        Tree { scope, supervisor, processes: BTreeMap::new(), last: None, reaped_ticks: 0, rss_bytes: 0.0, rss_with_pss: 0.0 }
+    }
+
+    /// These are its processes now.
+    fn has(&mut self, pids: Vec<u32>) {
+        self.processes.retain(|pid, _| pids.contains(pid));
+        for pid in pids {
+            match self.processes.get_mut(&pid) {
+                Some(process) => process.look_for_threads(),
+                None => drop(ProcessFiles::open(pid).map(|p| self.processes.insert(pid, p))),
+            }
+        }
     }
 }
 
@@ -64,8 +77,8 @@ impl Trees {
         self.lock().retain(|tree| tree.scope != scope);
     }
 
-    /// Update the lists of processes and threads. A process that starts in between is seen one slow tick later; the CPU time of
-    /// one that starts and ends in between is not lost, since its parent's counters include it.
+    /// Update the lists of processes and threads. A process that starts in between is seen one slow tick later, or as soon as another has
+    /// ended; the CPU time of one that starts and ends in between is not lost, since its parent's counters include it.
     pub fn refresh(&self) {
         let supervisors: Vec<u32> = self.lock().iter().map(|t| t.supervisor).collect();
         // Listing processes takes long: not under the lock that the fast thread needs.
@@ -73,13 +86,7 @@ impl Trees {
         for tree in self.lock().iter_mut() {
             // Members may have come and gone meanwhile.
             let Some(pids) = found.remove(&tree.supervisor) else { continue };
-            tree.processes.retain(|pid, _| pids.contains(pid));
-            for pid in pids {
-                match tree.processes.get_mut(&pid) {
-                    Some(process) => process.look_for_threads(),
-                    None => drop(ProcessFiles::open(pid).map(|p| tree.processes.insert(pid, p))),
-                }
-            }
+            tree.has(pids);
         }
     }
 
@@ -150,6 +157,7 @@ impl Members {
 #[derive(Default)]
 struct Sum {
     cpu_ticks: u64,
+    reaped_ticks: u64,
     rss_pages: u64,
     threads: u64,
     processes: u64,
@@ -165,6 +173,7 @@ impl Sampler for Members {
             for process in tree.processes.values_mut() {
                 let Some(gauges) = process.gauges(&mut self.buffer) else { continue };
                 sum.cpu_ticks += gauges.cpu_ticks;
+                sum.reaped_ticks += gauges.reaped_ticks;
                 if !gauges.lives {
                     continue;
                 }
@@ -187,6 +196,11 @@ impl Sampler for Members {
                 // Nothing lives there: no reading at all, rather than zeros.
                 tree.last = None;
                 continue;
+            }
+            // Where a process has ended another may have begun: a script that is run again and again, the workers of the next epoch. Its
+            // CPU time would be seen up to a second late, which is after its end if it is short.
+            if counts && std::mem::replace(&mut tree.reaped_ticks, sum.reaped_ticks) != sum.reaped_ticks {
+                tree.has(tree::descendants(tree.supervisor));
             }
             let now = Before { at_ns, cpu_ticks: sum.cpu_ticks };
             let before = tree.last.replace(now);
@@ -286,6 +300,29 @@ mod tests {
         assert_eq!([120.0, 130.0, 50.0].map(grown), [false, true, false]);
         trees.pss_is_read();
         assert_eq!([100.0, 124.0, 126.0].map(grown), [false, false, true], "of the largest at a reading");
+    }
+
+    #[test]
+    fn a_process_that_begins_where_another_has_ended_is_seen_at_the_next_reading() {
+        use std::io::{BufRead, BufReader};
+        let inner = "(i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done); sleep 30 & echo begun; wait";
+        let mut outer = std::process::Command::new("sh");
+        let mut outer =
+            outer.args(["-c", "sh -c \"$1\"; true", "sh", inner]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let shell = std::iter::repeat_with(|| tree::descendants(outer.id())).find_map(|below| below.first().copied()).unwrap();
+        let trees = Trees::below(&[outer.id()]);
+        trees.lock()[0].processes.extend(ProcessFiles::open(shell).map(|p| (p.pid, p)));
+        let mut line = String::new();
+        BufReader::new(outer.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let mut samples = Vec::new();
+        let mut members = Members::new(trees);
+        [1, 2].iter().for_each(|second| members.sample(second * 1_000_000_000, &mut samples));
+        let counts: Vec<_> = samples.iter().filter(|s| s.metric == "processes").filter_map(|s| s.value).collect();
+        tree::descendants(outer.id()).iter().rev().for_each(|&pid| {
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), nix::sys::signal::Signal::SIGKILL);
+        });
+        outer.wait().unwrap();
+        assert_eq!(counts, [1.0, 2.0]);
     }
 
     #[test]

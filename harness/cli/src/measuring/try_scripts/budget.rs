@@ -80,7 +80,7 @@ mod tests {
             first_s: 0.0,
             epochs_s: epochs_s.to_vec(),
         };
-        FirstLook { progress, set_up_s, has_ended: ends }
+        FirstLook { progress, set_up_s, has_ended: ends, is_repeated: false }
     }
 
     fn script(count: u32) -> Script {

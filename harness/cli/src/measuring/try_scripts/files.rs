@@ -18,6 +18,9 @@ pub const NAME: &str = "try";
 /// The script of a workload that runs the command.
 pub const COMMAND: &str = "command.sh";
 
+/// The line that ends a whole run of a command that is repeated.
+pub const RUN_PATTERN: &str = r"^collo: run (?P<epoch>\d+) of the command has ended$";
+
 /// A command, how often it is started, and the name of its workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
@@ -74,8 +77,8 @@ fn name(text: &str, taken: &[Script]) -> String {
 const OF_THE_SHELL: [&str; 5] = ["PYTHONPATH", "PYTHONNOUSERSITE", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"];
 
 /// A shell script that runs the command as it would run where it was typed: in that folder, with the Python path and the threads that it
-/// has there.
-pub fn command_script(folder: &Path, script: &Script) -> Result<String, Diagnostic> {
+/// has there; or, if it is repeated, again and again, with a line of [`RUN_PATTERN`] after each run, until a run fails.
+pub fn command_script(folder: &Path, script: &Script, is_repeated: bool) -> Result<String, Diagnostic> {
     let folder = folder.to_str().filter(|folder| !folder.contains(quoting::is_unseen)).ok_or_else(|| {
         let what = format!("the path of this folder, {}, is not UTF-8, or contains control characters", folder.display());
         Diagnostic::new(what).hint("rename the folder, or work in another").of_machine()
@@ -87,7 +90,17 @@ pub fn command_script(folder: &Path, script: &Script) -> Result<String, Diagnost
             _ => writeln!(text, "unset {name}"),
         };
     }
-    Ok(text + &script.text + "\n")
+    if !is_repeated {
+        return Ok(text + &script.text + "\n");
+    }
+    // In lines of their own, because the command may end with a comment. What it printed last may have no end of line.
+    let command = &script.text;
+    let _ = write!(
+        text,
+        "# It shows no progress and ends by itself: each whole run of it is measured.\nrun=0\nwhile :; do\n(\n{command}\n) || exit\n\
+         run=$((run + 1))\nprintf '\\ncollo: run %d of the command has ended\\n' \"$run\"\ndone\n"
+    );
+    Ok(text)
 }
 
 /// Write the project: a workload for each command, and the experiment.
@@ -102,7 +115,7 @@ pub fn write(
     for (script, look) in scripts.iter().zip(looks) {
         let place = root.join("workloads").join(&script.name);
         fs::create_dir_all(&place)?;
-        fs::write(place.join(COMMAND), command_script(folder, script)?)?;
+        fs::write(place.join(COMMAND), command_script(folder, script, look.is_repeated)?)?;
         fs::write(place.join("workload.toml"), workload(script, look))?;
     }
     let experiments = root.join("experiments");

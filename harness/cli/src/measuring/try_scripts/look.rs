@@ -16,7 +16,7 @@ use collo_quantity::number;
 use collo_store::monotonic_ns;
 use collo_text::{Diagnostic, Diagnostics, quoting, shown};
 
-use super::files::{COMMAND, Script, command_script};
+use super::files::{COMMAND, RUN_PATTERN, Script, command_script};
 
 /// What is known of a command after its first look.
 #[derive(Debug)]
@@ -24,11 +24,26 @@ pub struct FirstLook {
     pub progress: FoundProgress,
     /// From its start to the end of its first epoch, less an epoch, seconds.
     pub set_up_s: f64,
-    /// Whether it ended by itself, with 0.
+    /// Whether it ended by itself, with 0, and shows its progress until then.
     pub has_ended: bool,
+    /// Whether it showed no progress and ended by itself, with 0: it is run again and again, and each run is a unit of work.
+    pub is_repeated: bool,
 }
 
 impl FirstLook {
+    /// The look at a command that showed no progress and ended by itself after this time.
+    fn whole_run(took: Duration) -> FirstLook {
+        let progress = FoundProgress {
+            pattern: RUN_PATTERN.into(),
+            preset: None,
+            names_epochs: false,
+            lines: Vec::new(),
+            first_s: took.as_secs_f64(),
+            epochs_s: vec![took.as_secs_f64()],
+        };
+        FirstLook { progress, set_up_s: 0.0, has_ended: false, is_repeated: true }
+    }
+
     /// A typical epoch, seconds.
     pub fn epoch_s(&self) -> f64 {
         let mut all = self.progress.epochs_s.clone();
@@ -36,8 +51,21 @@ impl FirstLook {
         all.get(all.len() / 2).copied().unwrap_or(0.0)
     }
 
+    /// What is measured, for messages: the unit of work and its typical duration.
+    pub fn found(&self) -> String {
+        if self.is_repeated {
+            let about = number::duration(self.epoch_s());
+            return format!(
+                "it shows no progress and ends by itself: it is run again and again, and each whole run (about {about}), its start \
+                 included, is a unit of work"
+            );
+        }
+        let line = self.progress.lines.last().map_or("", |line| line.trim());
+        format!("each line such as `{line}` ends {}", self.unit())
+    }
+
     /// What ends with a line of progress.
-    pub fn unit(&self) -> String {
+    fn unit(&self) -> String {
         let what = if self.progress.names_epochs { "an epoch" } else { "a unit of work" };
         let part = match self.progress.is_within_epochs() {
             true => {
@@ -51,7 +79,9 @@ impl FirstLook {
 
 /// How often output is read: lines that are read together have one time.
 const READ_EVERY: Duration = Duration::from_millis(1);
-/// How often progress is looked for in it.
+/// How often it is seen whether the command has ended.
+const END_EVERY: Duration = Duration::from_millis(10);
+/// How often progress is looked for in its output.
 const SEARCH_EVERY: Duration = Duration::from_millis(300);
 /// Lines of progress that are enough, after the first.
 const ENOUGH: usize = 3;
@@ -67,7 +97,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Run a command for at most so long, on the GPU with this UUID if there is one.
 pub fn at(script: &Script, folder: &Path, gpu: Option<&str>, at_most: Duration) -> Result<FirstLook, Diagnostics> {
     let scratch = tempfile::tempdir()?;
-    fs_err::write(scratch.path().join(COMMAND), command_script(folder, script)?)?;
+    fs_err::write(scratch.path().join(COMMAND), command_script(folder, script, false)?)?;
     let places = ["out", "err"].map(|name| scratch.path().join(name));
     let [out, err] = &places;
     let streams = [Stream::new(out)?, Stream::new(err)?];
@@ -94,14 +124,19 @@ pub fn at(script: &Script, folder: &Path, gpu: Option<&str>, at_most: Duration) 
     let so_far = || lines.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let ended = std::thread::scope(|scope| {
         scope.spawn(|| read(streams, &lines, &over));
+        let mut searched = launched;
         let ended = loop {
-            std::thread::sleep(SEARCH_EVERY);
+            std::thread::sleep(END_EVERY);
             if let Some(end) = service.end() {
-                break Ok(Some(end));
+                break Ok(Some((end, launched.elapsed())));
             }
             if let Err(stopped) = noted.go_on() {
                 break Err(stopped);
             }
+            if searched.elapsed() < SEARCH_EVERY {
+                continue;
+            }
+            searched = Instant::now();
             let is_flood = places.iter().any(|place| place.metadata().is_ok_and(|file| file.len() > MOST_BYTES));
             let best = find_progress(&so_far(), launched_ns).into_iter().next();
             // Steps may be shorter than the epochs that come after them, and where they name their epoch such epochs do come.
@@ -122,12 +157,14 @@ pub fn at(script: &Script, folder: &Path, gpu: Option<&str>, at_most: Duration) 
     let ended = ended.map_err(|stopped| ended_by(script, stopped))?;
     let mut lines = lines.into_inner().unwrap_or_else(PoisonError::into_inner);
     lines.sort_by_key(|line: &OutputLine| line.at_ns);
-    let failed = ended.as_ref().filter(|end| end.code != Some(0)).map(|end| end.text.as_str());
-    let found = find_progress(&lines, launched_ns).into_iter().next();
-    let Some(progress) = found.filter(|_| failed.is_none()) else {
-        return Err(not_found(script, &lines, failed, launched.elapsed()).into());
+    let failed = ended.as_ref().filter(|(end, _)| end.code != Some(0)).map(|(end, _)| end.text.as_str());
+    let found = find_progress(&lines, launched_ns).into_iter().next().filter(|_| failed.is_none());
+    let progress = match (found, &ended) {
+        (Some(progress), _) => progress,
+        (None, Some((_, took))) if failed.is_none() => return Ok(FirstLook::whole_run(*took)),
+        (None, _) => return Err(not_found(script, &lines, failed, launched.elapsed()).into()),
     };
-    let look = FirstLook { progress, set_up_s: 0.0, has_ended: ended.is_some() };
+    let look = FirstLook { progress, set_up_s: 0.0, has_ended: ended.is_some(), is_repeated: false };
     Ok(FirstLook { set_up_s: (look.progress.first_s - look.epoch_s()).max(0.0), ..look })
 }
 
@@ -156,8 +193,9 @@ fn not_found(script: &Script, lines: &[OutputLine], failed: Option<&str>, took: 
             let printed = format!("{}: no progress was found in the {count} that it printed in {seconds:.1} s", script.named());
             let bar = bar_without_terminal(lines.iter().map(|line| line.text.as_str()));
             Diagnostic::new(printed).caused_by(last(5)).hint(bar.unwrap_or(
-                "print a line with the number of the epoch or of the step at the end of each, and flush it; if an epoch takes longer \
-                 than that, `--for 30m` looks longer; `[epochs]` of a workload has a pattern for other lines (`collo init`)",
+                "print a line with the number of the epoch or of the step at the end of each, and flush it; if an epoch, or the whole \
+                 script, takes longer than that, `--for 30m` looks longer; `[epochs]` of a workload has a pattern for other lines \
+                 (`collo init`)",
             ))
         }
     }
@@ -213,5 +251,18 @@ impl Stream {
             true => self.lines.end(&mut pass),
             false => self.lines.settle(monotonic_ns(), &mut pass),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_without_progress_that_does_not_end_is_refused_with_its_last_lines_and_what_to_print() {
+        let script = Script { name: "a".into(), text: "python3 a.py".into(), count: 2 };
+        let lines = ["loading", "ready"].map(|text| OutputLine { at_ns: 0, text: text.into() });
+        let refusal = Diagnostics::from(not_found(&script, &lines, None, Duration::from_secs(45)));
+        insta::assert_snapshot!(refusal, @"");
     }
 }

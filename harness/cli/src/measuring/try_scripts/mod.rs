@@ -50,8 +50,7 @@ pub fn run(context: &Context<'_>, a: &args::Try) -> Ended {
         for script in &scripts {
             output::note(format!("{}: looking for its progress, for at most {} s", script.named(), at_most.as_secs()));
             let found = look::at(script, &folder, uuid.as_deref(), at_most)?;
-            let line = found.progress.lines.last().map_or("", |line| line.trim());
-            output::note(format!("{}: each line such as `{line}` ends {}", script.named(), found.unit()));
+            output::note(format!("{}: {}", script.named(), found.found()));
             looks.push(found);
         }
         looks
