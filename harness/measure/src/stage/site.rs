@@ -329,8 +329,15 @@ impl StagedSite {
     }
 }
 
-/// What each member of a group must see.
+/// What each member of a group must see. The instances that are there have an order of their own: by place for an administrator, by id for
+/// other users, who see no places.
 fn seats(whole: &Visible, seating: &Seating, cut: Option<&PartitionedGpu>) -> Result<Vec<Visible>, StageError> {
+    let there = match cut {
+        Some(cut) => seating.inside(&cut.partition),
+        None => Some(seating.clone()),
+    };
+    let lacking = || StageError::because("the instances of the GPU are not those that the members need");
+    let seating = &there.ok_or_else(lacking)?;
     let visible = |(member, seat): (usize, &Seat)| {
         let percent = seating.limits.get(member).and_then(|l| l.active_thread_percent);
         let whole = Visible { percent, ..whole.clone() };

@@ -66,7 +66,10 @@ impl Seating {
                 continue;
             }
             let same = |(n, s): &(usize, &Slice)| !taken.contains(n) && s.profile == slice.profile && s.compute == slice.compute;
-            let (place, _) = there.instances.iter().enumerate().find(same)?;
+            let mut alike = there.instances.iter().enumerate().filter(same);
+            let first = alike.clone().next()?;
+            // The very instance, where places are known.
+            let (place, _) = alike.find(|(_, s)| s.start.is_some() && s.start == slice.start).unwrap_or(first);
             taken.push(place);
             moved[number] = Some(place);
         }
@@ -174,6 +177,14 @@ mod tests {
         assert_eq!(inside.seats, [Seat::Slice { instance: 1, compute: 0 }]);
         assert_eq!(inside.slice(0).as_deref(), Some("2g.10gb"));
         assert_eq!(one.inside(&Partition::off()), None);
+        // In the order of ids that a user sees, which has no places; and the same instance where places are known.
+        let balanced = [slice("2g.10gb", 0, &[2]), slice("1g.5gb", 2, &[1]), slice("1g.5gb", 3, &[1]), slice("3g.20gb", 4, &[3])];
+        let all = seated(&balanced, &[(0, 0), (1, 0), (2, 0), (3, 0)]);
+        let by_id = [3, 0, 1, 2].map(|i: usize| Slice { start: None, ..balanced[i].clone() });
+        let seats = |there: &[Slice]| all.inside(&Partition::on(there.to_vec())).unwrap().seats;
+        let on = |instances: [usize; 4]| instances.map(|instance| Seat::Slice { instance, compute: 0 });
+        assert_eq!(seats(&balanced), on([0, 1, 2, 3]));
+        assert_eq!(seats(&by_id), on([1, 2, 3, 0]));
         let two = seated(&[slice("2g.10gb", 0, &[2]), slice("2g.10gb", 2, &[2])], &[(0, 0), (1, 0)]);
         assert_eq!(two.inside(&there), None, "there is only one of them");
         assert_eq!(Seating::whole(2, Some(Partition::off())).inside(&there), None);
