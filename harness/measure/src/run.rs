@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::error::RunError;
 use crate::observe::watching::{Watching, with_samples};
 use crate::observe::{self, GRACE, Observation, ObserveSpec, Rules, View};
-use crate::stage::{Consent, MEMORY_LIMIT, NOBODY, OTHERS, Placing, SiteOrder, StageError, StagedSite};
+use crate::stage::{Consent, MEMORY_LIMIT, NOBODY, OTHERS, Placing, SiteOrder, StageError, StagedSite, THREAD_LIMIT};
 use collo_device::lease::LeasedGpu;
 use collo_device::nvml;
 use collo_launch::interrupt::Stop;
@@ -321,8 +321,10 @@ fn judge(record: &mut RunRecord, skew_ns: Option<u64>, short: Option<(Verdict, S
         let why = format!("{}: no time of it is used", record.outcome.text());
         record.validity.lower(Verdict::Discarded, why);
     }
-    if record.attestation.checks.iter().any(|c| c.what == MEMORY_LIMIT && c.found.is_none()) {
-        record.validity.lower(Verdict::Indicative, "the memory limit of MPS could not be read back");
+    for (what, name) in [(MEMORY_LIMIT, "memory"), (THREAD_LIMIT, "thread")] {
+        if record.attestation.checks.iter().any(|c| c.what == what && c.found.is_none()) {
+            record.validity.lower(Verdict::Indicative, format!("the {name} limit of MPS could not be read back"));
+        }
     }
     // The error of a program is the outcome of its own member, or another's affair.
     let texts: Vec<String> = record.xids().into_iter().filter(|xid| !xid.is_of_a_program()).map(XidError::text).collect();

@@ -11,7 +11,7 @@ use collo_store::{Sample, SampleWriter, SamplingQuality};
 
 use super::Sampler;
 use super::core_sets::CoreSets;
-use super::gpu::{Board, GpuLoss, GpuSamplingSpec, GpuSession};
+use super::gpu::{Board, GpuLoss, GpuSamplingSpec, GpuSession, Strangers};
 use super::host::{Host, RaplDomain, RaplEnergy};
 use super::latest::{Latest, LatestValues, Outlet, Tap};
 use super::member::{Members, ResidentPeaks, Trees};
@@ -45,6 +45,7 @@ pub struct Sampling {
     give_up: Arc<AtomicBool>,
     latest: Latest,
     lost: GpuLoss,
+    strangers: Strangers,
     trees: Trees,
 }
 
@@ -104,6 +105,7 @@ impl Sampling {
             give_up,
             latest,
             lost,
+            strangers: Strangers::default(),
             trees: trees.clone(),
         };
         sampling.writer = Some(thread("writer", move || write(&received, writer, &given_up))?);
@@ -121,7 +123,7 @@ impl Sampling {
         };
         sampling.readers.append(&mut of_cards.readers);
         sampling.unread.append(&mut of_cards.unread);
-        sampling.lost = of_cards.lost;
+        (sampling.lost, sampling.strangers) = (of_cards.lost, of_cards.strangers);
         of_cards.not_begun.map_or(Ok(sampling), |e| Err(e.into()))
     }
 
@@ -186,6 +188,11 @@ impl Sampling {
     /// The UUIDs of the GPUs that are lost, each with its driver's error.
     pub fn lost_boards(&self) -> Vec<(String, String)> {
         self.lost.all()
+    }
+
+    /// Processes that were on the GPUs at some moment of this span and are none of collo's; those whose memory is sampled.
+    pub fn strangers(&self, from_ns: u64, until_ns: u64) -> Vec<String> {
+        self.strangers.between(from_ns, until_ns)
     }
 
     /// End the threads, close the GPUs and the table.

@@ -80,6 +80,7 @@ pub const WORDS: &[(&str, &str)] = &[
     ("exclusive-sticks", "once the compute mode is exclusive process it cannot be set otherwise"),
     ("hidden-pids", "process lists show other pids, as in a container"),
     ("foreign", "that process is on the first card with 2 GiB, from then on"),
+    ("foreign-gi", "the foreign process is on the GPU instance with this id"),
     ("foreign-mib", "the foreign process holds so many MiB"),
     ("unexplained-mib", "while somebody is on the card so many MiB are used that no list of processes explains"),
     ("foreign-load", "the foreign process keeps the card so many percent busy"),

@@ -67,6 +67,23 @@ fn a_card_that_somebody_uses_is_left_alone_or_its_numbers_are_indicative() {
             .says("`sleep` (pid "),
         row("another card is free", two, NAIVE),
     ]);
+    // Beside a group that has shown its mode already, and whose members may leave when they are done.
+    let later = format!("a100-40gb,foreign@1500ms={}", somebody.pid());
+    let long = || format!("epochs = 12\nafter_measured = \"exit\"\n{NAIVE}");
+    all(vec![
+        row("somebody comes later", &*later, long())
+            .once_opened()
+            .exits(1)
+            .ends("naive", "mode_lost")
+            .ends("solo", "completed|mode_lost")
+            .says("others on the GPU: asked none, found `sleep` (pid "),
+        row("somebody comes later, and may", &*later, long()).with(&["--foreign", "allow"]).once_opened().looks(|machine, _| {
+            let runs = machine.bench.runs();
+            let beside = |reason: &String| reason.contains("`sleep` (pid ") && reason.ends_with(") computed on the same GPU");
+            let of_group = runs.values().filter(|run| run.record.cell.degree > 1).flat_map(|run| &run.record.validity.reasons);
+            hold(of_group.clone().any(beside), || format!("no group was measured beside it: {:?}", of_group.collect::<Vec<_>>()))
+        }),
+    ]);
 }
 
 /// A daemon that somebody started where everybody looks for one.

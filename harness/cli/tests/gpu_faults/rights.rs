@@ -40,6 +40,31 @@ fn says(answer: &Answer, code: i32, texts: &[&str]) -> Result<(), String> {
     texts.iter().try_for_each(|text| hold(all.contains(text), || format!("nobody says `{text}`")))
 }
 
+fn four(sharing: &str) -> String {
+    two(sharing).replace("degree = 2", "degree = 4")
+}
+
+/// Each member sees the SMs of the slice that its record names: a user's instances have the order of their ids, not of their places.
+fn members_are_on_their_slices(machine: &Machine, _: &Answer) -> Result<(), String> {
+    let runs = machine.bench.runs();
+    let group = runs.values().find(|run| run.record.cell.degree == 4).ok_or("no group ran")?;
+    let mut slices = Vec::new();
+    for (number, member) in group.record.members.iter().enumerate() {
+        let slice = member.slice.clone().ok_or("a member without a slice")?;
+        let sees = |check: &&collo_store::Check| check.what == "SMs as it sees them" && check.member == Some(number as u32);
+        let sms = group.record.attestation.checks.iter().find(sees).and_then(|check| check.found.clone());
+        let expected = match slice.as_str() {
+            "1g.5gb" => "14",
+            "2g.10gb" => "28",
+            _ => "42",
+        };
+        hold(sms.as_deref() == Some(expected), || format!("member {number} is said to be on {slice} and sees {sms:?} SMs"))?;
+        slices.push(slice);
+    }
+    slices.sort();
+    hold(slices == ["1g.5gb", "1g.5gb", "2g.10gb", "3g.20gb"], || format!("the slices are {slices:?}"))
+}
+
 #[test]
 fn a_user_measures_what_needs_no_right_and_is_told_the_way_to_the_rest() {
     all(vec![
@@ -74,6 +99,7 @@ fn a_user_measures_what_needs_no_right_and_is_told_the_way_to_the_rest() {
         row("the card is cut, and MPS needs it whole", CUT, MPS).exits(3).says("this needs MIG off"),
         row("unequal instances", UNEQUAL, MIXED),
         row("unequal instances, as found", UNEQUAL, MIXED).with(&["--as-found"]),
+        row("members of one kind on all of them", UNEQUAL, four("mig:balanced")).looks(members_are_on_their_slices),
         row("two of four instances", UNEQUAL, two("mig:2×1g.5gb")),
         row("an instance that is there once", UNEQUAL, HALVES).exits(3).says("this needs 2×3g.20gb, GPU 0 has"),
         row("MIG is on and nothing is cut", "a100-40gb,user,mig=none", HALVES).exits(3).says("GPU 0 has MIG on, no instance"),
@@ -182,6 +208,17 @@ fn whoever_is_not_listed_is_seen_by_what_is_used() {
         inner("nobody is there", "a100-40gb,pid-namespace", NAIVE).looks(valid),
         inner("nobody is there, MPS", "a100-40gb,pid-namespace", MPS).looks(valid),
         inner("nobody is there, instances", "a100-40gb,pid-namespace", MIG).looks(valid),
+        row(
+            "they come to an instance of nobody's, as a user",
+            format!("{UNEQUAL},foreign-gi=1,foreign@200ms={}", somebody.pid()),
+            MIXED,
+        )
+        .with(&["--as-found"])
+        .exits(1)
+        .ends("mig", "mode_lost")
+        .ends("mig:1g.5gb", "completed|mode_lost")
+        .ends("mig:2g.10gb", "completed|mode_lost")
+        .says("others on the GPU: asked none, found `sleep` (pid "),
         inner("nobody is there, as a user on instances", &format!("{CUT},pid-namespace"), HALVES).looks(valid),
         row("where all are listed the driver's own memory is nobody", "a100-40gb,unexplained-mib=1500", MPS)
             .env("COLLO_PID_NAMESPACE", "first")

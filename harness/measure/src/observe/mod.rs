@@ -185,7 +185,12 @@ pub async fn observe(mut setting: ObserveSpec<'_>, draft: &mut RunDraft) -> Resu
     let epochs = scene.watch.epochs();
     let observer = scene.end_watching(killed);
     let process = scene.process();
-    let Scene { mut watch, group, sampling, peaks, attestation, .. } = scene;
+    let Scene { mut watch, group, sampling, peaks, mut attestation, .. } = scene;
+    let timeline = watch.timeline(monotonic_ns());
+    if let (Some(found), Some(go_ns)) = (&mut attestation, timeline.go_ns) {
+        let strangers = sampling.strangers(go_ns, timeline.done_ns.unwrap_or(timeline.ended_ns));
+        stage::add_strangers(found, &strangers);
+    }
     // First: its own programs are children of ours, and would be swept away as what a member left behind.
     let sampled = sampling.stop();
     group.sweep();

@@ -13,6 +13,7 @@ use super::daemon::MpsDaemon;
 use super::evidence::{self, InForce, check, process};
 use crate::stage::staging::{StagedCard, Visible};
 use collo_device::mps::ReportedLimit;
+use collo_device::nvml::instances::Raw;
 use collo_device::{holders, mps, namespace, nvml};
 use collo_launch::protocol::Hello;
 use collo_plan::facts::Unlisted;
@@ -21,9 +22,13 @@ use collo_plan::facts::Unlisted;
 pub const OTHERS: &str = "others on the GPU";
 /// What it finds where nobody does.
 pub const NOBODY: &str = "none";
+/// What is asked of others where they may be there.
+const ALLOWED: &str = "allowed";
 
 /// The check of a limit set in the MPS daemon.
 pub const MEMORY_LIMIT: &str = "memory limit of the MPS daemon";
+/// The check of the share of SMs of a member that shows none.
+pub const THREAD_LIMIT: &str = "thread limit of MPS";
 
 /// A snapshot of a GPU. A list that could not be read is absent.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -97,7 +102,9 @@ impl Seen {
         self.computing = whole.all();
         // The lists of the whole card may be closed to us, or without what runs on instances, where those of the instances are open; and
         // a client of MPS (`M+C`) may be on either of the two lists alone. So both are asked of both.
-        for part in card.devices.iter().filter(|d| d.gpu_instance.is_some()) {
+        // All instances, not only those of members: a process on another one shares the card's power, clocks and links.
+        let parts = Raw::new(&nvml, &device).mig_devices().ok().filter(|_| self.mig == Some(true));
+        for part in parts.unwrap_or_default() {
             let Ok(device) = nvml.device_by_uuid(part.uuid.as_str()) else { continue };
             let listed = ProcessLists::of(&device);
             if let Some(clients) = listed.clients() {
@@ -106,8 +113,11 @@ impl Seen {
             let Some(listed) = listed.all() else { continue };
             let all = self.computing.get_or_insert_default();
             for process in listed {
-                let (gpu_instance, compute_instance) = (part.gpu_instance, part.compute_instance);
-                let found = Computing { pid: process.pid, gpu_instance, compute_instance };
+                let found = Computing {
+                    gpu_instance: process.gpu_instance.or(Some(part.gpu_instance)),
+                    compute_instance: process.compute_instance.or(Some(part.compute_instance)),
+                    ..process
+                };
                 if !all.contains(&found) {
                     all.push(found);
                 }
@@ -190,7 +200,7 @@ fn judge(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Attestation {
         checks.push(of_others(seen, card, members));
     }
     checks.extend(of_memory(seen, card));
-    checks.extend(of_threads(seen, card));
+    checks.extend(of_threads(seen, card, members));
     if !hidden {
         checks.extend(of_one_process(seen, card, members));
     }
@@ -243,10 +253,25 @@ fn of_others(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Check {
     Check {
         what: OTHERS.into(),
         member: None,
-        asked: if card.foreign { "allowed".into() } else { "none".into() },
+        asked: if card.foreign { ALLOWED.into() } else { NOBODY.into() },
         found: seen.computing.as_ref().map(|_| found),
         // Who is not listed is only inferred: what was found says so, and the run is indicative.
         holds: seen.computing.is_some() && (card.foreign || others.is_empty()),
+    }
+}
+
+/// Who was seen on the GPU between the looks: evidence is gathered once, and others may come later or leave before. Only where that look
+/// could distinguish them, and found none.
+pub fn add_strangers(attestation: &mut Attestation, strangers: &[String]) {
+    let mut checks = attestation.checks.iter_mut();
+    let Some(check) = checks.find(|check| check.what == OTHERS && check.found.as_deref() == Some(NOBODY)) else { return };
+    if strangers.is_empty() {
+        return;
+    }
+    check.found = Some(strangers.join(", "));
+    check.holds = check.asked == ALLOWED;
+    if !check.holds {
+        attestation.verdict = AttestationVerdict::Absent;
     }
 }
 
@@ -283,9 +308,19 @@ fn of_memory(seen: &Seen, card: &StagedCard) -> Vec<Check> {
 }
 
 /// The thread percentage that the server of every daemon logged for its clients. A server that logged nothing is no evidence
-/// either way: the SMs that members see are.
-fn of_threads(seen: &Seen, card: &StagedCard) -> Vec<Check> {
-    let Some(asked) = card.thread_limit_percent.map(f64::from) else { return Vec::new() };
+/// either way: the SMs that members see are. Of a member that shows neither nothing is found, and the run is indicative.
+fn of_threads(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Vec<Check> {
+    let is_logged = |daemon: usize| seen.logged.get(daemon).is_some_and(|logged| logged.active_thread_percent.is_some());
+    let unseen = |member: &InForce| {
+        let device = card.devices.get(member.member)?;
+        let (percent, daemon) = (device.percent?, device.daemon?);
+        let is_seen = member.hello.as_ref().is_some_and(|hello| hello.sm_count.is_some()) && device.sms.is_some();
+        let is_common = card.thread_limit_percent.is_some();
+        (!is_seen && !(is_common && is_logged(daemon)))
+            .then(|| check(member.member, THREAD_LIMIT, format!("{percent} %"), None, true))
+    };
+    let unseen: Vec<Check> = members.iter().filter_map(unseen).collect();
+    let Some(asked) = card.thread_limit_percent.map(f64::from) else { return unseen };
     let check = |found: f64| Check {
         what: "active threads that the MPS server logged".into(),
         member: None,
@@ -294,7 +329,7 @@ fn of_threads(seen: &Seen, card: &StagedCard) -> Vec<Check> {
         // It may have been rounded to what the hardware can divide.
         holds: (found - asked).abs() < 1.0,
     };
-    seen.logged.iter().filter_map(|l| l.active_thread_percent).map(check).collect()
+    seen.logged.iter().filter_map(|l| l.active_thread_percent).map(check).chain(unseen).collect()
 }
 
 /// Members that are threads of one process are one in the driver's list, whatever helpers they started.

@@ -173,6 +173,39 @@ fn a_limit_that_the_server_logged_needs_no_reading_back() {
 }
 
 #[test]
+fn a_thread_limit_of_which_neither_the_log_nor_the_member_shows_anything_is_not_found() {
+    let script = InForce { hello: None, ..member(0, NOBODY, GPU, 54) };
+    let on = |common: bool, log: Logged, member: &InForce| {
+        let card = StagedCard { thread_limit_percent: common.then_some(50), memory_limit_bytes: None, ..limited() };
+        let seen = Seen { clients: vec![Some(BTreeSet::from([NOBODY]))], logged: vec![log], ..on_card(&[NOBODY]) };
+        let attestation = judge(&seen, &card, std::slice::from_ref(member));
+        assert_eq!(attestation.verdict, AttestationVerdict::Attested);
+        attestation.checks.iter().any(|check| check.what == THREAD_LIMIT && check.found.is_none())
+    };
+    assert!(on(true, Logged::default(), &script) && on(false, logged(100.0, &[]), &script));
+    assert!(!on(true, logged(50.0, &[]), &script), "the server logged it");
+    assert!(!on(false, logged(100.0, &[]), &member(0, NOBODY, GPU, 54)), "the member sees its SMs");
+}
+
+#[test]
+fn strangers_between_the_looks_count_as_those_that_a_look_finds() {
+    let found = |foreign: bool, strangers: &[&str]| {
+        let card = StagedCard { foreign, ..card(vec![whole()], false) };
+        let mut attestation = judge(&on_card(&[NOBODY]), &card, &[member(0, NOBODY, GPU, 108)]);
+        assert_eq!(attestation.verdict, AttestationVerdict::Attested);
+        add_strangers(&mut attestation, &strangers.iter().map(|name| name.to_string()).collect::<Vec<_>>());
+        let check = attestation.checks.iter().find(|check| check.what == OTHERS).expect("it is checked");
+        (attestation.verdict, check.holds, check.found.clone().expect("found"))
+    };
+    assert_eq!(found(false, &[]), (AttestationVerdict::Attested, true, "none".into()));
+    assert_eq!(
+        found(false, &["`a` (pid 1)", "`b` (pid 2)"]),
+        (AttestationVerdict::Absent, false, "`a` (pid 1), `b` (pid 2)".into())
+    );
+    assert_eq!(found(true, &["`a` (pid 1)"]), (AttestationVerdict::Attested, true, "`a` (pid 1)".into()));
+}
+
+#[test]
 fn a_daemon_on_two_devices_must_limit_memory_on_both() {
     let mut card = limited();
     card.daemons[0].devices = 2;

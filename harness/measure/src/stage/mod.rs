@@ -13,7 +13,7 @@ mod thread_evidence;
 
 pub use daemon::{DaemonProcess, MpsDaemon};
 pub use evidence::{CPU_TIME, InForce, attest, found_cpu, misplaced, words};
-pub use gpu_evidence::{MEMORY_LIMIT, NOBODY, OTHERS};
+pub use gpu_evidence::{MEMORY_LIMIT, NOBODY, OTHERS, THREAD_LIMIT, add_strangers};
 pub use orders::{ForeseenStage, foreseen};
 pub use site::{Placing, SiteOrder, StagedSite, attest_beside};
 pub use staging::{Consent, StageError, StagedCard};

@@ -22,6 +22,7 @@ use std::sync::Arc;
 pub use dcgm::replay as dcgm_texts;
 pub(super) use handle::GpuLoss;
 pub use probe::{Probed, probe};
+pub(super) use processes::Strangers;
 pub(super) use session::{GpuSamplingSpec, GpuSession};
 
 /// One GPU to sample in one run, and its partition.

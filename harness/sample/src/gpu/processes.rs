@@ -1,10 +1,11 @@
-//! GPU memory of each member, from NVML's process lists.
+//! GPU memory of each member, and who else computes on its GPU, from NVML's process lists.
 //!
 //! On a slow thread: a list takes two calls, each of which walks the driver's clients, and a training's memory changes in a few
 //! steps, so that once a second is enough.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use collo_store::{Sample, monotonic_ns};
 use nvml_wrapper::enums::device::UsedGpuMemory;
@@ -15,23 +16,69 @@ use super::handle::{GpuHandle, Opened};
 use crate::Sampler;
 use crate::account::Account;
 use crate::member::Trees;
+use collo_device::holders;
 use collo_device::nvml::text;
+use collo_launch::tree;
 
 const METRIC: &str = "gpu_memory_bytes";
 
 /// Memory of a process on one GPU or GPU instance; `None` if the driver does not report how much.
 type Held = BTreeMap<(usize, u32, Option<u32>), Option<u64>>;
 
+/// A process that is not collo's and computed on one of its GPUs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stranger {
+    pub name: String,
+    /// When it was first and last in a list.
+    pub first_ns: u64,
+    pub last_ns: u64,
+}
+
+/// Those that were seen, by pid.
+#[derive(Clone, Default)]
+pub struct Strangers(Arc<Mutex<BTreeMap<u32, Stranger>>>);
+
+impl Strangers {
+    /// The names of those that were there at some moment of this span.
+    pub fn between(&self, from_ns: u64, until_ns: u64) -> Vec<String> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let were_there = all.values().filter(|stranger| stranger.first_ns <= until_ns && stranger.last_ns >= from_ns);
+        were_there.map(|stranger| stranger.name.clone()).collect()
+    }
+
+    /// Note who is in a list and no process of this collo: neither a member nor a daemon of its own, nor one that is gone already, which
+    /// may have been either.
+    fn note(&self, pids: &BTreeSet<u32>, at_ns: u64) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter_mut().filter(|(pid, _)| pids.contains(pid)).for_each(|(_, stranger)| stranger.last_ns = at_ns);
+        let mut unknown = pids.iter().filter(|pid| !all.contains_key(pid)).copied().collect::<Vec<u32>>();
+        if unknown.is_empty() {
+            return;
+        }
+        let own = tree::descendants(std::process::id());
+        unknown.retain(|pid| !own.contains(pid) && Path::new(&format!("/proc/{pid}")).exists() && !is_mps_server(*pid));
+        for pid in unknown {
+            all.insert(pid, Stranger { name: holders::named(pid), first_ns: at_ns, last_ns: at_ns });
+        }
+    }
+}
+
+/// A server of MPS computes for its clients, which are in the lists themselves. `comm` has the first 15 characters of a name (proc(5)).
+fn is_mps_server(pid: u32) -> bool {
+    tree::name_of(pid).is_some_and(|name| name == "nvidia-cuda-mps")
+}
+
 /// Reads the lists of all GPUs.
 pub struct Processes {
     boards: Vec<Arc<Opened>>,
     trees: Trees,
+    strangers: Strangers,
     account: Account,
 }
 
 impl Processes {
-    pub fn of(boards: &[Arc<Opened>], trees: Trees) -> Processes {
-        Processes { boards: boards.to_vec(), trees, account: Account::default() }
+    pub fn of(boards: &[Arc<Opened>], trees: Trees, strangers: Strangers) -> Processes {
+        Processes { boards: boards.to_vec(), trees, strangers, account: Account::default() }
     }
 
     /// The processes of all GPUs, including MPS clients.
@@ -88,7 +135,13 @@ impl Sampler for Processes {
     fn sample(&mut self, _: u64, samples: &mut Vec<Sample>) {
         let held = self.held();
         let at_ns = monotonic_ns();
-        for (scope, pids) in self.trees.pids() {
+        let members = self.trees.pids();
+        if let Ok(held) = &held {
+            let is_of_member = |pid: &u32| members.iter().any(|(_, pids)| pids.contains(pid));
+            let others = held.keys().map(|(_, pid, _)| *pid).filter(|pid| !is_of_member(pid)).collect();
+            self.strangers.note(&others, at_ns);
+        }
+        for (scope, pids) in members {
             let value = match &held {
                 Ok(held) => match of_member(held, &pids) {
                     Some(Some(bytes)) => Ok(bytes as f64),
@@ -132,6 +185,23 @@ mod tests {
             gather(&mut held, *board, list.clone());
         }
         held
+    }
+
+    #[test]
+    fn a_process_that_is_neither_below_this_process_nor_gone_is_a_stranger_for_as_long_as_it_is_listed() {
+        let mut own = std::process::Command::new("sleep").arg("30").spawn().unwrap();
+        let (init, gone) = (1, u32::MAX >> 1);
+        let strangers = Strangers::default();
+        strangers.note(&BTreeSet::from([own.id(), gone]), 5);
+        assert!(strangers.between(0, 100).is_empty());
+        strangers.note(&BTreeSet::from([own.id(), init]), 10);
+        strangers.note(&BTreeSet::from([init]), 20);
+        strangers.note(&BTreeSet::from([own.id()]), 30);
+        own.kill().unwrap();
+        own.wait().unwrap();
+        assert_eq!(strangers.between(0, 10), [holders::named(init)]);
+        assert_eq!(strangers.between(15, 40).len(), 1);
+        assert!(strangers.between(0, 9).is_empty() && strangers.between(21, 40).is_empty());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::gauges::{self, GpuGauges};
 use super::gpm::{self, Gpm, Missing};
 use super::handle::{GpuLoss, Opened};
 use super::pcie::LastResort;
-use super::processes::Processes;
+use super::processes::{Processes, Strangers};
 use super::{Board, gpu_scope, mig_scope, xid};
 use crate::account::Account;
 use crate::account::SourceResult;
@@ -41,6 +41,7 @@ pub struct GpuSession {
     /// Of sources that could not be started.
     pub unread: Vec<SourceResult>,
     pub lost: GpuLoss,
+    pub strangers: Strangers,
     /// Why a thread could not be started, if so.
     pub not_begun: Option<std::io::Error>,
 }
@@ -115,7 +116,7 @@ impl GpuSession {
     fn begin_gauges(&mut self, opened: &[Arc<Opened>], setting: &GpuSamplingSpec) {
         let fast = SamplerThread::of(vec![Box::new(GpuGauges::of(opened))], &setting.stop, &setting.outlet);
         let last = LastResort { boards: opened.to_vec(), account: Account::default() };
-        let slow = vec![Box::new(Processes::of(opened, setting.trees.clone())) as _, Box::new(last) as _];
+        let slow = vec![Box::new(Processes::of(opened, setting.trees.clone(), self.strangers.clone())) as _, Box::new(last) as _];
         let slow = SamplerThread::of(slow, &setting.stop, &setting.outlet);
         let (nvml_hz, slow_hz) = (setting.nvml_hz, setting.slow_hz);
         self.begin("nvml", move || vec![fast.run("nvml", nvml_hz, NVML_AFTER, None)]);

@@ -58,8 +58,9 @@ fn list(sim: &mut Sim, of: Device, only_clients: bool) -> Result<Vec<b::nvmlProc
             None => all.push(process),
         }
     }
+    let on_instance = sim.scenario.number("foreign-gi").map(|id| id as u32);
     if of.card == sim.first_card()
-        && of.mig.is_none()
+        && of.mig.is_none_or(|(gi, _)| on_instance == Some(gi))
         && !only_clients
         // From 535.113.01 on a list has only who has a pid in the caller's namespace (open-gpu-kernel-modules, `_gpuConvertPid`).
         && !sim.scenario.has("pid-namespace")
@@ -68,7 +69,7 @@ fn list(sim: &mut Sim, of: Device, only_clients: bool) -> Result<Vec<b::nvmlProc
         all.push(b::nvmlProcessInfo_t {
             pid: shown(pid),
             usedGpuMemory: foreign_bytes(sim),
-            gpuInstanceId: NO_INSTANCE,
+            gpuInstanceId: on_instance.unwrap_or(NO_INSTANCE),
             computeInstanceId: NO_INSTANCE,
         });
     }
