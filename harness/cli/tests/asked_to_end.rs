@@ -53,6 +53,31 @@ fn each_of_them_is_answered_as_sigterm_is() {
 }
 
 #[test]
+fn a_signal_while_a_plan_tries_the_gpu_leaves_it_as_it_was() {
+    // The only way to find out is to try, where a process has the GPU open.
+    let machine = Machine::new("a100-40gb,services,services-pending,slow-init=1s", MIG);
+    let found = machine.cards();
+    let mut running = machine.start(&[]);
+    wait_for("a change that is tried", || (machine.cards()["cards"][0]["pending"] == true).then_some(()));
+    running.signal(Signal::SIGTERM);
+    running.ends().exits(4).says("planning was stopped; every GPU is as it was found");
+    assert_eq!(machine.cards(), found);
+    assert!(machine.journals().is_empty());
+}
+
+#[test]
+fn a_signal_while_an_administrator_changes_a_gpu_comes_after_the_change() {
+    let machine = Machine::new("a100-40gb,services", MIG);
+    let found = machine.cards()["services"].clone();
+    let mut running = machine.bench.start(&["mig", "apply", "sevenths", "--services", "stop"]);
+    wait_for("a service that is stopped", || (machine.cards()["services"] != found).then_some(()));
+    running.signal(Signal::SIGTERM);
+    running.ends().exits(0);
+    assert_eq!(machine.cards()["services"], found, "all services run again");
+    machine.collo(&["mig", "assert", "sevenths"]).exits(0);
+}
+
+#[test]
 fn a_signal_while_it_plans_has_an_exit_code() {
     for (signal, code) in [(Signal::SIGTERM, 4), (Signal::SIGUSR1, 4), (Signal::SIGINT, 130)] {
         let bench = Bench::of(&long_to_plan());

@@ -12,7 +12,7 @@ use super::lease::{GpuLease, Who};
 use super::repartition;
 use super::services::{self, Services};
 use super::settings::ChangedSettings;
-use crate::lease::journal::mode_can_be_set;
+use crate::lease::journal::{mode_can_be_set, none_is_pending};
 use collo_gpus::PartitionError;
 use collo_gpus::partition::Partition;
 use collo_plan::facts::Gpu;
@@ -22,7 +22,7 @@ pub fn ask(gpu: &Gpu, wanted: &[&Partition], services: Services) -> Result<Fixed
     let (Some(at), Some(found)) = (&gpu.at, &gpu.partition) else { return Ok(Fixed::default()) };
     let turned = wanted.iter().any(|p| p.mig != found.mig);
     let layout = wanted.iter().find(|p| p.mig == found.mig && !p.is_as(found));
-    // Whoever computes on the card is told of by itself, and nothing is changed beside them.
+    // Processes that compute on the card are a refusal of their own, and nothing is changed beside them.
     if (!turned && layout.is_none()) || !gpu.company.is_nobody() {
         return Ok(Fixed::default());
     }
@@ -34,13 +34,14 @@ pub fn ask(gpu: &Gpu, wanted: &[&Partition], services: Services) -> Result<Fixed
     }
     let right = repartition::may_turn(&at.uuid, &gpu.label());
     if turned {
-        fixed.mode = match &right {
+        let pending = none_is_pending(&at.uuid, &gpu.label());
+        fixed.mode = match right.as_ref().and(pending.as_ref()) {
             Err(e) => Some(e.clone()),
-            Ok(()) if !stopped && repartition::takes_reset(&at.uuid) && !repartition::blame(&at.uuid).is_nobody() => {
+            Ok(_) if !stopped && repartition::takes_reset(&at.uuid) && !repartition::blame(&at.uuid).is_nobody() => {
                 let other = if found.mig { Partition::off() } else { Partition::on(Vec::new()) };
                 tried(gpu, &other)
             }
-            Ok(()) => None,
+            Ok(_) => None,
         };
         if fixed.mode.is_none() {
             let kept = ChangedSettings::read(&at.uuid).can_be_set(&at.uuid, &gpu.label());

@@ -148,7 +148,10 @@ fn turn(uuid: &str, label: &str, on: bool) -> Result<(), PartitionError> {
         return Ok(());
     }
     // It would come with the next reset; what is pending must not stay behind.
-    let _ = device.set_mig_mode(!on);
+    let undone = match device.set_mig_mode(!on) {
+        Ok(_) => "undone".to_string(),
+        Err(e) => format!("NVML reports {} for undoing it, so it comes with the next reset", nvml::text(&e)),
+    };
     let blame = Blame::of_the_card(&nvml, uuid);
     let (who, hint) = match status {
         RESET_REQUIRED if blame.is_nobody() => {
@@ -160,10 +163,33 @@ fn turn(uuid: &str, label: &str, on: bool) -> Result<(), PartitionError> {
     };
     let what = format!("MIG mode of {label} stays {}: {who}", word(!on));
     let mut error = PartitionError::new(what);
-    error.cause = Some(format!("the driver left MIG {} pending; undone", word(on)));
+    error.cause = Some(format!("the driver left MIG {} pending; {undone}", word(on)));
     error.in_use = status == IN_USE;
     error.hint = Some(hint);
     Err(error)
+}
+
+/// The MIG mode that the next reset brings, if it is another than the current one (`nvml.h`, nvmlDeviceGetMigMode: the pending mode is the
+/// "target mode following the next activation trigger").
+pub fn pending_mode(uuid: &str, label: &str) -> Result<Option<bool>, PartitionError> {
+    let nvml = nvml::open()?;
+    let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
+    // A GPU without MIG has neither.
+    Ok(device.mig_mode().ok().filter(|mode| mode.current != mode.pending).map(|mode| mode.pending == 1))
+}
+
+/// Undo a change of MIG mode that is pending.
+pub fn undo_pending(uuid: &str, label: &str) -> Result<(), PartitionError> {
+    let Some(pending) = pending_mode(uuid, label)? else { return Ok(()) };
+    let word = if pending { "on" } else { "off" };
+    let what = || format!("MIG {word} of {label} is pending, so it comes with the next reset, and cannot be undone");
+    let nvml = nvml::open()?;
+    let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
+    device.set_mig_mode(!pending).map_err(|e| because(what(), &e, uuid))?;
+    match pending_mode(uuid, label)? {
+        None => Ok(()),
+        Some(_) => Err(PartitionError::new(what())),
+    }
 }
 
 /// NVML's codes of a failed activation.
@@ -183,7 +209,7 @@ pub fn may_turn(uuid: &str, label: &str) -> Result<(), PartitionError> {
     let device = nvml.device_by_uuid(uuid).map_err(|e| failed("read", label, &e))?;
     let Ok(mode) = device.mig_mode() else { return Ok(()) };
     if mode.current != mode.pending {
-        // Somebody waits for a reset: that is not touched.
+        // A change waits for a reset: that is not touched.
         return Ok(());
     }
     match device.set_mig_mode(mode.current == 1) {

@@ -4,6 +4,7 @@ use collo_device::apply::{self, Applied};
 use collo_device::layout::{self, RequestedLayout, WantedPartition};
 use collo_device::select_gpu::GpuSelector;
 use collo_gpus::partition::Partition;
+use collo_launch::interrupted::Noted;
 use collo_plan::facts::{Driver, Gpu};
 use serde_json::{Value, json};
 
@@ -146,7 +147,13 @@ fn has_layout(gpu: &Gpu, layout: &str) -> String {
 
 fn change(context: &Context<'_>, a: &args::Mig, meant: Meant, is: impl Fn(&Gpu) -> String) -> Answered {
     let mut list = Vec::new();
+    // A change that was begun is finished, and services run again.
+    let noted = Noted::begin();
     for (gpu, wanted) in &meant.all {
+        noted.go_on().map_err(|stopped| {
+            let what = format!("stopped before {}: it was not changed", gpu.label());
+            Diagnostic::new(what).of(stopped.class()).caused_by(stopped)
+        })?;
         let applied = apply::apply(gpu, wanted, a.services.into())?;
         if let Some(restored) = &applied.restored {
             output::note(format!("{} was left staged and is restored first: {}", gpu.label(), progress::put_back(restored)));

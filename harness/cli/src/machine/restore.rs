@@ -5,6 +5,7 @@
 use collo_device::lease::{self, GpuLease, Journal, Restored, Who, Written};
 use collo_device::select_gpu::GpuSelector;
 use collo_device::{holders, nvml, repartition, services};
+use collo_launch::interrupted::Noted;
 use collo_plan::facts::Holder;
 use collo_plan::facts::{Driver, Gpu};
 use serde_json::{Value, json};
@@ -43,7 +44,13 @@ pub fn run(context: &Context<'_>, a: &args::Restore) -> Answered {
     let mut list = Vec::new();
     let mut resumes = Vec::new();
     let mut count = 0;
+    // What is restored is restored completely.
+    let noted = Noted::begin();
     for journal in left.iter().filter(is_meant) {
+        noted.go_on().map_err(|stopped| {
+            let what = format!("stopped before {} was restored; its journal is kept", journal.label);
+            Diagnostic::new(what).of(stopped.class()).caused_by(stopped).hint("`collo restore` goes on")
+        })?;
         count += 1;
         match one(context, journal, &driver) {
             Ok((value, resume)) => {

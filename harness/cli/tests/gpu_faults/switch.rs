@@ -234,6 +234,50 @@ fn mig_is_on(machine: &Machine) -> bool {
     machine.cards()["cards"][0]["mig"] == true && !a_service_is_stopped(machine)
 }
 
+fn mig_is_pending(machine: &Machine) -> bool {
+    machine.cards()["cards"][0]["pending"] == true
+}
+
+/// A change of MIG mode that the driver left pending would come with the next reset, though the current mode is the one found.
+fn killed_while_a_change_is_pending() -> Result<(), String> {
+    let machine = Machine::new("a100-40gb,mig-in-use,slow-init=1s", MIG);
+    let found = machine.cards();
+    let mut running = machine.start(&[]);
+    wait_for("a pending change", || mig_is_pending(&machine).then_some(()));
+    running.signal(Signal::SIGKILL);
+    running.ends();
+    machine.bench.nothing_is_left(Duration::from_secs(60));
+    hold(mig_is_pending(&machine), || "it was undone before the kill".into())?;
+    let machine = machine.under("a100-40gb");
+    machine.collo(&["restore"]).exits(0);
+    nothing_lies_about(&machine, &found, &[])
+}
+
+/// What somebody else has made pending is not lost: the mode is not changed, and what needs no change is measured.
+fn a_change_of_somebody_else_is_pending() -> Result<(), String> {
+    let machine = Machine::new("a100-40gb,mig-in-use", MIXED);
+    let state = machine.sim().join("state.json");
+    let text = fs_err::read_to_string(&state).map_err(|e| e.to_string())?;
+    fs_err::write(&state, text.replace("\"mig_pending\": false", "\"mig_pending\": true")).map_err(|e| e.to_string())?;
+    let found = machine.cards();
+    hold(mig_is_pending(&machine), || format!("nothing is pending: {found}"))?;
+    let machine = machine.under("a100-40gb");
+    let (answer, pipes) = watched(&machine, || machine.run(&[]));
+    let said = answer.stderr.contains("MIG on of GPU 0 is pending until its next reset, and would be lost");
+    hold(said, || format!("nobody says that a change is pending: {answer:?}"))?;
+    hold(!machine.bench.runs().is_empty(), || "what needs no change was not measured".into())?;
+    nothing_lies_about(&machine, &found, &pipes)
+}
+
+#[test]
+fn a_pending_change_of_the_mig_mode_is_undone_if_it_is_ours_and_kept_if_it_is_not() {
+    let of = |name, act: fn() -> Result<(), String>| Scenario { name, words: String::new(), act: Box::new(act) };
+    all_of(vec![
+        of("killed while a change is pending", killed_while_a_change_is_pending),
+        of("somebody else's", a_change_of_somebody_else_is_pending),
+    ]);
+}
+
 #[test]
 fn killed_in_the_middle_of_a_switch_services_card_and_settings_come_back() {
     let scenario =

@@ -41,6 +41,9 @@ pub struct Journal {
     pub process: u32,
     pub since_utc: String,
     pub found: Partition,
+    /// The MIG mode is about to be changed, or was: a change may be pending.
+    #[serde(default)]
+    pub turns_mig: bool,
     /// Compute mode, if it was changed.
     pub found_compute_mode: Option<String>,
     /// Settings lost by a change of MIG mode, if they were read.
@@ -121,6 +124,10 @@ impl Journal {
             mode_can_be_set(&self.uuid, &self.label)?;
             let kept = self.found_settings.get_or_insert_with(|| ChangedSettings::read(&self.uuid));
             kept.can_be_set(&self.uuid, &self.label)?;
+            if !self.turns_mig {
+                none_is_pending(&self.uuid, &self.label)?;
+            }
+            self.turns_mig = true;
         }
         self.write()?;
         let (uuid, label) = (self.uuid.clone(), self.label.clone());
@@ -139,10 +146,17 @@ impl Journal {
             },
         };
         if turns && let Some(kept) = &self.found_settings {
-            let set = kept.set_again(&uuid, &label);
+            let set = kept.set_again(&uuid, &label).and_then(|_| self.set_compute_mode_again(wanted));
             return cut.and_then(|cut| set.map(|_| cut));
         }
         cut
+    }
+
+    /// A change of MIG mode resets the compute mode, too: with MIG off again it is as it was found. With MIG on the driver accepts its own
+    /// alone.
+    fn set_compute_mode_again(&self, now: &Partition) -> Result<(), PartitionError> {
+        let found = self.found_compute_mode.as_ref().filter(|mode| !now.mig && compute_mode(&self.uuid).as_ref() != Some(mode));
+        found.map_or(Ok(()), |mode| set_compute_mode(&self.uuid, &self.label, mode))
     }
 
     /// Act while no service has the GPU open: services are recorded before they are stopped, and restarted afterwards.
@@ -212,6 +226,9 @@ impl Journal {
             restored.reset = restored.mode.is_some() && repartition::takes_reset(&self.uuid);
             self.apply(&now, &found)?;
         }
+        if self.turns_mig {
+            repartition::undo_pending(&self.uuid, &self.label)?;
+        }
         // Behind the cut: a change of MIG mode resets these.
         if let Some(mode) = self.found_compute_mode.as_ref().filter(|mode| compute_mode(&self.uuid).as_ref() != Some(mode)) {
             set_compute_mode(&self.uuid, &self.label, mode).map_err(|e| self.without_mode(mode, e))?;
@@ -236,6 +253,16 @@ impl Journal {
         );
         PartitionError { hint: Some(hint), ..e }
     }
+}
+
+/// Refuses a change of MIG mode where another change is pending already: it could not be made pending again.
+pub(crate) fn none_is_pending(uuid: &str, label: &str) -> Result<(), PartitionError> {
+    let Some(pending) = repartition::pending_mode(uuid, label)? else { return Ok(()) };
+    let (word, now) = if pending { ("on", 0) } else { ("off", 1) };
+    let mut error = PartitionError::new(format!("MIG {word} of {label} is pending until its next reset, and would be lost"));
+    error.forgets = true;
+    error.hint = Some(format!("reset the GPU, or cancel the change: `sudo nvidia-smi -mig {now}`"));
+    Err(error)
 }
 
 /// Whether the compute mode could be set again once a change of MIG mode has reset it, tested by setting the current one, which

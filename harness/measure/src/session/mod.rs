@@ -178,6 +178,14 @@ impl Session {
         }
         let gpus = session.facts.gpus.clone();
         gpus.iter().try_for_each(lease::check_free)?;
+        // GPUs are restored, and it is tried what can be changed on them: neither may end half way.
+        let noted = Noted::begin();
+        let go_on = || {
+            let stopped = |stopped: Stopped| {
+                Diagnostic::new("planning was stopped; every GPU is as it was found").of(stopped.class()).caused_by(stopped)
+            };
+            noted.go_on().map_err(stopped)
+        };
         let mut repaired = false;
         for gpu in &gpus {
             if let Some(restored) = lease::repair(gpu)? {
@@ -189,7 +197,9 @@ impl Session {
             let turn = session.turn.take();
             session = Session { turn, ..Session::plan(project, session.request)? };
         }
+        go_on()?;
         session.ask_what_is_fixed()?;
+        go_on()?;
         Ok(session)
     }
 
