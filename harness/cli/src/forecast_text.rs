@@ -21,15 +21,15 @@ pub fn forecast(plan: &Plan, facts: &DeviceFacts) -> String {
         return format!("about {}: {} above{pauses}{from}", units::about(total), units::clock(runs));
     }
     if let Some(least) = forecast.least_s {
-        let alone: f64 = plan.cells.iter().filter_map(|c| c.forecast.total_s).sum();
+        let alone: f64 = plan.cells.iter().filter(|c| c.record.trace.is_none()).filter_map(|c| c.forecast.total_s).sum();
         let known = if alone > 0.0 { format!("; {} of it members alone", units::clock(alone)) } else { String::new() };
         // What a policy makes of it is what is measured.
         return format!("at least {}: no task of a trace is faster than alone{known}{pauses}{from}", units::about(least));
     }
-    let known: Vec<f64> = plan.cells.iter().filter_map(|c| c.forecast.total_s).collect();
-    let unknown = plan.cells.len() - known.len();
+    let unknown = plan.cells.iter().filter(|c| c.forecast.total_s.is_none()).count();
     let of = if plan.cells.len() == 1 { "the cell".into() } else { format!("{unknown} of {} cells", plan.cells.len()) };
-    let rest = if known.is_empty() { String::new() } else { format!("; the others take {}", units::clock(known.iter().sum())) };
+    let others = || format!("; the others take {}", units::clock(forecast.known_s));
+    let rest = if unknown == plan.cells.len() { String::new() } else { others() };
     format!("unknown for {of} (no earlier measurements){rest}{pauses}{from}")
 }
 
@@ -83,9 +83,9 @@ pub fn costs(plan: &Plan, price: Option<&Price>) -> Option<String> {
 
 /// What the machine costs for the time of a plan, and for how many of its cells that is known.
 pub fn price_of(plan: &Plan, price: &Price) -> Option<(f64, usize)> {
-    let known: Vec<f64> = plan.cells.iter().filter_map(|c| c.forecast.total_s).collect();
-    let total_s = plan.forecast.total_s.unwrap_or_else(|| known.iter().sum());
-    (!known.is_empty()).then(|| (total_s / 3600.0 * price.per_hour, known.len()))
+    let known = plan.cells.iter().filter(|c| c.forecast.total_s.is_some()).count();
+    let total_s = plan.forecast.total_s.unwrap_or(plan.forecast.known_s);
+    (known > 0).then(|| (total_s / 3600.0 * price.per_hour, known))
 }
 
 /// Whether some member's memory is predicted, so that a table says where each number comes from.

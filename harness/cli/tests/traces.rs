@@ -148,6 +148,8 @@ fn what_no_policy_and_no_card_can_do_is_said_before_anything_runs() {
     planned(SIX, "magm:occupancy=40%")
         .answers("decides by occupancy, which a CPU does not have")
         .answers("caps on `sm` and `free`");
+    planned(SIX, "packed:sum=100%,most=3")
+        .answers("`packed:sum=100%,most=3` decides by how busy each task is believed to keep a card");
     let falls = SIX.replace("0.3, 0.4", "0.4, 0.3");
     planned(&falls, "rr").exits(2).says("an arrival at 0.3 s follows one at 0.4 s").says("traces/six.toml:3");
     planned(&SIX.replace("sleep 1e", "slep 1e"), "rr").exits(2).says("unknown workload `slep`").says("did you mean `sleep`?");

@@ -15,6 +15,8 @@ pub struct Prior {
     pub measured: Measured,
     /// Absent if nothing is predicted.
     pub predicted: Option<Predicted>,
+    /// The prediction is still to come.
+    pub is_to_predict: bool,
     /// Labels of cells that the campaign to be continued has: no prediction refuses them any more.
     pub begun: BTreeSet<String>,
 }

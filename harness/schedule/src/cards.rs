@@ -14,6 +14,10 @@ pub struct Resident {
     pub believed_permille: Option<u32>,
     /// Set aside for it until a reading counts it: its estimate, without one the whole card.
     pub promise_bytes: u64,
+    /// The promise is an estimate.
+    is_estimated: bool,
+    /// What was free on the card when it came: so much the others had left.
+    found_free_bytes: u64,
     pub settled_ns: Option<u64>,
     /// What it holds by its own reading.
     pub held_bytes: Option<u64>,
@@ -57,7 +61,7 @@ pub(crate) struct Cards {
 pub(crate) struct Departure {
     pub newcomer: bool,
     pub alone: bool,
-    /// The least that is free on any of them, now that it has left.
+    /// The least that was free on any of them when it came.
     pub free_bytes: u64,
 }
 
@@ -92,7 +96,8 @@ impl Cards {
 
     pub fn place(&mut self, attempt: AttemptId, task: &Task, cards: &[CardId], profiled: bool) {
         for card in cards {
-            let (at, usable_bytes) = (card.0 as usize, self.views[card.0 as usize].usable_bytes);
+            let at = card.0 as usize;
+            let CardView { usable_bytes, free_bytes, .. } = self.views[at];
             let residents = &mut self.books[at].residents;
             residents.iter_mut().for_each(|resident| (resident.company, resident.joined) = (Company::Has, true));
             residents.push(Resident {
@@ -100,6 +105,8 @@ impl Cards {
                 task: task.id,
                 believed_permille: task.believed_permille,
                 promise_bytes: task.estimate_bytes.map_or(usable_bytes, |bytes| bytes.min(usable_bytes)),
+                is_estimated: task.estimate_bytes.is_some(),
+                found_free_bytes: free_bytes,
                 settled_ns: None,
                 held_bytes: None,
                 profiled,
@@ -143,7 +150,7 @@ impl Cards {
             }
             (books.outdated, books.left_ns) = (true, now_ns);
             self.refresh(at);
-            left.free_bytes = left.free_bytes.min(self.views[at].free_bytes);
+            left.free_bytes = left.free_bytes.min(gone.found_free_bytes);
         }
         left
     }
@@ -208,7 +215,11 @@ impl Cards {
             let believed = resident.believed_permille.unwrap_or(WHOLE_PERMILLE);
             view.believed_permille = view.believed_permille.saturating_add(believed);
             match (resident.settled_ns, resident.read, resident.held_bytes) {
-                (Some(_), true, held) => read_held = read_held.saturating_add(held.unwrap_or(resident.promise_bytes)),
+                // Without an estimate the reading alone shows what it holds.
+                (Some(_), true, held) => {
+                    let estimate = || if resident.is_estimated { resident.promise_bytes } else { 0 };
+                    read_held = read_held.saturating_add(held.unwrap_or_else(estimate));
+                }
                 (Some(_), false, Some(held)) => unread_held = unread_held.saturating_add(held),
                 _ => promised = promised.saturating_add(resident.promise_bytes),
             }

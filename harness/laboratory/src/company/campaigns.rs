@@ -13,12 +13,13 @@ use super::groups::{Groups, Measured};
 use crate::lines::{self, Row};
 use crate::table::family_of;
 
-const COLUMNS: [&str; 29] = [
+const COLUMNS: [&str; 30] = [
     "experiment",
     "campaign",
     "device",
     "device_kind",
     "device_cores",
+    "device_quota_cores",
     "device_architecture",
     "driver",
     "torch",
@@ -181,5 +182,21 @@ impl Cell {
             conditions: self.conditions,
             source: 0,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_that_is_read_is_one_of_those_that_are_looked_for() {
+        let text = include_str!("campaigns.rs");
+        let calls = ["get(\"", "number(\"", "given(\""];
+        let read = calls.iter().flat_map(|call| text.split(call).skip(1)).filter_map(|rest| rest.split('"').next());
+        let read: BTreeSet<&str> = read.filter(|name| !name.is_empty()).collect();
+        assert!(read.contains("device_quota_cores") && read.len() > 10, "{read:?}");
+        let unlisted: Vec<&&str> = read.iter().filter(|name| !COLUMNS.contains(name)).collect();
+        assert!(unlisted.is_empty(), "{unlisted:?}");
     }
 }

@@ -159,7 +159,8 @@ impl Session {
                 programs::missing(cells.iter().flat_map(|e| e.cell.terms()).map(|term| &term.member), &foreseen);
             facts.python.missing_around = programs::missing_around(cells.iter().map(|e| &e.cell), &foreseen);
         }
-        let prior = Prior { past: past_of(project, &request.experiment, &cells, &facts), ..Prior::default() };
+        let past = past_of(project, &request.experiment, &cells, &facts);
+        let prior = Prior { past, is_to_predict: request.predict, ..Prior::default() };
         let plan = plan(&request.experiment, &cells, &facts, &prior);
         Ok(Session { project: project.clone(), request, facts, prior, plan, provided: None, turn: None })
     }

@@ -50,6 +50,20 @@ impl Session {
         python: PythonToPredict,
         watcher: Watcher<'_>,
     ) -> Result<(Option<NotPredicted>, Vec<Diagnostic>), Diagnostics> {
+        self.prior.is_to_predict = false;
+        let answer = self.predict_members(python, watcher)?;
+        if self.prior.predicted.is_none() && self.plan.cells.iter().any(|planned| planned.cell.trace().is_some()) {
+            // A trace may have been planned with predicted estimates.
+            self.plan = self.planned_on(&self.facts)?;
+        }
+        Ok(answer)
+    }
+
+    fn predict_members(
+        &mut self,
+        python: PythonToPredict,
+        watcher: Watcher<'_>,
+    ) -> Result<(Option<NotPredicted>, Vec<Diagnostic>), Diagnostics> {
         if !self.request.predict {
             return Ok((Some(NotPredicted::NotAsked), Vec::new()));
         }

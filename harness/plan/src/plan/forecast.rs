@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use collo_store::{CellRecord, PlannedRun, PredictedValue};
+use collo_store::{CellRecord, MemberSpec, PlannedRun, PredictedValue};
 use serde_json::{Value as Json, json};
 
 use super::{Basis, ForecastSource, GainForecast, MemoryForecast, PlannedCell, Seated, company, memory};
@@ -23,6 +23,8 @@ use collo_store::AfterMeasured;
 pub struct Forecast {
     /// All runs without the pauses; absent if one of them is.
     pub runs_s: Option<f64>,
+    /// The runs whose time is known, on the GPU that has most of it to do.
+    pub known_s: f64,
     /// The pauses between runs.
     pub between_s: f64,
     /// All of it; absent if a run is.
@@ -94,6 +96,10 @@ impl Forecast {
             let between_s = cooldown.as_secs_f64() * (runs().count().saturating_sub(1)) as f64;
             (runs().map(|run| cells[run.cell].forecast.each_s).sum::<Option<f64>>(), between_s)
         };
+        let known_on = |card: &Option<u32>| -> f64 {
+            order.iter().filter(|run| run.card == *card).filter_map(|run| cells[run.cell].forecast.each_s).sum()
+        };
+        let known_s = cards.iter().map(known_on).fold(0.0, f64::max);
         let each = cards.into_iter().map(on).collect::<Vec<_>>();
         let longest =
             |a: &(Option<f64>, f64), b: &(Option<f64>, f64)| (a.0, a.1).partial_cmp(&(b.0, b.1)).unwrap_or(Ordering::Equal);
@@ -107,7 +113,8 @@ impl Forecast {
         let least = |cell: &PlannedCell| cell.forecast.total_s.or(cell.forecast.least.as_ref().map(|least| least.total_s));
         let least_s = cells.iter().map(least).sum::<Option<f64>>().filter(|_| runs_s.is_none()).map(|s| s + between_s);
         let energy_j = cells.iter().filter_map(|c| c.forecast.energy_j).reduce(|a, b| a + b);
-        Forecast { runs_s, between_s, total_s: runs_s.map(|s| s + between_s), least_s, stored_runs: stored.len(), energy_j }
+        let total_s = runs_s.map(|s| s + between_s);
+        Forecast { runs_s, known_s, between_s, total_s, least_s, stored_runs: stored.len(), energy_j }
     }
 }
 
@@ -223,7 +230,14 @@ pub(super) fn cell(seated: Seated<'_>, basis: &Basis<'_>) -> CellForecast {
     let predicted = prior.power_of(record);
     let predicted_w = || Some((predicted?.estimate, ForecastSource::Predicted));
     let (power_w, energy_from) = measured_w.or_else(predicted_w).unzip();
-    let energy_j = total_s.zip(power_w).map(|(s, w)| s * w);
+    // What is measured of a run is its power from launch to end; what is predicted is that of training.
+    let all = f64::from(record.repetitions);
+    let set_up_s = set_up_s(seated, basis).unwrap_or(0.0);
+    let training_s = |each_s: f64| (each_s - set_up_s).max(0.0);
+    let energy_j = each_s.zip(power_w).map(|(s, w)| match energy_from {
+        Some(ForecastSource::Predicted) => all * training_s(s) * w,
+        _ => all * s * w,
+    });
     let each_bounds_s = match source {
         Some(ForecastBasis::Company(_)) => in_company.map(|company| company.bounds_s),
         _ => None,
@@ -232,9 +246,10 @@ pub(super) fn cell(seated: Seated<'_>, basis: &Basis<'_>) -> CellForecast {
         Some(ForecastBasis::Runs(_)) => each_s.map(|s| (s, s)),
         _ => each_bounds_s,
     };
-    let all = f64::from(record.repetitions);
     let power = predicted.filter(|_| energy_from == Some(ForecastSource::Predicted));
-    let energy_bounds_j = power.zip(time_bounds_s).map(|(w, (low_s, high_s))| (all * low_s * w.low, all * high_s * w.high));
+    // At the least its set-up draws nothing, at the most as much as training.
+    let energy_bounds_j =
+        power.zip(time_bounds_s).map(|(w, (low_s, high_s))| (all * training_s(low_s) * w.low, all * high_s * w.high));
     let gain = company::gain(seated, basis);
     let withheld = || prior.company_of(record)?.gain_withheld.clone();
     let gain_withheld = if gain.is_none() { withheld() } else { None };
@@ -260,6 +275,31 @@ struct Alone {
     count: u32,
 }
 
+/// From launch to the first epoch, of stored runs of the cell or of its members alone, or by their files.
+fn set_up_s(seated: Seated<'_>, basis: &Basis<'_>) -> Option<f64> {
+    let (Seated { record, .. }, Basis { facts, prior, .. }) = (seated, *basis);
+    let alone = |(member, spec): (usize, &MemberSpec)| {
+        let past = record.alone_on_slice.get(member).and_then(|label| prior.past.alone_on(label, spec));
+        past.or_else(|| prior.past.alone(spec)).map(PastCell::set_up_s)
+    };
+    let stored = || in_all(facts.kind, record.members.iter().enumerate().map(alone).collect::<Option<Vec<_>>>()?);
+    let by_file = || {
+        in_all(
+            facts.kind,
+            seated.cell.members().map(|member| Some(shipped(member, facts.kind)?.set_up_s)).collect::<Option<Vec<_>>>()?,
+        )
+    };
+    prior.past.of(record).map(PastCell::set_up_s).or_else(stored).or_else(by_file)
+}
+
+/// Members of a GPU are set up one after another, those of a CPU together.
+fn in_all(device: DeviceKind, set_up_s: Vec<f64>) -> Option<f64> {
+    match device {
+        DeviceKind::Cpu => set_up_s.into_iter().reduce(f64::max),
+        DeviceKind::Gpu => Some(set_up_s.into_iter().sum()),
+    }
+}
+
 /// A time by what company is predicted to cost.
 #[derive(Clone)]
 struct InCompany {
@@ -275,12 +315,7 @@ fn in_company(seated: Seated<'_>, basis: &Basis<'_>) -> Option<InCompany> {
     let slowdowns = &prior.useful_company_of(record)?.slowdowns;
     let past: Vec<&PastCell> = record.members.iter().map(|spec| prior.past.alone(spec)).collect::<Option<_>>()?;
     let alone_s: Vec<f64> = past.iter().map(|past| past.epoch_s()).collect::<Option<_>>()?;
-    let set_up_s = past.iter().map(|past| past.set_up_s());
-    let set_up_s: f64 = match facts.kind {
-        DeviceKind::Cpu => set_up_s.fold(0.0, f64::max),
-        // Members of a GPU are set up one after another.
-        DeviceKind::Gpu => set_up_s.sum(),
-    };
+    let set_up_s = in_all(facts.kind, past.iter().map(|past| past.set_up_s()).collect())?;
     let epoch_s = |of: fn(&PredictedValue) -> f64| {
         company::in_company_s(cell.after_measured(), &alone_s, &slowdowns.iter().map(of).collect::<Vec<_>>())
     };

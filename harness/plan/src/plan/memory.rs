@@ -94,7 +94,9 @@ pub(super) fn never_fits(seated: Seated<'_>, basis: &Basis<'_>) -> Option<Refusa
         place.name,
         units::gib(there)
     );
-    let fewer = Some(there / (least / u64::from(count)).max(1)).filter(|_| place.is_all).and_then(|fit| fewer(cell, fit));
+    // By the bounds that 95 % of measurements are below: what the lower ones let pass may well run out.
+    let upper = place.all(|need| need.upper_bytes).filter(|_| place.is_all);
+    let fewer = upper.and_then(|upper| fewer(cell, there / (upper / u64::from(count)).max(1)));
     let hint =
         fewer.map_or_else(|| "`--no-predict` runs it anyway".into(), |fewer| format!("{fewer}; `--no-predict` runs it anyway"));
     Some(Refusal { reason, hint: Some(hint) })

@@ -39,7 +39,7 @@ const NAIVE: &str = "[axes]\nworkload = \"tiny\"\ndegree = [1, 2, 3, 4]\n";
 fn a_cell_is_refused_if_even_its_lower_bounds_are_more_than_the_gpu_has() {
     let (degrees, refused) = fits(&planned(NAIVE, &predicted(16.0, 12.0)));
     assert_eq!(degrees, [1, 2, 3]);
-    insta::assert_snapshot!(refused.join("\n"), @"tiny×4 naive b32: 4 members need at least 48.0 GiB by prediction, the GPU has 40.0 GiB; `degree` up to 3 fits; `--no-predict` runs it anyway");
+    insta::assert_snapshot!(refused.join("\n"), @"tiny×4 naive b32: 4 members need at least 48.0 GiB by prediction, the GPU has 40.0 GiB; `degree` up to 2 fits; `--no-predict` runs it anyway");
 }
 
 #[test]

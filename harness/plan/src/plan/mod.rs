@@ -370,7 +370,9 @@ fn count(cells: &mut [PlannedCell], order: &[PlannedRun]) {
         let ratio = f64::from(runs) / f64::from(cell.record.repetitions.max(1));
         let forecast = &mut cell.forecast;
         let least = forecast.least.as_mut().map(|least| &mut least.total_s);
-        [forecast.total_s.as_mut(), forecast.energy_j.as_mut(), least].into_iter().flatten().for_each(|sum| *sum *= ratio);
+        let bounds = forecast.energy_bounds_j.as_mut().map(|(low, high)| [low, high]).into_iter().flatten();
+        let sums = [forecast.total_s.as_mut(), forecast.energy_j.as_mut(), least].into_iter().flatten().chain(bounds);
+        sums.for_each(|sum| *sum *= ratio);
         cell.record.repetitions = runs;
     }
 }

@@ -53,6 +53,26 @@ fn every_repetition_of_every_cell_is_planned_once() {
 }
 
 #[test]
+fn a_forecast_of_more_runs_scales_its_bounds_with_it() {
+    let Plan { mut cells, order, .. } = planned(QUICK);
+    let before = cells[0].record.repetitions;
+    (cells[0].forecast.energy_j, cells[0].forecast.energy_bounds_j) = (Some(10.0), Some((9.0, 12.0)));
+    count(&mut cells, &[order.clone(), order].concat());
+    assert_eq!(cells[0].record.repetitions, 2 * before);
+    assert_eq!((cells[0].forecast.energy_j, cells[0].forecast.energy_bounds_j), (Some(20.0), Some((18.0, 24.0))));
+}
+
+#[test]
+fn what_is_known_of_a_plan_on_several_gpus_is_the_time_of_the_one_that_has_most_to_do() {
+    let Plan { mut cells, order, .. } = planned(QUICK);
+    cells.iter_mut().for_each(|cell| cell.forecast.each_s = Some(60.0));
+    cells[2].forecast.each_s = None;
+    let run = |cell: usize, card: u32| PlannedRun { cell, card: Some(card), ..order[0].clone() };
+    let forecast = Forecast::of(&cells, &[run(0, 0), run(1, 0), run(0, 1), run(2, 1)], std::time::Duration::ZERO);
+    assert_eq!((forecast.known_s, forecast.total_s), (120.0, None));
+}
+
+#[test]
 fn a_seed_means_the_same_order_for_ever() {
     let order = |seed: u64| {
         let plan = planned(&format!("seed = {seed}\n[axes]\nworkload = \"tiny\"\ndegree = [1, 2, 3, 4, 5, 6]\n"));

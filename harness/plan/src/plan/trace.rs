@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use collo_predict::EstimateSource;
-use collo_schedule::policy;
+use collo_schedule::{Discipline, policy};
 use collo_store::{CellRecord, MemberSpec, Sharing};
 
 use super::{Basis, Seated, memory, refuse_first, without_mps};
@@ -131,9 +131,24 @@ fn across_instances(trace: &CellTrace) -> Option<Refusal> {
     })
 }
 
-/// A policy that decides by readings which the device never gives.
+/// A policy that decides by readings which the device never gives, or by beliefs that tasks of a trace do not have.
 fn of_policy(trace: &CellTrace, facts: &DeviceFacts) -> Option<Refusal> {
     let needs = policy::parse(&trace.record.policy).ok()?.needs();
+    let rules = &trace.manager.queue;
+    let by_belief = match Discipline::parse(rules) {
+        _ if needs.belief => Some(&trace.record.policy),
+        Ok(Discipline::Decreasing) => Some(rules),
+        _ => None,
+    };
+    if let Some(label) = by_belief {
+        return Some(Refusal {
+            reason: format!(
+                "`{label}` decides by how busy each task is believed to keep a card, and nothing is believed of the tasks of a trace \
+                 that is played"
+            ),
+            hint: Some("`magm:sm=80%` with `queue = \"fifo\"` decides by the SM activity that is read from the cards".into()),
+        });
+    }
     let missing = [(needs.occupancy, "occupancy"), (needs.dram, "DRAM activity")].into_iter().find(|(is, _)| *is);
     let (_, missing) = missing.filter(|_| facts.kind == DeviceKind::Cpu)?;
     Some(Refusal {
@@ -159,7 +174,8 @@ fn of_estimate(trace: &CellTrace, mode: &Sharing, prior: &Prior) -> Option<Refus
         let reason = format!("`{policy}` adds a margin to an estimate, and there is none");
         return Some(Refusal { reason, hint: Some("`estimate = \"measured\"`, or `free=5GB` instead of the margin".into()) });
     }
-    if !has {
+    // What is still to be predicted is refused, if at all, once it is.
+    if !has || estimate == "predicted" && prior.is_to_predict {
         return None;
     }
     let estimates = estimates(trace, mode, prior);

@@ -124,7 +124,7 @@ impl UtilisationPredictor {
         let activities: BTreeMap<Activity, Interval> =
             self.law.targets.iter().filter_map(|(activity, law)| Some((*activity, law.predict(work, peaks, widened)?))).collect();
         let beyond = self.law.targets.iter().filter_map(|(activity, law)| Some((*activity, law.beyond(work, peaks)?))).collect();
-        let percent = |activity: Activity| activities.get(&activity).map(|interval| interval.estimate);
+        let percent = |activity: Activity| activities.get(&activity).copied();
         let power_w = self
             .power_on(peaks)
             .and_then(|law| Some(law.predict(percent(Activity::SmActive)?, percent(Activity::DramActive)?, widened)));

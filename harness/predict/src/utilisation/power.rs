@@ -70,11 +70,19 @@ fn coefficients(samples: &[(Vec<f64>, f64)]) -> Result<Vec<f64>, Unfit> {
 }
 
 impl PowerLaw {
-    /// In watts, of activities in percent.
-    pub fn predict(&self, sm_active_percent: f64, dram_active_percent: f64, widened: f64) -> Interval {
-        let inputs = inputs(sm_active_percent / 100.0, dram_active_percent / 100.0);
-        let watts = dot(&[self.idle_w, self.sm_active_w, self.dram_active_w], &inputs);
-        Interval::around(watts, self.width.times(widened))
+    /// In watts, of activities in percent. The width is that of power by measured activities, so the intervals of predicted ones come on
+    /// top of it: no coefficient is below 0.
+    pub fn predict(&self, sm_active_percent: Interval, dram_active_percent: Interval, widened: f64) -> Interval {
+        let of = |end: fn(Interval) -> f64| {
+            let inputs = inputs(end(sm_active_percent) / 100.0, end(dram_active_percent) / 100.0);
+            let watts = dot(&[self.idle_w, self.sm_active_w, self.dram_active_w], &inputs);
+            Interval::around(watts, self.width.times(widened))
+        };
+        Interval {
+            estimate: of(|activity| activity.estimate).estimate,
+            low: of(|activity| activity.low).low,
+            high: of(|activity| activity.high).high,
+        }
     }
 
     pub fn check(&self) -> Result<(), String> {

@@ -239,6 +239,20 @@ fn power_is_said_of_the_card_alone_that_it_was_read_on() {
     assert!((here.power_w.expect("known").estimate / rows[0].measured.power_w.expect("known") - 1.0).abs() < 0.05);
     let (power, step, energy) = (here.power_w.unwrap(), here.step_s.unwrap(), here.energy_j.unwrap());
     assert!((energy.estimate - power.estimate * step.estimate).abs() < 1e-9);
+    // As uncertain as the activities that it follows from, and more.
+    let law = mine.power_on(a100()).expect("its own card");
+    let exactly = |percent: f64| Interval { estimate: percent, low: percent, high: percent };
+    let certain = law.predict(exactly(40.0), exactly(10.0), 1.0);
+    let vague = law.predict(Interval { estimate: 40.0, low: 25.0, high: 60.0 }, exactly(10.0), 1.0);
+    assert_eq!(vague.estimate, certain.estimate);
+    assert!(
+        (vague.low - (certain.low / certain.estimate) * (certain.estimate - 0.15 * law.sm_active_w)).abs() < 1e-9,
+        "{vague:?}"
+    );
+    assert!(
+        (vague.high - (certain.high / certain.estimate) * (certain.estimate + 0.20 * law.sm_active_w)).abs() < 1e-9,
+        "{vague:?}"
+    );
     let there = mine.predict(&rows[0].work, peaks_of("NVIDIA A30").expect("known"), 1.0);
     assert!(there.power_w.is_none() && there.energy_j.is_none() && there.step_s.is_some());
 }

@@ -31,9 +31,13 @@ impl AlonePredictor<'_> {
     }
 
     /// Board power at a sum of activities, as shares; absent if the predictor knows none for this card.
-    pub fn power_w(&self, sm_active: f64, dram_active: f64) -> Option<PredictedValue> {
+    pub fn power_w(&self, sm_active: Interval, dram_active: Interval) -> Option<PredictedValue> {
         let law = self.chosen.predictor.power_on(self.peaks)?;
-        Some(value(law.predict(100.0 * sm_active.min(1.0), 100.0 * dram_active.min(1.0), self.chosen.widened)))
+        let percent = |share: Interval| {
+            let of = |share: f64| 100.0 * share.min(1.0);
+            Interval { estimate: of(share.estimate), low: of(share.low), high: of(share.high) }
+        };
+        Some(value(law.predict(percent(sm_active), percent(dram_active), self.chosen.widened)))
     }
 }
 

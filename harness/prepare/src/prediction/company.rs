@@ -2,7 +2,7 @@
 //! claims, each with where its members' profiles come from; or why there is none.
 
 use collo_predict::utilisation::{StoredStep, step_time};
-use collo_predict::{Alone, Chosen, CompanyMode, CompanyPrediction, CompanyPredictor, Slice, StandIn};
+use collo_predict::{Alone, Chosen, CompanyMode, CompanyPrediction, CompanyPredictor, Interval, Slice, StandIn};
 use collo_quantity::number::three;
 use collo_store::{
     AfterMeasured, AloneFrom, MemberSpec, PredictedAlone, PredictedCell, PredictedCompany, PredictedMember, PredictedValue,
@@ -123,12 +123,16 @@ impl Groups<'_> {
 
     /// Of all members together: each keeps the card as busy as alone, in proportion to its pace.
     fn power_w(&self, said: &CompanyPrediction, profiles: &[Profile]) -> Option<PredictedValue> {
-        let (mut sm_active, mut dram_active) = (0.0, 0.0);
-        for (profile, slowdown) in profiles.iter().zip(&said.slowdown) {
-            sm_active += profile.alone.compute / slowdown.estimate;
-            dram_active += profile.alone.dram? / slowdown.estimate;
-        }
-        self.alone.as_ref()?.power_w(sm_active, dram_active)
+        let dram: Vec<f64> = profiles.iter().map(|profile| profile.alone.dram).collect::<Option<_>>()?;
+        let at_pace = |alone: &[f64]| {
+            let of = |slowdown: fn(&Interval) -> f64| -> f64 {
+                alone.iter().zip(&said.slowdown).map(|(share, own)| share / slowdown(own)).sum()
+            };
+            // The faster a member is beside the others, the busier is the card.
+            Interval { estimate: of(|own| own.estimate), low: of(|own| own.high), high: of(|own| own.low) }
+        };
+        let compute: Vec<f64> = profiles.iter().map(|profile| profile.alone.compute).collect();
+        self.alone.as_ref()?.power_w(at_pace(&compute), at_pace(&dram))
     }
 
     /// What a member does alone, measured where it was.

@@ -87,7 +87,13 @@ impl Policy for Mapping {
             _ if self.admission.margin_bytes.is_some() => Estimate::Required,
             Memory::Asked | Memory::AsSaid => Estimate::Used,
         };
-        Needs { sm: sm.is_some() || self.order.reads_sm, occupancy: occupancy.is_some(), dram: dram.is_some(), estimate }
+        Needs {
+            sm: sm.is_some() || self.order.reads_sm,
+            occupancy: occupancy.is_some(),
+            dram: dram.is_some(),
+            belief: self.admission.sum_permille.is_some(),
+            estimate,
+        }
     }
 
     fn refuses(&self, task: &Task, card: &CardView) -> Option<WhyNot> {

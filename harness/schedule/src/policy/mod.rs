@@ -65,6 +65,8 @@ pub struct Needs {
     pub sm: bool,
     pub occupancy: bool,
     pub dram: bool,
+    /// How busy a task is believed to keep a card.
+    pub belief: bool,
     pub estimate: Estimate,
 }
 

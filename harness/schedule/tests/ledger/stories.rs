@@ -225,6 +225,27 @@ fn a_recovery_keeps_one_card_free_and_the_rest_of_the_site_goes_on() {
 }
 
 #[test]
+fn a_step_asks_for_more_than_the_others_had_left_it() {
+    let mut told = Told::of(&Rules { recovery: "step:5GB".into(), recovery_keeps: Keeps::Nothing, ..rules("magm", 1) });
+    let reads = |told: &mut Told, free_gb: u64| {
+        let read_ns = told.now_ns + 1;
+        let free_bytes = Some(free_gb * GB);
+        let reading = Reading { free_bytes, sm_permille: None, occupancy_permille: None, dram_permille: None, read_ns };
+        told.tell(Happened::Read(CardId(0), reading))
+    };
+    told.arrives(0, None);
+    // As of a script, of which nobody knows what it holds.
+    told.tell(Happened::Settled(AttemptId(0), None));
+    reads(&mut told, 20);
+    assert_eq!(told.arrives(1, None), [start(1, 1, 0)], "the others leave it 20 GB");
+    reads(&mut told, 2);
+    assert_eq!(told.ends(1, HowEnded::OutOfMemory), []);
+    assert_eq!(reads(&mut told, 20), [], "it asks for 25");
+    assert_eq!(told.state(1), State::Recovering);
+    assert_eq!(reads(&mut told, 26), [start(2, 1, 0)]);
+}
+
+#[test]
 fn a_kept_card_that_is_lost_is_kept_no_longer_but_another() {
     let mut told = Told::of(&rules("magm", 2));
     for id in 0..4 {

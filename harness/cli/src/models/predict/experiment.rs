@@ -4,7 +4,8 @@ use collo_figures::document::{Align, Table};
 use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
 use collo_measure::session::{NotPredicted, PythonToPredict, Request, Session};
 use collo_plan::experiment::{DeviceRequest, Experiment, Overrides};
-use collo_plan::plan::{ForecastSource, Plan, PlannedCell};
+use collo_plan::facts::DeviceKind;
+use collo_plan::plan::{CellForecast, ForecastSource, Plan, PlannedCell};
 use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
 use collo_prepare::consent::DescribeConsent;
@@ -85,6 +86,11 @@ fn verdict(planned: &PlannedCell) -> String {
     }
 }
 
+/// Whether the time of a run is only the most that it may take.
+fn is_bound(plan: &Plan, forecast: &CellForecast) -> bool {
+    forecast.is_bound(if plan.device.kind == "cpu" { DeviceKind::Cpu } else { DeviceKind::Gpu })
+}
+
 fn table(plan: &Plan) -> Table {
     let columns = [
         ("cell", Align::Left),
@@ -107,7 +113,7 @@ fn table(plan: &Plan) -> Table {
             memory.source.map(|source| source.letter().to_string()),
             memory.upper_bytes.map(units::gib),
             Some(verdict(planned)),
-            forecast.each_s.map(units::clock),
+            forecast.each_s.map(|s| format!("{}{}", if is_bound(plan, forecast) { "≤ " } else { "" }, units::clock(s))),
             forecast.basis.as_ref().map(|basis| basis.source().letter().to_string()),
             forecast_text::gain_of(forecast),
             forecast
@@ -158,9 +164,15 @@ fn rows(plan: &Plan) -> ExportTable {
             absent(plan.device.memory_bytes.map(ExportValue::from)),
             absent(memory.probability().map(ExportValue::from)),
             verdict(planned).into(),
-            absent(forecast.each_s.map(ExportValue::from)),
+            absent(forecast.each_s.filter(|_| !is_bound(plan, forecast)).map(ExportValue::from)),
             absent(forecast.each_bounds_s.map(|bounds| bounds.0.into())),
-            absent(forecast.each_bounds_s.map(|bounds| bounds.1.into())),
+            absent(
+                forecast
+                    .each_bounds_s
+                    .map(|bounds| bounds.1)
+                    .or(forecast.each_s.filter(|_| is_bound(plan, forecast)))
+                    .map(ExportValue::from),
+            ),
             absent(forecast.basis.as_ref().map(|basis| basis.source().as_str().into())),
             absent(gain.map(|gain| gain.estimate.into())),
             absent(gain.and_then(|gain| gain.bounds).map(|bounds| bounds.0.into())),

@@ -337,7 +337,9 @@ fn promise(width: &Width) -> String {
     match width.from {
         WidthFrom::Families => "95 % of trainings stay below".into(),
         WidthFrom::Spread => "95 % of trainings stay below, by the spread of few architectures".into(),
-        WidthFrom::Published => format!("above all {} trainings that it was made from, too few to promise a share", width.rows),
+        WidthFrom::Published => {
+            format!("above 95 % of the {} trainings that it was made from, too few to promise a share of others", width.rows)
+        }
     }
 }
 
