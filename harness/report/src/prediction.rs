@@ -13,7 +13,6 @@ use collo_guidelines::groups::prediction;
 use collo_predict::FEWEST_FAMILIES;
 use collo_quantity::Key;
 use collo_quantity::number;
-use collo_quantity::unit::{BYTE, GIB};
 use collo_store::{AloneFrom, MemberSpec, Predicted, PredictorRecord};
 
 use crate::parts::absent::{Content, numbers};
@@ -106,9 +105,9 @@ fn signed_percent(ratio: f64) -> String {
     }
 }
 
-/// A number of the quantity's unit, and the unit.
+/// The factor to the printed unit, and the unit.
 fn scale(key: Key) -> (f64, &'static str) {
-    if key.unit == BYTE { (GIB, "GiB") } else { (1.0, key.unit.suffix) }
+    (key.unit.factor, key.unit.symbol)
 }
 
 fn drawn(analysis: &Analysis, quantity: &PredictedQuantity) -> Figure {

@@ -226,6 +226,24 @@ fn a_quantile_of_the_luckier_repetitions_is_none() {
 }
 
 #[test]
+fn a_quantile_that_one_repetition_has_too_few_requests_for_is_none() {
+    // Arrivals are random: which repetitions have enough of them depends on the load.
+    let usual = Serves { slo_s: Some(0.3), ..Serves::usual() };
+    let fixture = Fixture::named("few").solo("tiny", 32, 8.0).serves("serve", &usual);
+    let fixture = fixture.beside(&[("serve", usual.left(110.0))], &[("tiny", 10.0)], "mps");
+    let few = altered(&fixture, |c| {
+        let path = c.path().join("serve+tiny_mps~0000-2/requests.parquet");
+        let all = collo_store::read_requests(&path).unwrap();
+        write_requests(&path, &all[..290]).unwrap();
+    });
+    let report = json(&few);
+    let c = cell(&report, "serve+tiny mps");
+    assert_eq!((c["repetitions"].as_u64(), &c["latency_p99_s"]), (Some(3), &Value::Null));
+    assert_eq!(c["latency_p99_of_solo"], Value::Null);
+    assert!(c["latency_p50_s"]["estimate"].is_f64(), "a median needs fewer: {c}");
+}
+
+#[test]
 fn a_baseline_below_its_rate_in_one_run_is_not_the_mean_of_the_faster_ones() {
     let whole = altered(&campaign(), |c| {
         let path = c.path().join("serve_solo_b1~0000-2/run.json");

@@ -7,6 +7,8 @@ use collo_quantity::stats::devices::{DeviceValue, log_moments_by_device};
 use collo_quantity::stats::{self, Pool, Quantity, Term, Variance};
 use collo_quantity::{Key, Trait};
 
+use crate::reading::latency::is_quantile;
+
 use super::quantities::{BaselineQuantity, Baselines, Lean, RepetitionValue, Values};
 
 /// The pools of every quantity: cells (or members) of a campaign share information about their variance.
@@ -61,6 +63,9 @@ impl Pools {
         (baselines, baseline_pools): (&Baselines, &Pools),
     ) -> Option<Quantity> {
         let values: Vec<&RepetitionValue> = group.iter().filter_map(|v| v.get(&name)).collect();
+        if is_quantile(name) && values.len() < group.len() {
+            return None;
+        }
         let plain: Vec<f64> = values.iter().map(|v| v.value).collect();
         let Some((mean, own)) = stats::log_moments(&plain) else {
             // Zeros have no logarithm: their mean is still a reading, without an interval.

@@ -11,7 +11,7 @@ use collo_store::{AfterMeasured, CellRecord};
 use super::Cell;
 use super::pace::Paces;
 use crate::reading::headroom;
-use crate::reading::latency::Latency;
+use crate::reading::latency::{Latency, is_quantile};
 use crate::reading::repetition::Repetition;
 
 /// A share of a whole ends at 1, and so does its interval.
@@ -112,6 +112,9 @@ impl Baselines {
         for name in Key::with(Trait::Baseline) {
             let source = (device, cell.cell.clone(), name);
             let values: Vec<(u32, f64)> = own.iter().filter_map(|(block, v)| Some((*block, v.get(&name)?.value))).collect();
+            if is_quantile(name) && values.len() < own.len() {
+                continue;
+            }
             let all: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
             let Some((mean, variance)) = stats::log_moments(&all) else { continue };
             self.known.insert(source.clone(), (mean, variance, all.len()));

@@ -101,7 +101,7 @@ pub fn far_runs(cells: &[Cell]) -> Vec<FarRun> {
 impl FarRun {
     /// True for this run.
     pub fn is(&self, cell: &Cell, run: &Repetition) -> bool {
-        self.repetition == run.record().repetition && self.cell == cell.name()
+        self.repetition == run.record().repetition && self.device == run.device && self.cell == cell.name()
     }
 }
 
@@ -116,7 +116,9 @@ impl SecondLook {
     pub fn of(cell: &Cell, far: &[FarRun], quantities: Vec<(Key, Quantity, Quantity)>) -> Option<SecondLook> {
         let record = &cell.record;
         let compared = |label: &String| record.members.iter().any(|m| m.solo == *label) || record.alone_on_slice.contains(label);
-        let touches = |run: &&FarRun| run.cell == cell.name() || !quantities.is_empty() && compared(&run.cell);
+        // A cell of the same name on another device, from which a baseline was borrowed, is another cell.
+        let own = |run: &FarRun| run.cell == cell.name() && cell.counted().any(|own| own.device == run.device);
+        let touches = |run: &&FarRun| own(run) || !quantities.is_empty() && compared(&run.cell);
         let left_out: Vec<FarRun> = far.iter().filter(touches).cloned().collect();
         (!left_out.is_empty()).then_some(SecondLook { left_out, quantities })
     }

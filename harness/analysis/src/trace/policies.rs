@@ -231,7 +231,8 @@ impl TraceMatrix {
         let ratio = |i: usize| orders::ratio(&values[i], &values[self.reference], pool.as_ref()).filter(|_| i != self.reference);
         let ratios: Vec<Option<Quantity>> = (0..self.arms.len()).map(ratio).collect();
         let judged = |(i, q): (usize, &Option<Quantity>)| {
-            q.as_ref().filter(|_| reference_valid && self.arms[i].is_valid()).map(|q| gains(q, key))
+            let is_judged = reference_valid && self.arms[i].is_valid() && key.better != Better::Neither;
+            q.as_ref().filter(|_| is_judged).map(|q| gains(q, key))
         };
         let judged: Vec<Option<Quantity>> = ratios.iter().enumerate().map(judged).collect();
         let tests = stats::compare(&judged, self.threshold);

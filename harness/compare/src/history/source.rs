@@ -207,9 +207,10 @@ fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dy
                 _ => epochs.map(|e| e.iter().sum::<f64>() / e.len() as f64),
             }
         };
-        let times: Vec<f64> = counted.filter_map(time).collect();
-        // A p99 among requests that were never answered is no time: those of the other repetitions would be the luckier ones.
-        if times.iter().all(|t| t.is_finite()) { times } else { Vec::new() }
+        let all: Vec<Option<f64>> = counted.map(time).collect();
+        // A p99 among requests that were never answered, or of too few, is no time: those of the other repetitions would be the luckier ones.
+        let is_told = |t: &Option<f64>| t.map_or(by != Key::LatencyP99, f64::is_finite);
+        if all.iter().all(is_told) { all.into_iter().flatten().collect() } else { Vec::new() }
     };
     let failed: Vec<&str> = words.iter().copied().filter(|w| *w != "completed").collect();
     let most = failed.iter().max_by_key(|w| failed.iter().filter(|o| o == w).count());

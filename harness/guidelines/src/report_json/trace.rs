@@ -8,6 +8,7 @@ use collo_analysis::trace::{Arm, OrdersNeeded, RatioToReference, TraceMatrix, ve
 use collo_analysis::words;
 use collo_quantity::Key;
 use collo_quantity::stats::Quantity;
+use collo_quantity::unit::COUNT;
 use collo_store::Verdict;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -149,14 +150,18 @@ impl PolicyJson {
         }
     }
 
-    /// Its values of a quantity, by order; the geometric mean where several devices had the same.
+    /// Its values of a quantity, by order; the geometric mean where several devices had the same, of counts the arithmetic one.
     pub fn by_order(&self, quantity: &str) -> BTreeMap<u64, f64> {
         let mut each = BTreeMap::<u64, Vec<f64>>::new();
         for at in &self.by_order {
             let value = at.values.get(quantity).copied().filter(|value| value.is_finite());
             each.entry(at.order).or_default().extend(value);
         }
-        let mean = |of: &[f64]| (of.iter().map(|value| value.ln()).sum::<f64>() / of.len() as f64).exp();
+        let is_count = Key::find(quantity).is_some_and(|key| key.unit == COUNT);
+        let mean = |of: &[f64]| match is_count || of.iter().any(|value| *value <= 0.0) {
+            true => of.iter().sum::<f64>() / of.len() as f64,
+            false => (of.iter().map(|value| value.ln()).sum::<f64>() / of.len() as f64).exp(),
+        };
         each.into_iter().filter(|(_, of)| !of.is_empty()).map(|(order, of)| (order, mean(&of))).collect()
     }
 }

@@ -22,7 +22,7 @@ pub struct TraceFigure<'a> {
     pub limit: Option<(f64, &'a str)>,
 }
 
-/// The mean of a series and its largest reading.
+/// The mean of a series of points and the largest of them, each of which is the mean of its span.
 fn told(line: &[(f64, f64)], factor: f64) -> Option<(f64, f64)> {
     let mean = line.iter().map(|p| p.1).sum::<f64>() / line.len() as f64 * factor;
     let most = line.iter().map(|p| p.1 * factor).reduce(f64::max)?;
@@ -39,8 +39,13 @@ impl TraceFigure<'_> {
         sets.dedup();
         let place = |set: &str| drawn.iter().position(|t| t.set == set);
         sets.sort_by_key(|s| place(s));
-        let mut table =
-            Table::with(&["run", "#repetition", "#seconds", &format!("#mean {}", self.unit), &format!("#largest {}", self.unit)]);
+        let mut table = Table::with(&[
+            "run",
+            "#repetition",
+            "#seconds",
+            &format!("#mean {}", self.unit),
+            &format!("#largest point {}", self.unit),
+        ]);
         let mut panels = Vec::new();
         for set in sets.into_iter().take(PANELS) {
             let here: Vec<&&Timeline> = drawn.iter().filter(|t| t.set == set).collect();
@@ -50,7 +55,7 @@ impl TraceFigure<'_> {
                 let Some((mean, most)) = told(line, self.factor) else { continue };
                 let (mean, most) = (number::three(mean), number::three(most));
                 let title = format!(
-                    "{}\nrepetition {}\nmean {mean} {unit}, at most {most} {unit}",
+                    "{}\nrepetition {}\nmean {mean} {unit}, largest point {most} {unit}",
                     t.cell,
                     t.repetition,
                     unit = self.unit

@@ -10,6 +10,8 @@ import traces
 
 TOLERANCE = 1e-9
 NO_QUANTITY = {"members", "metrics", "throughput_gain_verdict"}
+# Quantities of a trace in which no direction is better, so that no ratio of theirs is judged.
+NEITHER = {"site_memory_ratio", "decisions_per_s"}
 # What a quantity of a report has.
 ENDS = ("estimate", "low", "high", "repetitions", "df")
 
@@ -137,7 +139,8 @@ def compare_ratios(checked, where, policy, policies, reference, relevant):
         ps = [intervals.p_beyond(q, relevant) for q in ours.values()]
         place = list(ours).index(key)
         for found, end in ((ps, "p"), (intervals.holm(ps), "p_adjusted")):
-            checked.number(f"{where} ratio of {name}.{end}", reported[end], found[place], away=1e-8)
+            judged = None if name in NEITHER else found[place]
+            checked.number(f"{where} ratio of {name}.{end}", reported[end], judged, away=1e-8)
 
 
 def compare_csv(checked, found, reports):
