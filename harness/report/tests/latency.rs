@@ -234,12 +234,15 @@ fn a_quantile_that_one_repetition_has_too_few_requests_for_is_none() {
     let few = altered(&fixture, |c| {
         let path = c.path().join("serve+tiny_mps~0000-2/requests.parquet");
         let all = collo_store::read_requests(&path).unwrap();
-        write_requests(&path, &all[..290]).unwrap();
+        let few: Vec<RequestRecord> = all.into_iter().step_by(5).collect();
+        write_requests(&path, &few).unwrap();
     });
     let report = json(&few);
     let c = cell(&report, "serve+tiny mps");
     assert_eq!((c["repetitions"].as_u64(), &c["latency_p99_s"]), (Some(3), &Value::Null));
     assert_eq!(c["latency_p99_of_solo"], Value::Null);
+    assert_eq!(c["absent"]["latency_p99_of_solo"], c["absent"]["latency_p99_s"]);
+    assert!(c["absent"]["latency_p99_s"].as_str().unwrap().starts_with("it needs at least 299 requests"), "{}", c["absent"]);
     assert!(c["latency_p50_s"]["estimate"].is_f64(), "a median needs fewer: {c}");
 }
 

@@ -162,7 +162,9 @@ pub fn of_requests(
         None => r.latency.clone(),
     };
     let why = |key: Key| {
-        let told = cell.counted().find_map(|r| of(r)?.why_absent(key));
+        // Without a p99 there is no ratio of it, for the same reason.
+        let asked = if key == Key::LatencyP99OfSolo { Key::LatencyP99 } else { key };
+        let told = cell.counted().find_map(|r| of(r)?.why_absent(asked));
         match key {
             _ if cell.counted.is_empty() => "no usable run".into(),
             Key::LatencyP99OfSolo

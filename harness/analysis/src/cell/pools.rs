@@ -97,12 +97,13 @@ impl Pools {
                     continue;
                 }
             };
-            let (_, variance, n) = baselines.known.get(source)?;
+            let known = baselines.known.get(source)?;
             let far = baseline_pools.far_baselines.contains(&(source.0, source.1.clone()));
             // One repetition of a baseline: the term's n of 1 already forbids an interval.
             let none = Variance { s2: 0.0, df: f64::INFINITY };
-            let variance = variance.map_or(none, |own| baseline_pools.steadied(source.2, own, far));
-            terms.push(Term { weight, variance, n: *n });
+            let mut variance = known.variance.map_or(none, |own| baseline_pools.steadied(source.2, own, far));
+            variance.s2 = variance.s2.max(known.resolution_s2);
+            terms.push(Term { weight, variance, n: known.repetitions });
         }
         for ((_, cell), weights) in paced {
             let Variance { s2, df } = baselines.paces.variance(cell, &weights)?;

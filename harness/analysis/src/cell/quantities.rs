@@ -54,6 +54,17 @@ pub enum Lean {
 /// The quantities of one repetition.
 pub type Values = BTreeMap<Key, RepetitionValue>;
 
+/// A quantity of a baseline over its repetitions.
+#[derive(Debug, Clone)]
+pub struct BaselineMean {
+    /// Of logarithms.
+    mean: f64,
+    pub(super) variance: Option<Variance>,
+    pub(super) repetitions: usize,
+    /// What the steps of a counter leave of variance between repetitions at the least.
+    pub(super) resolution_s2: f64,
+}
+
 /// A solo cell's logarithmic means, which others are compared with.
 ///
 /// A time is compared with that of the baseline's runs in the same block, before and after it: what makes a machine slower for
@@ -62,8 +73,7 @@ pub type Values = BTreeMap<Key, RepetitionValue>;
 /// where there are too few of them, and for what is no time, the mean over all runs of the baseline. Both have their own uncertainty.
 #[derive(Debug, Clone, Default)]
 pub struct Baselines {
-    /// Mean logarithm, variance and number of repetitions, by cell and quantity.
-    pub(super) known: BTreeMap<BaselineQuantity, (f64, Option<Variance>, usize)>,
+    pub(super) known: BTreeMap<BaselineQuantity, BaselineMean>,
     /// Mean logarithm of a time in one block.
     of_blocks: BTreeMap<(BaselineQuantity, u32), f64>,
     pub(super) paces: Paces,
@@ -117,7 +127,10 @@ impl Baselines {
             }
             let all: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
             let Some((mean, variance)) = stats::log_moments(&all) else { continue };
-            self.known.insert(source.clone(), (mean, variance, all.len()));
+            let steps = own.iter().filter_map(|(_, v)| Some(v.get(&name)?.resolution.powi(2)));
+            let resolution_s2 = steps.sum::<f64>() / all.len() as f64;
+            let known = BaselineMean { mean, variance, repetitions: all.len(), resolution_s2 };
+            self.known.insert(source.clone(), known);
             for (block, _) in values.iter().filter(|_| TIMES.contains(&name)) {
                 let here: Vec<f64> = values.iter().filter(|(b, _)| b == block).map(|(_, value)| *value).collect();
                 let mean = stats::log_moments(&here).map(|m| m.0);
@@ -143,7 +156,7 @@ impl Baselines {
                 return Some(log.exp());
             }
         }
-        self.known.get(&source).map(|k| k.0.exp())
+        self.known.get(&source).map(|known| known.mean.exp())
     }
 
     /// What a value computed from [`Baselines::get`] leans on; nothing where the baseline is of the same block.

@@ -5,8 +5,7 @@
 //! A request counts if it was due in a measured span, whether or not it was served: counting only answers would make a server
 //! look faster the more it drops. Without an answer it is later than any other, so quantiles need no guess about it.
 
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 use collo_store::{RequestRecord, Serving};
 
 use super::samples::Window;
@@ -254,10 +253,7 @@ impl Latency {
         if let Some(overload) = &self.overload {
             return Some(overload.text());
         }
-        let p = match name {
-            Key::LatencyP99OfSolo => 0.99,
-            _ => QUANTILES.iter().find(|q| q.0 == name)?.1,
-        };
+        let p = QUANTILES.iter().find(|q| q.0 == name)?.1;
         let (least, n) = (least(p), self.arrived);
         Some(if n == 0 {
             "no request was due in its measured window".into()

@@ -309,7 +309,9 @@ class Cells:
             parts = np.mean(weights[c["cell"]], axis=0)
             for solo, (base, shared) in self.alone(c, of).items():
                 weight = sum(part for part, m in zip(parts, c["members"]) if m["solo"] == solo)
-                terms.append(None if shared is None else (weight, *shared, base.n))
+                # The baseline's joules come from the same counter.
+                term = None if shared is None else (weight, max(shared[0], self.floor(solo)), shared[1], base.n)
+                terms.append(term)
             self.found[c["cell"]][name] = st.interval(log.mean, log.n, terms)
 
     def over_alone(self, name, of, share_of_each=False):
