@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use collo_device::layout;
 use collo_device::lease::Journal;
-use collo_gpus::mig::Profile;
-use collo_gpus::mig::{Cards, GpuModel};
+use collo_gpus::mig::{Cards, GpuModel, Profile};
 use collo_gpus::partition::Partition;
 
 use crate::sim;

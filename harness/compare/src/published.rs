@@ -9,9 +9,8 @@ use collo_guidelines::published::conditions::Conditions;
 use collo_guidelines::published::position::Position;
 use collo_guidelines::published::study::{Other, PublishedFigure, is_card, study};
 use collo_guidelines::report_json::CellJson;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
-use collo_quantity::{Key, key};
+use collo_quantity::{Key, key, number};
 use serde_json::{Value, json};
 
 use crate::side::lines::{ROWS, more, with_article};

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use nvml_wrapper::Nvml;
 
-use super::holders;
-use super::services;
+use super::{holders, services};
 use collo_plan::facts::Holder;
 
 /// Services and processes that have a GPU open.

@@ -1,8 +1,7 @@
 //! The CPU: its cores are those of this process's affinity, as far as the quota of its control group allows; its memory is the
 //! machine's or the control group's, whichever is less.
 
-use collo_plan::facts::core_list;
-use collo_plan::facts::{DeviceFacts, DeviceKind};
+use collo_plan::facts::{DeviceFacts, DeviceKind, core_list};
 
 use crate::control_groups::{ControlGroups, field_of};
 

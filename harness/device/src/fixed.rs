@@ -5,7 +5,7 @@
 //! by trying, and only if there are any: there is no other way, because some drivers refuse the change and others leave it
 //! pending.
 
-use collo_plan::facts::Fixed;
+use collo_plan::facts::{Fixed, Gpu};
 use collo_text::Diagnostic;
 
 use super::lease::{GpuLease, Who};
@@ -15,7 +15,6 @@ use super::settings::ChangedSettings;
 use crate::lease::journal::{mode_can_be_set, none_is_pending};
 use collo_gpus::PartitionError;
 use collo_gpus::partition::Partition;
-use collo_plan::facts::Gpu;
 
 /// Check what a plan needs of a GPU. Impossible requests are an error: services are to be stopped, but this user may not.
 pub fn ask(gpu: &Gpu, wanted: &[&Partition], services: Services) -> Result<Fixed, Diagnostic> {

@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use collo_gpus::notation;
-use collo_text::quoted;
-use collo_text::{Diagnostic, Source};
+use collo_text::{Diagnostic, Source, quoted};
 
 use collo_gpus::mig::{GpuModel, Instance, Profile};
 use collo_gpus::partition::{Partition, Slice};

@@ -1,8 +1,7 @@
 //! GPU selection: `--gpu 0`, a UUID, a PCI id, several of them, or `auto`.
 
 use crate::company;
-use collo_text::Diagnostic;
-use collo_text::quoted;
+use collo_text::{Diagnostic, quoted};
 
 use collo_plan::facts::{Driver, Gpu, SilentGpu};
 

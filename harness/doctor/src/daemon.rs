@@ -1,13 +1,12 @@
 //! MPS: whether a private daemon and its server start here, and how many files its clients may open.
 
-use collo_plan::sharing::MPS_PROGRAM;
+use collo_plan::sharing::{Limits, MPS_PROGRAM};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use collo_device::mps;
 use collo_measure::stage::DaemonProcess;
 use collo_plan::facts::Driver;
-use collo_plan::sharing::Limits;
 
 use crate::check::{Check, Mark};
 use crate::timeout::TIMEOUT;

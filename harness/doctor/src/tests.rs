@@ -1,8 +1,7 @@
 use std::sync::Arc;
 
 use collo_gpus::mig::{Cards, GpuModel};
-use collo_gpus::partition::Partition;
-use collo_gpus::partition::Slice;
+use collo_gpus::partition::{Partition, Slice};
 use collo_plan::facts::{Address, Company, Driver, Gpu, Holder, SilentGpu};
 
 use collo_store::{Outcome, RunRecord, StoredRun};

@@ -10,11 +10,10 @@ use collo_plan::experiment::Experiment;
 use collo_plan::facts::{DeviceFacts, Gpu};
 use collo_plan::host::HostFile;
 use collo_plan::observer::{Observe, Observers};
-use collo_plan::plan;
 use collo_plan::prior::Prior;
 use collo_plan::select::{Expression, Selection};
 use collo_plan::workload::{self, Workloads};
-use collo_plan::{experiment as experiments, sharing};
+use collo_plan::{experiment as experiments, plan, sharing};
 use collo_schedule::policy;
 
 use crate::Accepted;

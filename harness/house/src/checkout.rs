@@ -1,9 +1,8 @@
 //! The texts that the rules count. In: the root of a checkout. Out: its packages with their sources, and its documents.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::features::TestFiles;
 use crate::production::{Production, production, test_files};

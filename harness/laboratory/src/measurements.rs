@@ -5,11 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use collo_plan::cell::Member;
-use collo_predict::published;
-use collo_predict::{Conditions, TargetDevice};
+use collo_predict::{Conditions, TargetDevice, published};
 use collo_prepare::describe::NamedModel;
-use collo_text::Diagnostic;
-use collo_text::quoted;
+use collo_text::{Diagnostic, quoted};
 
 /// A training without its batch size.
 #[derive(Debug, Clone)]

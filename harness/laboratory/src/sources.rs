@@ -6,9 +6,7 @@ use collo_plan::workload::Workloads;
 use collo_report::Report;
 use collo_report::export::{csv, csv_of_parquet, dataset};
 use collo_store::{Outcome, sha256_file, sha256_text};
-use collo_text::quoted;
-use collo_text::shown;
-use collo_text::{Diagnostic, Diagnostics, Source};
+use collo_text::{Diagnostic, Diagnostics, Source, quoted, shown};
 
 use crate::caller::Caller;
 use crate::measurements::Measurements;

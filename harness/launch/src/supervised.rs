@@ -3,7 +3,7 @@
 //! It is asked first, since it knows its descendants. A stopped one receives nothing, and a hung one does nothing: after a
 //! timeout it is killed, which ends its member, and orphans inherited by collo are swept up.
 
-use crate::mark::SUPERVISOR_VERB;
+use crate::mark::{SUPERVISOR_VERB, cgroup};
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,6 @@ use super::children::{self, Own};
 use super::mark;
 use super::process::Process;
 use super::supervisor::{self, Orders};
-use crate::mark::cgroup;
 
 /// Time limit for one that is not stopped: it may be shutting down an MPS daemon, or waiting for processes stuck in the kernel.
 pub const BUSY: Duration = Duration::from_secs(15);

@@ -9,7 +9,7 @@
 //! To add something that is done before a kill: a field of [`Farewells`], supplied by `supervisor_entry` in `measure/src/lib.rs`.
 //! This package knows no GPU.
 
-use crate::mark::SUPERVISOR_VERB;
+use crate::mark::{SUPERVISOR_VERB, cgroup};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -40,7 +40,6 @@ use super::adapter::Adapter;
 use super::foreign::Foreign;
 use super::{children, memory_policy, tree};
 use crate::interrupted::ENDING;
-use crate::mark::cgroup;
 
 /// The argument after it if it is to enter the control group of its collo.
 pub const IN_GROUP: &str = "in-group";

@@ -6,8 +6,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use collo_store::TraceCell;
-use collo_text::Diagnostic;
+use collo_store::{AfterMeasured, TraceCell};
+use collo_text::{Diagnostic, nearest};
 use serde_json::Value as Json;
 
 use crate::cell::{Cell, CellTrace, Member, NO_ESTIMATE};
@@ -15,8 +15,6 @@ use crate::experiment::{Axes, CORE_SETS, Experiment, Sharing, TracePlan};
 use crate::observer::Observe;
 use crate::select::Selection;
 use crate::workload::Workload;
-use collo_store::AfterMeasured;
-use collo_text::nearest;
 
 /// Maximum number of cells in a plan.
 pub const MOST_CELLS: usize = 100_000;

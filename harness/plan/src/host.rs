@@ -8,12 +8,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use collo_text::{Diagnostic, Diagnostics, Source};
+use collo_text::{Diagnostic, Diagnostics, Source, fields, shown};
 
 use crate::project::Project;
-use collo_text::fields;
 use collo_text::fields::ValueKind::{Choice, Number, OneOrMore, Text};
-use collo_text::shown;
 
 /// Its name in the project's root.
 pub const NAME: &str = "collo.toml";

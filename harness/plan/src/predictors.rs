@@ -6,15 +6,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use collo_predict::{AnyLaw, AnyPredictor, CompanyPredictor, MemoryPredictor, PredictorFile, PredictorLaw, UtilisationPredictor};
-use collo_predict::{Target, TargetDevice};
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics, Source};
+use collo_predict::{
+    AnyLaw, AnyPredictor, CompanyPredictor, MemoryPredictor, PredictorFile, PredictorLaw, Target, TargetDevice,
+    UtilisationPredictor,
+};
+use collo_text::{Diagnostic, Diagnostics, Source, nearest, quoted, shown};
 
 use crate::facts::{DeviceFacts, DeviceKind};
 use crate::project::Project;
-use collo_text::nearest;
-use collo_text::shown;
 
 /// A file of a predictor is small.
 const LARGEST: u64 = 1 << 20;

@@ -6,14 +6,12 @@ use std::sync::Arc;
 
 use collo_schedule::trace::{LARGEST, Trace, TraceTask, least_time_ns};
 use collo_store::{CellRecord, DeviceRecord, Runs};
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics, Source, nearest};
+use collo_text::{Diagnostic, Diagnostics, Source, nearest, quoted, shown};
 use serde_json::Value as Json;
 
 use crate::cell::{Cell, CellTask, Member};
 use crate::past::{AloneTime, PastCell, PastRuns};
 use crate::workload::{LIMIT_BATCHES, Workload, Workloads};
-use collo_text::shown;
 
 /// The traces of a folder by name; none if there is no such folder.
 pub fn all(folder: &Path) -> Vec<(String, PathBuf)> {

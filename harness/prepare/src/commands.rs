@@ -12,12 +12,11 @@ use std::sync::Arc;
 use collo_store::{AfterMeasured, MemberSpec};
 use collo_text::Diagnostic;
 
-use crate::hosting;
 use crate::interpreters::Interpreters;
 use crate::observer_spec::{OBSERVER_FOLDER, ObserverSpec};
-use crate::programs;
 pub use crate::programs::Environment;
 use crate::slot::Slot;
+use crate::{hosting, programs};
 use collo_launch::environment::scrubbed;
 use collo_launch::{Adapter, HostLaunch, MemberLaunch};
 use collo_plan::cell::{Cell, CellTask, CellTrace, Member};

@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics, Source};
+use collo_text::{Diagnostic, Diagnostics, Source, quoted};
 
 use super::options::ScriptOptions;
 use super::{Collocation, Leftover};

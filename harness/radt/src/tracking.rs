@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use collo_quantity::number;
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics, quoted};
 
 use super::{Leftover, all_of};
 use database::Database;

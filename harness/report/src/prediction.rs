@@ -11,8 +11,7 @@ use collo_figures::document::{Block, Figure, Section, Table, TableCell, TableLay
 use collo_figures::draw::Panel;
 use collo_guidelines::groups::prediction;
 use collo_predict::FEWEST_FAMILIES;
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 use collo_store::{AloneFrom, MemberSpec, Predicted, PredictorRecord};
 
 use crate::parts::absent::{Content, numbers};

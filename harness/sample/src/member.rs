@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use collo_store::Sample;
+use collo_store::{Sample, member_scope};
 
 use super::Sampler;
 use super::process::{self, ProcessFiles};
 use collo_launch::tree;
-use collo_store::member_scope;
 
 /// The processes of every member, found by the slow thread and read by the fast one.
 #[derive(Clone, Default)]

@@ -9,12 +9,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
-use crate::clock;
-use crate::cut;
 use crate::dice::Dice;
 use crate::history::Base;
 use crate::scenario::Scenario;
 use crate::services::{self, Service};
+use crate::{clock, cut};
 
 /// The variable that makes the cards of a machine others than those of an equal one: no two cards in the world have one UUID.
 pub const SERIAL: &str = "COLLO_SIM_SERIAL";

@@ -13,8 +13,7 @@ use crate::{
     Campaign, Error, Journal, JournalEntry, PlanRecord, Predicted, Result, RunDraft, RunRecord, SCHEMA, digest, journal, place,
     shape,
 };
-use collo_text::entries;
-use collo_text::read_small;
+use collo_text::{entries, read_small};
 
 /// Something in `runs/` that is not a campaign, or in a campaign that is not one of its runs; it is left alone.
 #[derive(Debug)]

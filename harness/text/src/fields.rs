@@ -11,15 +11,12 @@ use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
-use crate::quoted;
-use crate::{Diagnostic, Diagnostics, Source};
+use crate::{Diagnostic, Diagnostics, Source, nearest, quoted, units};
 use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::nearest;
 use crate::nearest::abbreviated;
-use crate::units;
 
 pub use arithmetic::sum;
 pub use found::{Fields, Located, Value};

@@ -3,12 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use collo_quantity::number;
 use collo_quantity::stats::devices::{DeviceValue, log_moments_by_device};
 use collo_quantity::stats::{self, Quantity};
-use collo_quantity::{Key, Trait, is_share};
-use collo_store::Result;
-use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, Serving, StoredRun, Validity, Verdict};
+use collo_quantity::{Key, Trait, is_share, number};
+use collo_store::{Campaign, CampaignFolder, CellRecord, JournalEntry, Outcome, Result, Serving, StoredRun, Validity, Verdict};
 
 use super::devices::{self, Differing};
 use super::lender::{self, Lenders};

@@ -4,8 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use collo_store::Result;
-use collo_store::{Campaign, CampaignFolder, MeasuredAt, StoredRun, Verdict};
+use collo_store::{Campaign, CampaignFolder, MeasuredAt, Result, StoredRun, Verdict};
 
 use super::Analysis;
 use super::build::{begin, check_runs, read_run};

@@ -1,8 +1,7 @@
 //! Measured values compared with the references of the experiment. In: an analysis. Out: for each reference of this device a verdict.
 
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, number};
 use collo_store::Reference;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,7 @@
 //! Which cells have an interval as narrow as the experiment wants it. In: an analysis. Out: the cells that are to be repeated, and what is
 //! said of the others.
 
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 
 use super::Analysis;
 use crate::cell::Cell;

@@ -4,9 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::{Quantity, outliers};
+use collo_quantity::{Key, number};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};

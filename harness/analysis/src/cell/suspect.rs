@@ -2,8 +2,7 @@
 //!
 //! Repetitions far from the others of their cell are found in `second_look`.
 
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 
 use super::{Cell, steady};
 

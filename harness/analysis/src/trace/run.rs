@@ -3,8 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use collo_quantity::Key;
-use collo_quantity::stats;
+use collo_quantity::{Key, stats};
 use collo_store::{
     AttemptRecord, DecisionRecord, MemberRecord, TaskEnd, TaskRecord, TaskTimes, TraceCard, TraceCell, TraceNumbers, Validity,
     read_attempts, read_decisions, read_tasks,

@@ -1,17 +1,15 @@
 //! The cost of sampling many GPUs: eight simulated ones, each in seven instances, NVML at 10 Hz and GPM at 5 Hz.
 
-use collo_device::gpu;
 use collo_device::requested::on_gpus;
-use collo_plan::experiment::MetricSource;
+use collo_device::{gpu, repartition};
+use collo_plan::experiment::{MetricSource, SourceChoice};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use collo_device::repartition;
 use collo_gpus::mig::Cards;
-use collo_plan::experiment::SourceChoice;
 use collo_plan::facts::DeviceFacts;
 use collo_plan::project::Project;
 use collo_prepare::machine;

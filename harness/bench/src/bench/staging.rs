@@ -2,8 +2,8 @@
 //! simulated: its driver answers immediately, so what is left is collo's own time, compared with the bare calls and a daemon
 //! started by hand.
 
-use collo_device::gpu;
 use collo_device::requested::on_gpus;
+use collo_device::{gpu, mps, nvml, repartition};
 use collo_plan::sharing::MPS_PROGRAM;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,7 +13,6 @@ use anyhow::{Context, Result, anyhow, ensure};
 use collo_device::lease::{GpuLease, Who};
 use collo_device::nvml::instances::Raw;
 use collo_device::select_gpu::GpuSelector;
-use collo_device::{mps, nvml, repartition};
 use collo_gpus::mig::Cards;
 use collo_gpus::partition::Partition;
 use collo_measure::stage::{Consent, Placing, SiteOrder, StagedSite};

@@ -1,8 +1,7 @@
 //! `collo man`: a manual page for collo, and one for each verb.
 
 use clap::CommandFactory;
-use collo_text::Diagnostic;
-use collo_text::shown;
+use collo_text::{Diagnostic, shown};
 use fs_err as fs;
 
 use crate::answer::{Answer, Answered};

@@ -14,9 +14,7 @@ use crate::answer::{Answer, Answered};
 use crate::args::{self, Format, MigVerb};
 use crate::context::Context;
 use crate::context::gpus::driver;
-use crate::exit;
-use crate::output;
-use crate::progress;
+use crate::{exit, output, progress};
 
 pub fn run(context: &Context<'_>, a: &args::Mig) -> Answered {
     match &a.what {

@@ -6,18 +6,15 @@ use collo_device::lease::{self, GpuLease, Journal, Restored, Who, Written};
 use collo_device::select_gpu::GpuSelector;
 use collo_device::{holders, nvml, repartition, services};
 use collo_launch::interrupted::Noted;
-use collo_plan::facts::Holder;
-use collo_plan::facts::{Driver, Gpu};
+use collo_plan::facts::{Driver, Gpu, Holder};
 use serde_json::{Value, json};
 
 use collo_text::{Diagnostic, Remark};
 
 use crate::answer::{Answer, Answered};
-use crate::args;
 use crate::context::gpus::driver;
 use crate::context::{Context, end_left_behind};
-use crate::exit;
-use crate::output;
+use crate::{args, exit, output};
 
 pub fn run(context: &Context<'_>, a: &args::Restore) -> Answered {
     end_left_behind();

@@ -8,15 +8,13 @@ use collo_measure::session::Unfinished;
 use collo_plan::experiment::Experiment;
 use collo_plan::select::Selection;
 use collo_quantity::number;
-use collo_text::shown;
+use collo_text::{Diagnostic, ExitClass, shown};
 
 use collo_store::{Outcome, Shard};
-use collo_text::{Diagnostic, ExitClass};
 
 use crate::args::{self, Foreign, Services};
-use crate::exit;
-use crate::output;
 use crate::shell::quoted;
+use crate::{exit, output};
 
 /// The full command that resumes this.
 pub fn resume(

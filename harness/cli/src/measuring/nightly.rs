@@ -14,12 +14,10 @@ use collo_text::{Diagnostic, Diagnostics, Remark};
 
 use super::{ending, notice, steps, until};
 use crate::answer::{Answer, Answered};
-use crate::args;
 use crate::context::{Context, end_left_behind};
-use crate::exit;
-use crate::output;
 use crate::stored::prune::age_s;
 use crate::stored::report;
+use crate::{args, exit, output};
 
 /// How a night ended, which its exit code does not decide: a night that stopped after failed runs ends with that of a regression.
 #[derive(Clone, Copy)]

@@ -2,14 +2,12 @@
 
 use collo_measure::campaign::{self, CampaignOptions, FailureLimit, Finished, Only};
 use collo_measure::session::{Request, Session};
-use collo_plan::experiment::Experiment;
-use collo_plan::experiment::{Overrides, is_script};
+use collo_plan::experiment::{Experiment, Overrides, is_script};
 use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
 use collo_quantity::number;
 use collo_store::{Campaign, CampaignFolder, Standing};
-use collo_text::{Diagnostic, Diagnostics};
-use collo_text::{shown, trust};
+use collo_text::{Diagnostic, Diagnostics, shown, trust};
 use serde_json::json;
 
 use super::{ending, steps, until};
@@ -18,9 +16,8 @@ use crate::args::{self, Only as OnlyArgument};
 use crate::bundled::is_bundle;
 use crate::context::experiments::{Named, as_named, each, experiments};
 use crate::context::{Context, Ended, end_left_behind};
-use crate::exit;
 use crate::stored::{bundle, report};
-use crate::{output, progress};
+use crate::{exit, output, progress};
 
 pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
     if let [name] = &a.names[..]

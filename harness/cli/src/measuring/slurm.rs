@@ -9,8 +9,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use collo_plan::expand::expand;
-use collo_plan::experiment::Experiment;
-use collo_plan::experiment::{DeviceChoice, Overrides};
+use collo_plan::experiment::{DeviceChoice, Experiment, Overrides};
 use collo_plan::plan::most_shards;
 use collo_plan::workload::Workloads;
 use collo_quantity::number;
@@ -22,10 +21,9 @@ use serde_json::json;
 
 use super::ending;
 use crate::answer::{Answer, Answered};
-use crate::args;
 use crate::context::Context;
-use crate::output;
 use crate::shell::quoted;
+use crate::{args, output};
 
 pub fn run(context: &Context<'_>, a: &args::Slurm) -> Answered {
     let project = context.project()?;

@@ -6,8 +6,7 @@
 use collo_measure::campaign::{CampaignOptions, FailureLimit, Finished};
 use collo_measure::session::{NotPredicted, PythonToPredict, Request, Session};
 use collo_measure::stage::Consent;
-use collo_plan::experiment::Experiment;
-use collo_plan::experiment::{DeviceChoice, DeviceRequest};
+use collo_plan::experiment::{DeviceChoice, DeviceRequest, Experiment};
 use collo_plan::project::Project;
 use collo_plan::select::Selection;
 use collo_prepare::consent::DescribeConsent;

@@ -10,8 +10,7 @@ use nix::sys::signal::Signal;
 
 use crate::args::{self, DataVerb};
 use crate::context::{Context, Ended};
-use crate::exit;
-use crate::progress;
+use crate::{exit, progress};
 
 pub fn run(context: &Context<'_>, a: &args::Data) -> Ended {
     let project = context.project()?;

@@ -5,13 +5,12 @@ use std::path::Path;
 
 use fs_err as fs;
 
-use collo_text::Diagnostic;
+use collo_text::{Diagnostic, shown};
 
 use crate::answer::{Answer, Answered};
 use crate::args;
 use crate::carried::CARRIED;
 use crate::context::Context;
-use collo_text::shown;
 
 /// The daily commands as recipes.
 const JUSTFILE: (&str, &[u8]) = ("justfile", include_bytes!("justfile"));

@@ -12,17 +12,14 @@ use collo_plan::workload::{RECIPE, Requirement, Workload, WorkloadPython, Worklo
 use collo_store::{EpochRecord, RunRecord};
 use collo_text::fields::LARGEST;
 use collo_text::quoting::line;
-use collo_text::units;
-use collo_text::{Diagnostic, Diagnostics, ExitClass, Remark};
+use collo_text::{Diagnostic, Diagnostics, ExitClass, Remark, shown, units};
 use serde_json::{Value as Json, json};
 
 use crate::answer::{Answer, Answered};
 use crate::args::{self, WorkloadVerb};
 use crate::context::Context;
-use crate::exit;
-use crate::output;
+use crate::{exit, output};
 use collo_measure::trial::Trial;
-use collo_text::shown;
 
 pub fn run(context: &Context<'_>, a: &args::Workload) -> Answered {
     let project = context.project()?;

@@ -7,13 +7,12 @@ use collo_compare::history::{self, CampaignVariation};
 use collo_compare::side::ComparedReport;
 use collo_figures::document::Present;
 use collo_store::{CampaignFolder, Runs};
-use collo_text::{Diagnostic, Diagnostics, Remark};
+use collo_text::{Diagnostic, Diagnostics, Remark, shown};
 
 use crate::answer::{Answer, Answered};
 use crate::args::compare::{By, Compare};
 use crate::context::Context;
 use crate::exit;
-use collo_text::shown;
 
 /// The keyword for the published results, in place of a campaign.
 const STUDY: &str = "published:study";

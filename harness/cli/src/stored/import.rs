@@ -7,8 +7,7 @@ use collo_plan::workload::Workloads;
 use collo_quantity::number;
 use collo_radt::schedule::Schedule;
 use collo_radt::{Leftover, experiment, metrics, report, tracking};
-use collo_text::shown;
-use collo_text::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics, shown};
 use fs_err as fs;
 use serde_json::json;
 

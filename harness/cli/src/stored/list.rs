@@ -12,8 +12,7 @@ use collo_plan::sharing;
 use collo_plan::workload::Workloads;
 use collo_schedule::policy;
 use collo_store::{COLLO_SAMPLES, Campaign, Foreign, NOBODY_WATCHES, Runs};
-use collo_text::shown;
-use collo_text::{Diagnostic, Diagnostics, Remark};
+use collo_text::{Diagnostic, Diagnostics, Remark, shown};
 use serde_json::json;
 
 use super::prune;

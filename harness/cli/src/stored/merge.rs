@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use collo_quantity::number;
 use collo_store::{CampaignFolder, MergeDifference, MergeScope, Runs, Shard};
-use collo_text::shown;
-use collo_text::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics, shown};
 use serde_json::json;
 
 use crate::answer::{Answer, Answered};

@@ -10,7 +10,7 @@ use collo_launch::Errand;
 use collo_report::export::{self, FORMATS, Format, ReportTable, TABLES, Writer};
 use collo_report::{EnergyModel, Report};
 use collo_store::{CampaignFolder, LendsNothing, MergeScope, Runs};
-use collo_text::{Diagnostic, Diagnostics, ExitClass};
+use collo_text::{Diagnostic, Diagnostics, ExitClass, shown, trust};
 use fs_err as fs;
 use tempfile::TempDir;
 
@@ -19,7 +19,6 @@ use crate::answer::{Answer, Answered};
 use crate::args::MemberEnergy;
 use crate::context::Context;
 use crate::{args, bundled, output};
-use collo_text::{shown, trust};
 
 pub fn run(context: &Context<'_>, a: &args::Report) -> Answered {
     let asked = asked(context, a)?;

@@ -1,13 +1,12 @@
 //! `collo show`: a campaign, one of its cells in full, or the remains of a crash.
 
 use collo_store::{CampaignFolder, Comment, Error, Outcome};
-use collo_text::{Diagnostic, Diagnostics, Remark, read_small};
+use collo_text::{Diagnostic, Diagnostics, Remark, nearest, read_small, shown};
 use serde_json::json;
 
 use crate::answer::{Answer, Answered};
 use crate::context::Context;
 use crate::{args, bundled};
-use collo_text::{nearest, shown};
 
 /// Limit for the events of an interrupted run; a longer file is not shown.
 const LIMIT_BYTES: u64 = 64 << 20;

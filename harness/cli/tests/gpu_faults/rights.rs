@@ -4,8 +4,7 @@ use std::time::Instant;
 
 use collo_store::Verdict;
 
-use super::SERIAL;
-use super::{BLOCKED, HALVES, MIG, MPS, NAIVE, two};
+use super::{BLOCKED, HALVES, MIG, MPS, NAIVE, SERIAL, two};
 use crate::gpu_faults::others::{Somebody, only_indicative};
 use crate::gpu_faults::row::{Row, Scenario, all, all_of, hold, row};
 use crate::sim::Machine;

@@ -13,14 +13,12 @@ use collo_figures::document::{Block, Document, Present, common_settings};
 use collo_guidelines::report_json::CellJson;
 use collo_guidelines::rule::Guideline;
 use collo_guidelines::verdict::Holds;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
-use collo_quantity::{Key, key};
+use collo_quantity::{Key, key, number};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::side::{ComparedReport, Head};
-use crate::side::{cards, matching, quantity};
+use crate::side::{ComparedReport, Head, cards, matching, quantity};
 use crate::{Error, Result};
 
 use throughput::Throughput;

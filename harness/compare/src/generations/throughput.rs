@@ -7,8 +7,7 @@ use collo_figures::document::{Figure, Table, TableCell};
 use collo_figures::draw::{PANELS, Panel, WIDTH, cut};
 use collo_figures::modes::{family, in_order, mode_label, mode_order};
 use collo_guidelines::report_json::CellJson;
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 
 use super::best::BestRow;
 use crate::side::ComparedReport;

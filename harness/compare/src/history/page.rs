@@ -3,9 +3,8 @@
 use collo_analysis::words::capital;
 use collo_figures::chart::{Spark, SparkDot};
 use collo_figures::document::{Block, Document, Fact, Section, Table, TableCell, TableLayout, Tone};
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::t_quantile;
+use collo_quantity::{Key, number};
 
 use super::summary::{CellHistory, Class, History, NIGHTS_SHOWN};
 use super::track::NightPoint;

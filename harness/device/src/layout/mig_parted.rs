@@ -6,8 +6,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use collo_gpus::notation;
-use collo_text::quoted;
-use collo_text::{Diagnostic, Source};
+use collo_text::{Diagnostic, Source, quoted};
 use serde::Deserialize;
 use serde_json::Value as Json;
 

@@ -6,14 +6,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ::toml::Spanned;
-use collo_text::quoted;
-use collo_text::{Diagnostic, Source};
+use collo_text::{Diagnostic, Source, nearest, quoted};
 use serde::Deserialize;
 
 use super::{WantedPartition, arranged, card_of, slice_of, slice_text};
 use collo_gpus::partition::Partition;
 use collo_plan::facts::Gpu;
-use collo_text::nearest;
 
 /// The selected layouts of a file.
 #[derive(Debug, Clone)]

@@ -1,8 +1,7 @@
 //! A partition as typed: `7×1g.5gb`, `3g.20gb+2×2g.10gb`, `2×1c.3g.20gb`, optionally with places: `3g.20gb@4+2g.10gb@0`.
 
 use collo_gpus::notation;
-use collo_text::Diagnostic;
-use collo_text::quoted;
+use collo_text::{Diagnostic, quoted};
 
 use super::{Items, WantedPartition, checked, slice_of};
 use collo_gpus::mig::GpuModel;

@@ -12,11 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::lock;
 use crate::mps::{self, Control};
-use crate::nvml;
 use crate::repartition::{self, PartitionedGpu};
-use crate::services;
 use crate::settings::ChangedSettings;
-use crate::state_folder;
+use crate::{nvml, services, state_folder};
 use collo_gpus::PartitionError;
 use collo_gpus::partition::Partition;
 

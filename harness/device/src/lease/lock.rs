@@ -13,13 +13,12 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use collo_text::Diagnostic;
+use collo_text::{Diagnostic, trust};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr, sockopt};
 
 use super::journal;
-use collo_text::trust;
 
 use crate::state_folder;
 

@@ -1,12 +1,11 @@
 //! MPS behaviour here: a daemon of our own, its replies before any client connects, with two clients under limits, and its logs.
 
-use collo_plan::sharing::MPS_PROGRAM;
+use collo_plan::sharing::{Limits, MPS_PROGRAM};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use collo_device::mps::{self, Control, Logged};
 use collo_measure::stage::DaemonProcess;
-use collo_plan::sharing::Limits;
 use serde_json::{Value, json};
 
 use super::SelectedGpu;

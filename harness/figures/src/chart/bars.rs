@@ -5,8 +5,7 @@ use crate::draw::axis::Axis;
 use crate::draw::chart::{Chart, DrawResult, Frame, ToPanel, charts};
 use crate::draw::marks::{self, PublishedMark};
 use crate::draw::slots::{Place, Slots, reach};
-use crate::draw::themed::Anchor;
-use crate::draw::themed::{ThemedSvg, text_width};
+use crate::draw::themed::{Anchor, ThemedSvg, text_width};
 use crate::draw::{Drawing, WIDTH};
 
 /// One bar.

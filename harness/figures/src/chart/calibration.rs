@@ -6,8 +6,7 @@ use plotters::element::Polygon;
 use crate::draw::axis::{Axis, RATIO_TICKS};
 use crate::draw::chart::{Chart, DrawResult, Frame, charts};
 use crate::draw::look::shape;
-use crate::draw::themed::Anchor;
-use crate::draw::themed::{look, text_width};
+use crate::draw::themed::{Anchor, look, text_width};
 use crate::draw::{Drawing, WIDTH, cut};
 
 /// A member of a cell.

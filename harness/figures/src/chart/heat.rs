@@ -6,8 +6,7 @@ use collo_quantity::stats::Quantity;
 
 use crate::draw::chart::drawing;
 use crate::draw::look::hue;
-use crate::draw::themed::Anchor;
-use crate::draw::themed::ThemedSvg;
+use crate::draw::themed::{Anchor, ThemedSvg};
 use crate::draw::{Drawing, WIDTH, cut};
 
 /// The content of a field.

@@ -4,8 +4,7 @@
 use super::lines::spread;
 use crate::draw::axis::{Axis, apart};
 use crate::draw::chart::{Frame, ToPanel, charts};
-use crate::draw::themed::Anchor;
-use crate::draw::themed::{Shape, ThemedSvg};
+use crate::draw::themed::{Anchor, Shape, ThemedSvg};
 use crate::draw::{Drawing, WIDTH};
 
 /// One point of a line.

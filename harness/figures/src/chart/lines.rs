@@ -6,8 +6,7 @@ use crate::draw::axis::{Axis, apart};
 use crate::draw::chart::{Frame, ToPanel, charts};
 use crate::draw::look::{hue, shape};
 use crate::draw::marks::{self, PublishedMark};
-use crate::draw::themed::Anchor;
-use crate::draw::themed::{ThemedSvg, look};
+use crate::draw::themed::{Anchor, ThemedSvg, look};
 use crate::draw::{Drawing, WIDTH};
 use crate::modes::{in_order, mode_label};
 

@@ -3,8 +3,7 @@
 use crate::draw::axis::Axis;
 use crate::draw::chart::{Frame, ToPanel, charts};
 use crate::draw::look::{hue, shape};
-use crate::draw::themed::Anchor;
-use crate::draw::themed::{ThemedSvg, text_width};
+use crate::draw::themed::{Anchor, ThemedSvg, text_width};
 use crate::draw::{Drawing, WIDTH, cut};
 use crate::modes::mode_label;
 

@@ -5,8 +5,7 @@ use plotters::element::Rectangle;
 use crate::draw::axis::Axis;
 use crate::draw::chart::{Frame, charts};
 use crate::draw::look::shape;
-use crate::draw::themed::Anchor;
-use crate::draw::themed::look;
+use crate::draw::themed::{Anchor, look};
 use crate::draw::{Drawing, WIDTH};
 
 /// One point.

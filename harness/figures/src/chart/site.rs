@@ -5,8 +5,7 @@ use plotters::element::Polygon;
 use crate::draw::axis::Axis;
 use crate::draw::chart::{Chart, DrawResult, Frame, charts, px};
 use crate::draw::look::WORKLOAD_TINTS;
-use crate::draw::themed::Anchor;
-use crate::draw::themed::{look, text_width};
+use crate::draw::themed::{Anchor, look, text_width};
 use crate::draw::{Drawing, LONG, cut};
 
 /// An attempt on a card.

@@ -4,8 +4,7 @@ use plotters::element::Polygon;
 
 use crate::draw::axis::Axis;
 use crate::draw::chart::{Chart, DrawResult, Frame, charts, px};
-use crate::draw::themed::Anchor;
-use crate::draw::themed::look;
+use crate::draw::themed::{Anchor, look};
 use crate::draw::{Drawing, NARROW, cut};
 
 /// One member: its epochs `(start, end, measured)`, seconds from go.

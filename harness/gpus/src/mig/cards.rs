@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics, Source};
+use collo_text::{Diagnostic, Diagnostics, Source, nearest, quoted};
 use fs_err as fs;
 
 use super::{GpuModel, Peaks, read};
 use collo_text::fields::listed;
-use collo_text::nearest;
 
 /// All GPU models of a project.
 #[derive(Debug, Clone, Default)]

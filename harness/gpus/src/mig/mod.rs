@@ -23,11 +23,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::notation::{Share, Size};
-use collo_text::Diagnostic;
-use collo_text::quoted;
+use collo_text::{Diagnostic, nearest, quoted};
 
 use collo_text::fields::listed_all;
-use collo_text::nearest;
 
 /// Where instances of a profile can be placed on the grid.
 #[derive(Debug, Clone, PartialEq, Eq)]

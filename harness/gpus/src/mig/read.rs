@@ -4,11 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::notation::{self, Size};
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics, Source};
+use collo_text::{Diagnostic, Diagnostics, Source, fields, quoted};
 
 use super::{GpuModel, Layout, Places};
-use collo_text::fields;
 use collo_text::fields::{Fields, Located, Value};
 
 /// Parse a GPU model; its name is the file's.

@@ -3,8 +3,7 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_gpus::notation::Size;
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 
 use crate::published::Published;
 use crate::rule::evidence::Evidence;

@@ -1,9 +1,8 @@
 //! Which sharing mode gives most throughput? Compares groups of the same members under two modes.
 
 use collo_analysis::campaign::Analysis;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
+use collo_quantity::{Key, number};
 
 use crate::published::Published;
 use crate::rule::pairs::Pairs;

@@ -4,9 +4,8 @@
 //! each member's mean over the repetitions, and the value that equal members would show by their scatter stands beside the measured one.
 
 use collo_analysis::campaign::Analysis;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::seats::Seats;
+use collo_quantity::{Key, number};
 
 use crate::rule::evidence::Evidence;
 use crate::rule::{Claim, Guideline, decide_by_interval, nothing};

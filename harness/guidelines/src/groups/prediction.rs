@@ -4,9 +4,8 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::campaign::predicted::{MemoryWarnings, PredictedPoint, PredictionScore};
 use collo_analysis::words::capital;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, number};
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use crate::rule::evidence::Evidence;

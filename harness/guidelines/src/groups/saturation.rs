@@ -3,9 +3,8 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::campaign::launches::LaunchPoint;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, number};
 
 use crate::rule::evidence::Evidence;
 use crate::rule::{Claim, Guideline, on_a_card};

@@ -6,8 +6,7 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::server::Server;
 use collo_analysis::cell::{Cell, Member};
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 
 use super::collocate::mode_name;
 use crate::published::Published;

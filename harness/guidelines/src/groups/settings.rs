@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
+use collo_quantity::{Key, number};
 
 use crate::published::Published;
 use crate::rule::pairs::{Match, Pairs};

@@ -2,8 +2,7 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::{Cell, Member};
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 
 use crate::rule::evidence::Evidence;
 use crate::rule::{Claim, Guideline, decide_by_interval, nothing};

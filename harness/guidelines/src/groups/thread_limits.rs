@@ -1,9 +1,8 @@
 //! Which MPS thread limits are worth setting? Compares groups with a limit with the same members without one.
 
 use collo_analysis::campaign::Analysis;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
+use collo_quantity::{Key, number};
 
 use crate::rule::pairs::{Pair, Pairs};
 use crate::rule::{Claim, Guideline, decide, on_a_card};

@@ -3,9 +3,8 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::{Quantity, RatioVerdict};
+use collo_quantity::{Key, number};
 
 use crate::rule::pairs::{Pair, Pairs, matched, together};
 use crate::rule::{Claim, Guideline, decide, nothing, on_a_card};

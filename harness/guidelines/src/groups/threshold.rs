@@ -12,9 +12,8 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::{Quantity, t_quantile};
+use collo_quantity::{Key, number};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use crate::published::Published;

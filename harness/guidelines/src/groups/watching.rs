@@ -2,9 +2,8 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::watching::WatchedCost;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
+use collo_quantity::{Key, number};
 
 use crate::published::Published;
 use crate::rule::evidence::Evidence;

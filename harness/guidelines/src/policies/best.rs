@@ -2,9 +2,8 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::TraceMatrix;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
+use collo_quantity::{Key, number};
 
 use super::{Holds, Wording, claim, matrices};
 use crate::rule::Guideline;

@@ -15,10 +15,9 @@ pub use total::{mps_total, naive_waits};
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix};
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::orders::Difference;
 use collo_quantity::stats::{self, Quantity, RatioVerdict};
+use collo_quantity::{Key, number};
 
 use crate::published::manager::manager;
 use crate::rule::Guideline;

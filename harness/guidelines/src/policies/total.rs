@@ -2,9 +2,8 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::Arm;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::RatioVerdict;
+use collo_quantity::{Key, number};
 
 use super::{Holds, Judged, Wording, all_smaller, beside_exclusive, claim, judge, matrices, ratios_text, wanting};
 use crate::rule::Guideline;

@@ -6,9 +6,8 @@ use std::sync::OnceLock;
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::{Cell, Regime};
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
-use collo_quantity::{Key, key};
+use collo_quantity::{Key, key, number};
 use collo_store::Sharing;
 use serde::{Deserialize, Serialize};
 

@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::campaign::reported::FromReport;
-use collo_analysis::cell::absent;
 use collo_analysis::cell::lent::Lender;
 use collo_analysis::cell::reported::{MISSING, ReportedRuns};
 use collo_analysis::cell::second_look::SecondLook;
 use collo_analysis::cell::verdict::CellVerdict;
-use collo_analysis::cell::{Cell, Member};
+use collo_analysis::cell::{Cell, Member, absent};
 use collo_analysis::reading::usage::MemoryKind;
 use collo_analysis::trace::{Arm, ArmValues, OrdersNeeded, RatioToReference, TraceMatrix, verdict_text};
 use collo_analysis::words;

@@ -1,10 +1,9 @@
 //! The numbers behind a guideline.
 
 use collo_analysis::cell::Cell;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_quantity::unit::{BYTE, COUNT, RATIO, SECOND, SHARE, Unit};
+use collo_quantity::{Key, number};
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};

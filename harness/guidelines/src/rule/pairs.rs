@@ -7,9 +7,8 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::cell::quantities::GainBy;
 use collo_analysis::cell::verdict::CellVerdict;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::{self, Quantity, RatioTest, RatioVerdict};
+use collo_quantity::{Key, number};
 
 use super::how_many;
 use crate::rule::evidence::Evidence;

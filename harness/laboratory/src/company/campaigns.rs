@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use collo_predict::{Alone, CompanyMode, MeasuredGroup, MeasuredMember, StandIn};
-use collo_predict::{Conditions, TargetDevice};
+use collo_predict::{Alone, CompanyMode, Conditions, MeasuredGroup, MeasuredMember, StandIn, TargetDevice};
 use collo_store::Sharing;
 use collo_text::{Diagnostics, Source};
 

@@ -4,15 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use collo_predict::Conditions;
-use collo_predict::{Alone, CompanyMode, MeasuredGroup};
+use collo_predict::{Alone, CompanyMode, Conditions, MeasuredGroup};
 use collo_text::units::percent;
 use collo_text::{Diagnostic, Diagnostics, Remark, Source};
 
 use super::{campaigns, pairs};
 use crate::caller::Caller;
-use crate::lines;
-use crate::sources;
+use crate::{lines, sources};
 
 /// A group with where it was measured.
 #[derive(Debug, Clone)]

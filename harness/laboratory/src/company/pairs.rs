@@ -4,12 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_predict::Conditions;
-use collo_predict::{Alone, CompanyMode, MeasuredGroup, MeasuredMember, PairTimes, StandIn, Together};
+use collo_predict::{Alone, CompanyMode, Conditions, MeasuredGroup, MeasuredMember, PairTimes, StandIn, Together};
 use collo_store::Sharing;
-use collo_text::nearest;
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics, Source};
+use collo_text::{Diagnostic, Diagnostics, Source, nearest, quoted};
 
 use super::groups::{AloneProfile, Groups, Measured, STEP_S};
 use crate::lines::{self, Row};

@@ -2,8 +2,7 @@
 
 use collo_predict::published;
 use collo_store::Sharing;
-use collo_text::Diagnostic;
-use collo_text::quoted;
+use collo_text::{Diagnostic, quoted};
 
 use super::Reading;
 use crate::lines::Row;

@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use collo_plan::workload::Workloads;
 use collo_predict::{Conditions, TargetDevice};
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics, Source};
+use collo_text::{Diagnostic, Diagnostics, Source, quoted};
 
 use crate::lines::{self, Places, Row};
 use crate::measurements::{Measurement, Measurements, Measurer, Subject};

@@ -2,8 +2,7 @@
 
 use collo_gpus::Peaks;
 use collo_predict::utilisation::{Measured, peaks_of};
-use collo_text::Diagnostic;
-use collo_text::quoted;
+use collo_text::{Diagnostic, quoted};
 
 use super::Reading;
 use crate::lines::Row;

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use collo_plan::cell::Member;
 use collo_plan::workload::{Workload, Workloads};
 use collo_prepare::describe::NamedModel;
-use collo_text::Diagnostic;
-use collo_text::nearest;
-use collo_text::quoted;
+use collo_text::{Diagnostic, nearest, quoted};
 use serde_json::Value as Json;
 
 use crate::lines::Row;

@@ -11,11 +11,10 @@ use tokio::net::UnixStream;
 use tokio::sync::{Notify, mpsc};
 
 use crate::channel::ChannelLines;
-use crate::children;
 use crate::group::{self, Ended, Group, Handles, LaunchError, Live, MemberLaunch, MemberReader, Reported, Signal};
 use crate::process::Process;
-use crate::supervised;
 use crate::supervisor::{MEMBER_FD, Orders, Output};
+use crate::{children, supervised};
 
 /// A process that hosts several members.
 #[derive(Debug, Clone)]

@@ -27,8 +27,7 @@ use collo_plan::select::Selection;
 use collo_prepare::commands::MemberCommands;
 use collo_prepare::data::Prepared;
 use collo_prepare::ingredients::Ingredients;
-use collo_prepare::machine;
-use collo_prepare::surroundings;
+use collo_prepare::{machine, surroundings};
 
 use attempts::Attempts;
 pub use caught::is_want_of_threads;

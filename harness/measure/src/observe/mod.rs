@@ -30,8 +30,8 @@ use std::time::Duration;
 
 use collo_device::control_groups::ControlGroups;
 use collo_store::{
-    AfterMeasured, Attestation, CpuThrottling, EpochRecord, MemberRecord, ObserverRecord, Outcome, ProcessRecord, RequestRecord,
-    RunDraft, SamplingQuality, Timeline, monotonic_ns,
+    AfterMeasured, Attestation, CpuThrottling, EpochRecord, MemberRecord, ObserverRecord, Outcome, PROCESS_SCOPE, ProcessRecord,
+    RequestRecord, RunDraft, SamplingQuality, Timeline, member_scope, monotonic_ns,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -51,7 +51,6 @@ use collo_launch::{Group, HostLaunch, MemberLaunch, Signal, memory_policy, tree}
 use collo_plan::sharing::Hosting;
 use collo_sample::gpu::gpu_scope;
 use collo_sample::{Board, Rates, Sampling, Sites};
-use collo_store::{PROCESS_SCOPE, member_scope};
 
 /// What was observed while a cell ran, in memory.
 pub struct Observation {

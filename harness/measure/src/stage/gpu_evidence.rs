@@ -2,7 +2,7 @@
 //!
 //! The environment that we set is not evidence: a client that cannot reach its daemon silently runs without MPS.
 
-use collo_device::company;
+use collo_device::{company, holders, mps, namespace, nvml};
 use std::collections::{BTreeMap, BTreeSet};
 
 use collo_store::{Attestation, AttestationVerdict, Check};
@@ -14,7 +14,6 @@ use super::evidence::{self, InForce, check, process};
 use crate::stage::staging::{StagedCard, Visible};
 use collo_device::mps::ReportedLimit;
 use collo_device::nvml::instances::Raw;
-use collo_device::{holders, mps, namespace, nvml};
 use collo_launch::protocol::Hello;
 use collo_plan::facts::Unlisted;
 

@@ -1,7 +1,7 @@
 //! What a seating means for processes: the MPS daemons to start, and the slot of each member. Pure; staging executes it, and a plan
 //! shows it with placeholders for what is only known then.
 
-use collo_plan::sharing::MPS_PROGRAM;
+use collo_plan::sharing::{Limits, MPS_PROGRAM, Seat, Seating};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,6 @@ use collo_device::state_folder;
 use collo_launch::ServiceOrders;
 use collo_launch::environment::scrubbed;
 use collo_plan::facts::{CardShare, Cores, DeviceKind, Gpu};
-use collo_plan::sharing::{Limits, Seat, Seating};
 use collo_prepare::slot::Slot;
 
 /// The devices that need a daemon, UUIDs with commas between them: one for each that members are on, or one for all cards.

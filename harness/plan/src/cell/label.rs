@@ -12,8 +12,7 @@
 
 use std::sync::Arc;
 
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics, quoted};
 use serde_json::Value as Json;
 
 use super::{Cell, MOST_MEMBERS, Member, Term};

@@ -17,8 +17,7 @@ use serde_json::Value as Json;
 pub use trace::{CellTask, CellTrace, ManagerRules, NO_ESTIMATE, Settle};
 
 use crate::observer::{Observe, Observers, Place};
-use crate::sharing::Refusal;
-use crate::sharing::SharingMode;
+use crate::sharing::{Refusal, SharingMode};
 use crate::workload::{RECIPE, Workload, Workloads};
 
 /// The most members that one cell may have.

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_text::Source;
+use collo_text::{Source, shown};
 
 use super::{Experiment, Origin, explain, layers};
-use collo_text::shown;
 
 /// A key with another value than before.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,8 +6,7 @@ use collo_text::Source;
 
 use super::{Experiment, explain_settings};
 use crate::host::{self, HostFile};
-use collo_text::fields::{self, Shape, ValueKind};
-use collo_text::fields::{Fields, Located, Value};
+use collo_text::fields::{self, Fields, Located, Shape, Value, ValueKind};
 
 /// One value and its origin.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use collo_text::Source;
+use collo_text::{Source, fields, shown};
 use serde_json::Value as Json;
 
 use super::explain::{Origin, written};
 use super::{Axes, Experiment};
 use crate::workload::{RECIPE, Workload, plain};
-use collo_text::fields;
 use collo_text::fields::{Fields, Located};
-use collo_text::shown;
 
 /// Every setting of every workload; under each recipe that some member has.
 pub(super) fn explain(experiment: &Experiment, source: &Arc<Source>, fields: &Fields, all: &mut Vec<Origin>) {

@@ -6,16 +6,13 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics, Source};
+use collo_text::{Diagnostic, Diagnostics, Source, fields, quoted, shown};
 
 use super::Experiment;
 use super::keys::AXES;
 use crate::host::{self, HostFile};
 use crate::project::Project;
-use collo_text::fields;
 use collo_text::fields::Fields;
-use collo_text::shown;
 
 /// Maximum depth of files that include each other.
 const DEEPEST: usize = 20;

@@ -3,18 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use collo_text::quoted;
 use collo_text::quoting::line;
-use collo_text::{Diagnostic, Diagnostics, Source};
+use collo_text::{Diagnostic, Diagnostics, Source, fields, nearest, quoted, shown};
 use fs_err as fs;
 
 use super::Experiment;
 use super::layers::{Overrides, includes_of};
 use crate::project::Project;
 use crate::workload::Workloads;
-use collo_text::fields;
-use collo_text::nearest;
-use collo_text::shown;
 
 /// Endings of scripts, and the programs that run them.
 const SCRIPTS: [(&str, &str); 2] = [(".py", "python"), (".sh", "sh")];

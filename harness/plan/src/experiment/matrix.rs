@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_text::Diagnostic;
-use collo_text::quoted;
+use collo_text::{Diagnostic, fields, quoted};
 use serde_json::Value as Json;
 
 use super::read::ExperimentReader;
 use super::{Axes, Sharing};
 use crate::workload::Workload;
-use collo_text::fields;
-use collo_text::fields::sum;
-use collo_text::fields::{Fields, Located, Value};
+use collo_text::fields::{Fields, Located, Value, sum};
 
 impl ExperimentReader<'_> {
     /// The axes as written; [`ExperimentReader::complete`] adds what was left out.

@@ -19,7 +19,7 @@ mod thermal_gate;
 use std::sync::Arc;
 use std::time::Duration;
 
-use collo_store::Expectation;
+use collo_store::{AfterMeasured, Expectation};
 use serde_json::Value as Json;
 
 use crate::cell::{CellTask, ManagerRules, Member};
@@ -30,7 +30,6 @@ use crate::select::Expression;
 use crate::sharing::SharingMode;
 use crate::workload::Workload;
 use collo_gpus::mig::GpuModel;
-use collo_store::AfterMeasured;
 
 pub use changed::ChangedKey;
 pub use explain::Origin;

@@ -1,7 +1,6 @@
 //! Valid names of experiments: they become a folder below `runs/` and `reports/`, and a word of the command line.
 
-use collo_text::Diagnostic;
-use collo_text::quoted;
+use collo_text::{Diagnostic, quoted};
 
 /// The error of an invalid name.
 pub fn wrong(name: &str) -> Option<Diagnostic> {

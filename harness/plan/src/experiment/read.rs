@@ -12,9 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use collo_gpus::notation;
-use collo_store::{Thresholds, TraceCell};
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics, Source};
+use collo_store::{AfterMeasured, Thresholds, TraceCell};
+use collo_text::{Diagnostic, Diagnostics, Source, fields, quoted, shown};
 use serde_json::Value as Json;
 
 use super::{Axes, Experiment, Layers, MixedGroup, Overrides, SCHEMA, Sharing, ThermalGate, TracePlan, keys, name, thermal_gate};
@@ -23,10 +22,7 @@ use crate::facts::{Cores, core_list};
 use crate::project::Project;
 use crate::sharing::{self, Each, Limits, Naive};
 use crate::workload::{Workload, Workloads};
-use collo_store::AfterMeasured;
-use collo_text::fields;
 use collo_text::fields::{Fields, Located, Value};
-use collo_text::shown;
 
 impl Experiment {
     /// The experiment that a person names: `NAME` or a path.

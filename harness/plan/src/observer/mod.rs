@@ -15,14 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use collo_store::{COLLO_SAMPLES, MONITOR, NOBODY_WATCHES};
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics, nearest, quoted};
 use fs_err as fs;
 
 use crate::facts::{DeviceFacts, DeviceKind};
 use crate::sharing::Refusal;
 use crate::workload::{Workload, WorkloadPython};
-use collo_text::nearest;
 
 pub use keys::{Observer, Place, Stop};
 pub use read::is_name;

@@ -4,14 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use collo_store::{COLLO_SAMPLES, MONITOR, NOBODY_WATCHES, PROFILER};
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics, Source};
+use collo_text::{Diagnostic, Diagnostics, Source, fields, on_path, quoted};
 
 use super::tool::{COMMAND, PLACEHOLDERS};
 use super::{Observer, Place};
-use collo_text::fields;
 use collo_text::fields::Fields;
-use collo_text::on_path;
 
 /// The word of `needs` that is no program.
 const GPU: &str = "gpu";

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use collo_store::{CellRecord, MemberSpec, PlannedRun, PredictedValue};
+use collo_store::{AfterMeasured, CellRecord, MemberSpec, PlannedRun, PredictedValue};
 use serde_json::{Value as Json, json};
 
 use super::{Basis, ForecastSource, GainForecast, MemoryForecast, PlannedCell, Seated, company, memory};
@@ -16,7 +16,6 @@ use crate::past::{AloneTime, PastCell};
 use crate::sharing::Seating;
 use crate::traces::{least_s, work_of};
 use crate::workload::{LIMIT_BATCHES, Limit};
-use collo_store::AfterMeasured;
 
 /// The time of a plan; absent if that of a cell is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

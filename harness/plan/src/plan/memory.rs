@@ -7,8 +7,7 @@
 use collo_predict::{Interval, probability_above};
 use collo_store::{MarkedCell, PredictedMemory};
 
-use super::{Basis, PlannedCell, Seated};
-use super::{ForecastSource, forecast::forecast_of};
+use super::{Basis, ForecastSource, PlannedCell, Seated, forecast::forecast_of};
 use crate::cell::{Cell, Term};
 use crate::facts::{DeviceFacts, DeviceKind};
 use crate::past::PastCell;

@@ -36,10 +36,8 @@ use crate::facts::{CardShare, Cores, DeviceFacts, DeviceKind, PythonSeen, usable
 use crate::hosting;
 use crate::prior::Prior;
 use crate::select::Selection;
-use crate::sharing::MPS_PROGRAM;
-use crate::sharing::{Refusal, Seating};
-use crate::workload::Requirement;
-use crate::workload::WorkloadPython;
+use crate::sharing::{MPS_PROGRAM, Refusal, Seating};
+use crate::workload::{Requirement, WorkloadPython};
 use collo_gpus::partition::Partition;
 use collo_text::units::{hundredths, ranges};
 use memory::members;

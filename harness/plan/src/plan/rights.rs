@@ -1,7 +1,6 @@
 //! The refusal of a cell that needs another partition, where that is impossible: the reason, and the administrator's command.
 
-use crate::facts::Fixed;
-use crate::facts::Gpu;
+use crate::facts::{Fixed, Gpu};
 use crate::sharing::Seating;
 use collo_gpus::mig::Layout;
 use collo_gpus::partition::Partition;

@@ -10,15 +10,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use collo_store::AfterMeasured;
-use collo_text::quoted;
-use collo_text::{Diagnostic, Source};
+use collo_text::{Diagnostic, Source, nearest, quoted};
 use regex::Regex;
 use serde_json::Value as Json;
 
 use crate::sharing;
 use collo_gpus::mig::GpuModel;
 use collo_text::fields::{listed, listed_all};
-use collo_text::nearest;
 
 /// A condition on a cell.
 #[derive(Debug, Clone)]

@@ -8,8 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use collo_text::quoted;
-use collo_text::{Diagnostic, Source};
+use collo_text::{Diagnostic, Source, quoted};
 use regex::Regex;
 use serde_json::Value as Json;
 

@@ -10,8 +10,7 @@ use collo_text::Diagnostic;
 use super::mig::Cut;
 use super::{Refusal, Seat, Seating};
 use collo_gpus::mig::{GpuModel, Instance, Profile};
-use collo_gpus::partition::Partition;
-use collo_gpus::partition::Slice;
+use collo_gpus::partition::{Partition, Slice};
 
 /// The question.
 pub struct Seats<'a> {

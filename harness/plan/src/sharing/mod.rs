@@ -31,12 +31,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use collo_store::MemberSpec;
-use collo_text::Diagnostic;
-use collo_text::quoted;
+use collo_text::{Diagnostic, nearest, quoted};
 
 use crate::facts::DeviceFacts;
 use collo_gpus::mig::GpuModel;
-use collo_text::nearest;
 
 /// A way of sharing one device between the members of a group.
 pub trait SharingMode: fmt::Debug + Send + Sync {

@@ -6,8 +6,7 @@ use collo_store::Sharing;
 
 use super::{Hosting, Limits};
 use crate::facts::DeviceFacts;
-use collo_gpus::partition::Partition;
-use collo_gpus::partition::Slice;
+use collo_gpus::partition::{Partition, Slice};
 
 /// The device state that a cell requires, and the place of each member.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics, nearest, quoted};
 use fs_err as fs;
 
 use super::Workload;
 use super::read::{self, is_name, without_file};
-use collo_text::nearest;
 
 /// All workloads of a project.
 #[derive(Debug, Clone, Default)]

@@ -15,14 +15,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use collo_store::MemberSpec;
-use collo_text::Diagnostic;
-use collo_text::quoted;
+use collo_text::{Diagnostic, fields, nearest, quoted};
 use regex::Regex;
 use serde_json::Value as Json;
 
 pub use catalogue::Workloads;
-use collo_text::fields;
-use collo_text::nearest;
 pub use command::plain;
 pub use edit::with_epochs;
 pub use keys::{Requirement, Workload, WorkloadForecast};

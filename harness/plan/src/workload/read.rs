@@ -5,18 +5,14 @@ use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics, Source};
+use collo_text::{Diagnostic, Diagnostics, Source, fields, nearest, quoted, written};
 use fs_err as fs;
 use regex::Regex;
 use serde_json::Value as Json;
 
 use super::keys::WorkloadPreset;
 use super::{EpochsAdapter, Workload, WorkloadPython, adapters, command, recipes};
-use collo_text::fields;
 use collo_text::fields::{Fields, Located, Value};
-use collo_text::nearest;
-use collo_text::written;
 
 /// Read `FOLDER/workload.toml`: the workload, whose name is the folder's, then its presets.
 pub fn read(folder: &Path) -> Result<Vec<Workload>, Diagnostics> {

@@ -7,15 +7,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics, Source};
+use collo_text::{Diagnostic, Diagnostics, Source, fields, nearest, quoted};
 use serde_json::Value as Json;
 
 use super::read::given;
 use super::{Workload, is_fraction};
-use collo_text::fields;
 use collo_text::fields::{Fields, Value};
-use collo_text::nearest;
 
 /// The setting that names a recipe.
 pub const RECIPE: &str = "recipe";

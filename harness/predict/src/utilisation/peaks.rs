@@ -1,8 +1,7 @@
 //! The published peak that serves an operation. In: a GPU's peaks, a kind of operation, a precision. Out: FLOP per second.
 
 use collo_gpus::Peaks;
-use collo_text::Diagnostic;
-use collo_text::quoted;
+use collo_text::{Diagnostic, quoted};
 
 use super::work::{Arithmetic, OperationKind};
 

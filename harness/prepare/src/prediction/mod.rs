@@ -10,8 +10,10 @@ mod contexts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use collo_predict::{Basis, Chosen, CompanyPredictor, Description, MemoryPredictor, Target, UtilisationPredictor, choose};
-use collo_predict::{PredictorFile, PredictorLaw, TargetDevice};
+use collo_predict::{
+    Basis, Chosen, CompanyPredictor, Description, MemoryPredictor, PredictorFile, PredictorLaw, Target, TargetDevice,
+    UtilisationPredictor, choose,
+};
 use collo_store::{GraphNumbers, Predicted, PredictedMember, PredictedMemory, PredictorRecord, Runs, sha256_text, utc_now};
 use collo_text::Diagnostic;
 

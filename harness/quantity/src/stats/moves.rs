@@ -6,8 +6,7 @@
 //! noise of any size; the limit was fitted to one case in 2,000 among 10 to 200 cells, normal, of uneven size, or with heavy tails).
 //! Of the two groups the one that moved less is taken as unchanged.
 
-use super::robust;
-use super::{median, t_quantile};
+use super::{median, robust, t_quantile};
 
 /// Minimum number of cells to distinguish what is common from a cell's own.
 pub const CELLS_FOR_A_CENTRE: usize = 8;

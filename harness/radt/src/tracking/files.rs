@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use collo_text::quoted;
-use collo_text::{Diagnostic, Diagnostics};
+use collo_text::{Diagnostic, Diagnostics, quoted};
 use serde_json::Value as Json;
 
 use super::{Leftover, StoredTrack, TrackedExperiment, TrackedRun, leftover, unreadable};

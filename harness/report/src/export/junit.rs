@@ -10,8 +10,7 @@ use collo_analysis::campaign::reference::ReferenceVerdict;
 use collo_analysis::cell::Cell;
 use collo_analysis::trace::TraceRun;
 use collo_analysis::words::outcome_in_full;
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 use collo_store::{Outcome, RefusalRecord, RunRecord, Standing as Compared};
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 

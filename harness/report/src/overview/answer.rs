@@ -6,8 +6,7 @@ use collo_analysis::cell::Cell;
 use collo_analysis::cell::verdict::CellVerdict;
 use collo_analysis::words::capital;
 use collo_guidelines::groups::collocate::mode_name;
-use collo_quantity::number;
-use collo_quantity::{Key, stats::Quantity};
+use collo_quantity::{Key, number, stats::Quantity};
 
 use super::decision::{Choice, Subject, is_within};
 use crate::parts::panels::mode_and_degree;

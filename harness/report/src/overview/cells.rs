@@ -8,9 +8,8 @@ use collo_analysis::reading::repetition::Repetition;
 use collo_analysis::words;
 use collo_figures::document::{Block, Row, Section, Table, TableCell, TableLayout};
 use collo_figures::modes::mode_label;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, number};
 
 use crate::parts::absent::{Content, nothing};
 use crate::parts::anchor::{REASONS, TOO_MANY, cell_id, with_reasons};

@@ -8,8 +8,7 @@ use collo_analysis::cell::Cell;
 use collo_analysis::reading::check::Drift;
 use collo_analysis::words::capital;
 use collo_figures::document::{Block, Row, Section, Table, TableCell, TableColumn};
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 use collo_store::Cooling;
 
 use super::doubts;

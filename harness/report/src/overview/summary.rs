@@ -4,8 +4,7 @@ use collo_analysis::campaign::{Analysis, limitation};
 use collo_analysis::cell::Cell;
 use collo_figures::document::{Answer, Block, Section, Table, TableCell};
 use collo_guidelines::report_json::{Decided, DecisionJson};
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 
 use super::decision::{Choice, Subject, subjects};
 use super::{advice, answer, doubts};

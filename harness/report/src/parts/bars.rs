@@ -6,10 +6,9 @@ use collo_figures::chart::{Bar, BarGroup, Bars};
 use collo_figures::document::{Block, Table};
 use collo_figures::draw::Panel;
 use collo_figures::draw::slots::reach;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_quantity::unit::GIB;
+use collo_quantity::{Key, number};
 
 use super::figure::{failure, figure, hover, indicative_note, interval, whiskers};
 use super::panels::{describe, drawn};

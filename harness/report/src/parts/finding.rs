@@ -3,8 +3,7 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::words::capital;
 use collo_guidelines::groups::collocate::{Knee, knees, rank};
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 use collo_store::without_mode;
 
 use super::panels::mode_and_degree;

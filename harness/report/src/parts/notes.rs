@@ -11,9 +11,8 @@ use collo_analysis::cell::verdict::CellVerdict;
 use collo_analysis::reading::data::batches;
 use collo_analysis::words;
 use collo_guidelines::verdict;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, number};
 use collo_store::{AttestationVerdict, SAMPLING_OFF};
 
 use super::absent::NO_ENDS;

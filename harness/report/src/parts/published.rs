@@ -9,9 +9,8 @@ use collo_figures::document::{Align, Column, Figure, Table, TableCell};
 use collo_figures::draw::look::PUBLISHED;
 use collo_figures::draw::marks::PublishedMark;
 use collo_guidelines::published::study::{self, PublishedFigure};
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, number};
 
 use super::values::reading;
 

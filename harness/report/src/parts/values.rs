@@ -3,9 +3,8 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_figures::document::{Align, Column, Table, TableCell, TableLayout};
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, number};
 
 use super::anchor::cell_id;
 use super::figure::{failure, tags};

@@ -4,9 +4,8 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::words;
 use collo_figures::document::{Block, Section};
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, number};
 
 use super::over_time::TraceFigure;
 use crate::parts::absent::{Content, numbers, of_file};

@@ -3,8 +3,7 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_figures::document::{Block, Section, Table, TableCell};
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 
 use crate::parts::absent::Content;
 use crate::parts::values::{finish, label};

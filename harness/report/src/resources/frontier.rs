@@ -7,8 +7,7 @@ use collo_figures::chart::{Feasibility, Square, SquareRow, Squares};
 use collo_figures::document::{Figure, Table, TableCell};
 use collo_figures::draw::{PANELS, Panel};
 use collo_figures::modes::{in_order, mode_label};
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 use collo_store::{Sharing, without_mode};
 
 use crate::parts::figure::{figure as finished, legend_of};

@@ -7,8 +7,7 @@ use collo_figures::document::{Block, Figure, Section, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_guidelines::groups::saturation::METRICS;
 use collo_guidelines::published::square::square;
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 
 use crate::parts::absent::Content;
 use crate::parts::anchor::cell_id;

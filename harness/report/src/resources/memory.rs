@@ -2,9 +2,8 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_figures::document::Section;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::unit::GIB;
+use collo_quantity::{Key, number};
 
 use crate::parts::absent::{Content, numbers, of_file};
 use crate::parts::bars::{BarFigure, Scale};

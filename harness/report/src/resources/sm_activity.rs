@@ -4,8 +4,7 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_figures::document::{Section, Table, TableCell};
 use collo_figures::modes::mode_label;
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 
 use crate::parts::absent::{Content, numbers, of_file};
 use crate::parts::bars::{BarFigure, MEAN, Scale};

@@ -4,8 +4,7 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::words;
 use collo_figures::document::Section;
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 
 use crate::parts::absent::{Content, numbers, of_file};
 use crate::parts::bars::{BarFigure, Scale};

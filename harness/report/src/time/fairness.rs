@@ -6,8 +6,7 @@ use collo_figures::chart::{MarkRow, MarkRows, RowScale};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::{Panel, cut};
 use collo_figures::modes::{in_order, mode_label};
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 
 use super::pairs;
 use crate::parts::absent::{Content, numbers};

@@ -9,8 +9,7 @@ use collo_figures::chart::{DegreePoint, Failure, Lines, ModeLine};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::{Panel, cut};
 use collo_figures::modes::{in_order, mode_label};
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 use collo_store::Sharing;
 
 use crate::parts::absent::{Content, numbers};

@@ -9,9 +9,8 @@ use collo_figures::document::{Block, Figure, Section, Table, TableCell, TableCol
 use collo_figures::draw::Panel;
 use collo_figures::modes::mode_order;
 use collo_guidelines::groups::serving::{Promise, criterion, kept};
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, number};
 use collo_store::without_mode;
 
 use crate::parts::absent::{Content, numbers};

@@ -7,8 +7,7 @@ use collo_figures::chart::{Field, FieldValue, HIGH, Heat, HeatNumber};
 use collo_figures::document::{Figure, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_figures::modes::{in_order, mode_label};
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 
 use crate::parts::figure::{failure, figure, hover, indicative_note, legend, tags};
 use crate::parts::notes::in_turn;

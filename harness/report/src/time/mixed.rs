@@ -7,9 +7,8 @@ use collo_figures::chart::{MarkRow, MarkRows, RowMark, RowScale, row_height};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_figures::modes::mode_order;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, number};
 
 use crate::parts::absent::{Content, numbers};
 use crate::parts::figure::{failure, figure, interval, legend_with, mark, whiskers};

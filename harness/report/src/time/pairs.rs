@@ -6,9 +6,8 @@ use collo_figures::chart::{Field, FieldValue, Heat, HeatNumber};
 use collo_figures::document::{Figure, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_figures::modes::{in_order, mode_label};
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, number};
 use collo_store::without_mode;
 
 use crate::parts::figure::{failure, figure, legend, told};

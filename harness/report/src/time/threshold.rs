@@ -8,9 +8,8 @@ use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_guidelines::groups::threshold::{HingeFit, PUBLISHED_RATIO, fit};
 use collo_guidelines::rule::Guideline;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, number};
 
 use crate::parts::absent::{Content, numbers};
 use crate::parts::figure::{figure, hover, interval, legend, tags};

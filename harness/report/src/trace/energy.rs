@@ -6,8 +6,7 @@ use collo_analysis::words;
 use collo_figures::chart::{MarkRow, MarkRows, RowMark, RowScale};
 use collo_figures::document::{Block, Table, TableCell};
 use collo_figures::draw::Panel;
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 
 use super::{drawn_as, figure, nothing, of_matrices};
 use crate::parts::absent::Content;

@@ -3,9 +3,8 @@
 use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix};
 use collo_figures::document::{Block, Table, TableColumn, TableLayout};
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, number};
 
 use super::{TimeUnit, arm_cell, arm_number, of_matrices, trace_tags};
 use crate::parts::absent::Content;

@@ -13,9 +13,8 @@ use collo_analysis::trace::{Arm, TraceMatrix, TraceRun};
 use collo_figures::document::{Block, Figure, Section, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_figures::draw::look::WORKLOAD_TINTS;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, number};
 use collo_store::{TaskRecord, Verdict};
 
 use crate::parts::absent::Content;

@@ -6,9 +6,8 @@ use collo_analysis::words;
 use collo_figures::chart::{MarkRow, MarkRows, RowMark, RowScale};
 use collo_figures::document::{Block, Section, Table, TableCell, TableLayout};
 use collo_figures::draw::Panel;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::{Quantity, RatioVerdict};
+use collo_quantity::{Key, number};
 
 use super::{
     TimeUnit, arm_cell, arm_number, drawn_as, figure, of_matrices, orders_text, ratio_of_orders, ratio_text, ratios_note,

@@ -4,8 +4,7 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix};
 use collo_figures::document::{Block, Row, Table, TableCell, TableLayout};
 use collo_guidelines::published::manager::{Manager, PolicyFigure, manager};
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 
 use super::{TimeUnit, of_matrices};
 use crate::parts::absent::Content;

@@ -5,8 +5,7 @@ use collo_analysis::trace::{Arm, TraceMatrix, TraceRun};
 use collo_figures::chart::{Completion, Completions};
 use collo_figures::document::{Block, Section, Table, TableCell, TableColumn};
 use collo_figures::draw::Panel;
-use collo_quantity::Key;
-use collo_quantity::number;
+use collo_quantity::{Key, number};
 use collo_store::{TaskRecord, TaskTimes};
 
 use super::{TimeUnit, figure, kind_of, kinds, of_matrices, task_name};

@@ -1,6 +1,6 @@
 //! Handles of GPUs and instances that the sampling threads share, including the state of lost GPUs.
 
-use collo_plan::experiment::MetricSource;
+use collo_plan::experiment::{MetricSource, SourceChoice};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,6 @@ use nvml_wrapper_sys::bindings::nvmlDevice_t;
 
 use super::{Board, gpu_scope, mig_scope};
 use collo_device::nvml::text;
-use collo_plan::experiment::SourceChoice;
 
 /// Why GPUs are lost, as soon as one is: by UUID.
 #[derive(Debug, Clone, Default)]

@@ -15,12 +15,10 @@ use super::handle::{GpuLoss, Opened};
 use super::pcie::LastResort;
 use super::processes::{Processes, Strangers};
 use super::{Board, gpu_scope, mig_scope, xid};
-use crate::account::Account;
-use crate::account::SourceResult;
+use crate::account::{Account, SourceResult};
 use crate::latest::Outlet;
 use crate::member::Trees;
-use crate::reader::SamplerThread;
-use crate::reader::thread;
+use crate::reader::{SamplerThread, thread};
 use collo_device::nvml;
 
 /// How to read the GPUs.

@@ -14,8 +14,7 @@ use nvml_wrapper::{EventSet, Nvml};
 
 use super::gpu_scope;
 use super::handle::Opened;
-use crate::account::Account;
-use crate::account::SourceResult;
+use crate::account::{Account, SourceResult};
 use collo_device::nvml::text;
 
 const METRIC: &str = "xid";

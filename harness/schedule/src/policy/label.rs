@@ -2,9 +2,7 @@
 
 use std::fmt::Write;
 
-use collo_text::nearest;
-use collo_text::quoted;
-use collo_text::{Diagnostic, Source, units};
+use collo_text::{Diagnostic, Source, nearest, quoted, units};
 
 use super::Policy;
 use super::admission::{Admission, Mapping};

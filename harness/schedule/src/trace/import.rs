@@ -5,9 +5,8 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
-use collo_text::quoted;
 use collo_text::quoting::{self, literal};
-use collo_text::{Diagnostic, Source};
+use collo_text::{Diagnostic, Source, quoted};
 
 use super::make::arrivals;
 use super::names::NameMap;

@@ -6,8 +6,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use collo_store::utc_seconds;
-use collo_text::quoted;
-use collo_text::{Diagnostic, Source};
+use collo_text::{Diagnostic, Source, quoted};
 use serde::Deserialize;
 
 use super::{MOST_TASKS, short};

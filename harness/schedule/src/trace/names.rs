@@ -1,7 +1,6 @@
 //! Workloads by the names that tasks have in files of others: `Inception*=inception-v3`.
 
-use collo_text::quoted;
-use collo_text::{Diagnostic, Source};
+use collo_text::{Diagnostic, Source, quoted};
 
 /// What tasks are named elsewhere, each with the workload that it is here. The first that fits a name holds.
 #[derive(Debug, Default)]

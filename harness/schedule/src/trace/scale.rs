@@ -3,8 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use collo_text::quoted;
-use collo_text::{Diagnostic, Source};
+use collo_text::{Diagnostic, Source, quoted};
 
 /// `1:N`: everything takes an N-th of its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

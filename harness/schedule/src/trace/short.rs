@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use collo_text::quoted;
-use collo_text::{Diagnostic, Source};
+use collo_text::{Diagnostic, Source, quoted};
 
 use super::What;
 

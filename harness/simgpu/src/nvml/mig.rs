@@ -3,10 +3,9 @@
 use nvml_wrapper_sys::bindings as b;
 
 use super::{Device, Kind, card, code, device, nvml, nvml_in, profile, put, tag, untag};
-use crate::clock;
-use crate::cut;
 use crate::sim::Sim;
 use crate::state::{GpuInstance, State};
+use crate::{clock, cut};
 
 /// A refusal, or NVML's code for it.
 pub enum Refused {

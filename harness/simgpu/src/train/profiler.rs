@@ -1,9 +1,8 @@
 //! torch's profiler inside a member, as `observers/torch-profiler.toml` asks for it: measured epochs take longer, and each leaves a file.
 
-use std::fs;
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{fs, io};
 
 use super::variables::Variables;
 

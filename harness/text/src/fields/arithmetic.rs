@@ -9,8 +9,7 @@
 
 use std::sync::Arc;
 
-use crate::quoted;
-use crate::{Diagnostic, Source};
+use crate::{Diagnostic, Source, quoted};
 use serde_json::Value as Json;
 
 /// Maximum nesting: more would overflow the stack.

@@ -13,9 +13,7 @@ use crate::answer::{Answer, Answered};
 use crate::args::{self, Need};
 use crate::context::Context;
 use crate::context::gpus::driver;
-use crate::exit;
-use crate::output;
-use crate::trial;
+use crate::{exit, output, trial};
 
 pub fn run(context: &Context<'_>, a: &args::Doctor) -> Answered {
     if a.collect {

@@ -28,11 +28,9 @@ use collo_text::{Diagnostic, Diagnostics, shown};
 
 use self::files::{Script, scripts};
 use super::{ending, steps};
-use crate::args;
 use crate::context::{Context, Ended, end_left_behind};
-use crate::exit;
-use crate::output;
 use crate::stored::report;
+use crate::{args, exit, output};
 
 pub fn run(context: &Context<'_>, a: &args::Try) -> Ended {
     let began = Instant::now();

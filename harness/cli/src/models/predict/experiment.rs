@@ -12,8 +12,7 @@ use collo_prepare::consent::DescribeConsent;
 use collo_quantity::number;
 use collo_report::export::csv;
 use collo_store::PredictedMember;
-use collo_text::Diagnostic;
-use collo_text::units;
+use collo_text::{Diagnostic, units};
 use serde_json::{Value as Json, json};
 
 use crate::answer::{Answer, Answered};

@@ -5,9 +5,8 @@ mod write;
 
 use collo_figures::document::Table;
 use collo_plan::traces;
-use collo_text::Diagnostics;
-use collo_text::shown;
 use collo_text::units::clock;
+use collo_text::{Diagnostics, shown};
 use serde_json::json;
 
 use crate::answer::{Answer, Answered};

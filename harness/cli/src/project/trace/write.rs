@@ -16,10 +16,8 @@ use collo_schedule::trace::import::{self, Rad};
 use collo_schedule::trace::make::{self, Class, Window};
 use collo_schedule::trace::names::NameMap;
 use collo_schedule::trace::{LARGEST, Trace};
-use collo_text::quoted;
-use collo_text::shown;
 use collo_text::units::clock;
-use collo_text::{Diagnostic, Diagnostics, Source};
+use collo_text::{Diagnostic, Diagnostics, Source, quoted, shown};
 use fs_err as fs;
 use serde_json::json;
 

@@ -5,11 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use collo_text::{Diagnostic, quoting};
+use collo_text::{Diagnostic, quoting, trust};
 use serde_json::Value;
 
 use super::{Journal, SCHEMA, journal_file};
-use collo_text::trust;
 
 use crate::{mps, services, state_folder};
 use collo_gpus::partition::Partition;

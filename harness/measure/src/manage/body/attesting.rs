@@ -4,8 +4,7 @@ use collo_store::{Attestation, AttestationVerdict, Check, monotonic_ns};
 
 use super::Body;
 use crate::manage::evidence::{self, Found, Gathering};
-use crate::stage::words;
-use crate::stage::{NOBODY, OTHERS};
+use crate::stage::{NOBODY, OTHERS, words};
 
 impl Body<'_, '_> {
     /// Gather the evidence of a card, or once more if it is being gathered.

@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use collo_schedule::trace::{Scale, Trace};
 use collo_schedule::{Discipline, Recovery, policy};
-use collo_text::Diagnostic;
-use collo_text::quoted;
+use collo_text::{Diagnostic, quoted, units};
 
 use super::{Axes, ExperimentReader, TracePlan, keys};
 use crate::cell::{ManagerRules, Settle};
 use crate::traces::{self, MemberCache};
 use collo_text::fields::{Fields, Located, Value};
-use collo_text::units;
 
 impl ExperimentReader<'_> {
     /// The labels of policies, as they are written in full.

@@ -17,9 +17,8 @@ use collo_analysis::cell::quantities::GainBy;
 use collo_analysis::words;
 use collo_figures::draw::latex::escape;
 use collo_figures::modes::mode_label;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
+use collo_quantity::{Key, number};
 use collo_store::without_mode;
 
 use super::caveats;

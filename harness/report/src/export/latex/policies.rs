@@ -4,10 +4,9 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix};
 use collo_analysis::words;
 use collo_figures::draw::latex::escape;
-use collo_quantity::Key;
-use collo_quantity::number;
 use collo_quantity::stats::Quantity;
 use collo_quantity::unit::JOULE;
+use collo_quantity::{Key, number};
 
 use super::text::{name, value};
 use crate::export::caveats;

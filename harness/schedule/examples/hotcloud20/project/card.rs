@@ -2,8 +2,7 @@
 
 use super::paces::{ALONE_PPM, Paces};
 use super::{CardTotals, Work};
-use collo_schedule::Attempt;
-use collo_schedule::WHOLE_PERMILLE;
+use collo_schedule::{Attempt, WHOLE_PERMILLE};
 
 /// Work in millionths of a nanosecond alone.
 pub(super) type Left = u128;

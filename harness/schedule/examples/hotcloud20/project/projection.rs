@@ -1,10 +1,9 @@
 //! What a projection says.
 
 use super::Work;
-use collo_schedule::Attempt;
 #[cfg(test)]
 use collo_schedule::TaskId;
-use collo_schedule::WHOLE_PERMILLE;
+use collo_schedule::{Attempt, WHOLE_PERMILLE};
 
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
