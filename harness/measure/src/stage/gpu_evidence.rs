@@ -315,7 +315,7 @@ fn of_threads(seen: &Seen, card: &StagedCard, members: &[InForce]) -> Vec<Check>
         let (percent, daemon) = (device.percent?, device.daemon?);
         let is_seen = member.hello.as_ref().is_some_and(|hello| hello.sm_count.is_some()) && device.sms.is_some();
         let is_common = card.thread_limit_percent.is_some();
-        (!is_seen && !(is_common && is_logged(daemon)))
+        (!(is_seen || is_common && is_logged(daemon)))
             .then(|| check(member.member, THREAD_LIMIT, format!("{percent} %"), None, true))
     };
     let unseen: Vec<Check> = members.iter().filter_map(unseen).collect();
