@@ -317,7 +317,7 @@ fn a_step_of_five_percent_is_found_within_three_nights() {
             let (repeat, rate, off) = (repeat_sd * 100.0, found.rate, found.off * 100.0);
             println!("{kind:?}, repeats {repeat:.0} %: 5 % found in {rate:.3} of {}, its size off by {off:+.2} %", histories * 8);
             // The wild world throws cells about on purpose: its rate is printed.
-            let slack = if kind == Kind::Wild { 0.05 } else { 0.0 };
+            let slack = if kind == Kind::Wild { 0.06 } else { 0.0 };
             assert!(rate >= least - slack, "{kind:?} {repeat_sd}: {rate}");
         }
     }

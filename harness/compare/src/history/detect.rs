@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::change;
 use super::night::{CellNight, Mean, NightlyRun};
 use super::noise::{self, Noise};
-use super::rules::{DISTURBED, NIGHTS_BACK, NIGHTS_TO_LEARN, Rules, WINDOWS};
+use super::rules::{DISTURBED, NIGHTS_BACK, NIGHTS_OF_A_STEP, NIGHTS_TO_LEARN, Rules, WINDOWS};
 use super::track::{NightPoint, SegmentLevel, Step, Track};
 
 /// A cell that appears to have moved.
@@ -93,6 +93,8 @@ pub struct Judge {
     commons: Vec<Option<f64>>,
     /// Start of the present level of the common moves, an index into `commons`.
     common_start: usize,
+    /// The variance of common moves before it, with its degrees of freedom.
+    common_spread: Option<(f64, f64)>,
     /// Factor of each night's scatter.
     pub(super) scatter: Vec<f64>,
     /// Each track's noise, as known after the last night.
@@ -126,6 +128,7 @@ impl Judge {
             least: t_quantile(1.0 - rules.lenient / 2.0, f64::INFINITY),
             commons: Vec::new(),
             common_start: 0,
+            common_spread: None,
             scatter: Vec::new(),
             noises: Vec::new(),
             levels: Vec::new(),
@@ -190,15 +193,17 @@ impl Judge {
                 None => judged.suspects.push(suspect.clone()),
             }
         }
+        let spread_before = self.common_variance();
         self.commons.push(look.common);
         self.scatter.push(look.scatter);
         if judged.common.as_ref().is_some_and(|c| c.moved) {
+            self.common_spread = spread_before;
             self.common_start = index;
         }
         for (i, cell) in night.cells.iter().enumerate() {
             let track = look.track_of[i].unwrap_or_else(|| self.begin(cell));
             let noise = self.noises.get(track).copied().flatten();
-            if self.keep(track, index, cell, (centre, look.scatter > 1.0), confirmed.remove(&track), noise) {
+            if self.keep(track, index, cell, (centre, shift, look.scatter > 1.0), confirmed.remove(&track), noise) {
                 judged.steps.push(track);
             }
             if self.tracks[track].gone.is_some() {
@@ -247,7 +252,7 @@ impl Judge {
         track: usize,
         night: usize,
         cell: &CellNight,
-        (centre, wild): (f64, bool),
+        (centre, shift, wild): (f64, f64, bool),
         step: Option<Step>,
         noise: Option<Noise>,
     ) -> bool {
@@ -264,19 +269,23 @@ impl Judge {
         }
         let Some(first) = cell.first else { return false };
         t.gone = None;
+        // As they are judged: without what moved between the planned repetitions and the added ones.
+        let again = cell.again.map(|again| Mean { log_mean: again.log_mean - shift, ..again });
         // After a step its own repetitions are not trusted: they were chosen for being extreme.
-        let mean = match (&step, cell.again) {
+        let mean = match (&step, again) {
             (Some(step), Some(again)) if step.again > 0 => again,
             (_, again) => first.with(again),
         };
-        let apart = cell.again.unwrap_or(first);
+        let apart = again.unwrap_or(first);
         let again = (apart.log_mean - centre, apart.n);
         t.points.push(NightPoint { night, x: mean.log_mean - centre, n: mean.n, within: mean.variance, again, wild });
         let Some(mut step) = step else { return false };
-        let segment: Vec<(f64, usize)> = t.points[t.start..].iter().map(|p| (p.x, p.n)).collect();
+        // Among the newest nights: an earlier change, too small to be reported, is not what was confirmed tonight.
+        let from = t.start.max(t.points.len().saturating_sub(NIGHTS_OF_A_STEP));
+        let segment: Vec<(f64, usize)> = t.points[from..].iter().map(|p| (p.x, p.n)).collect();
         let variance = noise.map_or(0.0, |n| n.nightly_sd().powi(2));
         let at = change::point(&segment, variance).unwrap_or(segment.len() - 1);
-        t.start += at;
+        t.start = from + at;
         step.since = t.points[t.start].night;
         t.steps.push(step);
         true
@@ -403,20 +412,22 @@ impl Judge {
         let h = before.len();
         let (_, squares) = robust::level(&before)?;
         let df = (h - 1) as f64;
-        (h >= NIGHTS_TO_LEARN).then(|| (squares / df / (1.0 - noise::persistent(h)), df))
+        let own = (h >= NIGHTS_TO_LEARN).then(|| (squares / df / (1.0 - noise::persistent(h)), df));
+        // After a step of all cells their spread is that of before it, until there are enough nights.
+        own.or(self.common_spread)
     }
 
     /// Tonight's common move compared with those of the nights before.
     fn common(&self, look: &UnjudgedNight) -> Option<Common> {
         let (tonight, (agree, cells)) = (look.common?, look.agree);
         let before = self.commons_before();
-        let Some((level, squares)) = robust::level(&before) else {
+        let Some((level, _)) = robust::level(&before) else {
             return Some(Common { ratio: tonight.exp(), p: None, moved: false, agree, cells });
         };
         let (change, h) = (tonight - level, before.len());
         let p = self
             .common_variance()
-            .filter(|_| squares > 0.0)
+            .filter(|(variance, _)| *variance > 0.0)
             .map(|(variance, df)| t_p(change / (variance * (1.0 + noise::persistent(h))).sqrt(), df));
         let moved = p.is_some_and(|p| p < self.rules.strict) && change.abs() > self.rules.relevance.ln_1p();
         Some(Common { ratio: change.exp(), p, moved, agree, cells })

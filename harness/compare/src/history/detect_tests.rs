@@ -103,6 +103,53 @@ fn a_move_of_all_cells_is_told_of_the_machine_and_of_no_cell() {
 }
 
 #[test]
+fn a_second_move_of_all_cells_is_found_although_few_nights_lie_between() {
+    let mut judge = after(20, 20);
+    let moved = |judge: &mut Judge, index: usize, log: f64| judge.take(&night(index, 20, &|_| log)).common.unwrap().moved;
+    assert!(moved(&mut judge, 20, 0.08));
+    assert!(!moved(&mut judge, 21, 0.08) && !moved(&mut judge, 22, 0.08));
+    assert!(moved(&mut judge, 23, 0.16));
+    (24..36).for_each(|index| assert!(!moved(&mut judge, index, 0.16), "night {index}"));
+    assert!(moved(&mut judge, 36, 0.24));
+}
+
+#[test]
+fn a_step_is_not_dated_by_an_old_change_that_was_too_small_to_report() {
+    let mut judge = Judge::new(Rules::default());
+    let of_7 = |index: usize| if index < 30 { 0.0 } else { 0.012 };
+    for index in 0..70 {
+        let mut n = night(index, 20, &|c| if c == 7 { of_7(index) } else { 0.0 });
+        if judge.suspects(&n).iter().any(|s| s.cell == "cell 7") {
+            n.cells[7].again = again(index, 7, of_7(index));
+        }
+        assert!(judge.take(&n).steps.is_empty(), "night {index}");
+    }
+    let mut n = night(70, 20, &|c| if c == 7 { 0.062 } else { 0.0 });
+    n.cells[7].again = again(70, 7, 0.062);
+    assert_eq!(judge.take(&n).steps, [7]);
+    assert_eq!(judge.tracks[7].steps[0].since, 70);
+    let mut next = night(71, 20, &|c| if c == 7 { 0.062 } else { 0.0 });
+    next.cells[7].again = again(71, 7, 0.062);
+    assert!(judge.take(&next).steps.is_empty(), "it is reported once");
+}
+
+#[test]
+fn what_moves_within_a_night_is_in_none_of_the_nights_after_it() {
+    let mut judge = after(20, 20);
+    let mut slower = night(20, 20, STILL);
+    for (index, cell) in slower.cells.iter_mut().enumerate() {
+        cell.again = again(20, index, 0.05);
+    }
+    assert!(judge.take(&slower).steps.is_empty());
+    let stored = judge.tracks.iter().map(|track| track.points.last().unwrap());
+    assert!(
+        stored.clone().all(|point| (point.x - 2.0).abs() < 0.015 && (point.again.0 - 2.0).abs() < 0.015),
+        "{:?}",
+        stored.collect::<Vec<_>>()
+    );
+}
+
+#[test]
 fn few_cells_have_no_common_move_and_a_step_of_one_is_its_own() {
     let mut judge = after(20, 2);
     let mut n = night(20, 2, &|c| if c == 1 { 0.1 } else { 0.0 });

@@ -6,6 +6,8 @@ pub const WINDOWS: [usize; 3] = [1, 2, 3];
 pub const NIGHTS_TO_LEARN: usize = 5;
 /// Nights after an accepted step before the cell is judged again; the spread is known from before.
 pub const NIGHTS_AFTER_STEP: usize = 2;
+/// The newest nights among which a confirmed step began.
+pub const NIGHTS_OF_A_STEP: usize = 10;
 /// Nights that a level and a spread are learnt from: the most recent ones.
 pub const NIGHTS_BACK: usize = 40;
 /// A night whose cells scatter by this factor more than usual is disturbed.
