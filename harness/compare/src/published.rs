@@ -104,9 +104,8 @@ fn value_of(cell: &CellJson, figure: &PublishedFigure) -> Option<Quantity> {
         return cell.get(&figure.quantity);
     }
     // Normalised progress is one over the slowdown.
-    let q = cell.of_member(figure.member_of(cell.members.iter().map(|m| m.workload.as_str()))?, Key::Slowdown.name)?;
-    let invert = |x: Option<f64>| x.map(|x| 1.0 / x);
-    Some(Quantity { estimate: 1.0 / q.estimate, low: invert(q.high), high: invert(q.low), ..q })
+    let slowdown = cell.of_member(figure.member_of(cell.members.iter().map(|m| m.workload.as_str()))?, Key::Slowdown.name)?;
+    Some(slowdown.inverse())
 }
 
 impl PublishedRow {

@@ -24,23 +24,11 @@ pub fn abbreviated<'a>(typed: &str, words: impl IntoIterator<Item = &'a str>) ->
     found.next().filter(|_| found.next().is_none())
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours between two words.
+/// Insertions, deletions, replacements and swaps of neighbours between the beginnings of two words.
 fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(100).collect(), b.chars().take(100).collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let replace = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = replace.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
+    const LONGEST: usize = 100;
+    let beginning = |word: &str| word.chars().take(LONGEST).collect::<String>();
+    strsim::osa_distance(&beginning(a), &beginning(b))
 }
 
 #[cfg(test)]

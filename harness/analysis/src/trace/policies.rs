@@ -285,7 +285,7 @@ impl TraceMatrix {
             RatioVerdict::Worse => RatioVerdict::Better,
             other => other,
         });
-        Some((inverse(&pair.ratio), turned, pair.needed))
+        Some((pair.ratio.inverse(), turned, pair.needed))
     }
 
     /// The arm with the shortest total of those that may support a guideline, else of all.
@@ -322,7 +322,7 @@ fn scaled(scale: u32) -> Option<String> {
 
 /// So that above 1 is better.
 pub fn gains(ratio: &Quantity, key: Key) -> Quantity {
-    if key.better == Better::Larger { ratio.clone() } else { inverse(ratio) }
+    if key.better == Better::Larger { ratio.clone() } else { ratio.inverse() }
 }
 
 /// The standard deviation that a pool stands for.
@@ -331,10 +331,6 @@ fn deviation(pool: &Pool) -> f64 {
         Pool::Pooled(v) => v.s2.sqrt(),
         Pool::Moderated { prior, .. } => prior.s2.sqrt(),
     }
-}
-
-fn inverse(q: &Quantity) -> Quantity {
-    Quantity { estimate: 1.0 / q.estimate, low: q.high.map(f64::recip), high: q.low.map(f64::recip), ..q.clone() }
 }
 
 /// The variance over orders of the logarithm of a ratio, as its interval takes it; `None` for one order.

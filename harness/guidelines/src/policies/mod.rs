@@ -82,13 +82,7 @@ fn judge<'a>(pairs: Vec<(&'a TraceMatrix, usize, usize)>, key: Key) -> Vec<Judge
     let valid = |(matrix, a, b): &(&TraceMatrix, usize, usize)| matrix.arms[*a].is_valid() && matrix.arms[*b].is_valid();
     let pairs: Vec<_> = pairs.into_iter().filter(valid).collect();
     let ratios: Vec<Option<Quantity>> = pairs.iter().map(|(matrix, a, b)| matrix.ratio(*a, *b, key)).collect();
-    let turned = |q: &Quantity| Quantity {
-        estimate: 1.0 / q.estimate,
-        low: q.high.map(f64::recip),
-        high: q.low.map(f64::recip),
-        ..q.clone()
-    };
-    let inverse: Vec<Option<Quantity>> = ratios.iter().map(|q| q.as_ref().map(turned)).collect();
+    let inverse: Vec<Option<Quantity>> = ratios.iter().map(|q| q.as_ref().map(Quantity::inverse)).collect();
     let threshold = pairs.first().map_or(0.05, |(matrix, ..)| matrix.threshold);
     let tests = stats::compare(&inverse, threshold);
     let all = pairs.into_iter().zip(ratios).zip(tests);

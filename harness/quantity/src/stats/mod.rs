@@ -62,6 +62,16 @@ impl Quantity {
         Quantity { estimate: 1.0, low: Some(1.0), high: Some(1.0), n, df: None }
     }
 
+    /// One over it, with the ends of its interval exchanged.
+    pub fn inverse(&self) -> Self {
+        Quantity {
+            estimate: self.estimate.recip(),
+            low: self.high.map(f64::recip),
+            high: self.low.map(f64::recip),
+            ..self.clone()
+        }
+    }
+
     /// Limit a share to 1: the logarithm has no upper end.
     pub fn capped_at_one(mut self) -> Self {
         self.estimate = self.estimate.min(1.0);

@@ -83,14 +83,9 @@ fn in_turn(analysis: &Analysis, cells: &[&Cell]) -> Option<Quantity> {
     Some(Quantity { estimate, low, high, n, df: Some(f64::INFINITY).filter(|_| known) })
 }
 
-/// One over a quantity: a gain as the share of the time in turn.
-fn inverse(q: &Quantity) -> Quantity {
-    Quantity { estimate: 1.0 / q.estimate, low: q.high.map(|h| 1.0 / h), high: q.low.map(|l| 1.0 / l), ..q.clone() }
-}
-
 /// Time ÷ time in turn; for groups that all keep training, per unit of work.
 fn of_turn(cell: &Cell) -> Option<Quantity> {
-    cell.get(Key::ThroughputGain).map(inverse)
+    cell.get(Key::ThroughputGain).map(Quantity::inverse)
 }
 
 /// The figure; if nothing can be drawn, the table alone.

@@ -23,11 +23,6 @@ impl Scale {
     pub fn by(self) -> u32 {
         self.0.get()
     }
-
-    /// A time of the trace at this scale.
-    pub fn of_ns(self, ns: u64) -> u64 {
-        ns / u64::from(self.by())
-    }
 }
 
 impl fmt::Display for Scale {

@@ -148,9 +148,9 @@ fn a_task_in_short_has_its_parts_in_any_order() {
 }
 
 #[test]
-fn a_scale_divides_times() {
+fn a_scale_is_one_to_a_whole_number() {
     let scale = Scale::parse("1:4").expect("a scale");
-    assert_eq!((scale.of_ns(9), scale.to_string(), Scale::ONE.of_ns(9)), (2, "1:4".into(), 9));
+    assert_eq!((scale.by(), scale.to_string(), Scale::ONE.by()), (4, "1:4".into(), 1));
     for wrong in ["4", "1:0", "2:4", "1:", "1:x"] {
         assert!(Scale::parse(wrong).is_err(), "{wrong}");
     }
