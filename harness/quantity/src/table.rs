@@ -116,7 +116,7 @@ quantities! {
     }
     MemoryHeadroom: "memory_headroom_bytes", "free memory", BYTE, Larger, TRAINING {
         traits: &[Cell, Unmissed],
-        definition: "memory that further members could use: on a whole GPU its memory − the larger of `memory_bytes` and the largest reading of its `memory_used_bytes` while members trained, which contains contexts, the MPS server, the driver and other processes; on instances the memory of those that the members have − `memory_bytes`, without what belongs to no member's instance; on a CPU the machine's memory − `memory_bytes`; null if none is left",
+        definition: "memory that further members could use: on a whole GPU its memory − the larger of `memory_bytes` and the largest reading of its `memory_used_bytes` while members trained, which contains contexts, the MPS server, the driver and other processes; on instances the memory of those that the members have − `memory_bytes`, without what belongs to no member's instance; on a CPU the machine's memory − `memory_bytes`; null if a repetition leaves none",
     }
     Cpu: "cpu_ratio", "CPU", CORES, Neither, TRAINING {
         short: "cpu",

@@ -33,6 +33,21 @@ fn near(found: f64, truth: f64, tolerance: f64) {
 }
 
 #[test]
+fn free_memory_is_none_where_a_repetition_leaves_none() {
+    let full = altered(&Fixture::quickstart(), |c| {
+        let path = c.path().join("tinyx2_naive_b32~0000-2/run.json");
+        let mut run: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        run["device"]["memory_bytes"] = (1_u64 << 30).into();
+        std::fs::write(&path, run.to_string()).unwrap();
+        crate::support::noted::noted(c.path());
+    });
+    let report = json(&full);
+    let two = cell(&report, "tiny×2 naive b32");
+    assert_eq!((two["repetitions"].as_u64(), &two["memory_headroom_bytes"]), (Some(3), &Value::Null));
+    assert!(cell(&report, "tiny solo b32")["memory_headroom_bytes"]["estimate"].is_f64());
+}
+
+#[test]
 fn the_truth_is_found_again() {
     let mut quiet = Fixture::quickstart();
     (quiet.shared_noise, quiet.member_noise) = (1e-4, 1e-5);

@@ -7,9 +7,7 @@ use collo_quantity::stats::devices::{DeviceValue, log_moments_by_device};
 use collo_quantity::stats::{self, Pool, Quantity, Term, Variance};
 use collo_quantity::{Key, Trait};
 
-use crate::reading::latency::is_quantile;
-
-use super::quantities::{BaselineQuantity, Baselines, Lean, RepetitionValue, Values};
+use super::quantities::{BaselineQuantity, Baselines, Lean, RepetitionValue, Values, is_of_all};
 
 /// The pools of every quantity: cells (or members) of a campaign share information about their variance.
 #[derive(Debug, Default)]
@@ -63,7 +61,7 @@ impl Pools {
         (baselines, baseline_pools): (&Baselines, &Pools),
     ) -> Option<Quantity> {
         let values: Vec<&RepetitionValue> = group.iter().filter_map(|v| v.get(&name)).collect();
-        if is_quantile(name) && values.len() < group.len() {
+        if is_of_all(name) && values.len() < group.len() {
             return None;
         }
         let plain: Vec<f64> = values.iter().map(|v| v.value).collect();

@@ -122,7 +122,7 @@ impl Baselines {
         for name in Key::with(Trait::Baseline) {
             let source = (device, cell.cell.clone(), name);
             let values: Vec<(u32, f64)> = own.iter().filter_map(|(block, v)| Some((*block, v.get(&name)?.value))).collect();
-            if is_quantile(name) && values.len() < own.len() {
+            if is_of_all(name) && values.len() < own.len() {
                 continue;
             }
             let all: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
@@ -188,6 +188,11 @@ impl Baselines {
             self.repetitions.get(&(home, cell.to_string())).is_some_and(|n| *n > 0)
         })
     }
+}
+
+/// Whether a quantity is that of a cell only if all repetitions have it: those without it are on one side of the others.
+pub(super) fn is_of_all(name: Key) -> bool {
+    name == Key::MemoryHeadroom || is_quantile(name)
 }
 
 fn plain(value: f64) -> RepetitionValue {

@@ -188,8 +188,7 @@ pub struct Latency {
     pub lateness: Vec<(f64, Option<f64>)>,
 }
 
-/// Whether a quantity is a quantile of the latency, or follows from one. One that a run has not, for want of requests, has no mean over the others: which runs
-/// have enough of them depends on the load.
+/// Whether a quantity is a quantile of the latency, or follows from one. Which runs have too few requests for it depends on the load.
 pub fn is_quantile(name: Key) -> bool {
     name == Key::LatencyP99OfSolo || QUANTILES.iter().any(|quantile| quantile.0 == name)
 }

@@ -38,6 +38,8 @@ pub struct Pairs<'a> {
     /// Pairs of which the left, or only the right, does not fit into memory.
     pub left_out_of_memory: Vec<&'a Cell>,
     pub right_out_of_memory: Vec<&'a Cell>,
+    /// The groups of pairs of which neither fits: they show nothing of the difference.
+    pub both_out_of_memory: Vec<&'a Cell>,
 }
 
 /// Planned groups in which all train and that differ only in the sharing mode.
@@ -72,7 +74,9 @@ impl<'a> Pairs<'a> {
         for m in matches {
             let is_too_large = |c: &Cell| c.verdict() == CellVerdict::OutOfMemory;
             let cause = |c: &'a Cell| Cause::of(analysis, c, key(c)).map(|cause| (c, cause));
-            if is_too_large(m.left) {
+            if is_too_large(m.left) && is_too_large(m.right) {
+                found.both_out_of_memory.extend([m.left, m.right]);
+            } else if is_too_large(m.left) {
                 found.left_out_of_memory.push(m.left);
             } else if is_too_large(m.right) {
                 found.right_out_of_memory.push(m.right);
@@ -104,6 +108,7 @@ impl<'a> Pairs<'a> {
         self.unjudged.extend(other.unjudged);
         self.left_out_of_memory.extend(other.left_out_of_memory);
         self.right_out_of_memory.extend(other.right_out_of_memory);
+        self.both_out_of_memory.extend(other.both_out_of_memory);
         self
     }
 
@@ -143,7 +148,8 @@ impl<'a> Pairs<'a> {
                 judged.push(cell);
             }
         }
-        let out_of_memory = self.left_out_of_memory.iter().chain(&self.right_out_of_memory).copied().collect();
+        let one = self.left_out_of_memory.iter().chain(&self.right_out_of_memory);
+        let out_of_memory = one.chain(&self.both_out_of_memory).copied().collect();
         Groups { judged, unjudged: self.unjudged.clone(), out_of_memory }
     }
 

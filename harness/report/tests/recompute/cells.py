@@ -91,7 +91,9 @@ class Cells:
         floors = {cell: self.floor(cell) for cell in values} if name in OF_COUNTER else {}
         found = self.on_devices(values, name) if name in self.differing else self.share(values, name, floors)
         for cell, q in found.items():
-            self.found[cell][name] = q
+            # Where a repetition leaves nothing free, the mean of the others is not what is free.
+            is_full = name == "memory_headroom_bytes" and None in values[cell]
+            self.found[cell][name] = None if is_full else q
 
     def on_devices(self, values, name):
         """The same of a quantity that differs between devices."""
