@@ -194,6 +194,10 @@ impl RunContext<'_> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner).extend(after.written);
         if let Some(name) = after.changed {
             record.validity.lower(Verdict::Discarded, format!("`{name}` changed while it ran"));
+            // It is measured again when the campaign goes on, with what the campaign was begun with.
+            if record.outcome == Outcome::Completed {
+                record.outcome = Outcome::Interrupted;
+            }
         }
         let path = draft.commit(record, epochs, requests)?;
         consent::note_run(self.commands.project);

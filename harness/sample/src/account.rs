@@ -92,6 +92,13 @@ impl SourceResult {
         finished
     }
 
+    /// For a thread that panicked: what it read until then is in the table.
+    pub fn panicked(thread: &str) -> SourceResult {
+        let mut finished = SourceResult::without_reading(thread, 0.0, Account::default());
+        finished.quality.absent.insert("all".into(), "its thread ended with an error before the run did".into());
+        finished
+    }
+
     /// For time series that are not to be recorded.
     pub fn off() -> SourceResult {
         let mut finished = SourceResult::without_reading("off", 0.0, Account::default());

@@ -216,8 +216,8 @@ impl Sampling {
                 std::thread::sleep(Duration::from_millis(1));
             }
             if reader.is_finished() {
-                // A reader that panicked has no quality to tell; what it read is in the table.
-                finished.extend(reader.join().unwrap_or_default());
+                let name = reader.thread().name().unwrap_or_default().to_string();
+                finished.extend(reader.join().unwrap_or_else(|_| vec![SourceResult::panicked(&name)]));
             } else {
                 self.give_up.store(true, Ordering::Relaxed);
                 finished.push(SourceResult::stuck(END));

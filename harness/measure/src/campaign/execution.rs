@@ -265,6 +265,8 @@ impl<'w> Loops<'_, 'w> {
             let Some(run) = run else { return Ok(self.stopped(true)) };
             self.tell(Event::Ends { planned, run: &run });
             if run.record.outcome == Outcome::Interrupted {
+                // Perhaps by a file that changed meanwhile.
+                self.expect_unchanged()?;
                 return Ok(self.stopped(false));
             }
             if let Some(failed_attempts) = self.retries(planned, &run) {

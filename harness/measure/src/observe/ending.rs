@@ -12,24 +12,13 @@ use collo_text::units::gib;
 /// nothing about the GPU.
 pub fn why(seat: &MemberState, member: usize, phase: Phase, ended: &Ended, traces: Traces, on_card: bool) -> Outcome {
     let index = member as u32;
-    let place = match phase {
-        Phase::Measure | Phase::Ready => format!("in epoch {}", seat.epochs.len()),
-        Phase::Tail => "after `done`".into(),
-        other => format!("in {}", other.as_str()),
-    };
+    let place = place(seat, phase);
     // Of a process that ends with all its members only one that said so itself is known to have been short of memory.
     let nobody_said = matches!(ended.live, Live::WithProcess(_)) && seat.told_error.is_none();
     let shared_by_all = if nobody_said { ", in the process of all members: which of them wanted it is not known" } else { "" };
-    let ran_out = |whose: Whose, said: &str| {
-        let message = format!("{said}, {place}{shared_by_all}");
-        match whose {
-            Whose::Host if on_card => Outcome::HostOutOfMemory { member: index, message },
-            _ => Outcome::OutOfMemory { member: index, message },
-        }
-    };
-    if let Some(told) = seat.told_error.as_ref().filter(|told| told.kind == "out_of_memory") {
-        let whose = told.whose.or_else(|| memory::said(&told.message).map(|words| words.whose));
-        return ran_out(whose.unwrap_or(Whose::Either), &told.message);
+    let ran_out = |whose: Whose, said: &str| out_of_memory(index, whose, format!("{said}, {place}{shared_by_all}"), on_card);
+    if let Some(outcome) = as_it_reported(seat, member, phase, on_card) {
+        return outcome;
     }
     // Whoever was killed said its last words before, and of something else: all but abort(3), by which a program gives up.
     let (live, shared) = match &ended.live {
@@ -74,6 +63,29 @@ pub fn why(seat: &MemberState, member: usize, phase: Phase, ended: &Ended, trace
         return Outcome::ProcessEnded { status: live.to_string(), message: format!("member {index} was {message}") };
     }
     Outcome::Crashed { member: index, status: ended.live.to_string(), message, place_alone }
+}
+
+/// The outcome of a member that reported that it ran out of memory, whether it has ended since or hangs in its tear-down.
+pub fn as_it_reported(seat: &MemberState, member: usize, phase: Phase, on_card: bool) -> Option<Outcome> {
+    let told = seat.told_error.as_ref().filter(|told| told.kind == "out_of_memory")?;
+    let whose = told.whose.or_else(|| memory::said(&told.message).map(|words| words.whose));
+    let message = format!("{}, {}", told.message, place(seat, phase));
+    Some(out_of_memory(member as u32, whose.unwrap_or(Whose::Either), message, on_card))
+}
+
+fn out_of_memory(member: u32, whose: Whose, message: String, on_card: bool) -> Outcome {
+    match whose {
+        Whose::Host if on_card => Outcome::HostOutOfMemory { member, message },
+        _ => Outcome::OutOfMemory { member, message },
+    }
+}
+
+fn place(seat: &MemberState, phase: Phase) -> String {
+    match phase {
+        Phase::Measure | Phase::Ready => format!("in epoch {}", seat.epochs.len()),
+        Phase::Tail => "after `done`".into(),
+        other => format!("in {}", other.as_str()),
+    }
 }
 
 /// The processes that it left behind.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use collo_store::{AfterMeasured, Outcome};
 
+use super::ending::as_it_reported;
 use super::seat::{MemberState, Phase};
 use collo_plan::goal::EpochGoal;
 
@@ -68,6 +69,9 @@ impl Standing<'_> {
             };
             let waiting = self.seats.iter().enumerate().filter(|(_, s)| waits(s));
             if let Some((member, seat)) = waiting.min_by_key(holds_up) {
+                if let Some(outcome) = as_it_reported(seat, member, seat.phase, rules.on_card) {
+                    return Some(outcome);
+                }
                 let limit = limit(seat);
                 // One that never said hello may be in set-up or may not speak the protocol at all: nobody can tell.
                 return Some(match seat.phase {
@@ -79,6 +83,9 @@ impl Standing<'_> {
         }
         for (member, seat) in self.seats.iter().enumerate().filter(|(_, s)| !s.done && s.ended.is_none()) {
             if self.went && seat.last_progress_ns.is_some_and(|t| since(t) > rules.stall_timeout) {
+                if let Some(outcome) = as_it_reported(seat, member, seat.phase, rules.on_card) {
+                    return Some(outcome);
+                }
                 let what = if seat.serving().is_some() { "answered no request" } else { "finished no epoch" };
                 return Some(timed_out(member, "measure", rules.stall_timeout, what));
             }

@@ -169,6 +169,33 @@ fn nobody_is_stopped_while_evidence_about_them_is_gathered() {
 }
 
 #[test]
+fn a_stop_while_evidence_is_outstanding_interrupts_a_run_whose_members_are_all_done() {
+    let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));
+    s.evidence_is_slow = true;
+    s.all_ready();
+    s.done(1);
+    s.done(0);
+    s.watch.interrupt(s.now_ns);
+    s.watch.evidence_is_in(s.now_ns);
+    assert_eq!(s.watch.outcome(), Outcome::Interrupted);
+    // With its evidence it is complete, whatever comes then.
+    let mut s = Story::of(1, rules(AfterMeasured::KeepRunning));
+    s.all_ready();
+    s.done(0);
+    s.watch.interrupt(s.now_ns);
+    assert_eq!(s.watch.outcome(), Outcome::Completed);
+}
+
+#[test]
+fn a_member_that_reported_out_of_memory_and_hangs_is_out_of_memory() {
+    let mut s = Story::of(1, rules(AfterMeasured::KeepRunning));
+    s.all_ready();
+    s.says(0, json!({"event": "error", "kind": "out_of_memory", "message": "tried 1 GiB"}));
+    s.watch.tick(s.now_ns + 21 * S);
+    assert_eq!(s.watch.outcome(), Outcome::OutOfMemory { member: 0, message: "tried 1 GiB, in epoch 0".into() });
+}
+
+#[test]
 fn a_failure_does_not_wait_for_evidence() {
     let mut s = Story::of(2, rules(AfterMeasured::KeepRunning));
     s.evidence_is_slow = true;

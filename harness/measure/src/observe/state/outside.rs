@@ -19,6 +19,10 @@ impl Watch {
     /// A stop was requested: members are first told to stop, then killed.
     pub fn interrupt(&mut self, now_ns: u64) -> Vec<Act> {
         let mut acts = Vec::new();
+        if self.evidence_pending {
+            // All are done, but without evidence the run is not complete, and the members leave before it could be gathered.
+            self.blame(Outcome::Interrupted);
+        }
         self.fail(Outcome::Interrupted);
         self.rules.grace = GRACE;
         self.stop_all(now_ns, &mut acts);
