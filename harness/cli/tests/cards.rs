@@ -87,6 +87,25 @@ fn both_cards_are_put_back_after_a_kill_and_the_campaign_goes_on_on_the_same() {
 }
 
 #[test]
+fn a_campaign_on_one_card_goes_on_on_that_card_and_on_no_other() {
+    let machine = Machine::new("a100-40gb,gpus=2", GROUPS);
+    machine.run(&["--gpu", "1", "--for", "1ms"]).exits(4);
+    let own = machine.uuid(1);
+    let cards = |machine: &Machine| {
+        machine.bench.campaign().manifest().machine.gpus.iter().map(|gpu| gpu.uuid.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(cards(&machine), vec![own.clone()]);
+    // The first card is free, too: without a word it is not taken for the rest.
+    machine.run(&["--for", "1ms"]).exits(4).says("resuming");
+    assert_eq!((machine.bench.campaigns(), cards(&machine)), (1, vec![own.clone()]));
+    let id = machine.bench.campaign().manifest().short_id().to_string();
+    let refused = machine.collo(&["run", &id, "--gpu", "0", "--no-report"]).exits(2);
+    refused.says("cannot be continued").says("without `--gpu` continues it on its own cards");
+    machine.run(&["--gpu", "0", "--for", "1ms"]).exits(4).says("is not continued");
+    assert_eq!((machine.bench.campaigns(), cards(&machine)), (2, vec![machine.uuid(0)]));
+}
+
+#[test]
 fn what_one_card_refuses_is_said_before_anything_is_measured() {
     let unlike = Machine::new("a100-40gb,gpus=1,display", GROUPS);
     unlike.run(&["--gpu", "0,1"]).exits(2).says("GPU 1 is NVIDIA A100").says("`collo compare` the two");

@@ -44,9 +44,14 @@ pub fn requested(experiment: &Experiment, asked: &DeviceRequest, cards: &Cards) 
                 experiment.trace.as_ref().and_then(|trace| trace.cards).map(|cards| GpuSelector::Several(cards as usize));
             let choice = choice.as_deref().map(GpuSelector::parse).or(several).unwrap_or_default();
             let allocation = Allocation::of_environment(&driver)?;
-            let mut chosen = match &allocation {
-                Some(allocation) => allocation.choose(&choice, &driver)?,
-                None => choice.of(&driver)?,
+            let choose = |choice: &GpuSelector| match &allocation {
+                Some(allocation) => allocation.choose(choice, &driver),
+                None => choice.of(&driver),
+            };
+            let own = asked.own_gpus.as_deref().filter(|_| choice == GpuSelector::Auto).map(GpuSelector::parse);
+            let mut chosen = match own.and_then(|own| choose(&own).ok()) {
+                Some(own) => own,
+                None => choose(&choice)?,
             };
             together(experiment, &mut chosen)?;
             let mut facts = on_gpus(chosen, Some(&driver));

@@ -84,7 +84,7 @@ fn on(load: &mut DeepLoad<'_>, gpu: &Gpu) -> Result<Vec<Check>, Diagnostics> {
             "name = \"deep\"\ndevice = \"gpu\"\nrepetitions = 1\nepochs = 3\ncooldown = \"0s\"\n[axes]\nworkload = \"{WORKLOAD}\"\n\
              sharing = {modes:?}\ndegree = {degree}\n"
         );
-        let asked = DeviceRequest { gpu: Some(at.uuid.clone()), planning: false, as_found: true };
+        let asked = DeviceRequest { gpu: Some(at.uuid.clone()), as_found: true, ..DeviceRequest::default() };
         // A baseline opens and closes a block; once is enough.
         let at_most = modes.len() + 1;
         let trial = Trial { workloads: &workloads, text, asked, python: load.python, at_most, searches: false };

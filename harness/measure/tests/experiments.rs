@@ -36,7 +36,7 @@ fn every_experiment_of_the_project_plans_under_its_own_name() {
         assert_eq!(experiment.warnings, [""; 0], "{}", path.display());
         // What needs a GPU is planned for the study's.
         let gpu = (experiment.device == DeviceChoice::Gpu).then(|| "a100-40gb".to_string());
-        let asked = DeviceRequest { gpu, planning: true, as_found: false };
+        let asked = DeviceRequest { gpu, planning: true, ..DeviceRequest::default() };
         let facts = requested(&experiment, &asked, &cards).unwrap_or_else(|mistake| panic!("{mistake}"));
         let cells = expand(&experiment, None).unwrap_or_else(|mistake| panic!("{mistake}"));
         let plan = plan(&experiment, &cells, &facts, &Prior::default());
@@ -46,7 +46,7 @@ fn every_experiment_of_the_project_plans_under_its_own_name() {
 
 /// An experiment's plan for a GPU model, with a selection.
 fn planned(experiment: &Experiment, model: &str, selection: Option<&str>) -> Session {
-    let device = DeviceRequest { gpu: Some(model.into()), planning: true, as_found: false };
+    let device = DeviceRequest { gpu: Some(model.into()), planning: true, ..DeviceRequest::default() };
     let selection = selection.map(|text| Selection::Where(Expression::parse("--where", text).expect("right")));
     Session::plan(&project(), Request { device, selection, ..Request::of(experiment.clone()) }).unwrap_or_else(|m| panic!("{m}"))
 }

@@ -111,7 +111,8 @@ pub fn differences(campaigns: &[CampaignFolder], scope: MergeScope) -> Vec<Merge
     compare("thresholds", false, &|c| serde_json::to_string(&c.thresholds).ok());
     let ingredients: Vec<(&Campaign, Compared<'_>)> = all.iter().map(|c| (*c, compared(c))).collect();
     let names: BTreeSet<&str> = ingredients.iter().flat_map(|(_, own)| own.keys().copied()).collect();
-    let of_device = |name: &str| name == "device";
+    // Devices are compared by what they are, below: which card it was is a part of the origin.
+    let of_device = |name: &str| ["device", "cards", "processor"].contains(&name);
     for name in names.into_iter().filter(|name| !of_device(name) && (one || !is_of_experiment(name))) {
         let fact = if name == PYTHON_OF_SYSTEM { "python" } else { name };
         let is_python = all.iter().any(|c| c.machine.python.contains_key(fact));

@@ -26,7 +26,8 @@ pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
 
 fn one(context: &Context<'_>, a: &args::Plan, project: &Project, experiment: Experiment) -> Answered {
     experiment.warnings.iter().for_each(output::warning);
-    let asked = DeviceRequest { gpu: steps::gpu(&experiment, a.gpu.as_deref()), planning: true, as_found: a.as_found };
+    let asked =
+        DeviceRequest { gpu: steps::gpu(&experiment, a.gpu.as_deref()), own_gpus: None, planning: true, as_found: a.as_found };
     let python = a.python.clone().or_else(|| experiment.layers.host().python.clone());
     let selection = a.selection.parse()?;
     let describe = DescribeConsent::of(project, a.describe);

@@ -22,7 +22,8 @@ use crate::{measured, output, progress};
 /// The request that the arguments make of an experiment.
 pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::Measure) -> Request {
     let host = experiment.layers.host();
-    let device = DeviceRequest { gpu: gpu(&experiment, a.gpu.as_deref()), planning: false, as_found: a.as_found };
+    let gpu = gpu(&experiment, a.gpu.as_deref());
+    let device = DeviceRequest { gpu, own_gpus: None, planning: false, as_found: a.as_found };
     let python = a.python.clone().or_else(|| host.python.clone());
     let choice = CampaignOptions {
         time_limit: a.time_limit,

@@ -5,6 +5,7 @@ use collo_text::Diagnostic;
 
 use super::CampaignSpec;
 use collo_plan::experiment::{INCLUDE, SET, part};
+use collo_plan::facts::cpu_model;
 use collo_plan::select::{Expression, Selection};
 use collo_plan::traces;
 use collo_prepare::data::Prepared;
@@ -68,8 +69,11 @@ impl CampaignSpec<'_> {
         add("kernel", &kernel, Some(kernel.clone()));
         let device = self.facts.record().text();
         add("device", &device, Some(device.clone()));
-        if self.facts.gpus.len() > 1 {
-            // Which cards: the plan divides its runs among them.
+        if let Some(model) = cpu_model().filter(|_| self.facts.gpus.is_empty()) {
+            add("processor", &model, Some(model.clone()));
+        }
+        if !self.facts.gpus.is_empty() {
+            // Which cards: no two are equally fast, and of several the plan divides its runs among them.
             let cards = self.facts.gpus.iter().filter_map(|gpu| Some(gpu.at.as_ref()?.uuid.as_str()));
             add(CARDS, &cards.collect::<Vec<_>>().join(" "), Some(self.facts.labels()));
         }
