@@ -25,7 +25,7 @@ if collo.describing():
 # `torch` is what it does unasked: TF32 in convolutions, fp32 in matrix products (its notes on CUDA semantics).
 PRECISIONS = {"fp32": None, "tf32": None, "torch": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 READ_LOSS = ("epoch", "step")
-ZERO_GRAD = ("after-forward", "before-forward")  # the first is timm's, and of scripts that do not have the setting
+ZERO_GRAD = ("after-forward", "before-forward")  # the first is that of scripts that do not have the setting
 REGIME = ("precision", "read_loss", "workers", "keep_cache", "learning_rate")  # of every script, for the hello
 ALLOCATORS = ("native", "cudaMallocAsync")
 WARM_UP_BATCHES = 3

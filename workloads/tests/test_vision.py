@@ -440,14 +440,14 @@ OF_THE_SOURCES = {
         "label_smoothing": 0.1, "learning_rate": 0, "schedule": "cosine", "schedule_epochs": 300,
     },
     "carma": {
-        "precision": "torch", "workers": 4, "pin_memory": "false", "keep_cache": True, "read_loss": "step",
-        "zero_grad": "before-forward",
+        "precision": "torch", "workers": 4, "pin_memory": "false", "tune": False, "keep_cache": True,
+        "read_loss": "step", "zero_grad": "before-forward",
         "augmentation": "none", "crop": "centre", "validate": True, "optimiser": "adam", "weight_decay": 0.0,
         "learning_rate": 1e-3,
     },
     "carma-cifar": {
-        "precision": "torch", "workers": 4, "pin_memory": "false", "keep_cache": True, "read_loss": "step",
-        "zero_grad": "before-forward",
+        "precision": "torch", "workers": 4, "pin_memory": "false", "tune": False, "keep_cache": True,
+        "read_loss": "step", "zero_grad": "before-forward",
         "augmentation": "crop-flip", "validate": True, "optimiser": "adamw", "weight_decay": 1e-4,
         "learning_rate": 1e-3, "schedule": "cosine", "schedule_epochs": 10,
     },

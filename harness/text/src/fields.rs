@@ -180,7 +180,8 @@ impl FieldReader<'_> {
             (ValueKind::Ratio, DeValue::Integer(_) | DeValue::Float(_) | DeValue::String(_)) => {
                 let ratio = match value.get_ref() {
                     DeValue::String(text) => units::percent_ratio(text),
-                    other => number(other),
+                    // Five is 5 % to its writer, and 500 % without the sign.
+                    other => number(other).filter(|share| *share <= 1.0),
                 };
                 let Some(ratio) = ratio.filter(|r| (0.0..=10.0).contains(r)) else {
                     self.wrong(format!("invalid share {}", self.shown(value)), span, Some("write `\"5%\"` or `0.05`".into()));

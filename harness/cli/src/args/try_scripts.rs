@@ -16,7 +16,7 @@ pub struct Try {
     /// How many copies of a single command run at once; 2 by default
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(2..=MOST_MEMBERS as i64))]
     pub degree: Option<u32>,
-    /// How long all of it may take, the search for progress lines included
+    /// How long all of it may take, the search for progress lines included, which has at least 20 seconds for each command
     #[arg(long = "for", value_name = "TIME", value_parser = super::duration, default_value = "3m")]
     pub time_limit: Duration,
     /// Keep the workloads, the experiment and the results in this new folder, as a project

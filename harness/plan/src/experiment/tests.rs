@@ -407,3 +407,12 @@ fn a_manager_has_its_documented_rules_and_settles_when_the_file_says() {
     let other = rules("settle = \"20s\"\nidle_first = \"no\"\n");
     assert_eq!((other.settle, other.idle_first, other.decide_every_ns), (Settle::After(20_000_000_000), false, None));
 }
+
+#[test]
+fn a_share_above_one_needs_its_sign() {
+    let of = |relevant: &str| read(&mine(&format!("[axes]\nworkload = \"tiny\"\n[thresholds]\nrelevant = {relevant}\n")));
+    let refused = of("5").expect_err("500 %").to_string();
+    assert!(refused.contains("invalid share `5`") && refused.contains("write `\"5%\"` or `0.05`"), "{refused}");
+    assert_eq!(of("\"120%\"").expect("written out").thresholds.relevant_ratio, 1.2);
+    assert_eq!(of("1").expect("all of it").thresholds.relevant_ratio, 1.0);
+}
