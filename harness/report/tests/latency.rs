@@ -535,6 +535,31 @@ fn a_step_of_the_p99_is_worse_and_another_rate_is_not_judged() {
 }
 
 #[test]
+fn a_server_that_answers_nothing_any_more_is_a_regression_of_the_night() {
+    let usual = Serves { window_s: 12.0, ..Serves::usual() };
+    let night = |i: u64| {
+        let f = Fixture::named("serving").solo("tiny", 32, 8.0).serves("serve", &usual).seed(i);
+        let mut f = f.beside(&[("serve", usual.clone().left(100.0))], &[("tiny", 13.0)], "mps");
+        f.samples_hz = 0.5;
+        let whole = altered(&f, |c| {
+            for repetition in (1..=3).filter(|_| i == 11) {
+                let path = c.path().join(format!("serve+tiny_mps~0000-{repetition}/requests.parquet"));
+                let mut all = collo_store::read_requests(&path).unwrap();
+                all.iter_mut().for_each(|r| r.end_ns = None);
+                write_requests(&path, &all).unwrap();
+            }
+        });
+        let mut night = history::of(&whole.analysis, &[]);
+        (night.id, night.created_utc) = (format!("202611{:02}", i + 1), format!("2026-11-{:02}T02:00:00Z", i + 1));
+        night
+    };
+    let nights: Vec<NightlyRun> = (0..12).map(night).collect();
+    let told = History::of("serving", NightlySummary { nights, problems: Vec::new() }, Rules::default());
+    let said = told.text(100);
+    assert!(told.has_regression() && said.contains("serve+tiny mps") && said.contains("unanswered"), "{said}");
+}
+
+#[test]
 fn a_step_of_the_p99_is_a_regression_of_the_night() {
     // Twelve nights; on the last the server is left 55 of the 100 requests a second that it could answer before.
     let usual = Serves { window_s: 12.0, ..Serves::usual() };

@@ -241,6 +241,7 @@ impl Judge {
             steps: Vec::new(),
             gone: None,
             sometimes: None,
+            is_untimed: false,
             seen: 0,
         });
         index
@@ -267,6 +268,7 @@ impl Judge {
             }
             return false;
         }
+        t.is_untimed = cell.first.is_none();
         let Some(first) = cell.first else { return false };
         t.gone = None;
         // As they are judged: without what moved between the planned repetitions and the added ones.

@@ -159,6 +159,17 @@ fn few_cells_have_no_common_move_and_a_step_of_one_is_its_own() {
 }
 
 #[test]
+fn a_cell_that_ran_without_a_time_is_not_quiet() {
+    let mut judge = after(8, 10);
+    let mut untimed = night(8, 10, STILL);
+    untimed.cells[4].first = None;
+    let judged = judge.take(&untimed);
+    assert!(judged.gone.is_empty() && judge.tracks[4].is_untimed, "{judged:?}");
+    judge.take(&night(9, 10, STILL));
+    assert!(!judge.tracks[4].is_untimed);
+}
+
+#[test]
 fn a_cell_that_no_longer_runs_is_told_until_it_runs_again() {
     let mut judge = after(8, 10);
     let broken = |i: usize| {

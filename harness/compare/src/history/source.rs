@@ -190,6 +190,9 @@ fn planned_blocks(campaign: &Campaign, journal: &[JournalEntry]) -> Option<u32> 
     plan.order.iter().filter(|p| p.cell < plan.cells.len() && began.contains(plan.folder(p).as_str())).map(|p| p.block).max()
 }
 
+/// The outcome, in the history alone, of a server whose requests were not answered.
+const UNANSWERED: &str = "unanswered";
+
 fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dyn Fn(u32) -> bool) -> CellNight {
     let by = match cell {
         c if c.serves() => Key::LatencyP99,
@@ -212,6 +215,10 @@ fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dy
         let is_told = |t: &Option<f64>| t.map_or(by != Key::LatencyP99, f64::is_finite);
         if all.iter().all(is_told) { all.into_iter().flatten().collect() } else { Vec::new() }
     };
+    // Of a server that leaves more than a hundredth of its requests unanswered in every repetition the p99 is endless, which is worse than any.
+    let p99s = || cell.counted().map(|r| r.latency.as_ref().and_then(|latency| latency.get(by)));
+    let is_unanswered = by == Key::LatencyP99 && p99s().count() > 0 && p99s().all(|p99| p99.is_some_and(f64::is_infinite));
+    let completed = if is_unanswered { UNANSWERED } else { "completed" };
     let failed: Vec<&str> = words.iter().copied().filter(|w| *w != "completed").collect();
     let most = failed.iter().max_by_key(|w| failed.iter().filter(|o| o == w).count());
     CellNight {
@@ -219,7 +226,7 @@ fn night_cell(analysis: &Analysis, cell: &Cell, words: &[&str], first_stage: &dy
         sharing: cell.record.sharing.clone(),
         content: content(&analysis.campaign, cell),
         quantity: by.name.into(),
-        outcome: most.map_or("completed", |w| w).to_string(),
+        outcome: most.map_or(completed, |w| w).to_string(),
         against: cell.record.against.clone(),
         first: Mean::of(&times(true)),
         again: Mean::of(&times(false)),

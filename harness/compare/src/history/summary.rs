@@ -100,7 +100,8 @@ impl History {
     pub fn could_show(&self) -> (usize, usize) {
         let rows = self.rows();
         let running: Vec<&CellHistory> = rows.iter().filter(|r| !matches!(r.class, Class::Gone { .. })).collect();
-        let able = |r: &&&CellHistory| !matches!(r.class, Class::Learning(_)) && r.detectable.is_some_and(|d| d <= WANTED_STEP);
+        let has_time = |r: &CellHistory| !matches!(r.class, Class::Learning(_)) && !self.judge.tracks[r.track].is_untimed;
+        let able = |r: &&&CellHistory| has_time(r) && r.detectable.is_some_and(|d| d <= WANTED_STEP);
         (running.iter().filter(able).count(), running.len())
     }
 
@@ -136,6 +137,9 @@ impl History {
         }
         if t.is_learning() {
             return Class::Learning(t.nights());
+        }
+        if t.is_untimed {
+            return Class::Unstable("it ran, and has no time that counts: `collo show` has the reason".into());
         }
         let values: Vec<f64> = t.points[t.start..].iter().map(|p| p.x).collect();
         let recent = &values[values.len().saturating_sub(rules::NIGHTS_BACK)..];

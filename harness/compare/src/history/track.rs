@@ -20,6 +20,8 @@ pub struct Track {
     pub gone: Option<(usize, String)>,
     /// The outcome of the incomplete runs, if others completed.
     pub sometimes: Option<String>,
+    /// On its last night it ran, and no run has a time that counts: all are indicative, or a quantile has too few requests.
+    pub is_untimed: bool,
     /// The last night that had it in its plan.
     pub seen: usize,
 }
