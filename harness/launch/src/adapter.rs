@@ -61,6 +61,8 @@ pub struct Translator {
     measures_on: bool,
     started_ns: u64,
     last_end_ns: u64,
+    /// By how much the lines so far came later than their durations allow, seconds.
+    late_s: f64,
     last: Option<String>,
     numbering: Numbering,
     /// An epoch if the next line is as far from it.
@@ -117,6 +119,7 @@ impl Translator {
             measures_on: adapter.measures_on,
             started_ns,
             last_end_ns: started_ns,
+            late_s: 0.0,
             last: None,
             // A preset's epochs are epochs, and never several in one.
             numbering: Numbering::new(preset.is_some()),
@@ -261,7 +264,11 @@ impl Translator {
         if seconds > launched + resolution_s {
             return Err(format!("the output reports {shown} for {called}, {launched:.1} s after the script was launched"));
         }
-        if self.seen > 0 && seconds > last + resolution_s + LATE_S {
+        // A line that is read late is followed by one that seems early: what is late in all stays that of one delay. Of lines that are kept
+        // back it grows with each, and where their epochs lie is not known.
+        let late_s = if self.seen > 0 { (self.late_s + seconds - resolution_s - last).max(0.0) } else { 0.0 };
+        self.late_s = late_s;
+        if late_s > LATE_S {
             let flush = "print, and flush, each epoch's line at its end, with the duration of that epoch alone";
             return Err(format!("the output reports {shown} for {called}, {last:.1} s after the end of the one before: {flush}"));
         }
@@ -487,6 +494,16 @@ mod tests {
         let epochs = told(TIMED, &lines).unwrap();
         let durations: Vec<f64> = epochs.iter().map(|(start, end)| ((end - start) * 1e3).round()).collect();
         assert_eq!(durations, [400.0, 30.0, 35.0]);
+    }
+
+    #[test]
+    fn lines_that_are_kept_back_are_refused_although_each_has_a_short_duration() {
+        let kept = ["epoch 1 took 0.300 s", "epoch 2 took 0.300 s", "epoch 3 took 0.300 s"];
+        let refused = told(TIMED, &kept.map(|line| (6.0, line))).unwrap_err();
+        assert!(refused.contains("epoch 3, 0.0 s after the end of the one before: print, and flush"), "{refused}");
+        // A line that is read late is followed by one that seems early.
+        let delayed = [(0.3, kept[0]), (0.8, kept[1]), (0.9, kept[2])];
+        assert_eq!(told(TIMED, &delayed).unwrap().len(), 3);
     }
 
     #[test]
