@@ -334,7 +334,7 @@ def test_under_hold_it_serves_on_until_stop_and_every_request_is_told_once():
     "given, words",
     [
         ({"slo": "50"}, "`slo` is `50`: it is a time above 0 with its unit"),
-        ({"rate": 10_000.0, "kind": "decode", "model": "tiny"}, "`rate` is 10000 a second, this device answers "),
+        ({"rate": 10_000.0, "kind": "decode", "model": "tiny", "prompt": 64, "tokens": 64}, "`rate` is 10000 a second, this device answers "),
         ({"precision": "tf32"}, "`precision` cannot be `tf32` on a CPU"),
         ({"kind": "audio"}, "`kind` is `audio`: it is one of vision, decode"),
     ],

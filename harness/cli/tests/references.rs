@@ -43,7 +43,7 @@ fn cells_are_repeated_until_their_interval_is_narrow_or_the_limit_is_reached() {
     bench.collo(&["report", "--format", "markdown"]).exits(0).answers("reached by 0 of 2 cells; stopped at the limit: `");
     bench.collo(&["verify"]).exits(0);
     // Anything is as narrow as this.
-    let bench = until("{ quantity = \"epoch_time_s\", width = 10, at_most = 3 }");
+    let bench = until("{ quantity = \"epoch_time_s\", width = \"1000%\", at_most = 3 }");
     assert!(!bench.run(&[]).exits(0).stderr.contains("wider than wanted"));
     bench.collo(&["report", "--format", "markdown"]).exits(0).answers("reached by 2 of 2 cells.").answers("too narrow");
     let wrong = |text: &str, why: &str| {

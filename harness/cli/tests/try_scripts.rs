@@ -75,6 +75,10 @@ fn what_cannot_be_measured_is_said_with_its_last_lines() {
           │ no data in ./data
     hint: run it by hand in this folder first
     ");
+    let short = bench.collo(&["-C", "mine", "try", "true"]).exits(2);
+    short
+        .says("error: `true`: it shows no progress, and a whole run takes only ")
+        .says("hint: give it more work: below 100 ms it is");
     let bench = bench.file("mine/wide.py", "import os\nprint(os.get_terminal_size(1))\n");
     let wide = bench.collo(&["-C", "mine", "try", "python3 wide.py"]).exits(2);
     wide.says("hint: it asks for the size of its terminal, and a member has none; the command `script -qefc 'python train.py' /dev/null`");

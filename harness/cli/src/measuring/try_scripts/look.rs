@@ -91,6 +91,8 @@ const MOST_LINES: usize = 20_000;
 const MOST_BYTES: u64 = 256 << 20;
 /// Lines at the end in which a failure is looked for.
 const LAST: usize = 30;
+/// Shorter runs are no unit of work.
+const SHORTEST_RUN: Duration = Duration::from_millis(100);
 /// How long it may take to end.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -161,6 +163,7 @@ pub fn at(script: &Script, folder: &Path, gpu: Option<&str>, at_most: Duration) 
     let found = find_progress(&lines, launched_ns).into_iter().next().filter(|_| failed.is_none());
     let progress = match (found, &ended) {
         (Some(progress), _) => progress,
+        (None, Some((_, took))) if failed.is_none() && *took < SHORTEST_RUN => return Err(too_short(script, *took).into()),
         (None, Some((_, took))) if failed.is_none() => return Ok(FirstLook::whole_run(*took)),
         (None, _) => return Err(not_found(script, &lines, failed, launched.elapsed()).into()),
     };
@@ -172,6 +175,14 @@ fn ended_by(script: &Script, stopped: Stopped) -> Diagnostic {
     Diagnostic::new(format!("the first look at {} was stopped; no process is left", script.named()))
         .caused_by(stopped)
         .of(stopped.class())
+}
+
+/// Why a command that shows no progress is not measured by its whole runs.
+fn too_short(script: &Script, took: Duration) -> Diagnostic {
+    let run = number::duration(took.as_secs_f64());
+    let least = number::duration(SHORTEST_RUN.as_secs_f64());
+    Diagnostic::new(format!("{}: it shows no progress, and a whole run takes only {run}", script.named()))
+        .hint(format!("give it more work: below {least} it is mostly the start of its process that would be measured"))
 }
 
 /// Why a command cannot be measured.
@@ -263,6 +274,12 @@ mod tests {
         let script = Script { name: "a".into(), text: "python3 a.py".into(), count: 2 };
         let lines = ["loading", "ready"].map(|text| OutputLine { at_ns: 0, text: text.into() });
         let refusal = Diagnostics::from(not_found(&script, &lines, None, Duration::from_secs(45)));
-        insta::assert_snapshot!(refusal, @"");
+        insta::assert_snapshot!(refusal, @r"
+        error: `python3 a.py`: no progress was found in the 2 lines that it printed in 45.0 s
+          caused by: its last lines:
+              │ loading
+              │ ready
+        hint: print a line with the number of the epoch or of the step at the end of each, and flush it; if an epoch, or the whole script, takes longer than that, `--for 30m` looks longer; `[epochs]` of a workload has a pattern for other lines (`collo init`)
+        ");
     }
 }
