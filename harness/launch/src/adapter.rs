@@ -42,6 +42,9 @@ pub struct Adapter {
 /// to the next. The seconds are the script's own and not affected; this much they may seem to overlap.
 const LATE_S: f64 = 0.5;
 
+/// A script may measure by a clock that is being adjusted: at most 500 parts in a million (adjtimex(2)).
+const CLOCKS_DIFFER: f64 = 0.001;
+
 /// Lines that are read within this time were printed together: several writes of one loop over what was kept back.
 const AT_ONCE_NS: u64 = 1_000_000;
 
@@ -266,7 +269,8 @@ impl Translator {
         }
         // A line that is read late is followed by one that seems early: what is late in all stays that of one delay. Of lines that are kept
         // back it grows with each, and where their epochs lie is not known.
-        let late_s = if self.seen > 0 { (self.late_s + seconds - resolution_s - last).max(0.0) } else { 0.0 };
+        let least_s = seconds * (1.0 - CLOCKS_DIFFER) - resolution_s;
+        let late_s = if self.seen > 0 { (self.late_s + least_s - last).max(0.0) } else { 0.0 };
         self.late_s = late_s;
         if late_s > LATE_S {
             let flush = "print, and flush, each epoch's line at its end, with the duration of that epoch alone";
