@@ -7,7 +7,7 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-use collo_text::ExitClass;
+use collo_text::{Diagnostic, ExitClass};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
 /// The signals that ask collo to end. All but the first are from service managers, sessions, batch systems and limits: Slurm's
@@ -96,6 +96,11 @@ impl Stopped {
     /// Distinguishes Ctrl-C from a signal of a service manager or session.
     pub fn class(self) -> ExitClass {
         if self.0 == Signal::SIGINT { ExitClass::Interrupted } else { ExitClass::Incomplete }
+    }
+
+    /// The error of what was stopped by it: `planning was stopped`.
+    pub fn error(self, what: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(what).of(self.class()).caused_by(self)
     }
 }
 

@@ -328,7 +328,7 @@ fn run(question: &Question, to: &Path) -> Result<(), Diagnostic> {
 }
 
 fn stopped_at(question: &Question, stopped: Stopped) -> Diagnostic {
-    Diagnostic::new(format!("stopped while describing `{}`", question.name)).of(stopped.class()).caused_by(stopped)
+    stopped.error(format!("stopped while describing `{}`", question.name))
 }
 
 /// Which peak of the replay stands for what the allocator of a member reserves.

@@ -130,9 +130,7 @@ pub fn memnet(
         .env("OMP_NUM_THREADS", Some("1"))
         .env("CUDA_VISIBLE_DEVICES", Some(""));
     let ended = errand.run().map_err(|why| match why {
-        Unanswered::Stopped(stopped) => {
-            Diagnostic::new("stopped while GPUMemNet was trained").of(stopped.class()).caused_by(stopped)
-        }
+        Unanswered::Stopped(stopped) => stopped.error("stopped while GPUMemNet was trained"),
         other => what().of_machine().caused_by(other),
     })?;
     if !ended.success() {

@@ -148,10 +148,7 @@ fn change(context: &Context<'_>, a: &args::Mig, meant: Meant, is: impl Fn(&Gpu) 
     // A change that was begun is finished, and services run again.
     let noted = Noted::begin();
     for (gpu, wanted) in &meant.all {
-        noted.go_on().map_err(|stopped| {
-            let what = format!("stopped before {}: it was not changed", gpu.label());
-            Diagnostic::new(what).of(stopped.class()).caused_by(stopped)
-        })?;
+        noted.go_on().map_err(|stopped| stopped.error(format!("stopped before {}: it was not changed", gpu.label())))?;
         let applied = apply::apply(gpu, wanted, a.services.into())?;
         if let Some(restored) = &applied.restored {
             output::note(format!("{} was left staged and is restored first: {}", gpu.label(), progress::put_back(restored)));

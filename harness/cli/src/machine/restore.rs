@@ -46,7 +46,7 @@ pub fn run(context: &Context<'_>, a: &args::Restore) -> Answered {
     for journal in left.iter().filter(is_meant) {
         noted.go_on().map_err(|stopped| {
             let what = format!("stopped before {} was restored; its journal is kept", journal.label);
-            Diagnostic::new(what).of(stopped.class()).caused_by(stopped).hint("`collo restore` goes on")
+            stopped.error(what).hint("`collo restore` restores it")
         })?;
         count += 1;
         match one(context, journal, &driver) {

@@ -23,7 +23,7 @@ use collo_device::driver::DriverTarget;
 use collo_device::lease::turn::{self, Turn};
 use collo_device::{fixed, lease, numa};
 use collo_gpus::partition::Partition;
-use collo_launch::interrupted::{Noted, Stopped};
+use collo_launch::interrupted::Noted;
 use collo_plan::expand::Expanded;
 use collo_plan::experiment::{DeviceRequest, Experiment};
 use collo_plan::facts::{DeviceFacts, Fixed, Gpu, NumaMemory};
@@ -177,14 +177,9 @@ impl Session {
         }
         let gpus = session.facts.gpus.clone();
         gpus.iter().try_for_each(lease::check_free)?;
-        // GPUs are restored, and it is tried what can be changed on them: neither may end half way.
+        // GPUs are restored, and changes of them are tried: neither may end half way.
         let noted = Noted::begin();
-        let go_on = || {
-            let stopped = |stopped: Stopped| {
-                Diagnostic::new("planning was stopped; every GPU is as it was found").of(stopped.class()).caused_by(stopped)
-            };
-            noted.go_on().map_err(stopped)
-        };
+        let go_on = || noted.go_on().map_err(|stopped| stopped.error("planning was stopped; every GPU is as it was found"));
         let mut repaired = false;
         for gpu in &gpus {
             if let Some(restored) = lease::repair(gpu)? {
@@ -205,12 +200,7 @@ impl Session {
     /// Wait until no other collo uses the GPUs, or measures this CPU.
     fn wait(&self, at_most: Duration, watcher: Watcher<'_>) -> Result<Turn, Diagnostic> {
         let noted = Noted::begin();
-        let go_on = || {
-            let stopped = |stopped: Stopped| {
-                Diagnostic::new("waiting for another collo was stopped").of(stopped.class()).caused_by(stopped)
-            };
-            noted.go_on().map_err(stopped)
-        };
+        let go_on = || noted.go_on().map_err(|stopped| stopped.error("waiting for another collo was stopped"));
         turn::wait(&self.facts.gpus, at_most, &mut |other| watcher(Event::Waits { other, at_most }), &go_on)
     }
 

@@ -172,9 +172,7 @@ pub fn at(script: &Script, folder: &Path, gpu: Option<&str>, at_most: Duration) 
 }
 
 fn ended_by(script: &Script, stopped: Stopped) -> Diagnostic {
-    Diagnostic::new(format!("the first look at {} was stopped; no process is left", script.named()))
-        .caused_by(stopped)
-        .of(stopped.class())
+    stopped.error(format!("the first look at {} was stopped; no process is left", script.named()))
 }
 
 /// Why a command that shows no progress is not measured by its whole runs.
