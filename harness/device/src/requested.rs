@@ -6,6 +6,7 @@ use collo_plan::facts::{DeviceFacts, Driver, Gpu};
 use collo_text::{Diagnostic, Diagnostics};
 
 use crate::allocation::Allocation;
+use crate::lease::journal;
 use crate::nvml::NoDriver;
 use crate::select_gpu::GpuSelector;
 use crate::{cpu, gpu, has_gpu, mps};
@@ -15,9 +16,16 @@ pub fn on_gpus(gpus: Vec<Gpu>, driver: Option<&Driver>) -> DeviceFacts {
     DeviceFacts::on_gpus(gpus, driver, cpu::facts(), mps::program().is_some())
 }
 
-/// The facts of the device that this experiment requests.
-pub fn requested(experiment: &Experiment, asked: &DeviceRequest, cards: &Cards) -> Result<DeviceFacts, Diagnostics> {
-    match (experiment.device, &asked.gpu) {
+/// The facts of the device that this experiment requests. Without `--gpu` it is measured on the GPUs of the campaign that goes on,
+/// `own_gpus`, if they are here and may be used; then on that of the machine's `collo.toml`.
+pub fn requested(
+    experiment: &Experiment,
+    asked: &DeviceRequest,
+    cards: &Cards,
+    own_gpus: impl FnOnce() -> Option<String>,
+) -> Result<DeviceFacts, Diagnostics> {
+    let of_host = || experiment.layers.host().gpu.clone().filter(|_| experiment.device != DeviceChoice::Cpu);
+    match (experiment.device, &asked.gpu.clone().or_else(of_host)) {
         (DeviceChoice::Cpu, Some(_)) => {
             let what = format!("`{}` has `device = \"cpu\"`, so `--gpu` has no meaning for it", experiment.name);
             Err(Diagnostic::new(what).hint("`device = \"auto\"` in the experiment accepts either").into())
@@ -48,8 +56,8 @@ pub fn requested(experiment: &Experiment, asked: &DeviceRequest, cards: &Cards) 
                 Some(allocation) => allocation.choose(choice, &driver),
                 None => choice.of(&driver),
             };
-            let own = asked.own_gpus.as_deref().filter(|_| choice == GpuSelector::Auto).map(GpuSelector::parse);
-            let mut chosen = match own.and_then(|own| choose(&own).ok()) {
+            let own = if asked.gpu.is_none() { own_gpus() } else { None };
+            let mut chosen = match own.and_then(|own| choose(&GpuSelector::parse(&own)).ok()) {
                 Some(own) => own,
                 None => choose(&choice)?,
             };
@@ -63,7 +71,8 @@ pub fn requested(experiment: &Experiment, asked: &DeviceRequest, cards: &Cards) 
 }
 
 /// Several GPUs of one campaign must be found alike: the order of its blocks and what may be changed are the same on each. In the
-/// order of their indices, so that `0,1` and `1,0` are the same campaign.
+/// order of their indices, so that `0,1` and `1,0` are the same campaign. What a killed collo left changed was not found: it is
+/// restored before runs are planned, and this is checked again.
 fn together(experiment: &Experiment, chosen: &mut [Gpu]) -> Result<(), Diagnostic> {
     chosen.sort_by_key(|gpu| gpu.at.as_ref().map(|at| at.index));
     let [first, others @ ..] = &*chosen else { return Ok(()) };
@@ -76,8 +85,10 @@ fn together(experiment: &Experiment, chosen: &mut [Gpu]) -> Result<(), Diagnosti
         (Some(one), Some(other)) => !one.is_as(other),
         (one, other) => one.is_some() != other.is_some(),
     };
+    let is_left = |gpu: &Gpu| gpu.at.as_ref().is_some_and(|at| journal::is_there(&at.uuid).unwrap_or(true));
     match others.iter().find(differs) {
         None => Ok(()),
+        Some(_) if chosen.iter().any(is_left) => Ok(()),
         Some(other) => {
             let what = format!("{} is found with {}, but {} with {}", first.label(), text(first), other.label(), text(other));
             Err(Diagnostic::new(what)
@@ -124,7 +135,7 @@ mod tests {
             return crate::skip::skip("a machine without a GPU", "this machine has a GPU");
         }
         let facts = |e: &Experiment, gpu: Option<&str>| {
-            requested(e, &DeviceRequest { gpu: gpu.map(str::to_string), ..DeviceRequest::default() }, &Cards::default())
+            requested(e, &DeviceRequest { gpu: gpu.map(str::to_string), ..DeviceRequest::default() }, &Cards::default(), || None)
         };
         let e = read(&format!("name = \"mine\"\ndevice = \"gpu\"\n{AXES}")).expect("right");
         let mistakes = facts(&e, None).expect_err("refused");

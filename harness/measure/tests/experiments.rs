@@ -37,7 +37,7 @@ fn every_experiment_of_the_project_plans_under_its_own_name() {
         // What needs a GPU is planned for the study's.
         let gpu = (experiment.device == DeviceChoice::Gpu).then(|| "a100-40gb".to_string());
         let asked = DeviceRequest { gpu, planning: true, ..DeviceRequest::default() };
-        let facts = requested(&experiment, &asked, &cards).unwrap_or_else(|mistake| panic!("{mistake}"));
+        let facts = requested(&experiment, &asked, &cards, || None).unwrap_or_else(|mistake| panic!("{mistake}"));
         let cells = expand(&experiment, None).unwrap_or_else(|mistake| panic!("{mistake}"));
         let plan = plan(&experiment, &cells, &facts, &Prior::default());
         assert_eq!(plan.cells.len() + plan.refusals.len(), cells.len(), "{}", path.display());
@@ -134,7 +134,7 @@ fn the_quickstart_is_twelve_runs_of_three_cells() {
     let workloads = Workloads::load(&project().workloads()).expect("readable");
     let quickstart = collo_plan::experiment::Experiment::resolve(&project(), "quickstart", &workloads)
         .unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    let facts = requested(&quickstart, &Default::default(), &Default::default()).expect("a CPU");
+    let facts = requested(&quickstart, &Default::default(), &Default::default(), || None).expect("a CPU");
     let plan = plan(&quickstart, &expand(&quickstart, None).expect("few cells"), &facts, &Prior::default());
     let cells: Vec<&str> = plan.cells.iter().map(|cell| cell.record.cell.as_str()).collect();
     assert_eq!(cells, ["tiny solo b32", "tiny×2 naive b32", "tiny×3 naive b32"]);

@@ -6,7 +6,7 @@ use collo_plan::experiment::{Experiment, Overrides, is_script};
 use collo_plan::project::Project;
 use collo_plan::workload::Workloads;
 use collo_quantity::number;
-use collo_store::{Campaign, CampaignFolder, Runs, Standing};
+use collo_store::{Campaign, CampaignFolder, Standing};
 use collo_text::{Diagnostic, Diagnostics, shown, trust};
 use serde_json::json;
 
@@ -34,7 +34,6 @@ pub fn run(context: &Context<'_>, a: &args::Run) -> Ended {
             let mut request = of_campaign(a, project, workloads, campaign)?;
             // What is stored there was measured elsewhere.
             request.choice = CampaignOptions { new: true, campaign: None, ..request.choice };
-            request.device.own_gpus = None;
             Ok(vec![(request.experiment.name.clone(), Ok(request))])
         });
     }
@@ -82,13 +81,7 @@ fn requests(
     let overrides = Overrides::of(project, &a.selection.set)?;
     let no_experiment = match experiments(project, workloads, name, a.tag.as_deref(), &overrides) {
         Ok(found) => {
-            let newest = |e: &Experiment| cards_of_newest(&context.runs().ok()?, a, &e.name);
-            let asked = |e: Experiment| {
-                let own_gpus = newest(&e);
-                let mut request = request(a, e, None)?;
-                request.device.own_gpus = own_gpus;
-                Ok(request)
-            };
+            let asked = |e: Experiment| request(a, e, None);
             return Ok(found.into_iter().map(|(name, experiment)| (name, experiment.and_then(asked))).collect());
         }
         Err(failure) => failure,
@@ -149,13 +142,7 @@ fn request(a: &args::Run, experiment: Experiment, campaign: Option<CampaignFolde
         Some(OnlyArgument::Failed) => Only::Failed,
         Some(OnlyArgument::Missing) | None => Only::Missing,
     };
-    let mut request = steps::request(experiment, selection, &a.measure);
-    if a.measure.gpu.is_none() {
-        // As are the cards among which its runs are divided.
-        let own = campaign.as_ref().and_then(|c| cards(c.manifest()));
-        request.device.gpu = own.clone().filter(|own| own.contains(',')).or(request.device.gpu);
-        request.device.own_gpus = own;
-    }
+    let request = steps::request(experiment, selection, &a.measure);
     let failures = match (a.fail_fast, a.max_failures) {
         (true, _) => FailureLimit::Count(1),
         (false, Some(most)) => FailureLimit::Count(most),
@@ -163,27 +150,6 @@ fn request(a: &args::Run, experiment: Experiment, campaign: Option<CampaignFolde
     };
     let choice = CampaignOptions { new: a.new, campaign, force: a.force, only, more: a.more, failures, ..request.choice };
     Ok(Request { shard, choice, ..request })
-}
-
-/// The cards of the newest campaign of an experiment, if it goes on.
-fn cards_of_newest(runs: &Runs, a: &args::Run, experiment: &str) -> Option<String> {
-    if a.new || a.measure.gpu.is_some() {
-        return None;
-    }
-    let is_own = |m: &Campaign| m.experiment == experiment && m.shard == a.shard && !m.is_merged();
-    let newest = runs.campaigns().ok()?.0.into_iter().find(|c| is_own(c.manifest()))?;
-    let is_done = || {
-        let (stored, _) = newest.runs().ok()?;
-        Some(stored.values().filter(|run| run.record.outcome.is_final()).count() >= newest.manifest().plan.order.len())
-    };
-    let goes_on = a.more.is_some() || a.only.is_some() || is_done() == Some(false);
-    cards(newest.manifest()).filter(|_| goes_on)
-}
-
-/// The cards of a campaign, as they would be typed.
-fn cards(m: &Campaign) -> Option<String> {
-    let uuids: Vec<&str> = m.machine.gpus.iter().map(|gpu| gpu.uuid.as_str()).collect();
-    (!uuids.is_empty()).then(|| uuids.join(","))
 }
 
 fn one(context: &Context<'_>, a: &args::Run, project: &Project, request: Request) -> Ended {

@@ -6,7 +6,7 @@
 use collo_measure::campaign::{CampaignOptions, FailureLimit, Finished};
 use collo_measure::session::{NotPredicted, PythonToPredict, Request, Session};
 use collo_measure::stage::Consent;
-use collo_plan::experiment::{DeviceChoice, DeviceRequest, Experiment};
+use collo_plan::experiment::{DeviceRequest, Experiment};
 use collo_plan::project::Project;
 use collo_plan::select::Selection;
 use collo_prepare::consent::DescribeConsent;
@@ -22,8 +22,7 @@ use crate::{measured, output, progress};
 /// The request that the arguments make of an experiment.
 pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::Measure) -> Request {
     let host = experiment.layers.host();
-    let gpu = gpu(&experiment, a.gpu.as_deref());
-    let device = DeviceRequest { gpu, own_gpus: None, planning: false, as_found: a.as_found };
+    let device = DeviceRequest { gpu: a.gpu.clone(), planning: false, as_found: a.as_found };
     let python = a.python.clone().or_else(|| host.python.clone());
     let choice = CampaignOptions {
         time_limit: a.time_limit,
@@ -38,12 +37,6 @@ pub fn request(experiment: Experiment, selection: Option<Selection>, a: &args::M
     let describe = Some(DescribeConsent::by_running());
     let wait = a.wait;
     Request { selection, device, python, wait, predict: !a.no_predict, describe, choice, ..Request::of(experiment) }
-}
-
-/// The GPU to use: as typed, or that of the machine's `collo.toml` if the experiment uses one.
-pub fn gpu(experiment: &Experiment, typed: Option<&str>) -> Option<String> {
-    let of_host = || experiment.layers.host().gpu.clone().filter(|_| experiment.device != DeviceChoice::Cpu);
-    typed.map(str::to_string).or_else(of_host)
 }
 
 /// Plan a request for measuring, or only for preparing, and warn of anything unusual. An empty plan is an error.

@@ -29,12 +29,10 @@ use collo_prepare::data::Prepared;
 use collo_prepare::ingredients::Ingredients;
 use collo_prepare::{machine, surroundings};
 
-use attempts::Attempts;
 pub use caught::is_want_of_threads;
 pub use depends::{CARDS, files, selection, set};
 pub use failures::{FailureLimit, Failures};
 use leased::Leases;
-use resume::Takes;
 
 /// Which runs of a campaign to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -243,7 +241,8 @@ impl CampaignSpec<'_> {
 
     /// The campaign to measure, and whether it already existed.
     fn open(&self, runs: &Runs, ingredients: &Ingredients, watcher: Watcher<'_>) -> Result<(CampaignFolder, bool), RunError> {
-        if let Some(candidate) = self.candidate(runs)? {
+        let choice = &self.choice;
+        if let Some(candidate) = choice.candidate(runs, self.commands.experiment, self.shard, |run| self.refuses(run))? {
             candidate.expect_unchanged()?;
             let changes = self.choice.objections(ingredients.changes_since(&candidate.manifest().ingredients));
             if changes.is_empty() {
@@ -258,7 +257,7 @@ impl CampaignSpec<'_> {
                 let what = Diagnostic::new(format!("`{id}` cannot be continued"));
                 let name = &self.commands.experiment.name;
                 let continues = match changes.iter().any(|change| change.name == depends::CARDS) {
-                    true => format!("`collo run {id}` without `--gpu` continues it on its own cards"),
+                    true => format!("`collo run {id}` without `--gpu` continues it on its own cards where these may be used"),
                     false => format!("`--force` continues `{id}`"),
                 };
                 return Err(what.hint(format!("`collo run {name} --new` starts a new campaign, {continues}")).into());
@@ -267,34 +266,13 @@ impl CampaignSpec<'_> {
         Ok((runs.create(self.manifest(runs, &ingredients.all))?, false))
     }
 
-    /// The campaign that would be continued, if its ingredients are the same.
-    fn candidate(&self, runs: &Runs) -> Result<Option<CampaignFolder>, RunError> {
-        let name = &self.commands.experiment.name;
-        let mut newest = None;
-        let taken: Result<Takes, collo_store::Error> = self.choice.takes(|| {
-            // The other shards may be measured beside this one, and what was merged is finished.
-            let own = |c: &Campaign| c.experiment == *name && c.shard == self.shard && !c.is_merged();
-            newest = runs.campaigns()?.0.into_iter().find(|c| own(c.manifest()));
-            let todo = |newest: &CampaignFolder| Ok(!self.todo(newest, &newest.runs()?.0).is_empty());
-            newest.as_ref().map(todo).transpose()
-        });
-        match taken? {
-            Takes::New => Ok(None),
-            Takes::Named => Ok(self.choice.campaign.clone()),
-            Takes::Newest => Ok(newest),
-            Takes::Nothing => Err(Diagnostic::new(format!("no campaign of `{name}` is stored, so no run of it failed"))
-                .hint(format!("`collo run {name}` starts one"))
-                .into()),
-        }
-    }
-
     /// The runs to do, in order.
     fn todo(&self, campaign: &CampaignFolder, stored: &BTreeMap<String, StoredRun>) -> Vec<PlannedRun> {
-        let mut attempts = Attempts::so_far(self.commands.experiment.retries, campaign, stored);
-        let refused = |run: &StoredRun| self.plan.refusals.iter().any(|r| r.record.cell == run.record.cell.cell);
-        // A retry that one run takes is not there for the next.
-        let mut retry = |run: &StoredRun| !refused(run) && attempts.grant(&run.record);
-        self.choice.todo(&campaign.manifest().plan, |folder| stored.get(folder).map(|run| (&run.record.outcome, retry(run))))
+        self.choice.todo(self.commands.experiment, campaign, stored, |run| self.refuses(run))
+    }
+
+    fn refuses(&self, run: &StoredRun) -> bool {
+        self.plan.refusals.iter().any(|r| r.record.cell == run.record.cell.cell)
     }
 
     fn manifest(&self, runs: &Runs, ingredients: &BTreeMap<String, Ingredient>) -> Campaign {

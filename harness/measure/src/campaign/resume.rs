@@ -1,13 +1,26 @@
-//! Which campaign a choice selects, and which of its runs: pure decisions, without disk access.
+//! Which campaign a choice selects, and which of its runs.
 
-use collo_store::{Outcome, PlanRecord, PlannedRun, Standing};
+use std::collections::BTreeMap;
 
-use super::{CampaignOptions, Only, depends};
+use collo_plan::experiment::Experiment;
 use collo_prepare::ingredients::Change;
+use collo_store::{Campaign, CampaignFolder, Outcome, PlanRecord, PlannedRun, Runs, Shard, Standing, StoredRun};
+use collo_text::Diagnostic;
+
+use super::attempts::Attempts;
+use super::{CampaignOptions, Only, depends};
+use crate::error::RunError;
+
+/// The newest campaign of an experiment, or of a shard of it.
+fn newest(runs: &Runs, experiment: &str, shard: Option<Shard>) -> collo_store::Result<Option<CampaignFolder>> {
+    // The other shards may be measured beside this one, and what was merged is finished.
+    let is_own = |c: &Campaign| c.experiment == experiment && c.shard == shard && !c.is_merged();
+    Ok(runs.campaigns()?.0.into_iter().find(|c| is_own(c.manifest())))
+}
 
 /// The campaign that would be continued, if its ingredients are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
+enum Takes {
     /// The one named in the choice.
     Named,
     /// The newest of the experiment.
@@ -19,9 +32,52 @@ pub(super) enum Takes {
 }
 
 impl CampaignOptions {
+    /// The campaign that would be continued, if its ingredients are the same. Runs for which `is_refused` holds are not retried.
+    pub(crate) fn candidate(
+        &self,
+        runs: &Runs,
+        experiment: &Experiment,
+        shard: Option<Shard>,
+        is_refused: impl Fn(&StoredRun) -> bool,
+    ) -> Result<Option<CampaignFolder>, RunError> {
+        let name = &experiment.name;
+        let mut found = None;
+        let taken: Result<Takes, collo_store::Error> = self.takes(|| {
+            found = newest(runs, name, shard)?;
+            // Whether a search has all its answers is not known from the runs of its last round.
+            let is_unfinished = |newest: &CampaignFolder| {
+                Ok(experiment.search || !self.todo(experiment, newest, &newest.runs()?.0, is_refused).is_empty())
+            };
+            found.as_ref().map(is_unfinished).transpose()
+        });
+        match taken? {
+            Takes::New => Ok(None),
+            Takes::Named => Ok(self.campaign.clone()),
+            Takes::Newest => Ok(found),
+            Takes::Nothing => Err(Diagnostic::new(format!("no campaign of `{name}` is stored, so no run of it failed"))
+                .hint(format!("`collo run {name}` starts one"))
+                .into()),
+        }
+    }
+
+    /// The runs of a campaign to do, in order.
+    pub(super) fn todo(
+        &self,
+        experiment: &Experiment,
+        campaign: &CampaignFolder,
+        stored: &BTreeMap<String, StoredRun>,
+        is_refused: impl Fn(&StoredRun) -> bool,
+    ) -> Vec<PlannedRun> {
+        let mut attempts = Attempts::so_far(experiment.retries, campaign, stored);
+        // A retry that one run takes is not there for the next.
+        let mut retry = |run: &StoredRun| !is_refused(run) && attempts.grant(&run.record);
+        let state = |folder: &str| stored.get(folder).map(|run| (&run.record.outcome, retry(run)));
+        self.runs_to_do(&campaign.manifest().plan, state)
+    }
+
     /// Which campaign is meant. Whether the newest of the experiment has something to do is checked only if it matters; `None` if
     /// none is stored.
-    pub(super) fn takes<E>(&self, newest: impl FnOnce() -> Result<Option<bool>, E>) -> Result<Takes, E> {
+    fn takes<E>(&self, newest: impl FnOnce() -> Result<Option<bool>, E>) -> Result<Takes, E> {
         if self.new {
             return Ok(Takes::New);
         }
@@ -37,11 +93,7 @@ impl CampaignOptions {
 
     /// The runs of a plan to do, in order, depending on what is stored in each folder, and whether that has a retry left; asked once
     /// for each, in this order.
-    pub(super) fn todo<'a>(
-        &self,
-        plan: &PlanRecord,
-        mut stored: impl FnMut(&str) -> Option<(&'a Outcome, bool)>,
-    ) -> Vec<PlannedRun> {
+    fn runs_to_do<'a>(&self, plan: &PlanRecord, mut stored: impl FnMut(&str) -> Option<(&'a Outcome, bool)>) -> Vec<PlannedRun> {
         let wanted = |planned: &&PlannedRun| match stored(&plan.folder(planned)) {
             None | Some((Outcome::Interrupted, _)) => self.only == Only::Missing,
             Some((outcome, has_retry)) => match self.only {
@@ -116,7 +168,7 @@ mod tests {
                 let place = plan.order.iter().position(|run| plan.folder(run) == folder)?;
                 outcomes[place].as_ref().map(|outcome| (outcome, has_retry && outcome.may_pass()))
             };
-            choice.todo(&plan, stored).len()
+            choice.runs_to_do(&plan, stored).len()
         };
         for (what, outcomes, expected) in &table {
             assert_eq!([plain(), failed()].map(|choice| todo(choice, outcomes, false)), *expected, "{what}");

@@ -48,6 +48,13 @@ fn past_of(project: &Project, experiment: &Experiment, cells: &[Expanded], facts
     PastRuns::read(&Runs::at(project.runs()), &facts.record(), Some(experiment.threads), records.iter())
 }
 
+/// The GPUs of the campaign that a request continues, as `--gpu` names them.
+fn gpus_of_campaign(project: &Project, request: &Request) -> Option<String> {
+    let campaign = request.continued(project).ok().flatten()?;
+    let uuids: Vec<&str> = campaign.manifest().machine.gpus.iter().map(|gpu| gpu.uuid.as_str()).collect();
+    (!uuids.is_empty()).then(|| uuids.join(","))
+}
+
 /// What to measure, and how.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -82,6 +89,12 @@ impl Request {
             wait: None,
             choice: CampaignOptions::default(),
         }
+    }
+
+    /// The campaign that it continues, if its ingredients are the same, and as far as that is known before anything is refused: a run
+    /// may have a retry left here that it will not get.
+    fn continued(&self, project: &Project) -> Result<Option<CampaignFolder>, RunError> {
+        self.choice.candidate(&Runs::at(project.runs()), &self.experiment, self.shard, |_| false)
     }
 }
 
@@ -124,7 +137,8 @@ impl Session {
         if let Some(more) = request.choice.more {
             request.experiment.repetitions = more;
         }
-        let mut facts = requested(&request.experiment, &request.device, &project.cards())?;
+        let mut facts =
+            requested(&request.experiment, &request.device, &project.cards(), || gpus_of_campaign(project, &request))?;
         request.experiment.place_its_trace(&facts);
         if let Some(model) = facts.gpu().and_then(|gpu| gpu.card.as_ref()) {
             request.experiment.resolve_shares(model);

@@ -93,8 +93,7 @@ impl Session {
         drop(describer);
         self.prior.predicted = Some(predicted);
         // What a campaign has begun with it ends with.
-        let choice = &self.request.choice;
-        let continued = choice.campaign.clone().or_else(|| if choice.new { None } else { self.newest() });
+        let continued = self.request.continued(&self.project).ok().flatten();
         let labels = continued.iter().flat_map(|campaign| &campaign.manifest().plan.cells).map(|cell| cell.cell.clone());
         self.prior.begun = labels.collect();
         self.plan = self.planned_on(&self.facts)?;

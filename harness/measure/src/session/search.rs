@@ -1,6 +1,6 @@
 //! The search for the largest degree that fits: a round of cells, its results, the next round, all in one campaign.
 
-use collo_store::{CampaignFolder, Runs};
+use collo_store::CampaignFolder;
 use collo_text::Diagnostic;
 
 use super::{Session, Unfinished, past_of};
@@ -13,7 +13,7 @@ impl Session {
     /// Until every combination has its answer.
     pub(super) fn search(&mut self, watcher: Watcher<'_>) -> Result<Finished, Unfinished> {
         let asked = self.request.choice.clone();
-        let mut campaign = if asked.new { None } else { asked.campaign.clone().or_else(|| self.newest()) };
+        let mut campaign = self.request.continued(&self.project)?;
         let mut finished: Option<Finished> = None;
         loop {
             let runs = campaign.as_ref().map(CampaignFolder::runs).transpose()?.map(|(runs, _)| runs).unwrap_or_default();
@@ -55,10 +55,5 @@ impl Session {
         let cells = cells_of(&self.request.experiment, self.request.selection.as_ref(), None, &self.facts)?;
         self.prior.past = past_of(&self.project, &self.request.experiment, &cells, &self.facts);
         Ok(())
-    }
-
-    pub(super) fn newest(&self) -> Option<CampaignFolder> {
-        let (campaigns, _) = Runs::at(self.project.runs()).campaigns().ok()?;
-        campaigns.into_iter().find(|c| c.manifest().experiment == self.experiment().name && !c.manifest().is_merged())
     }
 }

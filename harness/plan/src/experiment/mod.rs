@@ -151,8 +151,6 @@ pub struct MixedGroup {
 pub struct DeviceRequest {
     /// `--gpu`: GPUs of this machine; for a plan also a model of `mig-profiles/`.
     pub gpu: Option<String>,
-    /// Without `--gpu`: the GPUs of the campaign that goes on, taken if they are here and may be used.
-    pub own_gpus: Option<String>,
     /// A model is enough, because nothing will run.
     pub planning: bool,
     /// The partition must not be changed.

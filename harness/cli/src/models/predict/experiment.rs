@@ -30,7 +30,7 @@ pub fn run(context: &Context<'_>, a: &args::Predict, project: &Project, workload
     }
     let experiment = Experiment::resolve_with(project, a.target(), workloads, &Overrides::of(project, &a.settings)?)?;
     experiment.warnings.iter().for_each(output::warning);
-    let device = DeviceRequest { gpu: steps::gpu(&experiment, a.gpu.as_deref()), planning: true, ..DeviceRequest::default() };
+    let device = DeviceRequest { gpu: a.gpu.clone(), planning: true, ..DeviceRequest::default() };
     let python = a.python.clone().or_else(|| experiment.layers.host().python.clone());
     let mut session = Session::plan(
         project,
