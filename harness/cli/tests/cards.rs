@@ -87,6 +87,21 @@ fn both_cards_are_put_back_after_a_kill_and_the_campaign_goes_on_on_the_same() {
 }
 
 #[test]
+fn a_card_that_a_killed_collo_left_partitioned_is_restored_before_two_are_compared() {
+    let machine = Machine::new("a100-40gb,gpus=2", "[axes]\nworkload = \"small\"\nsharing = \"mig:2×1g.5gb\"\ndegree = 2\n");
+    let found = machine.cards();
+    let mut running = machine.start(&["--gpu", "1"]);
+    wait_for("a run on the partitioned card", || {
+        (measures(&machine, 1) && machine.cards()["cards"][1]["mig"] == true).then_some(())
+    });
+    running.signal(Signal::SIGKILL);
+    drop(running.ends());
+    assert_ne!(machine.cards(), found);
+    machine.run(&["--gpu", "0,1", "--new"]).exits(0).says("GPU 1 is as it was found").says("GPU 0 small×2");
+    assert_eq!((machine.cards(), machine.journals().len()), (found, 0));
+}
+
+#[test]
 fn a_campaign_on_one_card_goes_on_on_that_card_and_on_no_other() {
     let machine = Machine::new("a100-40gb,gpus=2", GROUPS);
     machine.run(&["--gpu", "1", "--for", "1ms"]).exits(4);

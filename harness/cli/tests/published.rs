@@ -209,7 +209,7 @@ fn gpus_and_layouts_are_listed_for_people_and_one_of_them_in_full() {
     bench.collo(&["list", "gpus", "--gpu", "l40s"]).exits(0).answers("l40s   48 GB  142").answers("no MIG");
     bench.collo(&["list", "layouts", "--gpu", "l40s"]).exits(0).says("l40s has no MIG, so no layout");
     let bench = bench.file("mig-profiles/mine.toml", "compute_slices = 7\nprofiles = 3\n");
-    bench.collo(&["list", "layouts"]).exits(0).answers("halves").says("`profiles` is a list of tables");
+    bench.collo(&["list", "layouts"]).exits(0).answers("halves").says("`profiles` must be a list of tables");
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn what_needs_cuda_is_refused_here_and_the_rest_is_measured() {
 #[test]
 fn workloads_are_listed_with_their_presets() {
     let bench = bench("").file("workloads/bad/workload.toml", "command = 3\n");
-    let list = bench.collo(&["workload", "list", "--json"]).exits(0).says("`command` is a list, not a whole number").json();
+    let list = bench.collo(&["workload", "list", "--json"]).exits(0).says("`command` must be a list, not a whole number").json();
     let of = |name: &str| list["workloads"].as_array().expect("a list").iter().find(|w| w["workload"] == name).cloned();
     let wide = of("mine-wide").expect("listed");
     assert_eq!((&wide["preset_of"], &wide["settings"]["width"]), (&"mine".into(), &512.into()));
@@ -185,7 +185,7 @@ fn a_trial_says_what_a_workload_tells_and_what_it_does_not() {
     }
     assert!(!bench.at("runs").exists(), "a trial is not kept");
     bench.collo(&["workload", "check", "mine", "--set", "widht=1"]).exits(2).says("did you mean `width`?");
-    bench.collo(&["workload", "check", "mine", "--set", "width=wide"]).exits(2).says("is a whole number, not text");
+    bench.collo(&["workload", "check", "mine", "--set", "width=wide"]).exits(2).says("must be a whole number, not text");
     bench.collo(&["workload", "check", "lines"]).exits(0).answers("`lines` can be measured by its output lines");
 }
 

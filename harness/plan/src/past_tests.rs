@@ -1,4 +1,6 @@
 use super::*;
+use collo_store::{PredictedAlone, PredictedValue};
+
 use crate::earlier::MeasuredCell;
 use crate::experiment::Experiment;
 use crate::facts::DeviceFacts;
@@ -125,6 +127,25 @@ fn what_was_measured_beats_what_is_predicted() {
     // Two of 25 GiB do not fit 40. One needed 16: what says otherwise refuses nothing.
     assert_eq!(refused(&[]), (2, vec![ForecastSource::Predicted]));
     assert_eq!(refused(&solo), (0, vec![ForecastSource::Measured; 3]));
+}
+
+#[test]
+fn predicted_power_is_that_of_training_and_the_set_up_draws_between_nothing_and_as_much() {
+    let lines = "[axes]\nworkload = \"tiny\"\n";
+    let (cell, mut past) = measured(&records(lines)[0], [5.0, 20.0, 1.0]);
+    past.runs[0].power_w = None;
+    let mut predicted = claims(1.0, 1.0);
+    let power_w = Some(PredictedValue { estimate: 200.0, low: 150.0, high: 250.0 });
+    for member in &mut predicted.members {
+        member.alone = Some(PredictedAlone { power_w, ..PredictedAlone::default() });
+    }
+    let prior = Prior { past: [(cell, past)].into_iter().collect(), predicted: Some(predicted), ..Prior::default() };
+    let plan = planned_after(&experiment(lines), &prior);
+    let forecast = &plan.cells[0].forecast;
+    assert_eq!((forecast.each_s, forecast.energy_from), (Some(26.0), Some(ForecastSource::Predicted)));
+    let all = f64::from(plan.cells[0].record.repetitions);
+    assert_eq!(forecast.energy_j, Some(all * (26.0 - 5.0) * 200.0));
+    assert_eq!(forecast.energy_bounds_j, Some((all * (26.0 - 5.0) * 150.0, all * 26.0 * 250.0)));
 }
 
 #[test]

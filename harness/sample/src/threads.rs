@@ -247,3 +247,35 @@ fn write(received: &mpsc::Receiver<Vec<Sample>>, mut writer: SampleWriter, give_
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_is_a_source_without_readings_and_the_others_keep_theirs() {
+        let reader = |name: &str, work: fn() -> Vec<SourceResult>| thread(name, work).unwrap();
+        let mut sampling = Sampling {
+            stop: Arc::default(),
+            reads_pss: false,
+            pss_now: Arc::default(),
+            pss_readings: Arc::default(),
+            readers: vec![
+                reader("nvml", || panic!("as a driver's binding might")),
+                reader("proc", || vec![SourceResult::without_reading("proc", 10.0, Default::default())]),
+            ],
+            unread: Vec::new(),
+            writer: None,
+            give_up: Arc::default(),
+            latest: Latest::default(),
+            lost: GpuLoss::default(),
+            strangers: Strangers::default(),
+            trees: Trees::below(&[]),
+        };
+        let finished = sampling.end();
+        let sources: Vec<_> =
+            finished.iter().map(|f| (f.quality.source.as_str(), f.quality.absent.get("all").is_some())).collect();
+        assert_eq!(sources, [("nvml", true), ("proc", false)]);
+        assert!(!sampling.give_up.load(Ordering::Relaxed), "the writer gets all that was read");
+    }
+}

@@ -236,7 +236,7 @@ impl FieldReader<'_> {
             }
             (kind, other) => {
                 let note = self.rewritten(kind, other);
-                self.wrong(format!("{} is {}, not {}", quoted(name), asked(kind), given(other)), span, note);
+                self.wrong(format!("{} must be {}, not {}", quoted(name), asked(kind), given(other)), span, note);
                 return None;
             }
         };
@@ -294,6 +294,20 @@ impl FieldReader<'_> {
             (ValueKind::Size, DeValue::Integer(n)) => Some(format!("write `\"{n}B\"`")),
             (ValueKind::Size, _) => Some("write `\"500MB\"`".into()),
             (ValueKind::List(ValueKind::Table(_)), _) => None,
+            (ValueKind::Table(shape), given) => {
+                let takes = |kind: &ValueKind| match given {
+                    DeValue::String(_) => matches!(kind, ValueKind::Text | ValueKind::Choice(_)),
+                    DeValue::Integer(_) => matches!(kind, ValueKind::Whole(_) | ValueKind::Number(_)),
+                    _ => false,
+                };
+                let key = shape.keys.iter().find(|key| takes(&key.kind))?.name;
+                let written = match given {
+                    DeValue::String(text) => Json::from(&**text).to_string(),
+                    DeValue::Integer(n) => n.to_string(),
+                    _ => return None,
+                };
+                Some(format!("write `{{ {key} = {written} }}`"))
+            }
             (ValueKind::List(_), DeValue::String(text)) => Some(format!("write `[\"{}\"]`", text.replace(' ', "\", \""))),
             (ValueKind::Choice(words), _) => Some(choices("", words)),
             _ => None,

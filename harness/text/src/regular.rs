@@ -15,7 +15,11 @@ use nix::fcntl::OFlag;
 /// It is checked before it is opened, because opening alone can affect a device, and again once open, because it may have been
 /// replaced meanwhile; in case it has, it is opened without waiting (`O_NONBLOCK`: open(2), fifo(7)).
 pub fn open_regular(path: &Path) -> Result<fs::File> {
-    regular(path, &fs::metadata(path)?)?;
+    let found = fs::metadata(path).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => Error::new(ErrorKind::NotFound, format!("there is no file `{}`", path.display())),
+        _ => e,
+    })?;
+    regular(path, &found)?;
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let file = fs::OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)?;
     regular(path, &file.metadata()?)?;
@@ -151,7 +155,8 @@ mod tests {
         assert!(said(&at("zero")).ends_with("zero` is a device, not a readable file"));
         assert!(said(dir.path()).ends_with("is a folder, not a readable file"));
         assert!(said(&at("self")).contains("self"), "{}", said(&at("self")));
-        assert!(said(&at("absent")).contains("absent"));
+        let absent = said(&at("absent"));
+        assert!(absent.starts_with("there is no file `") && absent.ends_with("absent`"), "{absent}");
     }
 
     #[test]

@@ -26,8 +26,7 @@ pub fn run(context: &Context<'_>, a: &args::Plan) -> Ended {
 
 fn one(context: &Context<'_>, a: &args::Plan, project: &Project, experiment: Experiment) -> Answered {
     experiment.warnings.iter().for_each(output::warning);
-    let asked =
-        DeviceRequest { gpu: steps::gpu(&experiment, a.gpu.as_deref()), own_gpus: None, planning: true, as_found: a.as_found };
+    let asked = DeviceRequest { gpu: a.gpu.clone(), planning: true, as_found: a.as_found };
     let python = a.python.clone().or_else(|| experiment.layers.host().python.clone());
     let selection = a.selection.parse()?;
     let describe = DescribeConsent::of(project, a.describe);
@@ -87,15 +86,18 @@ fn one(context: &Context<'_>, a: &args::Plan, project: &Project, experiment: Exp
     // A model that was planned for cannot be run on.
     answer.note(match is_here {
         false => format!("this is a plan for another machine: `collo run` measures on one that has {}", plan.device.name),
-        true if plan.cells.is_empty() => plan_text::next(plan, &as_named(project, session.experiment())),
         true => {
             let gpu = a.gpu.as_ref().filter(|_| session.facts().gpu().is_some());
             let gpu = gpu.map(|gpu| format!(" --gpu {}", quoted(gpu))).unwrap_or_default();
             let as_found = if a.as_found { " --as-found" } else { "" };
             let condition = session.selection().map(|s| format!(" --where {}", quoted(s.text()))).unwrap_or_default();
             let shard = a.shard.map(|s| format!(" --shard {s}")).unwrap_or_default();
-            let (named, set) = (as_named(project, experiment), ending::set(experiment));
-            plan_text::next(plan, &format!("{named}{shard}{gpu}{as_found}{condition}{set}"))
+            let set = ending::set(experiment);
+            plan_text::next(
+                plan,
+                &format!("{}{gpu}{as_found}{set}", as_named(project, experiment)),
+                &format!("{shard}{condition}"),
+            )
         }
     });
     answer.code = if plan.order.is_empty() { exit::MACHINE } else { exit::DONE };

@@ -54,14 +54,15 @@ pub fn device(plan: &Plan, facts: &DeviceFacts) -> String {
     }
 }
 
-/// What to type next, for stderr.
-pub fn next(plan: &Plan, named: &str) -> String {
-    if plan.cells.is_empty() && plan.refusals.is_empty() {
-        format!("hint: the selection matches no cell; all of them: `collo plan {named}`")
-    } else if plan.cells.is_empty() {
-        "hint: every cell is refused here, so there is nothing to run".into()
-    } else {
-        format!("next: collo run {named}")
+/// What to type next, for stderr. `selected` is the part of the experiment that was asked for, as it was typed.
+pub fn next(plan: &Plan, named: &str, selected: &str) -> String {
+    match (plan.cells.is_empty(), plan.refusals.is_empty()) {
+        (true, true) if selected.is_empty() => {
+            "hint: `[[exclude]]` leaves no cell of it: no `where` may hold for all of them".into()
+        }
+        (true, true) => format!("hint: `{}` selects no cell; all of them: `collo plan {named}`", selected.trim()),
+        (true, false) => "hint: every cell is refused here, so there is nothing to run".into(),
+        (false, _) => format!("next: collo run {named}{selected}"),
     }
 }
 

@@ -43,7 +43,7 @@ fn a_plan_shows_cells_order_runs_forecast_and_refusals() {
     forecast  about 2 min: 1:31 above, 0:11 between runs
     refused   none
     ");
-    assert_eq!(next(&plan, "mine"), "next: collo run mine");
+    assert_eq!(next(&plan, "mine", " --shard 1/2"), "next: collo run mine --shard 1/2");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn when_nothing_can_run_only_the_reasons_are_left() {
         `mps` needs an NVIDIA GPU, this is a cpu
         hint: on a CPU: `naive`, `threads`
     ");
-    assert_eq!(next(&plan, "mine"), "hint: every cell is refused here, so there is nothing to run");
+    assert_eq!(next(&plan, "mine", ""), "hint: every cell is refused here, so there is nothing to run");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use collo_text::{Diagnostic, Diagnostics, Source, fields, quoted, shown};
+use collo_text::{Diagnostic, Diagnostics, Source, fields, nearest, quoted, shown};
 
 use super::Experiment;
 use super::keys::AXES;
@@ -239,21 +239,26 @@ impl Override {
         {
             return Err(Diagnostic::new(format!("`{only}` cannot be set")).at(&source, at).note("it is the file's own"));
         }
-        // What is varied has a table of its own: `--set degree=4` means its `degree`.
+        // What is varied has a table of its own: `--set degree=4` means its `degree`, and `--set width=96` a setting of workloads.
         let has = |shape: &[fields::Key], name: &str| shape.iter().any(|key| key.name == name);
+        let is_mistyped = |name: &str| nearest(name, Experiment::KEYS.keys.iter().map(|key| key.name)).is_some();
         let key = match key[..] {
-            [only] if has(AXES.keys, only) && !has(Experiment::KEYS.keys, only) => format!("axes.{only}"),
+            [only] if !has(Experiment::KEYS.keys, only) && (has(AXES.keys, only) || !is_mistyped(only)) => format!("axes.{only}"),
             _ => key.join("."),
         };
+        // Several numbers as other tools take them: `--set degree=1,2`.
+        let mut parts = value.split(',').map(|part| part.trim().parse::<f64>());
+        let several = key.starts_with("axes.") && value.contains(',') && parts.all(|part| part.is_ok());
+        let value = if several { format!("[{value}]") } else { value.trim().to_string() };
         let within = |a: &str, b: &str| a == b || a.strip_prefix(b).is_some_and(|rest| rest.starts_with('.'));
         if let Some(other) = before.iter().find(|other| within(&key, &other.key) || within(&other.key, &key)) {
             let what = if other.key == key { format!("`{key}` is set twice") } else { format!("`{}` is set, too", other.key) };
             return Err(Diagnostic::new(what).at(&source, at).note("leave one out"));
         }
-        let text = format!("{key}={}", value.trim());
+        let text = format!("{key}={value}");
         let is_toml = |text: &str| toml::from_str::<toml::Table>(text).is_ok();
         // A shell takes the quotes away: `--set thresholds.relevant="3%"` arrives without them.
-        let quoted = format!("{key}=\"{}\"", value.trim());
+        let quoted = format!("{key}=\"{value}\"");
         let bare = !value.contains(['"', '\'', '\\', '[', '{']);
         let text = if !is_toml(&text) && bare && is_toml(&quoted) { quoted } else { text };
         Ok(Override { key, source: Source::argument(SET, &text) })

@@ -101,6 +101,12 @@ fn an_axis_may_be_set_by_its_name_alone() {
     let e = read(&[("mine.toml", "[axes]\nworkload = \"tiny\"\n")], &["degree=4", "sharing=naive"], "").expect("right");
     assert_eq!(e.axes.degree, [4]);
     assert_eq!(e.layers.set(), ["axes.degree=4", "axes.sharing=\"naive\""]);
+    let several = read(&[("mine.toml", "[axes]\nworkload = \"tiny\"\n")], &["degree=1, 2"], "").expect("right");
+    assert_eq!(several.axes.degree, [1, 2]);
+    let setting = said(&[("mine.toml", "[axes]\nworkload = \"tiny\"\n")], &["width=96"]);
+    assert!(setting.contains("`tiny`") && setting.contains("width"), "a setting that it lacks: {setting}");
+    let mistyped = said(&[("mine.toml", "[axes]\nworkload = \"tiny\"\n")], &["repetition=9"]);
+    assert!(mistyped.contains("did you mean `repetitions`?"), "{mistyped}");
     let twice = said(&[("mine.toml", "[axes]\nworkload = \"tiny\"\n")], &["degree=4", "axes.degree=2"]);
     assert!(twice.starts_with("error: `axes.degree` is set twice"), "{twice}");
 }
@@ -112,7 +118,7 @@ fn a_mistake_is_shown_in_the_text_that_it_is_in() {
     error: unknown axis `degre` at column 6 of `--set`
        | axes.degre=2
        |      ^^^^^ did you mean `degree`?
-    error: `repetitions` is a whole number, not text, at column 13 of `--set`
+    error: `repetitions` must be a whole number, not text, at column 13 of `--set`
        | repetitions="many"
        |             ^^^^^^
     error: unknown key `epoch` at common.toml:1:1
@@ -123,7 +129,7 @@ fn a_mistake_is_shown_in_the_text_that_it_is_in() {
     error: included file `common.toml` cannot be read at mine.toml:1:12
      1 | include = ["common.toml"]
        |            ^^^^^^^^^^^^^
-      caused by: failed to query resolved metadata `common.toml`: No such file or directory (os error 2)
+      caused by: there is no file `common.toml`
     "#);
     insta::assert_snapshot!(said(&[("mine.toml", MINE), ("common.toml", "include = [\"mine.toml\"]\n")], &[]), @r#"
     error: `mine.toml` includes itself at common.toml:1:12

@@ -24,7 +24,7 @@ fn what_is_wrong_with_a_zip_is_shown_where_it_stands() {
        | ^^ as in `workload = ["small", "large"]` and `batch_size = [32, 8]`
     "#);
     insta::assert_snapshot!(said(&mine("[axes]\nworkload = \"tiny\"\n[[zip]]\ndegree = 2\nimages = [1]\n")), @"
-    error: `degree` is a list, not a whole number, at experiments/mine.toml:6:10
+    error: `degree` must be a list, not a whole number, at experiments/mine.toml:6:10
      6 | degree = 2
        |          ^
     ");
@@ -55,7 +55,7 @@ fn a_setting_of_a_zip_is_one_of_the_workload_of_its_step() {
        | ^^^^^^ it has `amp`, `batch_size`, `images`, `nesterov` and `rate`
     "#);
     insta::assert_snapshot!(said(&mine("[[zip]]\nworkload = [\"tiny\", \"small\"]\nimages = [512, \"all\"]\n")), @r#"
-    error: `images` of `small` is a whole number, not text, at experiments/mine.toml:5:16
+    error: `images` of `small` must be a whole number, not text, at experiments/mine.toml:5:16
      5 | images = [512, "all"]
        |                ^^^^^ its default is `512`
     "#);

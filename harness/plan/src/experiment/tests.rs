@@ -122,7 +122,7 @@ degree = [2, 1000000, 0]
     error: unknown key `repetition` at experiments/mine.toml:4:1
      4 | repetition = 3
        | ^^^^^^^^^^ did you mean `repetitions`?
-    error: `repetitions` is a whole number, not text, at experiments/mine.toml:5:15
+    error: `repetitions` must be a whole number, not text, at experiments/mine.toml:5:15
      5 | repetitions = "3"
        |               ^^^ write `3`
     error: unknown after_measured `kep-running` at experiments/mine.toml:7:18
@@ -226,7 +226,7 @@ fn settings_are_those_of_the_workloads_and_of_their_type() {
        | ^^^^^ did you mean `images`?
     ");
     insta::assert_snapshot!(said(&mine("[axes]\nworkload = \"tiny\"\nimages = [512, \"all\"]\n")), @r#"
-    error: `images` of `tiny` is a whole number, not text, at experiments/mine.toml:5:16
+    error: `images` of `tiny` must be a whole number, not text, at experiments/mine.toml:5:16
      5 | images = [512, "all"]
        |                ^^^^^ its default is `1024`
     "#);
@@ -244,7 +244,7 @@ fn settings_are_those_of_the_workloads_and_of_their_type() {
     error: workload `small` has no setting `ampp` at experiments/mine.toml:4:34
      4 | members = [{ workload = "small", ampp = "bf16" }, { workload = "tiny", images = true }]
        |                                  ^^^^ did you mean `amp`?
-    error: `images` of `tiny` is a whole number, not `true` or `false`, at experiments/mine.toml:4:81
+    error: `images` of `tiny` must be a whole number, not `true` or `false`, at experiments/mine.toml:4:81
      4 | members = [{ workload = "small", ampp = "bf16" }, { workload = "tiny", images = true }]
        |                                                                                 ^^^^
     hint: its default is `1024`

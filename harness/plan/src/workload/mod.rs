@@ -117,7 +117,7 @@ impl Workload {
         if type_word(default) == type_word(value) || is_number && (default.is_f64() || Limit::is_share(setting, value)) {
             return self.unknown_recipe(setting, value);
         }
-        let what = format!("`{setting}` of `{}` is {}, not {}", self.name, type_word(default), type_word(value));
+        let what = format!("`{setting}` of `{}` must be {}, not {}", self.name, type_word(default), type_word(value));
         Some(Diagnostic::new(what).note(format!("its default is `{}`", plain(default))))
     }
 }

@@ -114,7 +114,7 @@ fn a_workload_needs_its_command_and_types_are_told() {
     hint: the only required line: `command = ["python", "train.py"]`
     "#);
     insta::assert_snapshot!(said("command = 'python train.py'\nenviroment = 'torch'\n"), @r#"
-    error: `command` is a list, not text, at workloads/mynet/workload.toml:1:11
+    error: `command` must be a list, not text, at workloads/mynet/workload.toml:1:11
      1 | command = 'python train.py'
        |           ^^^^^^^^^^^^^^^^^ write `["python", "train.py"]`
     error: unknown key `enviroment` at workloads/mynet/workload.toml:2:1
@@ -160,7 +160,7 @@ fn a_broken_workload_hurts_only_who_asks_for_it() {
     let workloads = Workloads::load(folder.path()).expect("readable");
     assert!(workloads.find("good").is_ok());
     assert_eq!(workloads.broken().keys().collect::<Vec<_>>(), ["bad", "net2x4"]);
-    assert!(workloads.find("bad").expect_err("broken").to_string().contains("`command` is a list, not a whole number"));
+    assert!(workloads.find("bad").expect_err("broken").to_string().contains("`command` must be a list, not a whole number"));
     insta::assert_snapshot!(workloads.find("net2x4").expect_err("its name reads as a count"), @r"
     error: invalid workload name `net2x4`
     hint: a name is a letter, then letters, digits and `-`, at most 40, not ending in `x` and digits
@@ -254,7 +254,7 @@ fn a_preset_has_no_settings_of_its_own() {
     error: `batch_size` is a whole number between 1 and 1000000 at workloads/mynet/workload.toml:6:40
      6 | settings = { modle = 'b', batch_size = 0, model = 3 }
        |                                        ^
-    error: `model` of `mynet` is text, not a whole number, at workloads/mynet/workload.toml:6:51
+    error: `model` of `mynet` must be text, not a whole number, at workloads/mynet/workload.toml:6:51
      6 | settings = { modle = 'b', batch_size = 0, model = 3 }
        |                                                   ^ its default is `a`
     ");
@@ -318,7 +318,7 @@ fn a_recipe_sets_many_settings_and_what_a_preset_says_itself_wins() {
 fn a_recipe_that_cannot_be_is_underlined() {
     let with = |lines: &str| said(&format!("command = ['x', '{{settings}}']\n[settings]\nrecipe = 'own'\nworkers = 0\n{lines}"));
     insta::assert_snapshot!(with("[recipes.timm]\nworkers = 'four'\n"), @r"
-    error: `workers` of `mynet` is a whole number, not text, at workloads/mynet/workload.toml:6:11
+    error: `workers` of `mynet` must be a whole number, not text, at workloads/mynet/workload.toml:6:11
      6 | workers = 'four'
        |           ^^^^^^ its default is `0`
     ");
