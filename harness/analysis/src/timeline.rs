@@ -9,7 +9,6 @@ use collo_store::{PROCESS_SCOPE, member_scope};
 use crate::cell::Cell;
 use crate::reading::repetition::Repetition;
 use crate::reading::samples::{self, Window};
-use crate::reading::usage::MemoryKind;
 
 /// Points per line.
 const POINTS: u32 = 60;
@@ -45,7 +44,6 @@ pub struct Timeline {
     pub cpu: Vec<Curve>,
     /// Memory of the same, bytes.
     pub memory: Vec<Curve>,
-    pub memory_kind: Option<MemoryKind>,
     /// Of the GPU as a whole; empty if not reported.
     pub sm_active_ratio: Curve,
     pub power_w: Curve,
@@ -167,7 +165,6 @@ fn in_turn(cells: &[Cell], set: &Set) -> Option<Timeline> {
         lives: Vec::new(),
         cpu: Vec::new(),
         memory: Vec::new(),
-        memory_kind: each.iter().filter_map(|t| t.memory_kind).max(),
         sm_active_ratio: Vec::new(),
         power_w: Vec::new(),
         pcie_rx_bytes_per_s: Vec::new(),
@@ -194,9 +191,8 @@ fn timeline(cell: &Cell, r: &Repetition) -> Option<Timeline> {
     let window = r.any_training()?;
     let zero = r.record().timeline.go_ns.unwrap_or(window.start_ns);
     let since = |ns: u64| (ns as f64 - zero as f64) * 1e-9;
-    let kind = r.usages().filter_map(|u| u.memory.map(|x| x.kind)).max();
-    // PSS is read too rarely for a line; RSS has the same shape.
-    let memory_metric = if kind == Some(MemoryKind::Gpu) { "gpu_memory_bytes" } else { "rss_bytes" };
+    // PSS is read too rarely for a line; RSS has the same shape. On a GPU the memory of the host stands for nothing.
+    let memory_metric = if r.record().device.kind == "gpu" { "gpu_memory_bytes" } else { "rss_bytes" };
     let series = RunSeries::read(r, window, since(window.start_ns), &["cpu_ratio", memory_metric]);
     let members = 0..r.record().members.len();
     let scopes: Vec<Arc<str>> =
@@ -223,7 +219,6 @@ fn timeline(cell: &Cell, r: &Repetition) -> Option<Timeline> {
         end_s: since(window.end_ns),
         lives: lives.collect(),
         cpu: of_scopes("cpu_ratio"),
-        memory_kind: if memory_metric == "rss_bytes" { Some(MemoryKind::Rss) } else { kind },
         memory: of_scopes(memory_metric),
         sm_active_ratio: series.of_card("sm_active_ratio"),
         power_w: series.of_card("power_w"),

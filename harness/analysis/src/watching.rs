@@ -105,27 +105,44 @@ pub struct WatchedCost {
 struct Judged {
     /// That the two are alike, corrected for all observers.
     p_adjusted: Option<f64>,
-    /// `better`: slower than under `none`.
+    /// `slower` or `faster` than under `none`, `same`, `cannot_tell`.
     verdict: Option<String>,
+}
+
+/// A ratio of epoch times, that under an observer to that under `none`, in a word: above 1 is slower.
+fn word(verdict: RatioVerdict) -> &'static str {
+    match verdict {
+        RatioVerdict::Better => "slower",
+        RatioVerdict::Worse => "faster",
+        other => other.as_str(),
+    }
 }
 
 fn judged<S: Serializer>(test: &Option<RatioTest>, to: S) -> Result<S::Ok, S::Error> {
     let test = test.as_ref();
-    Judged { p_adjusted: test.map(|t| t.p_adjusted), verdict: test.map(|t| t.verdict.as_str().into()) }.serialize(to)
+    Judged { p_adjusted: test.map(|t| t.p_adjusted), verdict: test.map(|t| word(t.verdict).into()) }.serialize(to)
 }
 
 /// The p-value before its correction is not in a report.
 fn tested<'de, D: Deserializer<'de>>(from: D) -> Result<Option<RatioTest>, D::Error> {
     let Judged { p_adjusted, verdict } = Judged::deserialize(from)?;
-    let test = |(p_adjusted, verdict): (f64, String)| {
-        Some(RatioTest { p: f64::NAN, p_adjusted, verdict: RatioVerdict::find(&verdict, "")? })
+    let of = |word: &str| match word {
+        "slower" => Some(RatioVerdict::Better),
+        "faster" => Some(RatioVerdict::Worse),
+        other => RatioVerdict::find(other, ""),
     };
+    let test = |(p_adjusted, verdict): (f64, String)| Some(RatioTest { p: f64::NAN, p_adjusted, verdict: of(&verdict)? });
     Ok(p_adjusted.zip(verdict).and_then(test))
 }
 
 impl WatchedCost {
     pub fn is_nobody(&self) -> bool {
         self.observer == NOBODY_WATCHES
+    }
+
+    /// How its time was judged, as `report.json` and the exports have it.
+    pub fn verdict(&self) -> Option<&'static str> {
+        self.test.as_ref().map(|test| word(test.verdict))
     }
 }
 

@@ -55,7 +55,9 @@ fn finding(analysis: &Analysis) -> String {
             let others = rows.iter().filter(|(_, row, _)| verdict_text(row) == "same").count();
             let same = match others {
                 0 => String::new(),
-                n => format!(" {} within {} of 1.", number::count(n, "observer"), number::percent(threshold(analysis))),
+                n => {
+                    format!(" {} within {} of 1.", number::count(n, "observer"), number::percent_as_written(threshold(analysis)))
+                }
             };
             format!(
                 "The largest: under `{}` an epoch of `{}` takes {}× as long as unwatched.{same}",
@@ -96,7 +98,7 @@ fn drawn(analysis: &Analysis) -> Option<Block> {
     // An interval of two blocks may reach far: it is cut off before it makes all others invisible.
     let high = ratios().map(|q| q.high.unwrap_or(q.estimate).min(1.5 * q.estimate)).fold(1.0, f64::max);
     let limit = 1.0 + threshold(analysis);
-    let said = format!("{} slower", number::percent(threshold(analysis)));
+    let said = format!("{} slower", number::percent_as_written(threshold(analysis)));
     let panels: Vec<Panel> = groups()
         .take(PANELS)
         .map(|group| {

@@ -387,3 +387,24 @@ fn a_level_above_all_bars_is_inside_the_scale_that_panels_share() {
         assert!(ticks.reduce(f64::max) >= Some(400.0), "the axis goes beyond solo: {drawn}");
     });
 }
+
+#[test]
+fn a_group_of_which_some_runs_fitted_is_not_drawn_as_out_of_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut report = Report::of(&Fixture::quickstart().write(folder.path())).unwrap();
+    report.analysis.cells[2].outcomes = [("completed", 2), ("out_of_memory", 1)].into();
+    let written = write(&report, &folder.path().join("reports")).unwrap();
+    let svg = std::fs::read_to_string(written.folder.join("plots/feasibility.svg")).unwrap();
+    assert!(svg.contains("out of memory, 2 of 3 runs completed") && !svg.contains("class=\"oom\""), "{svg}");
+}
+
+#[test]
+fn an_epoch_before_go_is_a_negative_number_in_the_values_of_its_figure() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut report = Report::of(&Fixture::quickstart().write(folder.path())).unwrap();
+    let drawn = report.analysis.timelines.iter_mut().find(|t| t.lives_shown && !t.in_turn).unwrap();
+    drawn.lives[0].epochs[0].0 = -1.25;
+    let written = write(&report, &folder.path().join("reports")).unwrap();
+    let csv = std::fs::read_to_string(written.folder.join("plots/timelines.csv")).unwrap();
+    assert!(csv.contains(",0,tiny,-1.25,"), "{csv}");
+}

@@ -177,3 +177,24 @@ fn the_load_of_the_host_never_stands_in_for_the_members_own() {
     assert!(cell.reading(Key::Cpu).is_none(), "the metric `cpu_ratio` is that of all processes");
     assert_eq!(cell.reading(Key::Power), Some(&some));
 }
+
+#[test]
+fn the_makespan_of_equal_members_never_stands_in_for_their_epoch() {
+    let mut report = analysed(&Fixture::quickstart());
+    let cell = &mut report.analysis.cells[1];
+    let makespan = collo_quantity::number::estimate(cell.get(Key::Makespan).unwrap());
+    cell.quantities.remove(&Key::EpochTime);
+    let page = text(&report, "markdown");
+    let row = page.lines().find(|line| line.starts_with("| tiny×2 naive b32 | naive |")).unwrap();
+    assert!(!row.contains(&format!("| {makespan} |")), "{row}");
+}
+
+#[test]
+fn missed_ticks_are_those_of_the_worst_run() {
+    let mut report = analysed(&Fixture::quickstart());
+    let runs = &mut report.analysis.cells[1].repetitions;
+    (runs[0].run.record.sampling[0].missed, runs[1].run.record.sampling[0].missed) = (3, 4);
+    let page = text(&report, "markdown");
+    let row = page.lines().find(|line| line.starts_with("| proc |")).unwrap();
+    assert!(row.contains("| 4 |") && !row.contains("| 7 |"), "{row}");
+}

@@ -230,3 +230,27 @@ fn mlflow_itself_reads_the_store() {
     assert_eq!(said.matches("run FINISHED child 2 None 1 ").count(), 3, "{said}");
     assert_eq!(said.matches("run FAILED child 4 None 0 ").count(), 3, "{said}");
 }
+
+#[test]
+fn the_load_of_the_host_has_another_name_than_the_cpu_of_the_members() {
+    let report = analysed(&Fixture::quickstart());
+    let cell = &report.analysis.cells[1];
+    let (own, host) = (cell.get(Key::Cpu).unwrap().estimate, cell.metrics["cpu_ratio"].estimate);
+    assert_ne!(own, host);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.sqlite");
+    std::fs::write(&path, export(&report, "sqlite").unwrap()).unwrap();
+    let db = Connection::open(&path).unwrap();
+    let mut read = db.prepare("SELECT estimate FROM quantities WHERE cell = ? AND member IS NULL AND quantity = ?").unwrap();
+    let mut all =
+        |name: &str| -> Vec<f64> { read.query_map([cell.name(), name], |r| r.get(0)).unwrap().map(|x| x.unwrap()).collect() };
+    assert_eq!((all("cpu_ratio"), all("metrics.cpu_ratio")), (vec![own], vec![host]));
+    let root = folder.path().join("mlruns");
+    mlflow::write(&report, &root).unwrap();
+    let written = files(&root);
+    let tag = written.iter().find(|(name, tag)| name.ends_with("/tags/mlflow.runName") && *tag == cell.name()).unwrap().0;
+    let value = |name: &str| -> f64 {
+        written[&tag.replace("tags/mlflow.runName", &format!("metrics/{name}"))].split(' ').nth(1).unwrap().parse().unwrap()
+    };
+    assert_eq!((value("cpu_ratio"), value("metrics.cpu_ratio")), (own, host));
+}

@@ -249,3 +249,41 @@ fn a_block_with_two_baselines_is_one_block() {
     let note = text.lines().find(|l| l.contains("Baseline drift")).unwrap();
     assert!(note.contains("3 of 3 blocks beyond"), "{note}");
 }
+
+#[test]
+fn a_table_names_the_numbers_that_a_figure_draws_pale() {
+    let markdown = |repetitions: u32| {
+        let reports = tempfile::tempdir().unwrap();
+        let report = analysed(&Fixture::quickstart().repetitions(repetitions));
+        std::fs::read_to_string(write(&report, reports.path()).unwrap().markdown).unwrap()
+    };
+    let once = markdown(1);
+    for part in [
+        "| workload | naive ×2 | naive ×3 | indicative |",
+        "| naive ×2, naive ×3 |",
+        "| against 1 | STP | ANTT | validity |",
+        "| members' slowdown | validity |",
+    ] {
+        assert!(once.contains(part), "{part}: {once}");
+    }
+    assert!(!markdown(3).contains("| members' slowdown | validity |"), "all are valid");
+}
+
+#[test]
+fn thresholds_are_printed_as_they_were_set() {
+    let mut fixture = Fixture::quickstart();
+    (fixture.thresholds.relevant_ratio, fixture.thresholds.slowdown) = (0.025, 1.075);
+    let reports = tempfile::tempdir().unwrap();
+    let page = std::fs::read_to_string(write(&analysed(&fixture), reports.path()).unwrap().markdown).unwrap();
+    assert!(page.contains("Differences below 2.5 % count as none; a slowdown of up to 7.5 % is accepted."), "{page}");
+    assert!(page.contains("slowest member within 7.5 %"), "{page}");
+}
+
+#[test]
+fn a_member_without_a_slowdown_keeps_its_place_in_the_list() {
+    let fixture = Fixture::named("exit").solo("large", 32, 9.0).solo("small", 32, 1.0);
+    let fixture = fixture.mixed(("large", 9.0), ("small", 1.0), "naive", "exit");
+    let reports = tempfile::tempdir().unwrap();
+    let page = std::fs::read_to_string(write(&analysed(&fixture), reports.path()).unwrap().markdown).unwrap();
+    assert!(page.contains("| –, "), "{page}");
+}

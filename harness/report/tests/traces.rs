@@ -365,3 +365,32 @@ fn one_cell_of_a_trace_is_shown_with_its_tasks_attempts_and_decisions() {
         value!([{ "decided": "placed", "why": "it fits", "decisions": 12, "tasks": 10, "waited_s": null }])
     );
 }
+
+#[test]
+fn the_run_that_is_drawn_is_one_that_the_numbers_come_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut trace = TraceTruth::burst(1).policy(PolicyTruth::of("magm", "none", "mps", 1, 0.75));
+    (trace.repetitions, trace.noise) = (2, 0.2);
+    let mut report = Report::of(&campaign(trace).write(folder.path())).unwrap();
+    let runs = &mut report.analysis.traces.runs;
+    let own: Vec<usize> = (0..runs.len()).filter(|i| runs[*i].of.policy == "magm").collect();
+    runs[own[0]].validity.lower(Verdict::Indicative, "a quota was used up");
+    let total = |i: usize| format!("total {} s", collo_quantity::number::three(runs[i].total_s()));
+    let (left_out, drawn) = (total(own[0]), total(own[1]));
+    let written = collo_report::write(&report, &folder.path().join("reports")).unwrap();
+    let sites = std::fs::read_to_string(written.folder.join("plots/sites.svg")).unwrap();
+    assert!(sites.contains(&drawn) && !sites.contains(&left_out), "{drawn}, not {left_out}");
+}
+
+#[test]
+fn a_ratio_of_one_order_is_not_called_one_run() {
+    let mut trace = TraceTruth::burst(1).policy(PolicyTruth::of("lug:sm=80%,free=5GB", "none", "mps", 1, 0.75));
+    trace.repetitions = 3;
+    let page = exported(&analysed(trace), "markdown");
+    for title in ["Energy of traces", "What was published"] {
+        let section = page.split(&format!("## {title}\n")).nth(1).unwrap().split("\n## ").next().unwrap();
+        let rows: Vec<&str> =
+            section.lines().filter(|line| line.starts_with('|') && line.contains("lug:sm=80%,free=5GB")).collect();
+        assert!(!rows.is_empty() && rows.iter().all(|row| !row.contains("1 run)")), "{section}");
+    }
+}

@@ -383,3 +383,15 @@ fn guidelines_judge_what_is_there() {
     losing.cells[1].epoch_s = vec![4.0, 3.0];
     assert_eq!(verdicts(&losing), ["no", "yes", "no", "no"]);
 }
+
+#[test]
+fn on_a_gpu_the_memory_of_the_host_is_no_line_of_a_timeline() {
+    let mut fixture = Fixture::quickstart();
+    (fixture.device.kind, fixture.device.name) = ("gpu".into(), "NVIDIA A100-SXM4-40GB".into());
+    let report = analysed(&fixture);
+    assert!(!report.analysis.timelines.is_empty());
+    assert!(report.analysis.timelines.iter().flat_map(|t| &t.memory).all(Vec::is_empty));
+    let reports = tempfile::tempdir().unwrap();
+    let page = std::fs::read_to_string(collo_report::write(&report, reports.path()).unwrap().markdown).unwrap();
+    assert!(!page.contains("RSS, which counts shared pages"), "{page}");
+}

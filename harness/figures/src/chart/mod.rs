@@ -32,7 +32,7 @@ pub use launches::{LaunchLine, LaunchMark, Launches};
 pub use lines::{DegreePoint, Failure, Lines, ModeLine};
 pub use over_time::{OverTime, Trace};
 pub use rows::{MarkRow, MarkRows, RowMark, RowScale, row_height};
-pub use scatter::{Reference, ReferenceLine, Scatter};
+pub use scatter::{Reference, Scatter, ScatterPoint};
 pub use site::{Occupied, SiteTimeline};
 pub use sparkline::{Spark, SparkDot};
 pub use tails::{Tail, TailChart};

@@ -10,11 +10,13 @@ use crate::draw::{Drawing, WIDTH};
 
 /// One point.
 #[derive(Debug, Clone)]
-pub struct ReferenceLine {
+pub struct ScatterPoint {
     pub sharing: String,
     pub at: (f64, f64),
     /// Interval of the vertical value.
     pub interval: Option<(f64, f64)>,
+    /// Not valid: drawn pale.
+    pub indicative: bool,
     pub title: String,
 }
 
@@ -32,7 +34,7 @@ pub struct Scatter<'a> {
     /// The quantities of the vertical and the horizontal axis.
     pub caption: &'a str,
     pub below: &'a str,
-    pub points: &'a [ReferenceLine],
+    pub points: &'a [ScatterPoint],
     /// A line through the points, with its mode.
     pub line: Option<(&'a str, &'a [(f64, f64)])>,
     pub references: &'a [Reference],
@@ -78,7 +80,7 @@ impl Scatter<'_> {
                 chart.line("ln", sharing, line.iter().copied().filter(|p| p.1 <= top))?;
             }
             for p in self.points {
-                chart.mark(&p.sharing, false, &p.title, |svg, place| {
+                chart.mark(&p.sharing, p.indicative, &p.title, |svg, place| {
                     if let Some((low, high)) = p.interval {
                         svg.line("wh", place(p.at.0, low), place(p.at.0, high));
                     }
@@ -87,5 +89,19 @@ impl Scatter<'_> {
             }
             Ok(())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_that_is_not_valid_is_pale() {
+        let point =
+            |indicative| ScatterPoint { sharing: "mps".into(), at: (0.8, 1.2), interval: None, indicative, title: "t".into() };
+        let points = [point(false), point(true)];
+        let body = Scatter { caption: "", below: "", points: &points, line: None, references: &[], limit: None }.draw().body;
+        assert_eq!(body.matches("class=\"h mps inf\"").count(), 1, "{body}");
     }
 }

@@ -55,7 +55,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             key: most.and_then(|c| Evidence::of(c, Key::Slowdown)).map(|e| e.picked_from(groups.judged.len())),
             tested: format!(
                 "slowdown of one member under MPS, or on the instance of all {whole} slices, within {} of 1 by the whole interval",
-                number::percent(analysis.campaign.thresholds.relevant_ratio)
+                number::percent_as_written(analysis.campaign.thresholds.relevant_ratio)
             ),
             evidence: groups.judged.iter().filter_map(|c| Evidence::of(c, Key::Slowdown)).collect(),
             published: Some(PUBLISHED),

@@ -90,7 +90,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             tested: format!(
                 "work per second under MPS ÷ under each other mode, same members: never below 1 by more than {0}, and above it by more than {0} in \
                  most groups; Holm-corrected over the groups of each mode. A mode whose group does not fit into memory is behind",
-                number::percent(threshold)
+                number::percent_as_written(threshold)
             ),
             evidence: all.evidence(Key::ThroughputGain),
             published: Some(PUBLISHED),

@@ -69,7 +69,7 @@ impl Knee<'_> {
             more => format!("{more} more"),
         };
         let s = |one: &str, many: &str| if more > 1 { many.to_string() } else { one.to_string() };
-        let threshold = number::percent(self.relevant - 1.0);
+        let threshold = number::percent_as_written(self.relevant - 1.0);
         Some(match self.added(&step) {
             Added::Less => format!("{who} {} that by {}", s("lowers", "lower"), number::percent(1.0 - step.estimate)),
             Added::Nothing => format!("{who} {} less than {threshold}", s("adds", "add")),
@@ -186,7 +186,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
         return None;
     }
     let relevant_ratio = analysis.campaign.thresholds.relevant_ratio;
-    let threshold = number::percent(relevant_ratio);
+    let threshold = number::percent_as_written(relevant_ratio);
     let groups = Groups::of(analysis, crate::rule::training(analysis).filter(|c| c.record.is_uniform()), Key::ThroughputGain);
     let tests = || groups.judged.iter().filter_map(|c| c.gain_verdict.as_ref());
     let of = |wanted| crate::rule::how_many(tests(), wanted);

@@ -66,7 +66,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
                 "joules ÷ those of the same work in turn, the board's counter: below 1 by more than {0} in some group, Holm-corrected over the \
                  groups; modes by comparison with the best (Hsu) among the same members. Agreement: MIG not above MPS, and MPS not above \
                  naive, by more than {0}, and below somewhere; Holm-corrected over the pairs",
-                number::percent(threshold)
+                number::percent_as_written(threshold)
             ),
             evidence: groups.judged.iter().filter_map(|c| Evidence::of(c, Key::EnergyOfSolo)).collect(),
             published: Some(PUBLISHED),

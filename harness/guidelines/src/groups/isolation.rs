@@ -46,7 +46,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             key: most.and_then(|c| Evidence::of(c, Key::SlowdownOnSlice)).map(|e| e.picked_from(groups.judged.len())),
             tested: format!(
                 "epoch time in the group ÷ epoch time alone on the same slice, within {} of 1 by the whole interval, in every group",
-                number::percent(analysis.campaign.thresholds.relevant_ratio)
+                number::percent_as_written(analysis.campaign.thresholds.relevant_ratio)
             ),
             evidence: evidence.flatten().collect(),
             published: Some(PUBLISHED),

@@ -59,7 +59,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             key: furthest.and_then(|c| Evidence::of(c, Key::MemoryOfSolo)).map(|e| e.picked_from(groups.judged.len())),
             tested: format!(
                 "group ÷ sum of solo footprints within {} of 1, by the whole interval, in every group",
-                number::percent(threshold)
+                number::percent_as_written(threshold)
             ),
             evidence: groups.judged.iter().filter_map(|c| Evidence::of(c, Key::MemoryOfSolo)).collect(),
             published: Some(PUBLISHED),

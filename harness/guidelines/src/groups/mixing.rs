@@ -74,7 +74,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             tested: format!(
                 "throughput gain of mixed groups over running in turn above 1 by more than {} in most of them, and below it in none, Holm-corrected \
                  over all groups",
-                number::percent(analysis.campaign.thresholds.relevant_ratio)
+                number::percent_as_written(analysis.campaign.thresholds.relevant_ratio)
             ),
             evidence: groups.judged.iter().filter_map(|c| Evidence::of(c, Key::ThroughputGain)).collect(),
             published: Some(PUBLISHED),

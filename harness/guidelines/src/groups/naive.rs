@@ -66,7 +66,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             key: worst.and_then(|c| Evidence::of(c, Key::ThroughputGain)).map(|e| e.picked_from(groups.judged.len())),
             tested: format!(
                 "throughput gain of every naive group not below 1 by more than {}, by the whole interval; a loss is Holm-corrected over all groups",
-                number::percent(threshold)
+                number::percent_as_written(threshold)
             ),
             evidence: groups.judged.iter().filter_map(|c| Evidence::of(c, Key::ThroughputGain)).collect(),
             published: Some(PUBLISHED),

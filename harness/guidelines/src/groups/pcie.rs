@@ -76,7 +76,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             tested: format!(
                 "bytes per second into the GPU under MPS ÷ naive, same members, above 1 by more than {} in most pairs and below it in none; \
                  Holm-corrected over the pairs. Faster members read more per second: bytes per item are in the PCIe section",
-                number::percent(analysis.campaign.thresholds.relevant_ratio)
+                number::percent_as_written(analysis.campaign.thresholds.relevant_ratio)
             ),
             evidence: pairs.evidence(METRIC),
             published: Some(PUBLISHED),

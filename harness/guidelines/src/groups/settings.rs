@@ -61,7 +61,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             tested: format!(
                 "throughput gains of groups that differ only in {} differ by more than {}; Holm-corrected over the pairs",
                 varied.text().replace(" and ", " or "),
-                number::percent(analysis.campaign.thresholds.relevant_ratio)
+                number::percent_as_written(analysis.campaign.thresholds.relevant_ratio)
             ),
             evidence: pairs.evidence(Key::ThroughputGain),
             published: Some(PUBLISHED),

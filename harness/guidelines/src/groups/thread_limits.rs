@@ -46,7 +46,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             key: Some(key.evidence(Key::ThroughputGain).picked_from(all)),
             tested: format!(
                 "some thread limit does more work per second than none, by more than {}; Holm-corrected over {}",
-                number::percent(analysis.campaign.thresholds.relevant_ratio),
+                number::percent_as_written(analysis.campaign.thresholds.relevant_ratio),
                 number::count(all, "pair")
             ),
             evidence: pairs.evidence(Key::ThroughputGain),

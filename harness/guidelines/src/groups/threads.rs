@@ -68,7 +68,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             tested: format!(
                 "work per second as threads of one process ÷ as processes, naive or under MPS, same members: never below 1 by more than \
                  {0}, and above it by more than {0} in most groups; Holm-corrected over the groups of each mode",
-                number::percent(analysis.campaign.thresholds.relevant_ratio)
+                number::percent_as_written(analysis.campaign.thresholds.relevant_ratio)
             ),
             evidence: pairs.evidence(Key::ThroughputGain),
             published: None,

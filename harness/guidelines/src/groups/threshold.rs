@@ -155,7 +155,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let mode = if fit(analysis, "mps").is_some() || !groups(analysis, "mps").is_empty() { "mps" } else { "naive" };
     let fitted = fit(analysis, mode).or_else(|| fit(analysis, "naive"));
     let thresholds = &analysis.campaign.thresholds;
-    let limit = number::percent(thresholds.slowdown - 1.0);
+    let limit = number::percent_as_written(thresholds.slowdown - 1.0);
     let p = fitted.as_ref().and_then(|f| f.p_of_fit(thresholds.relevant_ratio));
     let holds = match (&fitted, p) {
         (Some(_), Some(p)) if p < 0.05 => Holds::No,
@@ -226,7 +226,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
                 "the sum of solo SMACT at which a hinge through the slowdowns of all groups reaches {limit}; {GROUPS} groups or more, two on \
                  each side; no lack of fit beyond noise and {} (F test, 5 %), interval within a factor of {WIDEST}. Agreement: the whole interval lies \
                  within {} of the published 80 %",
-                number::percent(thresholds.relevant_ratio),
+                number::percent_as_written(thresholds.relevant_ratio),
                 number::percent(MARGIN_RATIO)
             ),
             evidence: evidence.collect(),

@@ -41,7 +41,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
         })
         .collect();
     let key = evidence.iter().max_by(|a, b| a.value.estimate.total_cmp(&b.value.estimate)).cloned();
-    let within = number::percent(analysis.campaign.thresholds.relevant_ratio);
+    let within = number::percent_as_written(analysis.campaign.thresholds.relevant_ratio);
     let finding = match &key {
         None => "No valid cell was measured under an observer and under nobody in two blocks.".into(),
         Some(key) => {

@@ -69,7 +69,7 @@ fn answer(matrix: &TraceMatrix) -> (Holds, String, Vec<Evidence>) {
         return (Holds::Yes, format!("Over {orders} {beside}, the next one."), evidence);
     }
     if !same.is_empty() {
-        let within = number::percent(matrix.threshold);
+        let within = number::percent_as_written(matrix.threshold);
         return (
             Holds::No,
             format!("Over {orders} {beside}: {} within {within} of the shortest.", number::count(same.len(), "other")),

@@ -62,7 +62,7 @@ pub fn naive_waits(analysis: &Analysis) -> Option<Guideline> {
         otherwise: "naive sharing does not leave the total as it is while waits become shorter.",
         tested: format!(
             "totals of policies under naive sharing the same as that of `exclusive` within {}, mean waits shorter",
-            number::percent(matrices.first().map_or(0.05, |m| m.threshold))
+            number::percent_as_written(matrices.first().map_or(0.05, |m| m.threshold))
         ),
     };
     let evidence = totals.iter().map(|j| j.evidence(Key::Total)).chain(waits.iter().map(|j| j.evidence(Key::WaitMean)));

@@ -34,7 +34,7 @@ impl<'a> Ranking<'a> {
     pub fn tie(&self, threshold: f64) -> Option<String> {
         match (self.equal.is_empty(), self.open.is_empty()) {
             (true, true) => None,
-            (false, true) => Some(format!("the same within {}", collo_quantity::number::percent(threshold))),
+            (false, true) => Some(format!("the same within {}", collo_quantity::number::percent_as_written(threshold))),
             _ => Some("not told apart".into()),
         }
     }

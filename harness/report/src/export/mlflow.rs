@@ -8,6 +8,7 @@
 //!
 //! Ids follow from what is exported, so that the same report written again replaces its own runs and a later one adds its own.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use collo_analysis::campaign::Analysis;
@@ -20,7 +21,7 @@ use collo_text::quoting;
 use fs_err as fs;
 use serde_json::{Value, json};
 
-use super::caveats;
+use super::{caveats, metric_name};
 use crate::Result;
 use crate::report::Report;
 
@@ -131,8 +132,8 @@ fn of_cell(analysis: &Analysis, cell: &Cell, created_ms: u64) -> MlflowRun {
     let spans = cell.repetitions.iter().map(|r| span(r, created_ms));
     let (start_ms, end_ms) = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((created_ms, created_ms));
     let mut metrics = Vec::new();
-    let named = cell.quantities.iter().map(|(key, q)| (key.name, q));
-    for (name, q) in named.chain(cell.metrics.iter().map(|(name, q)| (name.as_str(), q))) {
+    let named = cell.quantities.iter().map(|(key, q)| (Cow::Borrowed(key.name), q));
+    for (name, q) in named.chain(cell.metrics.iter().map(|(name, q)| (metric_name(name), q))) {
         let one = |value: f64| vec![(end_ms, value, 0)];
         metrics.push((name.to_string(), one(q.estimate)));
         metrics.extend(q.low.map(|low| (format!("{name}_low"), one(low))));
@@ -171,7 +172,7 @@ fn of_repetition(analysis: &Analysis, r: &Repetition, parent: &str, created_ms: 
             ("energy_counter_w", r.energy.map(|e| e.power_w)),
         ];
         metrics.extend(group.into_iter().filter_map(|(name, value)| Some((name.to_string(), vec![(end_ms, value?, 0)]))));
-        metrics.extend(r.metrics.iter().map(|(name, value)| (name.clone(), vec![(end_ms, *value, 0)])));
+        metrics.extend(r.metrics.iter().map(|(name, value)| (metric_name(name).into_owned(), vec![(end_ms, *value, 0)])));
         for member in 0..record.members.len() {
             let own = || r.epochs.iter().filter(|e| e.measured && e.member as usize == member && e.end_ns > e.start_ns);
             let at_ms = |ns: u64| start_ms + ns.saturating_sub(record.timeline.launched_ns) / 1_000_000;

@@ -19,11 +19,13 @@ mod sqlite;
 mod stored;
 mod traces;
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use collo_analysis::campaign::Analysis;
 use collo_figures::document::markdown;
 use collo_guidelines::report_json::table::ExportTable;
+use collo_quantity::{Key, Trait};
 
 use crate::report::Report;
 use crate::{Error, Result, sections};
@@ -134,6 +136,15 @@ pub static FORMATS: &[Format] = &[
         Text(|r| Ok(comment::report(r))),
     ),
 ];
+
+/// The name of a metric among quantities: one with the name of a quantity of cells, as the host's `cpu_ratio` has that of the members,
+/// is `metrics.cpu_ratio`, as in `cells`.
+fn metric_name(name: &str) -> Cow<'_, str> {
+    match Key::find(name).filter(|key| key.has(Trait::Cell)) {
+        Some(_) => format!("metrics.{name}").into(),
+        None => name.into(),
+    }
+}
 
 fn json(report: &Report) -> Result<String> {
     let json = serde_json::to_string_pretty(&crate::json::json(report));

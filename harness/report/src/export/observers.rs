@@ -48,7 +48,7 @@ const QUANTITIES: [WithEnds; 3] = [
 /// What it took for itself, and how it was judged.
 const COSTS: [Column; 10] = [
     ("p_adjusted", Number, |at| at.row.test.as_ref().map(|test| test.p_adjusted).into()),
-    ("verdict", Text, |at| at.row.test.as_ref().map(|test| test.verdict.as_str()).into()),
+    ("verdict", Text, |at| at.row.verdict().into()),
     ("cpu_ratio", Number, |at| at.row.cpu_cores.into()),
     ("services_cpu_ratio", Number, |at| at.row.daemons_cpu_cores.into()),
     ("services", Text, |at| ExportValue::list(&at.row.daemons)),

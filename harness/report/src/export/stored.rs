@@ -1,5 +1,7 @@
 //! What a campaign stored, as tables: itself, the quantities of its cells, its runs and their epochs. In: an analysis. Out: rows.
 
+use std::borrow::Cow;
+
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
 use collo_analysis::reading::repetition::Repetition;
@@ -10,7 +12,7 @@ use collo_quantity::stats::Quantity;
 use collo_quantity::unit::Unit;
 use collo_store::EpochRecord;
 
-use super::caveats;
+use super::{caveats, metric_name};
 
 use ColumnKind::{Flag, Number, Text, Whole};
 
@@ -39,7 +41,7 @@ struct QuantityRow<'a> {
     analysis: &'a Analysis,
     cell: &'a Cell,
     member: Option<usize>,
-    name: &'a str,
+    name: Cow<'a, str>,
     q: &'a Quantity,
 }
 
@@ -49,21 +51,22 @@ pub fn quantities(analysis: &Analysis) -> ExportTable {
         ("campaign", Text, |row| ExportValue::text(&row.analysis.campaign.id)),
         ("cell", Text, |row| ExportValue::text(row.cell.name())),
         ("member", Whole, |row| row.member.into()),
-        ("quantity", Text, |row| row.name.into()),
+        ("quantity", Text, |row| ExportValue::text(row.name.clone())),
         ("estimate", Number, |row| row.q.estimate.into()),
         ("low", Number, |row| row.q.low.into()),
         ("high", Number, |row| row.q.high.into()),
         ("n", Whole, |row| row.q.n.into()),
-        ("unit", Text, |row| unit(row.name).into()),
+        ("unit", Text, |row| unit(&row.name).into()),
         ("validity", Text, |row| row.cell.verdict().as_str().into()),
         ("simulated", Flag, |row| row.analysis.campaign.device.simulated.into()),
     ];
     let of_cell = |cell| {
         let row = move |member, name, q| QuantityRow { analysis, cell, member, name, q };
-        let own = cell.quantities.iter().map(move |(key, q)| row(None, key.name, q));
-        let of_device = cell.metrics.iter().map(move |(name, q)| row(None, name.as_str(), q));
+        let own = cell.quantities.iter().map(move |(key, q)| row(None, key.name.into(), q));
+        let of_device = cell.metrics.iter().map(move |(name, q)| row(None, metric_name(name), q));
         let members = cell.members.iter().enumerate();
-        let of_members = members.flat_map(move |(i, m)| m.quantities.iter().map(move |(key, q)| row(Some(i), key.name, q)));
+        let of_members =
+            members.flat_map(move |(i, m)| m.quantities.iter().map(move |(key, q)| row(Some(i), key.name.into(), q)));
         own.chain(of_device).chain(of_members)
     };
     ExportTable::of(columns, analysis.cells.iter().flat_map(of_cell).filter(|row| row.q.estimate.is_finite()))

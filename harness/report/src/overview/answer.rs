@@ -53,7 +53,7 @@ fn first(analysis: &Analysis, subject: &Subject, throughput: &Choice) -> String 
         }
         Choice::InTurn { nearest } => {
             let nearest = nearest.and_then(nearest_gain).map_or_else(String::new, |text| format!("; the nearest is {text}"));
-            let relevant = number::percent(analysis.campaign.thresholds.relevant_ratio);
+            let relevant = number::percent_as_written(analysis.campaign.thresholds.relevant_ratio);
             let fewer = fewer(subject).map_or_else(String::new, |fewer| format!(" {}.", capital(&fewer)));
             format!("run in turn. No measured group gains {relevant} or more{nearest}.{fewer}")
         }
@@ -108,7 +108,7 @@ fn nearest_gain(cell: &Cell) -> Option<String> {
 /// What to run where no member may be slowed much.
 fn limit(analysis: &Analysis, subject: &Subject, leaders: &[&Cell]) -> Option<String> {
     let limit = analysis.campaign.thresholds.slowdown;
-    let slowdown = number::percent(limit - 1.0);
+    let slowdown = number::percent_as_written(limit - 1.0);
     let within: Vec<&Cell> = leaders.iter().copied().filter(|c| is_within(c, limit)).collect();
     if !within.is_empty() {
         let which = if within.len() == leaders.len() {

@@ -101,7 +101,8 @@ fn table(analysis: &Analysis, chosen: &[&Cell]) -> Table {
 }
 
 fn numbers(analysis: &Analysis) -> Vec<Numbers> {
-    let time = |c: &Cell| c.get(Key::EpochTime).or_else(|| c.get(Key::Makespan)).cloned();
+    // Equal members have a makespan even if none of their epochs counts: it is no epoch time.
+    let time = |c: &Cell| c.get(Key::EpochTime).or_else(|| c.get(Key::Makespan).filter(|_| !c.record.is_uniform())).cloned();
     let (factor, unit) = match analysis.cells.iter().filter_map(time).map(|q| q.estimate).reduce(f64::max) {
         Some(longest) if longest < 1.0 => (1e3, "ms"),
         _ => (1.0, "s"),

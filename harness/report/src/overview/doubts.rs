@@ -117,9 +117,9 @@ fn one_seed(analysis: &Analysis) -> Option<String> {
 
 fn drift(analysis: &Analysis) -> Option<String> {
     let worst = analysis.worst_drift().filter(|d| d.is_large)?;
-    let allowed = number::percent(analysis.campaign.thresholds.baseline_drift_ratio);
+    let allowed = number::percent_as_written(analysis.campaign.thresholds.baseline_drift_ratio);
     Some(format!(
-        "the pace of `{}` changed by {:+.0} % inside block {} ({allowed} allowed); intervals include it",
+        "the pace of `{}` changed by {:+.1} % inside block {} ({allowed} allowed); intervals include it",
         worst.cell,
         (worst.ratio - 1.0) * 100.0,
         worst.block

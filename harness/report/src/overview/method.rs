@@ -68,7 +68,7 @@ pub fn section(analysis: &Analysis) -> Section {
     lines.extend(keeps(AfterMeasured::Exit).then(|| {
         format!(
             "Where members exit when they have finished, an epoch counts only if all trained during {} of it.",
-            number::percent(analysis.campaign.thresholds.overlap_ratio)
+            number::percent_as_written(analysis.campaign.thresholds.overlap_ratio)
         )
     }));
     lines.push(format!("The measured window of a run is the time in which all members train past their warm-up: activity, traffic, power and energy are of that window, and of the whole {devices}."));
@@ -82,8 +82,8 @@ pub fn section(analysis: &Analysis) -> Section {
     let t = &analysis.campaign.thresholds;
     lines.push(format!(
         "Differences below {} count as none; a slowdown of up to {} is accepted.",
-        number::percent(t.relevant_ratio),
-        number::percent(t.slowdown - 1.0)
+        number::percent_as_written(t.relevant_ratio),
+        number::percent_as_written(t.slowdown - 1.0)
     ));
     lines.push("A run is valid if it was made in the stated mode (attested by what the driver and the members report, not by what was asked for), its members started together, and nothing disturbed it. The numbers of a cell come from its valid runs; a cell without one decides nothing.".into());
     let blocks = drawn(analysis).map(Block::Figure).into_iter().chain([Block::Notes(lines)]).collect();

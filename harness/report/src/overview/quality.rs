@@ -61,7 +61,7 @@ pub fn section(analysis: &Analysis) -> Content {
         s.longest_gap_s = larger(s.longest_gap_s, q.longest_gap_s);
         s.lateness_p99_s = larger(s.lateness_p99_s, q.lateness_p99_s);
         s.cpu_ratio = larger(s.cpu_ratio, q.cpu_ratio);
-        s.missed += q.missed;
+        s.missed = s.missed.max(q.missed);
         for (metric, ratio) in &q.moved_ratio {
             match s.moved.iter_mut().find(|(m, _)| m == metric) {
                 Some((_, least)) => *least = least.min(*ratio),
@@ -150,7 +150,7 @@ fn remarks(analysis: &Analysis) -> Vec<String> {
             drifts.iter().filter(|d| wanted(d)).map(|d| d.block).collect::<BTreeSet<u32>>().len()
         };
         let (large, all) = (blocks(&|d| d.is_large), blocks(&|_| true));
-        let allowed = number::percent(analysis.campaign.thresholds.baseline_drift_ratio);
+        let allowed = number::percent_as_written(analysis.campaign.thresholds.baseline_drift_ratio);
         lines.push(format!(
             "Baseline drift: {:+.1} % at worst (`{}`, block {}); {large} of {} beyond {allowed}. Intervals include it.",
             (worst.ratio - 1.0) * 100.0,

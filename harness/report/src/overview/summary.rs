@@ -87,7 +87,7 @@ fn paragraphs(report: &Report, subjects: &[Subject]) -> (Vec<String>, Vec<String
 /// Workload against aim. A mode is named only if it is shown to be better than running in turn; modes that tie are all named, the simplest
 /// first. *In turn* is named only if every group was shown not to be better; else the aim is open.
 fn decisions(analysis: &Analysis, subjects: &[Subject]) -> Table {
-    let within = number::percent(analysis.campaign.thresholds.slowdown - 1.0);
+    let within = number::percent_as_written(analysis.campaign.thresholds.slowdown - 1.0);
     let gentle_head = format!("slowest member within {within}");
     let on_a_card = analysis.campaign.device.kind == "gpu";
     let mut heads = vec!["workload", "most throughput", gentle_head.as_str(), "least energy"];

@@ -28,6 +28,19 @@ pub fn has(analysis: &Analysis, key: Key) -> bool {
 /// Maximum rows of a figure's table on the page: more are in its CSV.
 pub const VALUES: usize = 240;
 
+/// Add a column with what figures show by pale marks: the validity of the cell of each row, in their order. Left out where all are
+/// valid.
+pub fn with_validity<'a>(table: &mut Table, cells: impl IntoIterator<Item = &'a Cell>) {
+    let cells: Vec<&Cell> = cells.into_iter().collect();
+    if cells.iter().all(|cell| cell.is_valid()) {
+        return;
+    }
+    table.columns.push("validity".into());
+    for (row, cell) in table.rows.iter_mut().zip(cells) {
+        row.cells.push(TableCell::text(cell.verdict().text()));
+    }
+}
+
 /// The head of every figure's table: the cell, with a link to its row.
 pub fn label(analysis: &Analysis, cell: &Cell) -> TableCell {
     TableCell { link: cell_id(analysis, cell.name()), ..TableCell::text(cell.name()) }

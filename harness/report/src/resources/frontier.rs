@@ -45,10 +45,10 @@ pub fn figure(analysis: &Analysis) -> Figure {
 fn fit(cell: &Cell) -> Feasibility {
     match cell.outcome() {
         _ if !cell.ran() => Feasibility::NotRun,
-        "out_of_memory" => Feasibility::RanOut,
         "completed" => Feasibility::Ran,
         // Some repetition completed: it fits, though not every run of it was to the end.
         _ if cell.outcomes.get("completed").is_some_and(|n| *n > 0) => Feasibility::RanPartly,
+        "out_of_memory" => Feasibility::RanOut,
         "missing" | "interrupted" => Feasibility::NotRun,
         _ => Feasibility::Failed,
     }

@@ -75,7 +75,7 @@ fn finding(analysis: &Analysis, factor: f64, unit: &str) -> String {
                 .map_or_else(String::new, |q| format!(" ({} {unit})", number::three(q.estimate * factor)));
             return format!("`{}` needs {said} times the bytes per item of its members alone{item}.", cell.name());
         }
-        let percent = number::percent(relevant);
+        let percent = number::percent_as_written(relevant);
         return format!(
             "No group certainly needs {percent} more bytes per item than its members alone; the most is {said} times, in `{}`.",
             cell.name()

@@ -1,7 +1,6 @@
 //! The members of one repetition over time, with their resource usage.
 
 use collo_analysis::campaign::Analysis;
-use collo_analysis::reading::usage::MemoryKind;
 use collo_analysis::timeline::Timeline;
 use collo_figures::chart::{Area, Lane, Timelines, peak};
 use collo_figures::document::{Block, Figure, Section, Table, TableCell};
@@ -37,7 +36,7 @@ fn figure(analysis: &Analysis, id: &'static str, set: &str, shown: &[&Timeline])
     let ends = shown.iter().map(|t| t.end_s).fold(0.0, f64::max);
     let starts = shown.iter().map(|t| t.start_s).fold(0.0, f64::min);
     let activity = shown.iter().any(|t| !t.sm_active_ratio.is_empty());
-    let memory = if shown.iter().any(|t| t.memory_kind == Some(MemoryKind::Gpu)) {
+    let memory = if analysis.campaign.device.kind == "gpu" {
         "that of the GPU, by process, as the driver reports it"
     } else {
         "RSS, which counts shared pages once per member"
@@ -105,6 +104,7 @@ fn panel(analysis: &Analysis, t: &Timeline, all: &[&Timeline], span_s: (f64, f64
 fn values(analysis: &Analysis, shown: &[&Timeline]) -> Table {
     let mut table = Table::with(&["run", "#member", "workload", "#from s", "#to s", "epochs"]);
     table.tags = tags(analysis);
+    let seconds = |s: f64| TableCell::number(format!("{s:.2}"), s);
     for t in shown {
         for (i, life) in t.lives.iter().enumerate() {
             let (Some(first), Some(last)) = (life.epochs.first(), life.epochs.last()) else { continue };
@@ -113,8 +113,8 @@ fn values(analysis: &Analysis, shown: &[&Timeline]) -> Table {
                 TableCell::text(t.cell.clone()),
                 TableCell::text(i.to_string()),
                 TableCell::text(life.workload.clone()),
-                TableCell::text(format!("{:.2}", first.0)),
-                TableCell::text(format!("{:.2}", last.1)),
+                seconds(first.0),
+                seconds(last.1),
                 TableCell::text(format!("{}, {measured} measured", number::count(life.epochs.len(), "epoch"))),
             ]);
         }

@@ -1,7 +1,7 @@
 //! Slowdown of every member: which ones pay for the sharing.
 
 use collo_analysis::campaign::Analysis;
-use collo_analysis::cell::Cell;
+use collo_analysis::cell::{Cell, Member};
 use collo_figures::chart::{MarkRow, MarkRows, RowScale};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::{Panel, cut};
@@ -12,7 +12,7 @@ use super::pairs;
 use crate::parts::absent::{Content, numbers};
 use crate::parts::figure::{figure, legend, mark, whiskers};
 use crate::parts::panels::{describe, drawn, members};
-use crate::parts::values::{finish, label};
+use crate::parts::values::{finish, label, with_validity};
 use crate::report::Report;
 
 /// Mixed groups in one panel, at most.
@@ -101,8 +101,9 @@ fn panel(title: String, subtitle: String, rows: &[MarkRow], scale: RowScale, thr
 fn table(analysis: &Analysis, groups: &[&Cell]) -> Table {
     let mut table = Table::with(&["cell", "#fairness", "95 % interval", "#ANTT", "members' slowdown"]);
     for cell in groups {
-        let slowdowns: Vec<String> =
-            cell.members.iter().filter_map(|m| m.get(Key::Slowdown).map(number::with_interval)).collect();
+        // Each in its member's place.
+        let slowdown = |m: &Member| m.get(Key::Slowdown).map_or_else(|| number::ABSENT.into(), number::with_interval);
+        let slowdowns: Vec<String> = cell.members.iter().map(slowdown).collect();
         table.row(vec![
             label(analysis, cell),
             TableCell::text(cell.get(Key::Fairness).map_or_else(String::new, number::estimate)),
@@ -111,5 +112,6 @@ fn table(analysis: &Analysis, groups: &[&Cell]) -> Table {
             TableCell::text(slowdowns.join(", ")),
         ]);
     }
+    with_validity(&mut table, groups.iter().copied());
     finish(analysis, table)
 }

@@ -13,11 +13,11 @@ use collo_quantity::{Key, number};
 use collo_store::Sharing;
 
 use crate::parts::absent::{Content, numbers};
-use crate::parts::figure::{failure, figure, hover, interval, legend};
+use crate::parts::figure::{failure, figure, hover, indicative_note, interval, legend};
 use crate::parts::panels::{describe, drawn};
 use crate::parts::places::alone_on_slice;
 use crate::parts::published::{self, PublishedBeside};
-use crate::parts::values::{finish, label};
+use crate::parts::values::{finish, label, with_validity};
 use crate::report::Report;
 
 /// Equal members that train and share; one alone on a slice shares with none.
@@ -50,8 +50,9 @@ pub fn section(report: &Report) -> Content {
     let caption = format!(
         "1: no better than in turn; dotted: no member slows down; marks are joined where each degree has at most twice the members of the one before. Above the axis: groups that failed, by mode. Bands: 95 % intervals. One scale for all \
                    panels. The gain is Σ solo epoch time ÷ mean epoch time in the group, per repetition; under `exit` it is Σ \
-                   solo makespan ÷ makespan.{}{left_out}",
-        beside.sentence()
+                   solo makespan ÷ makespan.{}{left_out}{}",
+        beside.sentence(),
+        indicative_note(analysis.groups().filter(|c| shared(c)))
     );
     const TITLE: &str = "Throughput gain over running in turn";
     let values = table(analysis);
@@ -158,5 +159,6 @@ fn table(analysis: &Analysis) -> Table {
             q(Key::Antt),
         ]);
     }
+    with_validity(&mut table, analysis.groups().filter(|c| shared(c)));
     finish(analysis, table)
 }

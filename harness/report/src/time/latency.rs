@@ -16,7 +16,7 @@ use collo_store::without_mode;
 use crate::parts::absent::{Content, numbers};
 use crate::parts::figure::{failure, figure, hover, indicative_note, legend_with, mark};
 use crate::parts::panels::members;
-use crate::parts::values::{finish, label, times};
+use crate::parts::values::{finish, label, times, with_validity};
 use crate::report::Report;
 
 /// Maximum number of serving workloads drawn, and of groups of one of them.
@@ -159,6 +159,7 @@ fn delay(server: &Server) -> RowMark {
 fn lateness(analysis: &Analysis, subjects: &[ServingSubject]) -> Option<Figure> {
     let mut panels = Vec::new();
     let mut values = Table::with(&["cell", "server", "#p50, ms", "#p95, ms", "#p99, ms", "runs"]);
+    let mut cells: Vec<&Cell> = Vec::new();
     let all = || subjects.iter().take(SERVERS).flat_map(|s| &s.servers);
     // What is earlier than most is not what anybody looks for.
     let reach: Vec<f64> = all().flat_map(Server::lateness).filter(|p| p.0 < 0.7).map(|(_, late)| late * MS).collect();
@@ -185,6 +186,7 @@ fn lateness(analysis: &Analysis, subjects: &[ServingSubject]) -> Option<Figure> 
                 // One that stands alone is in every panel, and once in the table.
                 if values.rows.iter().all(|r| r.cells[0].text != server.cell.name() || r.cells[1].text != server.workload) {
                     values.row(value_row(analysis, server));
+                    cells.push(server.cell);
                 }
             }
             let limit = subject.limit();
@@ -197,6 +199,7 @@ fn lateness(analysis: &Analysis, subjects: &[ServingSubject]) -> Option<Figure> 
     }
     let text = "The share of requests answered later, mean over repetitions at equal shares; requests never answered are later than any. Both axes are logarithmic. Marks: p50, p95 and p99, the last on the thick line. The earliest third of the requests \
                 is not drawn; a line ends where a repetition has too few.";
+    with_validity(&mut values, cells);
     let mut fig = figure(analysis, "lateness", "Shares of later requests", panels, text.into(), finish(analysis, values));
     fig.legend = legend_with(modes.iter().map(String::as_str), "alone");
     (!fig.panels.is_empty()).then_some(fig)
@@ -269,7 +272,9 @@ fn table(analysis: &Analysis, subjects: &[ServingSubject]) -> Table {
         let capacity = subject.alone().and_then(|s| s.cell.members.first()?.get(Key::Capacity));
         subject.servers.iter().map(move |server| (server, capacity))
     });
-    finish(analysis, Table::of(columns, servers))
+    let mut table = Table::of(columns, servers);
+    with_validity(&mut table, subjects.iter().flat_map(|subject| &subject.servers).map(|server| server.cell));
+    finish(analysis, table)
 }
 
 /// The slowdown of the members that train beside others that serve; of several the slowest's. `None` where nobody serves.

@@ -6,7 +6,7 @@ use collo_analysis::words::capital;
 use collo_figures::chart::{Field, FieldValue, HIGH, Heat, HeatNumber};
 use collo_figures::document::{Figure, Table, TableCell};
 use collo_figures::draw::Panel;
-use collo_figures::modes::{in_order, mode_label};
+use collo_figures::modes::{in_order, mode_and_degree, mode_label};
 use collo_quantity::{Key, number};
 
 use crate::parts::figure::{failure, figure, hover, indicative_note, legend, tags};
@@ -132,6 +132,17 @@ fn table(analysis: &Analysis, rows: &[MatrixRow], modes: &[&str], degrees: &[u32
             FieldValue::Unmeasured => TableCell::default(),
         }));
         table.row(cells);
+    }
+    let indicative = |row: &MatrixRow| -> Vec<String> {
+        let pale = places.iter().filter(|(mode, d)| field(row, mode, *d).indicative);
+        pale.map(|(mode, d)| mode_and_degree(mode, u64::from(*d))).collect()
+    };
+    // The figure draws these pale.
+    if rows.iter().any(|row| !indicative(row).is_empty()) {
+        table.columns.push("indicative".into());
+        for (printed, row) in table.rows.iter_mut().zip(rows) {
+            printed.cells.push(TableCell::text(indicative(row).join(", ")));
+        }
     }
     table.tags = tags(analysis);
     table

@@ -3,7 +3,7 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
-use collo_figures::chart::{Reference, ReferenceLine, Scatter};
+use collo_figures::chart::{Reference, Scatter, ScatterPoint};
 use collo_figures::document::{Block, Section, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_guidelines::groups::threshold::{HingeFit, PUBLISHED_RATIO, fit};
@@ -12,8 +12,8 @@ use collo_quantity::stats::Quantity;
 use collo_quantity::{Key, number};
 
 use crate::parts::absent::{Content, numbers};
-use crate::parts::figure::{figure, hover, interval, legend, tags};
-use crate::parts::values::label;
+use crate::parts::figure::{figure, hover, indicative_note, interval, legend, tags};
+use crate::parts::values::{label, with_validity};
 use crate::report::Report;
 
 pub fn section(report: &Report) -> Content {
@@ -40,10 +40,11 @@ pub fn section(report: &Report) -> Content {
     modes.sort_unstable();
     modes.dedup();
     let panels = modes.iter().filter_map(|mode| panel(analysis, mode, &cells)).collect();
-    let limit = number::percent(analysis.campaign.thresholds.slowdown - 1.0);
+    let limit = number::percent_as_written(analysis.campaign.thresholds.slowdown - 1.0);
     let caption = format!(
         "One mark per group on the undivided GPU: mean slowdown of its members over the sum of what each keeps busy alone, in percent of the GPU's SMs. The line is a hinge: flat, then a power of the sum; the threshold is where it passes a slowdown of {limit}, its band the 95 % \
-         interval (F test on the fit; groups of one workload are not independent, which the band ignores). Dashed: published."
+         interval (F test on the fit; groups of one workload are not independent, which the band ignores). Dashed: published.{}",
+        indicative_note(cells.iter().copied())
     );
     let mut fig =
         figure(analysis, "threshold", "Slowdown over summed solo SM activity", panels, caption, table(analysis, &cells));
@@ -66,7 +67,7 @@ fn shares_all(cell: &Cell) -> bool {
 }
 
 fn panel(analysis: &Analysis, mode: &str, cells: &[&Cell]) -> Option<Panel> {
-    let points: Vec<ReferenceLine> = cells
+    let points: Vec<ScatterPoint> = cells
         .iter()
         .filter(|c| c.record.sharing == mode)
         .filter_map(|c| {
@@ -77,7 +78,8 @@ fn panel(analysis: &Analysis, mode: &str, cells: &[&Cell]) -> Option<Panel> {
                 number::percent(sum.estimate)
             );
             let at = (sum.estimate, slowdown.estimate);
-            Some(ReferenceLine { sharing: mode.to_string(), at, interval: interval(slowdown, 1.0), title })
+            let indicative = !c.is_valid();
+            Some(ScatterPoint { sharing: mode.to_string(), at, interval: interval(slowdown, 1.0), indicative, title })
         })
         .collect();
     let fitted = ["naive", "mps"].into_iter().find(|m| *m == mode).and_then(|m| fit(analysis, m));
@@ -123,6 +125,7 @@ fn table(analysis: &Analysis, cells: &[&Cell]) -> Table {
             TableCell::text(slowdown.map_or_else(String::new, number::bounds)),
         ]);
     }
+    with_validity(&mut table, cells.iter().copied());
     table.tags = tags(analysis);
     table
 }

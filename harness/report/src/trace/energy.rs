@@ -8,7 +8,7 @@ use collo_figures::document::{Block, Table, TableCell};
 use collo_figures::draw::Panel;
 use collo_quantity::{Key, number};
 
-use super::{drawn_as, figure, nothing, of_matrices};
+use super::{drawn_as, figure, nothing, of_matrices, ratio_text};
 use crate::parts::absent::Content;
 use crate::report::Report;
 
@@ -29,7 +29,7 @@ fn drawn(analysis: &Analysis, matrix: &TraceMatrix, suffix: &str) -> Option<Bloc
     let mut values = Table::with(&["policy", &format!("#energy {unit}{scale}"), "#÷ reference", "#orders"]);
     for arm in &matrix.arms {
         let Some(q) = arm.get(Key::SiteEnergy) else { continue };
-        let ratio = arm.ratios.get(&Key::SiteEnergy).map(|r| number::with_interval(&r.ratio)).unwrap_or_default();
+        let ratio = ratio_text(arm, Key::SiteEnergy);
         let bar = RowMark {
             sharing: drawn_as(arm).into(),
             value: Some(q.estimate * factor),

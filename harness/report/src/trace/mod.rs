@@ -158,7 +158,7 @@ fn orders_text(matrix: &TraceMatrix) -> String {
     number::count(matrix.orders.len(), "order")
 }
 
-/// The run of an arm that is drawn: of its first order.
+/// The run of an arm that is drawn: of its first order, and one that its numbers come from.
 fn drawn_run<'a>(analysis: &'a Analysis, matrix: &TraceMatrix, arm: &Arm) -> Option<&'a TraceRun> {
     let (origin, order) = arm.by_order.first()?.order;
     analysis.traces.runs.iter().find(|run| {
@@ -166,6 +166,7 @@ fn drawn_run<'a>(analysis: &'a Analysis, matrix: &TraceMatrix, arm: &Arm) -> Opt
             && (run.of.cards, run.of.scale) == (matrix.cards, matrix.scale)
             && (run.origin, run.of.order) == (origin, order)
             && (&run.of.policy, &run.of.estimate, &run.sharing) == (&arm.policy, &arm.estimate, &arm.sharing)
+            && run.validity.verdict == arm.validity.verdict
     })
 }
 

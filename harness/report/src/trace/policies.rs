@@ -197,7 +197,7 @@ fn rows(matrix: &TraceMatrix, key: Key) -> Vec<MarkRow> {
                 "{}\n{} {}\n{}",
                 arm.name(),
                 key.label,
-                number::with_interval(&r.ratio),
+                ratio_of_orders(&r.ratio),
                 verdict_text(r.test.as_ref(), r.needed)
             ),
             ..RowMark::default()
@@ -217,7 +217,7 @@ fn undecided(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
         let Some((ratio, verdict, needed)) = matrix.pair_of(best, other) else { continue };
         let told = match verdict {
             Some(RatioVerdict::Better | RatioVerdict::Worse) => "yes".to_string(),
-            Some(RatioVerdict::Same) => format!("same within {}", number::percent(matrix.threshold)),
+            Some(RatioVerdict::Same) => format!("same within {}", number::percent_as_written(matrix.threshold)),
             Some(RatioVerdict::CannotTell { .. }) => format!("can't tell ({})", needed.text()),
             None => format!("no verdict: {}", if matrix.has_spread() { "not valid" } else { "one order" }),
         };

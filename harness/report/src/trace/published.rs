@@ -6,7 +6,7 @@ use collo_figures::document::{Block, Row, Table, TableCell, TableLayout};
 use collo_guidelines::published::manager::{Manager, PolicyFigure, manager};
 use collo_quantity::{Key, number};
 
-use super::{TimeUnit, of_matrices};
+use super::{TimeUnit, of_matrices, ratio_of_orders};
 use crate::parts::absent::Content;
 
 pub fn section(analysis: &Analysis) -> Content {
@@ -67,6 +67,6 @@ fn value(matrix: &TraceMatrix, arm: &Arm, key: Key) -> Option<String> {
         _ => format!("{} per run", number::factor(q.estimate)),
     };
     let ratio = arm.ratios.get(&key).filter(|_| matrix.reference().is_exclusive());
-    let ratio = ratio.map(|r| format!("; {}× exclusive", number::with_interval(&r.ratio)));
+    let ratio = ratio.map(|r| format!("; {}× exclusive", ratio_of_orders(&r.ratio)));
     Some(format!("{text}{}", ratio.unwrap_or_default()))
 }
