@@ -116,6 +116,8 @@ fn a_campaign_on_one_card_goes_on_on_that_card_and_on_no_other() {
     let id = machine.bench.campaign().manifest().short_id().to_string();
     let refused = machine.collo(&["run", &id, "--gpu", "0", "--no-report"]).exits(2);
     refused.says("cannot be continued").says("without `--gpu` continues it on its own cards");
+    let forced = machine.collo(&["run", &id, "--gpu", "0", "--force", "--no-report"]).exits(2);
+    forced.says("cannot be continued").says("without `--gpu` continues it on its own cards");
     machine.run(&["--gpu", "0", "--for", "1ms"]).exits(4).says("is not continued");
     assert_eq!((machine.bench.campaigns(), cards(&machine)), (2, vec![machine.uuid(0)]));
 }
@@ -237,4 +239,21 @@ fn a_collo_waits_for_a_card_that_another_uses_and_measures_once_it_is_free() {
     drop(other);
     let this = format!("waiting for another collo to end, 10 min at most: process {}", std::process::id());
     waiting.ends().exits(0).says(&this);
+}
+
+#[test]
+fn a_campaign_whose_layout_was_edited_is_not_continued_even_with_force() {
+    let toml = "repetitions = 2\n[axes]\nworkload = \"small\"\nsharing = \"mig:halves\"\ndegree = 2\n";
+    let machine = Machine::new("a100-40gb", toml);
+    machine.run(&["--for", "1ms"]).exits(4);
+    let file = "mig-profiles/a100-40gb.toml";
+    let text = fs_err::read_to_string(machine.bench.at(file)).expect("there");
+    let edited = text.replace("halves = [\"3g.20gb\", \"3g.20gb\"]", "halves = [\"2g.10gb\", \"2g.10gb\"]");
+    assert_ne!(text, edited);
+    machine.bench.write(file, &edited);
+    let id = machine.bench.campaign().manifest().short_id().to_string();
+    let forced = machine.collo(&["run", &id, "--force", "--no-report"]).exits(2);
+    forced.says("cannot be continued").says("2×3g.20gb → 2×2g.10gb");
+    machine.run(&[]).exits(0).says("is not continued");
+    assert_eq!(machine.bench.campaigns(), 2);
 }

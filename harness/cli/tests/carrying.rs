@@ -318,3 +318,22 @@ fn hints_lead_somewhere() {
     assert!(!planned.stderr.contains("next: "), "{}", planned.stderr);
     bench.collo(&["report", "last"]).exits(0).answers("`sim run x ");
 }
+
+#[test]
+fn a_bundle_has_every_file_that_a_run_knows_of() {
+    let bench = measured();
+    let campaign = bench.campaign();
+    let run = campaign.runs().expect("readable").0.into_values().next().expect("one").path;
+    let file = run.join("run.json");
+    let mut record: serde_json::Value = serde_json::from_str(&fs_err::read_to_string(&file).expect("there")).expect("JSON");
+    for name in ["observer/.duct", "observer/lock"] {
+        fs_err::create_dir_all(run.join("observer")).expect("made");
+        fs_err::write(run.join(name), "x").expect("written");
+        record["files"][name] = serde_json::json!({"bytes": 1, "sha256": ""});
+    }
+    fs_err::write(&file, record.to_string()).expect("written");
+    crate::support::noted::noted(campaign.path());
+    bench.collo(&["verify"]).exits(0);
+    bench.collo(&["bundle", "last", "--to", "b.tar.gz"]).exits(0);
+    bench.collo(&["verify", "b.tar.gz"]).exits(0).answers("checksums agree");
+}

@@ -32,6 +32,14 @@ fn copy(bench: &Bench, id: &str, created_utc: &str, change: &dyn Fn(&mut Value))
         fs_err::write(&run, record.to_string()).expect("written");
     }
     noted(&to);
+    let journal = to.join("journal.jsonl");
+    let dated = |line: &str| {
+        let mut entry: Value = serde_json::from_str(line).expect("JSON");
+        entry["at_utc"] = json!(created_utc);
+        format!("{entry}\n")
+    };
+    let lines: String = fs_err::read_to_string(&journal).expect("there").lines().map(dated).collect();
+    fs_err::write(&journal, lines).expect("written");
     CampaignFolder::open(&to).expect("a campaign")
 }
 
@@ -126,4 +134,13 @@ fn what_a_killed_prune_left_is_no_campaign_and_goes_with_the_next() {
     assert!(half.exists(), "a dry run touches nothing");
     bench.collo(&["prune", "--yes"]).exits(0);
     assert!(!half.exists());
+}
+
+#[test]
+fn what_began_long_ago_and_was_measured_lately_stays() {
+    let bench = bench();
+    let old = copy(&bench, "20260101-0200-aaaa", "2026-01-01T02:00:00Z", PLAIN);
+    old.journal().expect("a journal").opened(0).expect("noted");
+    let said = bench.collo(&["prune", "--yes"]).exits(0).answers("0 deleted, 2 kept");
+    assert!(said.stdout.contains("kept: not old enough"), "{}", said.stdout);
 }

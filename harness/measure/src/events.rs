@@ -27,6 +27,8 @@ pub enum Event<'a> {
         changes: &'a [Change],
         /// The keys of the experiment among them.
         keys: &'a [ChangedKey],
+        /// Whether `--force` continues it.
+        may_be_forced: bool,
     },
     /// A campaign was opened, or reopened for the next round of a search, with the number of runs stored and to do, and how many
     /// of these were interrupted.

@@ -1,7 +1,7 @@
 //! Tracked runs as a `report.json`: a cell for each group of equal runs, with what radT measured of the GPU. Everything else is
 //! absent, and nothing is better than indicative: radT keeps no evidence of the mode that its runs were in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -37,6 +37,12 @@ const UNKNOWN_GPU: &str = "GPU that radT does not name";
 const NO_OPTIONS: [&str; 9] =
     ["letter", "workload", "listeners", "params", "file", "workload_listener", "manual", "max_epoch", "max_time"];
 
+/// How long radT lets a run train: no options of its script.
+const LENGTHS: [&str; 2] = ["max_epoch", "max_time"];
+/// What is of whole runs, and so as large as these are long.
+const OF_WHOLE_RUNS: [&str; 2] = ["duration_s", "energy_j"];
+const OTHER_LENGTHS: &str = "its groups have different `max_epoch` or `max_time`";
+
 /// The numbers of one group.
 struct Repetition {
     cell: Cell,
@@ -44,6 +50,22 @@ struct Repetition {
     device: String,
     metrics: GroupMetrics,
     duration_s: f64,
+    /// Those of its runs.
+    lengths: BTreeSet<[Option<String>; 2]>,
+}
+
+/// The number of each script whose workload would share its name with others, by the path that radT was given: 1 for the first that ran.
+fn script_numbers(runs: &[TrackedRun]) -> BTreeMap<&str, usize> {
+    let mut files: Vec<&str> = Vec::new();
+    for run in runs {
+        let file = run.params["file"].as_str();
+        if !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    let alike = |among: &[&str], file: &str| among.iter().filter(|other| workload_name(other) == workload_name(file)).count();
+    let several = files.iter().enumerate().filter(|(_, file)| alike(&files, file) > 1);
+    several.map(|(at, file)| (*file, 1 + alike(&files[..at], file))).collect()
 }
 
 /// A report of the experiment's groups, and the runs that are in none. `gpu` is the name of the GPU; `workloads` are those of the
@@ -64,8 +86,9 @@ pub fn of(
             None => groups.push((root, vec![run])),
         }
     }
+    let numbers = script_numbers(&tracked.runs);
     for (root, runs) in &groups {
-        match repetition(runs, workloads)? {
+        match repetition(runs, workloads, &numbers)? {
             Ok(one) => {
                 let label = one.cell.label();
                 match cells.iter_mut().find(|(own, _)| *own == label) {
@@ -111,7 +134,11 @@ pub fn of(
 }
 
 /// A group as a repetition of its cell, or why it is none.
-fn repetition(runs: &[&TrackedRun], workloads: Option<&Workloads>) -> Result<Result<Repetition, String>, Diagnostics> {
+fn repetition(
+    runs: &[&TrackedRun],
+    workloads: Option<&Workloads>,
+    numbers: &BTreeMap<&str, usize>,
+) -> Result<Result<Repetition, String>, Diagnostics> {
     if let Some(run) = runs.iter().find(|run| run.status != "FINISHED") {
         let whose = if runs.len() == 1 { "it".into() } else { format!("its run {}", run.id) };
         return Ok(Err(format!("{whose} is {}", run.status)));
@@ -138,7 +165,8 @@ fn repetition(runs: &[&TrackedRun], workloads: Option<&Workloads>) -> Result<Res
             Collocation::Mig(profile) if mode == "mig" => Some(profile.as_str()),
             _ => None,
         };
-        members.push((Arc::new(member(run, preset, workloads)?), 1));
+        let number = numbers.get(run.params["file"].as_str()).copied();
+        members.push((Arc::new(member(run, preset, workloads, number)?), 1));
     }
     let divided = matches!(collocations.first(), Some(Collocation::Mig(_)));
     Ok(Ok(Repetition {
@@ -147,12 +175,19 @@ fn repetition(runs: &[&TrackedRun], workloads: Option<&Workloads>) -> Result<Res
         device,
         metrics: metrics::of(runs, divided),
         duration_s: (end_ms - start_ms) as f64 * 1e-3,
+        lengths: runs.iter().map(|run| LENGTHS.map(|name| run.params.get(name).cloned())).collect(),
     }))
 }
 
 /// The member that a run was: of the project's workload that calls this script with these options, so that cells have the labels of
-/// an imported schedule; else of one that is made up of them.
-fn member(run: &TrackedRun, preset: Option<&str>, workloads: Option<&Workloads>) -> Result<Member, Diagnostic> {
+/// an imported schedule; else of one that is made up of them. `number` is that of its script among several of one name: which of them
+/// a workload calls cannot be seen from its command.
+fn member(
+    run: &TrackedRun,
+    preset: Option<&str>,
+    workloads: Option<&Workloads>,
+    number: Option<usize>,
+) -> Result<Member, Diagnostic> {
     let script = Path::new(&run.params["file"]).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (values, flags) = options::logged(&options_of(run, &script));
     let is_it = |w: &&Arc<Workload>| {
@@ -163,7 +198,8 @@ fn member(run: &TrackedRun, preset: Option<&str>, workloads: Option<&Workloads>)
             && fixed.len() == flags.len()
             && fixed.iter().all(|name| flags.contains(name))
     };
-    let known = workloads.and_then(|all| all.iter().find(is_it));
+    let mut fitting = workloads.filter(|_| number.is_none()).into_iter().flat_map(|all| all.iter()).filter(is_it);
+    let known = fitting.next().filter(|_| fitting.next().is_none());
     let own = known.and_then(|base| match preset {
         None => Some(base),
         Some(profile) => workloads?.get(&on_profile(&base.name, profile)),
@@ -176,6 +212,9 @@ fn member(run: &TrackedRun, preset: Option<&str>, workloads: Option<&Workloads>)
         }
     }
     let mut name = workload_name(&script);
+    if let Some(number) = number.filter(|number| *number > 1) {
+        name = format!("{name}-{number}");
+    }
     // Another workload's cells must not seem to be these.
     if workloads.is_some_and(|all| all.get(&name).is_some()) {
         name.push_str("-radt");
@@ -239,6 +278,10 @@ fn cell_json(repetitions: &[Repetition]) -> CellJson {
         Key::with(Trait::Cell).map(|key| (key.name.to_string(), NOT_MEASURED.to_string())).collect();
     for (name, why) in repetitions.iter().flat_map(|r| &r.metrics.absent).filter(|(name, _)| !names.contains(name)) {
         absent.insert(name.to_string(), why.clone());
+    }
+    if repetitions.windows(2).any(|pair| pair[0].lengths != pair[1].lengths) {
+        metrics.retain(|(name, _)| !OF_WHOLE_RUNS.contains(&name.as_str()));
+        absent.extend(OF_WHOLE_RUNS.map(|name| (name.to_string(), OTHER_LENGTHS.to_string())));
     }
     let mut reasons = vec![NO_EVIDENCE.to_string(), WHOLE_RUN.to_string()];
     if repetitions.len() == 1 {

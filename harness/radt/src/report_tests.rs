@@ -222,3 +222,25 @@ fn what_mlflow_itself_wrote_is_read_from_files_and_from_a_database() {
         assert!(other.reason.contains("another program's"), "{other:?}");
     }
 }
+
+#[test]
+fn scripts_of_one_name_in_two_folders_are_two_workloads() {
+    let (resnet, vgg) = ([("batch-size", "128"), ("file", "resnet/net.py")], [("batch-size", "128"), ("file", "vgg/net.py")]);
+    let low: &[(&str, &[f64])] = &[("SMI - Power Draw", &[100.0])];
+    let high: &[(&str, &[f64])] = &[("SMI - Power Draw", &[300.0])];
+    let (report, _) = imported(&[("a", "0", None, &resnet, low), ("b", "0", None, &vgg, high)]).unwrap();
+    let of = |c: &CellJson| (c.label.clone(), c.get("power_w").unwrap().estimate.round());
+    let found: Vec<(String, f64)> = report.cells.iter().map(of).collect();
+    assert_eq!(found, [("net solo b128".to_string(), 100.0), ("net-2 solo b128".to_string(), 300.0)]);
+}
+
+#[test]
+fn groups_of_different_lengths_have_no_common_duration_and_no_common_energy() {
+    let long = [("batch-size", "128"), ("max_epoch", "50")];
+    let read: &[(&str, &[f64])] = &[("DCGMI - Total Energy Consumption", &[1000.0, 3000.0]), ("SMI - Power Draw", &[100.0])];
+    let cell = &imported(&[("a", "0", None, B, read), ("b", "0", None, &long, read)]).unwrap().0.cells[0];
+    assert!(cell.repetitions == 2 && cell.get("power_w").is_some());
+    for name in OF_WHOLE_RUNS {
+        assert!(cell.get(name).is_none() && cell.absent[name].contains("max_epoch"), "{name}");
+    }
+}

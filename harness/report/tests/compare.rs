@@ -619,3 +619,47 @@ fn of_two_thousand_cells_the_terminal_shows_the_first_and_the_json_all() {
     assert_eq!(comparison.rows.len(), 2000);
     assert!(text.contains("… 1940 more") && comparison.json()["cells"].as_array().unwrap().len() == 2000);
 }
+
+#[test]
+fn cells_of_one_label_on_other_instances_are_shown_and_not_judged() {
+    let left = card(A100, "20261114-0200-11d8", &[("small×2 mig b32", "mig", 2, Some("2×3g.20gb"), 1.8)]);
+    let right = card(A100, "20261121-0200-93be", &[("small×2 mig b32", "mig", 2, Some("2×2g.10gb"), 1.2)]);
+    let found = of(&left, &right);
+    assert_eq!(found.rows[0].finding.text(), "not judged: 2×3g.20gb left, 2×2g.10gb right");
+}
+
+#[test]
+fn a_merged_campaign_shares_runs_with_those_that_it_comes_from() {
+    let (left, mut right) = nights();
+    right["merged_from"] = json!([left["campaign"], "20261115-0200-22e9"]);
+    for found in [of(&left, &right), of(&right, &left)] {
+        assert!(found.count("not_judged") == 4 && !found.has_worse(), "{:?}", words(&found));
+        assert!(found.warnings.iter().any(|w| w.contains("11d8 and share runs")), "{:?}", found.warnings);
+    }
+}
+
+#[test]
+fn what_was_measured_for_a_time_is_compared_by_its_epochs_or_the_way_is_shown() {
+    let (mut left, mut right) = nights();
+    let each = |side: &mut Value, change: &dyn Fn(&mut Value)| side["cells"].as_array_mut().unwrap().iter_mut().for_each(change);
+    for side in [&mut left, &mut right] {
+        each(side, &|cell| cell["after_measured"] = json!("exit"));
+    }
+    let found = of(&left, &right);
+    assert!(found.rows.iter().all(|row| row.quantity == "epoch_time_s" && row.finding.as_str() != "not_judged"));
+    let power = json!({ "power_w": { "estimate": 200.0, "low": 199.0, "high": 201.0, "repetitions": 3, "df": 9.0 } });
+    for side in [&mut left, &mut right] {
+        each(side, &|cell| (cell["epoch_time_s"], cell["metrics"]) = (Value::Null, power.clone()));
+    }
+    let answer = of(&left, &right).rows[0].finding.text();
+    assert_eq!(answer, "not judged: neither side has its makespan (`--quantity power_w` compares it)");
+}
+
+#[test]
+fn between_simulated_and_measured_even_out_of_memory_is_no_verdict() {
+    let (left, mut right) = nights();
+    right["device"]["simulated"] = json!(false);
+    (right["cells"][3]["outcome"], right["cells"][3]["epoch_time_s"]) = (json!("out_of_memory"), Value::Null);
+    let found = of(&left, &right);
+    assert!(found.count("not_judged") == 4 && !found.has_worse(), "{:?}", words(&found));
+}

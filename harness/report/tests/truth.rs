@@ -395,3 +395,18 @@ fn on_a_gpu_the_memory_of_the_host_is_no_line_of_a_timeline() {
     let page = std::fs::read_to_string(collo_report::write(&report, reports.path()).unwrap().markdown).unwrap();
     assert!(!page.contains("RSS, which counts shared pages"), "{page}");
 }
+
+#[test]
+fn a_run_that_is_measured_again_later_is_not_divided_by_what_its_block_took() {
+    let mut fixture = Fixture::quickstart().repetitions(4);
+    (fixture.shared_noise, fixture.member_noise) = (1e-4, 1e-5);
+    // The second block was slow, and its run of the pair was measured when that was over.
+    (fixture.slow_block, fixture.odd_run) = (Some((2, 1.3)), Some(("tiny×2 naive b32", 2, 1.0 / 1.3)));
+    let slowdown =
+        |alter: &dyn Fn(&CampaignFolder)| cell(&json(&altered(&fixture, alter)), "tiny×2 naive b32")["slowdown"].clone();
+    near(slowdown(&|_| ())["estimate"].as_f64().unwrap(), 0.954, 5e-3);
+    let later = slowdown(&|c| crate::support::measure_again(c, "tinyx2_naive_b32~0000-2"));
+    let truth = 1.60 / 1.57;
+    near(later["estimate"].as_f64().unwrap(), truth, 0.01);
+    assert!(later["low"].as_f64().unwrap() < truth && truth < later["high"].as_f64().unwrap(), "{later}");
+}

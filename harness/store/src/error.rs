@@ -27,6 +27,13 @@ pub enum Error {
     /// Another process is measuring this campaign.
     #[error("campaign `{campaign}` is being run by another collo (process {pid}, since {since})")]
     Busy { campaign: String, pid: u32, since: String },
+    /// Its file system has no locks, so that nothing would keep another collo away.
+    #[error("`{campaign}` cannot be locked, so that nothing keeps another collo from measuring it as well: {source}")]
+    NoLocks {
+        campaign: String,
+        #[source]
+        source: io::Error,
+    },
     /// No campaign matches the text.
     #[error("no campaign `{asked}`{known}")]
     NotFound { asked: String, known: String },
@@ -85,10 +92,17 @@ impl From<Error> for Diagnostic {
             Error::NoneStored { .. } => shown.hint("`collo run quickstart` measures one; `-C DIR` looks in another project"),
             Error::Ambiguous { candidates, .. } => {
                 let last = candidates.first().map_or("", |c| last_part(c));
-                shown.hint(format!("give the last part, `{last}`, or `last`"))
+                let part = match candidates.iter().filter(|c| last_part(c) == last).count() {
+                    0 | 1 => format!("the last part, `{last}`"),
+                    _ => format!("the whole id, `{}`", candidates[0]),
+                };
+                shown.hint(format!("give {part}, or `last`"))
             }
             Error::NewerSchema { .. } => shown.of_machine().hint("update collo; nothing was changed"),
             Error::Busy { campaign, .. } => shown.of_machine().hint(format!("watch it with `collo status {campaign}`")),
+            Error::NoLocks { .. } => shown
+                .of_machine()
+                .hint("mount it with locks (Lustre: `-o flock`), or measure on a local disk: `collo -C DIR run …`"),
             Error::Changed { .. } | Error::NoDigest { .. } => {
                 shown.of_machine().hint("restore the file; for other changes since recording: `collo verify`")
             }

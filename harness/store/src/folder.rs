@@ -145,6 +145,20 @@ impl CampaignFolder {
         journal::read(&self.path)
     }
 
+    /// The sitting in which each run was recorded, by its folder: how often a collo had started or resumed the campaign by then. A merged
+    /// campaign has one: what was measured in several is in several blocks there.
+    pub fn sittings(&self) -> Result<BTreeMap<String, u32>> {
+        let (mut opened, mut found) = (0, BTreeMap::new());
+        for entry in self.history()? {
+            match entry {
+                JournalEntry::Opened { .. } => opened += 1,
+                JournalEntry::Recorded { folder, .. } => drop(found.insert(folder, opened)),
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
     /// Begin a run in a temporary folder.
     pub fn begin(&self, folder: &str) -> Result<RunDraft> {
         RunDraft::begin(&self.path, folder)

@@ -133,6 +133,8 @@ pub fn differences(campaigns: &[CampaignFolder], scope: MergeScope) -> Vec<Merge
     };
     compare("build", true, &|c| Some(c.machine.build.clone()));
     compare("CPU", true, &|c| c.machine.cpu_model.clone());
+    // A CPU has them in its description; beside a GPU the loaders of data share them.
+    compare("cores", true, &|c| (c.device.kind == "gpu").then(|| c.machine.cpu_cores.to_string()));
     compare("CPU governor", true, &|c| c.machine.governor.clone());
     let gpu = |c: &Campaign| c.machine.gpus.iter().find(|gpu| gpu.name == c.device.name).cloned();
     // What the driver did not report once is what it reported of the same GPU at another time.
@@ -295,7 +297,8 @@ fn fill(aside: &Path, merged: &mut Campaign, campaigns: &[CampaignFolder]) -> Re
         if let Some(f) = foreign.first() {
             return Err(Error::corrupt(&f.path, &f.reason));
         }
-        for (planned, to) in append(merged, campaign.manifest()) {
+        let sittings = campaign.sittings()?;
+        for (planned, to) in append(merged, campaign.manifest(), &sittings) {
             if let Some(run) = stored.get(&campaign.manifest().plan.folder(&planned)) {
                 carry(run, aside, merged, &to, &mut journal)?;
             }
@@ -307,12 +310,34 @@ fn fill(aside: &Path, merged: &mut Campaign, campaigns: &[CampaignFolder]) -> Re
     write_manifest(aside, merged)
 }
 
-/// Append a campaign's plan. Returns each of its planned runs with its place in the merged plan.
-fn append(merged: &mut Campaign, campaign: &Campaign) -> Vec<(PlannedRun, PlannedRun)> {
+/// What was measured of a block in a later sitting becomes a block of its own: the journal of the merged campaign does not distinguish sittings.
+fn divide_blocks(runs: &mut [PlannedRun], sitting: impl Fn(usize) -> Option<u32>) {
+    let mut last = runs.iter().map(|run| run.block).max().unwrap_or(0);
+    let mut first = BTreeMap::<u32, u32>::new();
+    for (at, run) in runs.iter().enumerate() {
+        if let Some(own) = sitting(at) {
+            first.entry(run.block).and_modify(|known| *known = own.min(*known)).or_insert(own);
+        }
+    }
+    let mut later = BTreeMap::<(u32, u32), u32>::new();
+    for (at, run) in runs.iter_mut().enumerate() {
+        let Some(own) = sitting(at).filter(|own| first.get(&run.block) != Some(own)) else { continue };
+        run.block = *later.entry((run.block, own)).or_insert_with(|| {
+            last += 1;
+            last
+        });
+    }
+}
+
+/// Append a campaign's plan, with the sitting of each of its runs by folder. Returns each of its planned runs with its place in the
+/// merged plan.
+fn append(merged: &mut Campaign, campaign: &Campaign, sittings: &BTreeMap<String, u32>) -> Vec<(PlannedRun, PlannedRun)> {
     let plan = &mut merged.plan;
     let before = plan.order.iter().map(|run| run.block).max().unwrap_or(0);
     let from = plan.order.len();
     plan.extend(&campaign.plan);
+    let own = &campaign.plan;
+    divide_blocks(&mut plan.order[from..], |at| sittings.get(&own.folder(&own.order[at])).copied());
     let known: BTreeSet<(String, String)> = plan.refusals.iter().map(|r| (r.cell.clone(), r.reason.clone())).collect();
     let new = |r: &&RefusalRecord| !known.contains(&(r.cell.clone(), r.reason.clone()));
     plan.refusals.extend(campaign.plan.refusals.iter().filter(new).cloned());

@@ -21,8 +21,9 @@ pub enum Recorded {
 pub(crate) struct Digests {
     /// Of `campaign.json`, in the order of writing.
     manifests: Vec<String>,
-    /// True if the last line is that of a manifest: collo may have been killed before it was in place.
-    ends_with_manifest: bool,
+    /// How many of the last lines are those of a manifest: each collo may have been killed, or have found the disk full, before its
+    /// own was in place.
+    last_manifests: usize,
     /// Of `run.json`, by folder: several if a run was measured again.
     pub runs: BTreeMap<String, Vec<String>>,
     /// Why the journal cannot be read.
@@ -37,7 +38,8 @@ impl Digests {
             Vec::new()
         });
         for entry in entries {
-            digests.ends_with_manifest = matches!(entry, JournalEntry::Manifest { .. });
+            let is_manifest = matches!(entry, JournalEntry::Manifest { .. });
+            digests.last_manifests = if is_manifest { digests.last_manifests + 1 } else { 0 };
             match entry {
                 JournalEntry::Manifest { sha256, .. } => digests.manifests.push(sha256),
                 JournalEntry::Recorded { folder, sha256, .. } => digests.runs.entry(folder).or_default().push(sha256),
@@ -48,9 +50,11 @@ impl Digests {
     }
 
     pub fn manifest(&self, sha256: &str) -> Recorded {
-        let [before @ .., last] = &self.manifests[..] else { return Recorded::Never };
-        let is_next_missing = || self.ends_with_manifest && before.last().is_some_and(|d| d == sha256);
-        if last == sha256 || is_next_missing() { Recorded::Same } else { Recorded::Changed }
+        if self.manifests.is_empty() {
+            return Recorded::Never;
+        }
+        let mut may_be_there = self.manifests.iter().rev().take(1 + self.last_manifests);
+        if may_be_there.any(|digest| digest == sha256) { Recorded::Same } else { Recorded::Changed }
     }
 
     /// Whether the manifest recorded last was never renamed into place.

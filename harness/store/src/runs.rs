@@ -89,7 +89,11 @@ impl Runs {
             format!("{}-{}", utc_id(now), &crate::sha256_text(&text)[..4])
         };
         let taken = |id: &String| self.root.join(experiment).join(id).exists();
-        (0..).map(id).find(|id| !taken(id)).unwrap_or_default()
+        // As long as there are others, its last part is that of no other campaign either.
+        let part = |c: &UnreadCampaign| Some(last_part(c.path.file_name()?.to_str()?).to_string());
+        let parts: BTreeSet<String> = self.unread().iter().filter_map(part).collect();
+        let is_own = |id: &String| !taken(id) && !parts.contains(last_part(id));
+        (0..1000).map(id).find(is_own).or_else(|| (0..).map(id).find(|id| !taken(id))).unwrap_or_default()
     }
 
     /// All campaigns, newest first, and everything else found there.
@@ -160,8 +164,16 @@ impl Runs {
             }
             None => asked,
         };
-        if let Some(exact) = campaigns.iter().find(|c| c.manifest.id == id || last_part(&c.manifest.id) == id) {
+        if let Some(exact) = campaigns.iter().find(|c| c.manifest.id == id) {
             return Ok(exact.clone());
+        }
+        // Four digits are soon those of two campaigns, and then name neither.
+        let has_last = |c: &&CampaignFolder| last_part(&c.manifest.id) == id;
+        let mut named = campaigns.iter().filter(has_last);
+        match (named.next(), named.next()) {
+            (Some(one), None) => return Ok(one.clone()),
+            (Some(_), Some(_)) => return Err(ambiguous(asked, campaigns.iter().filter(has_last))),
+            (None, _) => {}
         }
         // An experiment's name is its newest campaign.
         if let Some(newest) = campaigns.iter().find(|c| c.manifest.experiment == asked) {
@@ -173,12 +185,13 @@ impl Runs {
         match (matches.next(), matches.next()) {
             (Some(one), None) => Ok(one.clone()),
             (None, _) => Err(unreadable(id, &foreign).unwrap_or(known)),
-            (Some(_), Some(_)) => Err(Error::Ambiguous {
-                asked: asked.into(),
-                candidates: campaigns.iter().filter(begins).map(|c| c.manifest.id.clone()).collect(),
-            }),
+            (Some(_), Some(_)) => Err(ambiguous(asked, campaigns.iter().filter(begins))),
         }
     }
+}
+
+fn ambiguous<'a>(asked: &str, all: impl Iterator<Item = &'a CampaignFolder>) -> Error {
+    Error::Ambiguous { asked: asked.into(), candidates: all.map(|c| c.manifest.id.clone()).collect() }
 }
 
 /// `last-N` and `NAME/last-N`; the outer `None` means that the text is neither.

@@ -517,3 +517,30 @@ fn copy(from: &Path, to: &Path) {
         }
     }
 }
+
+#[test]
+fn a_disk_that_is_full_twice_takes_no_campaign_away() {
+    let store = Store::new();
+    let mut campaign = store.usual();
+    let before = std::fs::read(campaign.path().join("campaign.json")).unwrap();
+    // Each time the journal had room for the digest, and the disk none for the manifest.
+    for why in ["an ingredient changed", "another changed"] {
+        campaign.mark_indicative(why).unwrap();
+        std::fs::write(campaign.path().join("campaign.json"), &before).unwrap();
+        campaign = CampaignFolder::open(campaign.path()).unwrap();
+        campaign.expect_unchanged().unwrap();
+    }
+    campaign.journal().unwrap().opened(0).unwrap();
+    assert!(said(campaign.path()).2, "and what is there holds from now on");
+}
+
+#[test]
+fn digits_that_two_campaigns_share_name_neither() {
+    let store = Store::new();
+    store.begin("20261120-0000-7f3a", "2026-11-20T00:00:00Z");
+    store.begin("20261121-0000-7f3a", "2026-11-21T00:00:00Z");
+    let found = |asked: &str| store.runs().find(asked).map(|c| c.manifest().id.clone()).map_err(|e| e.to_string());
+    assert!(found("7f3a").unwrap_err().contains("begins 2 campaigns"));
+    assert_eq!(found("20261120-0000-7f3a").as_deref(), Ok("20261120-0000-7f3a"));
+    assert_eq!(found("pair").as_deref(), Ok("20261121-0000-7f3a"));
+}

@@ -5,7 +5,7 @@
 mod support;
 
 use collo_store::{Campaign, CampaignFolder, Ingredient, Level, MergeScope, Reference, Runs, Shard, differences, merge, verify};
-use support::{Store, edit};
+use support::{Store, edit, measure};
 
 #[test]
 fn the_merged_campaign_has_every_run_under_a_new_number_and_is_intact() {
@@ -237,4 +237,31 @@ fn gpu(index: u32) -> serde_json::Value {
     serde_json::json!({"index": index, "uuid": format!("GPU-{index}"), "pci": "", "name": "A100", "architecture": null, "sms": null,
         "memory_bytes": null, "vbios": null, "ecc": null, "persistence": null, "compute_mode": null, "power_limit_w": null,
         "power_limit_default_w": null, "max_sm_clock_mhz": null, "partition": null})
+}
+
+#[test]
+fn beside_a_gpu_the_cores_of_the_machine_are_a_condition() {
+    let store = Store::new();
+    let on = |id: &str, cores: u32| {
+        changed(&store, id, |c| {
+            (c.device.name, c.device.kind, c.machine.cpu_cores) = ("NVIDIA A100".into(), "gpu".into(), cores);
+        })
+    };
+    let scope = MergeScope::SameIngredients;
+    assert_eq!(differing(&[&on("000a", 64), &on("000b", 8)], scope), ["cores"]);
+    assert_eq!(differing(&[&on("000c", 64), &on("000d", 64)], scope), [""; 0]);
+}
+
+#[test]
+fn what_was_measured_again_later_is_no_longer_of_its_block() {
+    let store = Store::new();
+    let a = store.complete("20261120-1842-7f3a", "2026-11-20T18:42:09Z");
+    let b = store.complete("20261120-1900-11aa", "2026-11-20T19:00:00Z");
+    a.journal().unwrap().opened(1).unwrap();
+    measure(&a, 3, "completed");
+    let merged = merge(&store.runs(), &[a, b], &[]).unwrap();
+    let m = merged.manifest();
+    assert_eq!(m.plan.order.iter().map(|run| run.block).collect::<Vec<_>>(), [1, 1, 2, 4, 3, 3, 5, 5, 6, 6, 7, 7]);
+    assert_eq!((m.origin_of(4), m.origin_of(5)), (0, 1));
+    assert!(verify(&merged).unwrap().iter().all(|f| f.subject != "intact" || f.level == Level::Ok));
 }

@@ -57,6 +57,8 @@ pub fn analyse(folder: &CampaignFolder, lender: Option<&CampaignFolder>) -> Resu
     problems.extend(stored.keys().map(|name| format!("run `{name}` is not in the plan: ignored")));
 
     let devices = campaign.devices();
+    // Without a readable journal all are of one.
+    let sittings = folder.sittings().unwrap_or_default();
     let (cell_of, mut read): (Vec<usize>, Vec<Repetition>) =
         repetitions.into_iter().map(|(cell, run)| (cell, read_run(run, &campaign))).unzip();
     let (trace_cell_of, mut played): (Vec<usize>, Vec<Repetition>) =
@@ -64,6 +66,7 @@ pub fn analyse(folder: &CampaignFolder, lender: Option<&CampaignFolder>) -> Resu
     for r in read.iter_mut().chain(&mut played) {
         r.device = devices.of(r.record().block);
         let folder = name(&r.run.path);
+        r.sitting = sittings.get(&folder).copied().unwrap_or(0);
         if copies.contains(&folder) {
             r.validity.lower(Verdict::Discarded, "it duplicates another run");
             problems.push(format!("run `{folder}` is left out: it duplicates another run"));

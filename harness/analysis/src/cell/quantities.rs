@@ -12,7 +12,7 @@ use super::Cell;
 use super::pace::Paces;
 use crate::reading::headroom;
 use crate::reading::latency::{Latency, is_quantile};
-use crate::reading::repetition::Repetition;
+use crate::reading::repetition::{MeasuredBlock, Repetition};
 
 /// A share of a whole ends at 1, and so does its interval.
 pub fn capped(key: Key, found: Quantity) -> Quantity {
@@ -74,8 +74,8 @@ pub struct BaselineMean {
 #[derive(Debug, Clone, Default)]
 pub struct Baselines {
     pub(super) known: BTreeMap<BaselineQuantity, BaselineMean>,
-    /// Mean logarithm of a time in one block.
-    of_blocks: BTreeMap<(BaselineQuantity, u32), f64>,
+    /// Mean logarithm of a time in one block, as far as it was measured in one sitting.
+    of_blocks: BTreeMap<(BaselineQuantity, MeasuredBlock), f64>,
     pub(super) paces: Paces,
     /// Repetitions of each cell that give its speed, by device.
     repetitions: BTreeMap<(usize, String), usize>,
@@ -94,9 +94,9 @@ impl Baselines {
     ) -> Self {
         let mut found = Baselines { stand_ins: stand_ins.clone(), ..Baselines::default() };
         for (cell, repetitions) in solos {
-            let mut by_device = BTreeMap::<usize, Vec<(u32, Values)>>::new();
+            let mut by_device = BTreeMap::<usize, Vec<(MeasuredBlock, Values)>>::new();
             for r in repetitions {
-                by_device.entry(r.device).or_default().push((r.record().block, absolute(r)));
+                by_device.entry(r.device).or_default().push((r.block(), absolute(r)));
             }
             for (device, own) in by_device {
                 found.keep(device, cell, &own);
@@ -109,19 +109,20 @@ impl Baselines {
     pub fn paced(mut self, cells: &[Cell]) -> Self {
         let lacks = |r: &Repetition, cell: &str, key: Key| {
             let source = (r.device, cell.to_string(), key);
-            self.known.contains_key(&source) && !self.of_blocks.contains_key(&(source, r.record().block))
+            self.known.contains_key(&source) && !self.of_blocks.contains_key(&(source, r.block()))
         };
         self.paces = Paces::of(cells, lacks);
         self
     }
 
     /// Keep what the runs of a baseline on one device are, each with its block.
-    fn keep(&mut self, device: usize, cell: &CellRecord, own: &[(u32, Values)]) {
-        let fast = |(_, v): &&(u32, Values)| v.contains_key(&Key::EpochTime) || v.contains_key(&Key::Offered);
+    fn keep(&mut self, device: usize, cell: &CellRecord, own: &[(MeasuredBlock, Values)]) {
+        let fast = |(_, v): &&(MeasuredBlock, Values)| v.contains_key(&Key::EpochTime) || v.contains_key(&Key::Offered);
         self.repetitions.insert((device, cell.cell.clone()), own.iter().filter(fast).count());
         for name in Key::with(Trait::Baseline) {
             let source = (device, cell.cell.clone(), name);
-            let values: Vec<(u32, f64)> = own.iter().filter_map(|(block, v)| Some((*block, v.get(&name)?.value))).collect();
+            let values: Vec<(MeasuredBlock, f64)> =
+                own.iter().filter_map(|(block, v)| Some((*block, v.get(&name)?.value))).collect();
             if is_of_all(name) && values.len() < own.len() {
                 continue;
             }
@@ -151,7 +152,7 @@ impl Baselines {
         let home = self.home(beside.device, cell);
         let source = (home, cell.to_string(), name);
         if home == beside.device {
-            let of_block = self.of_blocks.get(&(source.clone(), beside.record().block)).copied();
+            let of_block = self.of_blocks.get(&(source.clone(), beside.block())).copied();
             if let Some(log) = of_block.or_else(|| self.paces.log_at(beside, cell, name)) {
                 return Some(log.exp());
             }
@@ -166,7 +167,7 @@ impl Baselines {
         if home != beside.device {
             return Some((Lean::Mean(source), weight));
         }
-        if self.of_blocks.contains_key(&(source.clone(), beside.record().block)) {
+        if self.of_blocks.contains_key(&(source.clone(), beside.block())) {
             return None;
         }
         let lean = match self.paces.log_at(beside, cell, name) {

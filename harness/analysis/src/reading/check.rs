@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use collo_quantity::number;
 use collo_store::{AfterMeasured, BlockEdge, Campaign, Validity, Verdict};
 
-use super::repetition::Repetition;
+use super::repetition::{MeasuredBlock, Repetition};
 
 /// Lower a run for too little overlap, starts too far apart, or a load from others that left little to its members.
 pub fn run(repetition: &mut Repetition, campaign: &Campaign) {
@@ -100,15 +100,15 @@ pub fn drift(repetitions: &[Repetition], campaign: &Campaign) -> Vec<Drift> {
     let edges = plan.order.iter().filter_map(|p| Some(((plan.cells.get(p.cell)?.slug.as_str(), p.repetition), p.edge?)));
     let edges: HashMap<(&str, u32), BlockEdge> = edges.collect();
     let edge_of = |r: &Repetition| edges.get(&(r.record().cell.slug.as_str(), r.record().repetition)).copied();
-    let mut ends = BTreeMap::<(u32, String), [Option<f64>; 2]>::new();
+    let mut ends = BTreeMap::<(MeasuredBlock, String), [Option<f64>; 2]>::new();
     for r in repetitions.iter().filter(|r| r.counts()) {
         if let (Some(edge), Some(pace_s)) = (edge_of(r), pace_s(r)) {
-            let pair = ends.entry((r.record().block, r.record().cell.cell.clone())).or_default();
+            let pair = ends.entry((r.block(), r.record().cell.cell.clone())).or_default();
             pair[usize::from(edge == BlockEdge::Closes)] = Some(pace_s);
         }
     }
     let limit = campaign.thresholds.baseline_drift_ratio;
-    let drift = |((block, cell), pair): ((u32, String), [Option<f64>; 2])| {
+    let drift = |(((block, _), cell), pair): ((MeasuredBlock, String), [Option<f64>; 2])| {
         let ratio = pair[1]? / pair[0]?;
         Some(Drift { block, cell, ratio, is_large: ratio.ln().abs() > limit.ln_1p() })
     };

@@ -14,6 +14,9 @@ use super::samples::{self, Summaries, Window};
 use super::trust::Trust;
 use super::usage::Usage;
 
+/// A block, and the sitting in which a run of it was measured: a block may be finished, or a run of it measured again, days later.
+pub type MeasuredBlock = (u32, u32);
+
 /// One execution of one cell, as the analysis sees it.
 #[derive(Debug, Clone)]
 pub struct Repetition {
@@ -24,6 +27,8 @@ pub struct Repetition {
     pub damaged: bool,
     /// Index of the merged campaign that it comes from; 0 for one that was measured as such.
     pub device: usize,
+    /// How often its campaign had been started when it was recorded.
+    pub sitting: u32,
     /// All epochs, in the order stored.
     pub epochs: Vec<EpochRecord>,
     pub members: Vec<MemberNumbers>,
@@ -141,8 +146,14 @@ impl Repetition {
             metrics: BTreeMap::new(),
             damaged: !damage.is_empty(),
             device: 0,
+            sitting: 0,
             run,
         }
+    }
+
+    /// The runs with which it shares the conditions of one time.
+    pub fn block(&self) -> MeasuredBlock {
+        (self.record().block, self.sitting)
     }
 
     fn completed(&self) -> bool {

@@ -44,17 +44,18 @@ pub fn display(quiet: bool) -> Box<dyn Display + Send> {
 fn notice(event: &Event<'_>) -> Vec<Line> {
     let plain = |text: String| vec![Line::plain(text)];
     match event {
-        Event::NotContinued { campaign, changes, keys } => {
+        Event::NotContinued { campaign, changes, keys, may_be_forced } => {
             let m = campaign.manifest();
             let last = m.short_id();
             let mut lines = vec![Line::of(Label::Warning, format!("{} is not continued, its ingredients changed", m.id))];
             lines.extend(changes.iter().map(|c| Line::plain(format!("  {}   {} → {}", c.name, c.before, c.after))));
             lines.extend(keys.iter().map(|key| Line::plain(changed_key(key))));
-            lines.push(Line::plain(match changes.iter().any(|change| change.name == CARDS) {
+            let way = match changes.iter().any(|change| change.name == CARDS) {
                 // Its runs are divided among its cards, which no other can take over.
-                true => format!("  to continue on its own cards: collo run {last}"),
-                false => format!("  to continue anyway, marked indicative: collo run {last} --force"),
-            }));
+                true => Some(format!("  to continue on its own cards: collo run {last}")),
+                false => may_be_forced.then(|| format!("  to continue anyway, marked indicative: collo run {last} --force")),
+            };
+            lines.extend(way.map(Line::plain));
             lines
         }
         Event::Partials { count, .. } => {

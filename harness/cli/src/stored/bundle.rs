@@ -166,17 +166,25 @@ fn linked_from_outside(project: &Project, files: &Packed) -> Result<Vec<String>,
     Ok(outside)
 }
 
-/// All regular files of a folder; of a campaign neither its lock nor what was cut off.
+/// All regular files of a campaign's folder, but neither its lock nor what was cut off.
 fn tree(folder: &Path, name: &str, files: &mut Packed) -> std::io::Result<()> {
+    add_files(folder, name, files, &|name| name.starts_with('.') || name == "lock")
+}
+
+/// All regular files of a folder and of those in it, without the entries of the folder itself that are left out.
+fn add_files(folder: &Path, name: &str, files: &mut Packed, is_left_out: &dyn Fn(&str) -> bool) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder).into_iter().flatten() {
         let entry = entry?;
         let own = entry.file_name().to_string_lossy().into_owned();
         let kind = entry.file_type()?;
-        if own.starts_with('.') || own == "lock" {
+        if is_left_out(&own) {
             continue;
         }
         match kind {
-            kind if kind.is_dir() => tree(&entry.path(), &format!("{name}/{own}"), files)?,
+            // A record may name any file of a run; but no bundle with a folder of Git's is unpacked.
+            kind if kind.is_dir() => {
+                add_files(&entry.path(), &format!("{name}/{own}"), files, &|name| name.eq_ignore_ascii_case(".git"))?;
+            }
             kind if kind.is_file() => drop(files.insert(format!("{name}/{own}"), entry.path())),
             _ => {}
         }

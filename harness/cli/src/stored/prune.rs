@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use collo_compare::history;
 use collo_figures::document::Table;
-use collo_store::{CampaignFolder, Shard, utc_seconds};
+use collo_store::{CampaignFolder, JournalEntry, Shard, utc_seconds};
 use collo_text::Diagnostics;
 use fs_err as fs;
 use serde_json::json;
@@ -60,7 +60,7 @@ pub fn run(context: &Context<'_>, a: &args::Prune) -> Answered {
                 format!("kept: {why}")
             }
         };
-        let age = age_s(&m.created_utc);
+        let age = age_s(&measured_utc(campaign));
         let days = age.map_or_else(|| "–".into(), |s| format!("{:.0} d", (s / 86_400.0).floor()));
         let megabytes = format!("{:.1}", bytes as f64 / 1e6);
         table.values([m.id.clone(), m.experiment.clone(), days, megabytes, word].map(Some));
@@ -136,7 +136,7 @@ fn fates(campaigns: &[CampaignFolder], a: &args::Prune) -> Result<Vec<Fate>, Dia
         if complete && a.keep.is_some_and(|keep| *rank <= keep) {
             return stays("among the newest");
         }
-        match (old, age_s(&m.created_utc)) {
+        match (old, age_s(&measured_utc(campaign))) {
             (Some(_), None) => stays("its date cannot be read"),
             (Some(old), Some(age)) if age < old.as_secs_f64() => stays("not old enough"),
             _ => Ok(Fate::Goes),
@@ -148,8 +148,10 @@ fn fates(campaigns: &[CampaignFolder], a: &args::Prune) -> Result<Vec<Fate>, Dia
 /// Delete a campaign; what the nightly needs of it is saved first.
 fn delete(campaign: &CampaignFolder, reports: &Path) -> Result<Fate, Diagnostics> {
     // Whoever holds the lock measures; while we hold it nobody begins to.
-    let Ok(_lock) = campaign.lock() else {
-        return Ok(Fate::Stays("being measured".into()));
+    let _lock = match campaign.lock() {
+        Ok(lock) => lock,
+        Err(collo_store::Error::Busy { .. }) => return Ok(Fate::Stays("being measured".into())),
+        Err(e) => return Ok(Fate::Stays(e.to_string())),
     };
     let m = campaign.manifest();
     let nightly = history::folder(reports, &m.experiment).is_dir() || m.tags.iter().any(|t| t == "nightly");
@@ -192,6 +194,18 @@ fn size(path: &Path) -> u64 {
         return own;
     }
     own + fs::read_dir(path).into_iter().flatten().flatten().map(|e| size(&e.path())).sum::<u64>()
+}
+
+/// When a campaign was last measured: it may be finished, or have repetitions added, long after it began.
+fn measured_utc(campaign: &CampaignFolder) -> String {
+    let at = |entry| match entry {
+        JournalEntry::Opened { at_utc, .. } | JournalEntry::Recorded { at_utc, .. } | JournalEntry::Closed { at_utc, .. } => {
+            Some(at_utc)
+        }
+        _ => None,
+    };
+    let entries = campaign.history().unwrap_or_default();
+    entries.into_iter().filter_map(at).chain([campaign.manifest().created_utc.clone()]).max().unwrap_or_default()
 }
 
 /// Seconds since a moment such as `2026-11-20T18:42:09Z`; negative for one in the future, `None` for any other text.

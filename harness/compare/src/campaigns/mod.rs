@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use collo_guidelines::report_json::{CellJson, MemberJson};
 use collo_quantity::stats::Quantity;
 use collo_quantity::{Better, Key, Subject, Trait, key};
+use collo_store::Sharing;
 use serde::Serialize;
 
 use crate::Result;
@@ -316,7 +317,8 @@ fn row(
     if !changed.is_empty() {
         notes.push(format!("settings differ: {}", changed.join(", ")));
     }
-    let finding = not_judged(pair, &name, (&l, &r), sides).or_else(|| withheld.map(|why| Finding::NotJudged(why.into())));
+    let withheld = withheld.map(|why| Finding::NotJudged(why.into()));
+    let finding = withheld.or_else(|| not_judged(pair, &name, (&l, &r), sides));
     let judged = finding.is_none();
     let row = ComparedCell {
         label: right.label.clone(),
@@ -348,13 +350,17 @@ fn not_judged(
     let word = |cell: &CellJson| collo_analysis::words::outcome(&cell.outcome);
     let ran = |cell: &CellJson| cell.outcome == "completed";
     let not = |why: String| Some(Finding::NotJudged(why));
+    let label = Key::find(name).map_or(name, |key| key.label);
+    let way = || other_quantity(pair, sides.0.device.name != sides.1.device.name);
     match (l.is_some(), r.is_some()) {
         (true, false) if !ran(right) && right.outcome != "missing" => return Some(Finding::NoLongerRuns(word(right))),
         (false, true) if !ran(left) && left.outcome != "missing" => return Some(Finding::RunsNow(word(left))),
         (false, false) if !ran(left) || !ran(right) => return not(format!("{} left, {} right", word(left), word(right))),
-        (false, false) => return not("neither side has a number for it".into()),
-        (true, false) => return not(if ran(right) { "no number on the right".into() } else { "not run on the right".into() }),
-        (false, true) => return not(if ran(left) { "no number on the left".into() } else { "not run on the left".into() }),
+        (false, false) => return not(format!("neither side has its {label}{}", way())),
+        (true, false) if ran(right) => return not(format!("no {label} on the right{}", way())),
+        (true, false) => return not("not run on the right".into()),
+        (false, true) if ran(left) => return not(format!("no {label} on the left{}", way())),
+        (false, true) => return not("not run on the left".into()),
         (true, true) => {}
     }
     let invalid: Vec<String> = [("left", left), ("right", right)]
@@ -365,6 +371,14 @@ fn not_judged(
         .collect();
     if !invalid.is_empty() {
         return not(invalid.join(", "));
+    }
+    // Under one label a mode may partition the GPU otherwise; between GPU models slices are matched by their share.
+    let cut = |cell: &CellJson| cell.slots.clone().filter(|_| Sharing::of_label(&cell.sharing).partitioned);
+    if let (Some(l), Some(r)) = (cut(left), cut(right))
+        && l != r
+        && sides.0.device.name == sides.1.device.name
+    {
+        return not(format!("{l} left, {r} right"));
     }
     if left.after_measured != right.after_measured {
         return not(format!("finished members {} left, {} right", left.after_measured.as_str(), right.after_measured.as_str()));
@@ -391,6 +405,18 @@ fn not_judged(
         (Some(l), Some(r)) if l != r => not(format!("{l} left, {r} right")),
         _ => None,
     }
+}
+
+/// What to ask for in place of a quantity that a side lacks; empty if there is nothing that both have.
+fn other_quantity(pair: &Pair<'_>, different_devices: bool) -> String {
+    let is_comparable = |key: &Key| match key {
+        // Of a baseline it is 1, and of different devices no power is compared.
+        Key::ThroughputGain => !pair.left.is_solo(),
+        _ => !different_devices,
+    };
+    let has = |key: &Key| pair.left.get(key.name).is_some() && pair.right.get(key.name).is_some();
+    let other = [Key::ThroughputGain, Key::Power].into_iter().find(|key| is_comparable(key) && has(key));
+    other.map_or_else(String::new, |key| format!(" (`--quantity {}` compares it)", key.name))
 }
 
 /// Settings of members that differ under the same label: `workers 0 → 4`.

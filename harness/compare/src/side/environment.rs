@@ -99,8 +99,8 @@ pub fn cautions(left: &ComparedReport, right: &ComparedReport) -> Cautions {
         let who = if left.device.simulated { "left" } else { "right" };
         warn(format!("the {who} side is simulated, the other measured: simulated and measured numbers get no verdict"));
         found.withheld = Some("simulated against measured".into());
-    } else if left.campaign == right.campaign {
-        warn(format!("both sides are from campaign {} and share runs: no verdict is given", right.campaign));
+    } else if let Some(campaign) = shared_campaign(left, right) {
+        warn(format!("both sides are from campaign {campaign} and share runs: no verdict is given"));
         found.withheld = Some("both sides share runs".into());
     }
     let mut warn = |text: String| found.warnings.push(text);
@@ -157,4 +157,12 @@ pub fn cautions(left: &ComparedReport, right: &ComparedReport) -> Cautions {
         ));
     }
     found
+}
+
+/// A campaign that both sides have runs of: their own, or one that either was merged from.
+fn shared_campaign<'a>(left: &'a ComparedReport, right: &ComparedReport) -> Option<&'a str> {
+    fn parts(side: &ComparedReport) -> impl Iterator<Item = &str> {
+        std::iter::once(&side.campaign).chain(&side.merged_from).map(String::as_str)
+    }
+    parts(left).find(|part| parts(right).any(|other| other == *part))
 }

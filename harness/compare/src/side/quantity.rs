@@ -67,7 +67,10 @@ impl QuantityChoice {
                 if pair.left.serves() || pair.right.serves() {
                     return Key::LatencyP99.name.into();
                 }
-                if exits || !uniform { Key::Makespan.name.into() } else { Key::EpochTime.name.into() }
+                let usual = if exits || !uniform { Key::Makespan } else { Key::EpochTime };
+                // Runs that are measured for a time have no makespan: then the other time, if both sides have it.
+                let has = |key: &Key| pair.left.get(key.name).is_some() && pair.right.get(key.name).is_some();
+                [usual, Key::EpochTime, Key::Makespan].into_iter().find(has).unwrap_or(usual).name.into()
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What the numbers of a campaign depend on: its files, its experiment, the machine.
 
-use collo_store::{Campaign, JournalEntry, Runs, sha256_text};
+use collo_store::{Campaign, CellRecord, JournalEntry, Runs, sha256_text};
 use collo_text::Diagnostic;
 
 use super::CampaignSpec;
@@ -9,7 +9,7 @@ use collo_plan::facts::cpu_model;
 use collo_plan::select::{Expression, Selection};
 use collo_plan::traces;
 use collo_prepare::data::Prepared;
-use collo_prepare::ingredients::{self, IngredientWatch, Ingredients, Places};
+use collo_prepare::ingredients::{self, ABSENT, Change, IngredientWatch, Ingredients, Places};
 
 /// The name under which the experiment's file is an ingredient.
 pub(super) const EXPERIMENT: &str = "experiment";
@@ -18,6 +18,13 @@ pub(super) const SELECTION: &str = "--where";
 
 /// The name under which the cards of a campaign that has several are an ingredient.
 pub const CARDS: &str = "cards";
+/// The name under which the model of the processor is one, of a campaign on the CPU.
+const PROCESSOR: &str = "processor";
+
+/// Whether a campaign's own device would be another one. What an earlier version did not record has not changed.
+fn is_of_device(change: &Change) -> bool {
+    [CARDS, PROCESSOR].contains(&change.name.as_str()) && change.before != ABSENT
+}
 
 /// The selection that a campaign was planned with: part of its identity.
 pub fn selection(campaign: &Campaign) -> Result<Option<Selection>, Diagnostic> {
@@ -47,6 +54,25 @@ pub fn files(campaign: &Campaign) -> Result<Vec<(Option<&str>, &str)>, &str> {
 }
 
 impl CampaignSpec<'_> {
+    /// What changed since a campaign began. First what it is never continued in spite of, because its runs would be stored as those of
+    /// another device, or of members that sit otherwise, as after a layout was edited; then everything else.
+    pub(super) fn changes_since(&self, campaign: &Campaign, ingredients: &Ingredients) -> (Vec<Change>, Vec<Change>) {
+        let (mut fixed, mut others): (Vec<Change>, Vec<Change>) =
+            ingredients.changes_since(&campaign.ingredients).into_iter().partition(is_of_device);
+        let planned = self.plan.by_slug();
+        let seated = |cell: &CellRecord| {
+            let (before, after) = (cell.slots.clone()?, planned.get(&*cell.slug)?.record.slots.clone()?);
+            (before != after).then(|| Change { name: format!("`{}`", cell.cell), before, after })
+        };
+        fixed.extend(campaign.plan.cells.iter().filter_map(seated));
+        // On a CPU they are a part of the device; on a GPU the loaders of data share them.
+        let (before, after) = (campaign.machine.cpu_cores, self.facts.cores.len() as u32);
+        if !self.facts.gpus.is_empty() && before != after {
+            others.push(Change { name: "cores".into(), before: before.to_string(), after: after.to_string() });
+        }
+        (fixed, others)
+    }
+
     /// All of them, in their current state.
     pub(super) fn ingredients(&self, runs: &Runs) -> Result<Ingredients, collo_store::Error> {
         let mut found = Ingredients::of(IngredientWatch::over(self.places(runs)?)?);
@@ -70,7 +96,7 @@ impl CampaignSpec<'_> {
         let device = self.facts.record().text();
         add("device", &device, Some(device.clone()));
         if let Some(model) = cpu_model().filter(|_| self.facts.gpus.is_empty()) {
-            add("processor", &model, Some(model.clone()));
+            add(PROCESSOR, &model, Some(model.clone()));
         }
         if !self.facts.gpus.is_empty() {
             // Which cards: no two are equally fast, and of several the plan divides its runs among them.

@@ -26,7 +26,7 @@ use collo_plan::plan::Plan;
 use collo_plan::select::Selection;
 use collo_prepare::commands::MemberCommands;
 use collo_prepare::data::Prepared;
-use collo_prepare::ingredients::Ingredients;
+use collo_prepare::ingredients::{Change, Ingredients};
 use collo_prepare::{machine, surroundings};
 
 pub use caught::is_want_of_threads;
@@ -167,7 +167,7 @@ async fn on_cards(
         campaign.extend(&order.plan.record(), order.plan.predicted.as_ref())?;
     }
     if resumed && order.choice.force {
-        let changes = ingredients.changes_since(&campaign.manifest().ingredients);
+        let (_, changes) = order.changes_since(campaign.manifest(), ingredients);
         if !changes.is_empty() {
             let names: Vec<String> = changes.into_iter().map(|c| c.name).collect();
             campaign.mark_indicative(&format!("continued with --force although {} changed", names.join(", ")))?;
@@ -244,23 +244,27 @@ impl CampaignSpec<'_> {
         let choice = &self.choice;
         if let Some(candidate) = choice.candidate(runs, self.commands.experiment, self.shard, |run| self.refuses(run))? {
             candidate.expect_unchanged()?;
-            let changes = self.choice.objections(ingredients.changes_since(&candidate.manifest().ingredients));
+            let (fixed, others) = self.changes_since(candidate.manifest(), ingredients);
+            let may_be_forced = fixed.is_empty();
+            let changes: Vec<Change> = fixed.into_iter().chain(choice.objections(others)).collect();
             if changes.is_empty() {
                 return Ok((candidate, true));
             }
             let edited = changes.iter().any(|change| change.name == depends::EXPERIMENT);
             let keys = self.commands.experiment.keys_changed_since(&candidate.manifest().source_toml);
-            watcher(Event::NotContinued { campaign: &candidate, changes: &changes, keys: if edited { &keys } else { &[] } });
+            let keys = if edited { &keys[..] } else { &[] };
+            watcher(Event::NotContinued { campaign: &candidate, changes: &changes, keys, may_be_forced });
             // What was asked for is about that campaign: a new one has neither its name nor a failed run.
             if self.choice.campaign.is_some() || self.choice.only == Only::Failed {
                 let id = candidate.manifest().short_id();
                 let what = Diagnostic::new(format!("`{id}` cannot be continued"));
                 let name = &self.commands.experiment.name;
                 let continues = match changes.iter().any(|change| change.name == depends::CARDS) {
-                    true => format!("`collo run {id}` without `--gpu` continues it on its own cards where these may be used"),
-                    false => format!("`--force` continues `{id}`"),
+                    true => format!(", `collo run {id}` without `--gpu` continues it on its own cards where these may be used"),
+                    false if may_be_forced => format!(", `--force` continues `{id}`"),
+                    false => String::new(),
                 };
-                return Err(what.hint(format!("`collo run {name} --new` starts a new campaign, {continues}")).into());
+                return Err(what.hint(format!("`collo run {name} --new` starts a new campaign{continues}")).into());
             }
         }
         Ok((runs.create(self.manifest(runs, &ingredients.all))?, false))

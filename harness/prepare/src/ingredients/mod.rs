@@ -55,11 +55,14 @@ impl Ingredients {
     }
 }
 
+/// The word for an ingredient that a campaign does not have.
+pub const ABSENT: &str = "absent";
+
 /// The differences by name, including added and removed ingredients.
 pub fn changes(before: &BTreeMap<String, Ingredient>, now: &BTreeMap<String, Ingredient>) -> Vec<Change> {
     let names: std::collections::BTreeSet<&String> = before.keys().chain(now.keys()).collect();
     let word = |i: Option<&Ingredient>, other: Option<&Ingredient>| match i {
-        None => "absent".to_string(),
+        None => ABSENT.to_string(),
         Some(i) => match &i.version {
             // The same word for two contents (an edit on top of an edit) would say nothing.
             Some(v) if other.and_then(|o| o.version.as_ref()) != Some(v) => v.clone(),

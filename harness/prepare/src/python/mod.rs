@@ -388,7 +388,11 @@ fn lock(place: &Path, tell: &mut dyn FnMut(Progress)) -> Result<std::fs::File, P
     let file = fs::File::create(place.with_extension("lock"))?.into_file();
     let noted = Noted::begin();
     let mut waits = false;
-    while file.try_lock().is_err() {
+    while let Err(why) = file.try_lock() {
+        // On a file system without locks waiting would never end.
+        if let std::fs::TryLockError::Error(e) = why {
+            return Err(e.into());
+        }
         if !std::mem::replace(&mut waits, true) {
             tell(Progress::Waits { folder: place.into() });
         }

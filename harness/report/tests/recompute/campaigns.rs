@@ -12,7 +12,7 @@ use crate::support::{Fixture, predictions, study, threads};
 
 type Make = fn(&Path) -> CampaignFolder;
 
-pub const ALL: [(&str, Make); 18] = [
+pub const ALL: [(&str, Make); 19] = [
     ("quickstart", quickstart),
     ("once", once),
     ("drifting", drifting),
@@ -31,6 +31,7 @@ pub const ALL: [(&str, Make); 18] = [
     ("serving", serving),
     ("trace", trace),
     ("devices", devices),
+    ("again", again),
 ];
 
 /// One workload on two cores, with an energy counter and others on the machine.
@@ -193,4 +194,13 @@ fn devices(folder: &Path) -> CampaignFolder {
         .collect();
     let parts: Vec<CampaignFolder> = parts.iter().map(|part| CampaignFolder::open(part.1.path()).unwrap()).collect();
     collo_store::merge(&Runs::at(folder), &parts, &[]).unwrap()
+}
+
+/// A run of a slow block that was measured again in a later sitting.
+fn again(folder: &Path) -> CampaignFolder {
+    let mut fixture = Fixture::quickstart().repetitions(4);
+    (fixture.slow_block, fixture.odd_run) = (Some((2, 1.05)), Some(("tiny×2 naive b32", 2, 1.0 / 1.05)));
+    let campaign = fixture.write(folder);
+    crate::support::measure_again(&campaign, "tinyx2_naive_b32~0000-2");
+    campaign
 }

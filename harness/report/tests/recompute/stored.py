@@ -23,6 +23,7 @@ class Run:
     record: dict
     device: tuple  # origin of a merged campaign, and card
     cores: int  # that collo may use
+    sitting: int = 0  # how often the campaign had been started when it was recorded
     epochs: dict = field(default_factory=dict)  # member → list of epochs
     requests: dict = field(default_factory=dict)  # member → list of requests
     samples: dict = field(default_factory=dict)  # (metric, scope) → source → Readings
@@ -42,8 +43,8 @@ class Run:
 
     @property
     def block(self):
-        """Baselines are those of the same block, of the same origin."""
-        return (self.device, self.record["block"])
+        """Baselines are those of the same block, of the same origin, measured in the same sitting."""
+        return (self.device, self.record["block"], self.sitting)
 
     def is_gpu(self):
         return self.record["device"]["kind"] == "gpu"
@@ -79,18 +80,29 @@ def rows(path):
 
 def load(folder):
     manifest = json.loads((folder / "campaign.json").read_text())
-    plan, runs = manifest["plan"], []
+    plan, runs, sittings = manifest["plan"], [], sittings_of(folder)
     for planned in plan["order"]:
         name = f"{plan['cells'][planned['cell']]['slug']}-{planned['repetition']}"
         if (folder / name / "run.json").exists():
-            runs.append(read_run(folder / name, manifest, planned))
+            runs.append(read_run(folder / name, manifest, planned, sittings.get(name, 0)))
     return Stored(manifest, runs)
 
 
-def read_run(folder, manifest, planned):
+def sittings_of(folder):
+    """By run: how often the campaign had been started or resumed when it was recorded."""
+    opened, found, journal = 0, {}, folder / "journal.jsonl"
+    for line in journal.read_text().splitlines() if journal.exists() else []:
+        entry = json.loads(line)
+        opened += entry["event"] == "opened"
+        if entry["event"] == "recorded":
+            found[entry["folder"]] = opened
+    return found
+
+
+def read_run(folder, manifest, planned, sitting):
     origin = origin_of(manifest, planned)
     machine = (manifest["origins"][origin] if manifest.get("origins") else manifest)["machine"]
-    run = Run(json.loads((folder / "run.json").read_text()), (origin, planned.get("card")), machine["cpu_cores"])
+    run = Run(json.loads((folder / "run.json").read_text()), (origin, planned.get("card")), machine["cpu_cores"], sitting)
     epochs, requests = defaultdict(list), defaultdict(list)
     for row in rows(folder / "epochs.parquet"):
         epochs[row["member"]].append(row)

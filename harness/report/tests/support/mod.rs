@@ -664,3 +664,20 @@ fn machine() -> Machine {
         withheld: Vec::new(),
     }
 }
+
+/// As if a run had been measured again in a later sitting, a week after the others.
+pub fn measure_again(campaign: &CampaignFolder, folder: &str) {
+    let record = campaign.path().join(folder).join("run.json");
+    let mut run: serde_json::Value = serde_json::from_slice(&std::fs::read(&record).expect("there")).expect("JSON");
+    run["started_utc"] = "2026-11-27T18:42:10Z".into();
+    std::fs::write(&record, run.to_string()).expect("written");
+    let journal = campaign.path().join("journal.jsonl");
+    let text = std::fs::read_to_string(&journal).expect("there");
+    let is_moved = |line: &&str| line.contains("\"recorded\"") && line.contains(&format!("\"{folder}\""));
+    let (moved, mut kept): (Vec<&str>, Vec<&str>) = text.lines().partition(is_moved);
+    let opened = *kept.iter().find(|line| line.contains("\"opened\"")).expect("it was started");
+    kept.push(opened);
+    kept.extend(moved);
+    std::fs::write(&journal, kept.join("\n") + "\n").expect("written");
+    noted::noted(campaign.path());
+}
