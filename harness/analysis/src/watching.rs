@@ -13,10 +13,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cell::Cell;
-use crate::reading::repetition::Repetition;
+use crate::reading::repetition::{MeasuredBlock, Repetition};
 
-/// Where runs may be compared: the merged campaign, and the block.
-type At = (usize, u32);
+/// Where runs may be compared: the merged campaign, and the block with its sitting.
+type At = (usize, MeasuredBlock);
 
 /// Cells that say who watches, and what that costs.
 #[derive(Debug, Default)]
@@ -226,7 +226,7 @@ fn members_cpu_s(r: &Repetition) -> Option<f64> {
 fn by_block(cell: &Cell, of: fn(&Repetition) -> Option<f64>) -> Values<At> {
     let mut found: BTreeMap<At, Vec<f64>> = BTreeMap::new();
     for r in cell.counted() {
-        found.entry((r.device, r.record().block)).or_default().extend(of(r).filter(|x| *x > 0.0));
+        found.entry((r.device, r.block())).or_default().extend(of(r).filter(|x| *x > 0.0));
     }
     let mean = |values: Vec<f64>| stats::log_moments(&values).map(|(log, _)| log.exp());
     found.into_iter().filter_map(|(at, values)| Some((at, mean(values)?))).collect()
@@ -254,7 +254,8 @@ fn cost(place: usize, cell: &Cell, observer: &str) -> WatchedCost {
     WatchedCost {
         observer: observer.to_string(),
         place: records().find_map(|(_, o)| o.place.clone()),
-        profiles: records().find_map(|(_, o)| Some(o.kind.as_deref()? == PROFILER)),
+        // A run that does not count has it too: what an observer is does not depend on how long it watched.
+        profiles: cell.repetitions.iter().find_map(|r| Some(r.record().observer.as_ref()?.kind.as_deref()? == PROFILER)),
         disturbs: records().find_map(|(_, o)| o.disturbs.clone()),
         label: cell.name().to_string(),
         cell: place,

@@ -8,7 +8,7 @@ use collo_guidelines::verdict::{Agreement, Holds};
 use collo_quantity::Key;
 use collo_quantity::stats::RatioVerdict;
 use collo_report::Report;
-use collo_store::Sharing;
+use collo_store::{Outcome, Sharing};
 use simgpu::card::Card;
 
 use crate::support::Fixture;
@@ -138,6 +138,25 @@ fn one_alone_on_the_instance_that_is_the_whole_card_is_found_on_every_model() {
 }
 
 #[test]
+fn of_an_instance_that_was_not_measured_nothing_is_said() {
+    let card = Card::find("a100-40gb").unwrap();
+    let (epochs, truth, _) = group(&card, &["small"], "solo").unwrap();
+    let mut fixture = on(&card, "alone");
+    fixture.device.name = card.name.trim_start_matches("simulated ").into();
+    for sharing in ["solo", "mps"] {
+        fixture = fixture.on_card(sharing, &[("small", epochs[0])], truth.clone(), 0.001);
+    }
+    let only_mps = analysed(&fixture);
+    let overhead = named(&only_mps, "alone-overhead");
+    assert_eq!(overhead.statement, "For `small b32`: leave MPS on when one member trains alone.", "{}", overhead.finding);
+    let crash = Outcome::Crashed { member: 0, status: "exited with 1".into(), message: "boom".into(), place_alone: false };
+    fixture = fixture.on_card("mig:7g.40gb", &[("small", epochs[0])], truth, 0.001).ends(crash);
+    fixture.cells.last_mut().unwrap().record.slots = Some("7g.40gb".into());
+    let failed = analysed(&fixture);
+    assert_eq!(named(&failed, "alone-overhead").holds, Holds::Open, "{}", named(&failed, "alone-overhead").finding);
+}
+
+#[test]
 fn members_that_share_an_instance_say_nothing_of_isolation() {
     for sharing in ["mig:3g.20gb+mps", "mig:2×3c.7g.40gb"] {
         let mut fixture = on_halves(1.5);
@@ -231,6 +250,54 @@ fn naive_sharing_is_said_to_gain_what_is_certain_whatever_seems_to_gain_more() {
     let gained = said(1.4);
     assert!(gained.starts_with("Naive sharing costs no throughput, and gains up to 1.4"), "{gained}");
     assert_eq!(said(1.0), "Naive sharing costs no throughput.");
+}
+
+/// A workload that gains in pairs and of which a larger group cannot be used, and one that seems to gain more, by repetitions that jump.
+fn with_an_odd_larger_group(seed: u64) -> Report {
+    let mut fixture = Fixture::named("odd").seed(seed);
+    fixture.shared_noise = 0.004;
+    for w in 0..10 {
+        fixture = fixture.solo(&format!("calm{w}"), 32, 1.0).group(&format!("calm{w}"), 32, 2, "naive", 2.0);
+    }
+    // Nobody is twice as fast in company.
+    fixture = fixture.solo("sure", 32, 1.0).group("sure", 32, 2, "naive", 2.0 / 1.4).group("sure", 32, 3, "naive", 0.5);
+    fixture = fixture.solo("jumping", 32, 1.0).group("jumping", 32, 2, "naive", 2.0 / 1.7);
+    fixture.cells.last_mut().unwrap().noise = Some(0.35);
+    analysed(&fixture)
+}
+
+#[test]
+fn a_group_that_gains_is_recommended_and_not_a_larger_estimate_that_is_undecided() {
+    let misleading = |report: &Report| {
+        let cell = report.analysis.cell("jumping×2 naive b32").unwrap();
+        let verdict = cell.gain_verdict.as_ref().unwrap().verdict;
+        let larger = cell.get(Key::ThroughputGain).unwrap().estimate > 1.5;
+        larger && cell.is_valid() && matches!(verdict, RatioVerdict::CannotTell { .. })
+    };
+    let report = (0..40).map(with_an_odd_larger_group).find(misleading).expect("one with a wide interval above the sure one");
+    let g = named(&report, "collocate");
+    assert_eq!((g.holds, g.statement.as_str()), (Holds::Yes, "Collocate `sure×2 naive b32`."), "{}", g.finding);
+    assert!(g.finding.starts_with("`sure×2 naive b32` has 1."), "{}", g.finding);
+    assert_eq!(g.key.as_ref().unwrap().cell, "sure×2 naive b32");
+}
+
+#[test]
+fn members_are_not_stopped_at_a_knee_while_a_larger_group_may_still_add() {
+    for seed in 0..6 {
+        let mut fixture = Fixture::named("knee").seed(seed).solo("tiny", 32, 1.0);
+        fixture.shared_noise = 0.002;
+        for (degree, gain) in [(2, 1.8), (3, 1.8), (7, 2.5)] {
+            fixture = fixture.group("tiny", 32, degree, "naive", f64::from(degree) / gain);
+        }
+        // Seven may add 40 %, or nothing.
+        fixture.cells.last_mut().unwrap().noise = Some(0.4);
+        for w in 0..8 {
+            fixture = fixture.solo(&format!("calm{w}"), 32, 1.0).group(&format!("calm{w}"), 32, 2, "naive", 2.0);
+        }
+        let report = analysed(&fixture);
+        let g = named(&report, "collocate");
+        assert!(g.holds == Holds::Yes && !g.statement.contains("Stop at two"), "seed {seed}: {}", g.statement);
+    }
 }
 
 #[test]

@@ -397,6 +397,32 @@ fn the_guideline_says_under_which_mode_training_may_run_beside() {
 }
 
 #[test]
+fn a_server_that_misses_alone_says_nothing_of_another_one() {
+    let usual = Serves { slo_s: Some(0.2), ..Serves::usual() };
+    let too_much = Serves { capacity_per_s: 40.0, ..usual.clone() };
+    let crash = Outcome::Crashed { member: 1, status: "exited with 1".into(), message: "boom".into(), place_alone: false };
+    let servers = || Fixture::named("serving").solo("tiny", 32, 8.0).serves("hot", &too_much).serves("serve", &usual);
+    let beside = servers().beside(&[("serve", usual.clone().left(110.0))], &[("tiny", 10.0)], "mps").ends(crash);
+    let whole = analysed(&beside);
+    let g = serving(&whole);
+    assert_eq!((g.holds, g.command.as_deref()), (Holds::Open, Some("collo show serving \"serve+tiny mps\"")), "{}", g.finding);
+    assert_eq!(g.finding, "No group can be judged by its requests: 1 crashed.");
+    let alone = analysed(&servers());
+    assert_eq!(serving(&alone).holds, Holds::Open, "one of two servers keeps its promise alone: {}", serving(&alone).finding);
+}
+
+#[test]
+fn a_group_that_does_not_fit_into_memory_leaves_no_question_open() {
+    let usual = Serves { slo_s: Some(0.2), ..Serves::usual() };
+    let out = Outcome::OutOfMemory { member: 1, message: "CUDA out of memory".into() };
+    let fixture = Fixture::named("serving").solo("tiny", 32, 8.0).serves("serve", &usual);
+    let fixture = fixture.beside(&[("serve", usual.clone().left(60.0))], &[("tiny", 9.0)], "naive");
+    let whole = analysed(&fixture.beside(&[("serve", usual.clone().left(60.0))], &[("tiny", 9.0)], "mps").ends(out).repetitions(6));
+    let g = serving(&whole);
+    assert_eq!((g.holds, g.scope.as_ref().map(|s| s.out_of_memory)), (Holds::No, Some(1)), "{}", g.finding);
+}
+
+#[test]
 fn without_a_limit_the_p99_is_held_against_that_alone() {
     let usual = Serves { slo_s: None, ..Serves::usual() };
     let of = |left: f64| {

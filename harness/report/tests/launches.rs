@@ -3,6 +3,7 @@
 use collo_guidelines::verdict::{Agreement, Holds};
 use collo_quantity::Key;
 use collo_report::{Report, write};
+use collo_store::Outcome;
 use serde_json::json;
 
 use crate::support::Fixture;
@@ -96,6 +97,24 @@ fn utilisation_that_follows_the_sms_contradicts_what_was_published() {
     let guideline = report.guideline("saturation").unwrap();
     assert_eq!((guideline.holds, guideline.agrees), (Holds::No, Agreement::No), "{}", guideline.finding);
     assert!(guideline.command.is_none());
+}
+
+#[test]
+fn a_point_that_failed_leaves_open_whether_utilisation_follows_the_sms() {
+    let points = [
+        (1, 1, [0.1, 0.1, 0.1, 0.001]),
+        (64, 64, [0.5, 0.5, 0.4, 0.2]),
+        (128, 64, [0.97, 0.97, 0.2, 0.1]),
+        (8192, 1024, [0.97, 0.97, 0.95, 0.7]),
+    ];
+    let mut fixture = sweep(&points);
+    let (status, message) = ("exited with 1".into(), "boom".into());
+    fixture.cells[2].outcome = Outcome::Crashed { member: 0, status, message, place_alone: false };
+    let report = analysed(&fixture);
+    let guideline = report.guideline("saturation").unwrap();
+    assert_eq!(guideline.holds, Holds::Open, "{}", guideline.finding);
+    assert!(guideline.finding.ends_with(" Not judged: `square-cuda solo blocks=128 threads=64`."), "{}", guideline.finding);
+    assert_eq!(analysed(&sweep(&points)).guideline("saturation").unwrap().holds, Holds::Yes);
 }
 
 #[test]

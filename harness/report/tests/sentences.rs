@@ -3,8 +3,9 @@
 
 use collo_guidelines::rule::Guideline;
 use collo_guidelines::verdict::{Agreement, Holds};
+use collo_quantity::Key;
 use collo_report::Report;
-use collo_store::Outcome;
+use collo_store::{MemberSpec, Outcome};
 use simgpu::card::Card;
 
 use crate::support::Fixture;
@@ -80,6 +81,31 @@ fn mps_and_mig_that_are_equal_are_a_tie_and_not_a_choice() {
 }
 
 #[test]
+fn what_does_not_fit_into_memory_is_said_of_the_mode_of_which_it_is_true() {
+    let out = || Outcome::OutOfMemory { member: 1, message: "CUDA out of memory".into() };
+    let naive = || pairs(on_a100("memory"), "w", &[("naive", 1.2, 250.0)]).ends(out());
+    let mps = || naive().on_card("mps", &[("w", 10.0), ("w", 10.0)], gpu(250.0, 0.5), 0.004);
+    let report = analysed(&mps());
+    let g = named(&report, "best-mode");
+    assert_eq!((g.holds, g.statement.as_str()), (Holds::Yes, "Choose MPS over naive for throughput."));
+    assert_eq!(g.finding, "MPS is ahead of naive in 1 of 1 group, by what does not fit into memory.");
+    let report = analysed(&mps().ends(out()));
+    let g = named(&report, "best-mode");
+    assert_eq!((g.holds, g.finding.as_str()), (Holds::Open, "No group fits into memory (2 groups)."));
+}
+
+#[test]
+fn a_mode_that_does_not_fit_is_behind_none_of_which_nobody_knows_whether_it_fits() {
+    let out = Outcome::OutOfMemory { member: 1, message: "CUDA out of memory".into() };
+    let crash = Outcome::Crashed { member: 0, status: "exited with 1".into(), message: "boom".into(), place_alone: false };
+    let naive = pairs(on_a100("memory"), "w", &[("naive", 1.2, 250.0)]).ends(crash);
+    let report = analysed(&naive.on_card("mps", &[("w", 10.0), ("w", 10.0)], gpu(250.0, 0.5), 0.004).ends(out));
+    let g = named(&report, "best-mode");
+    assert_eq!(g.holds, Holds::Open, "{}", g.finding);
+    assert_eq!(g.finding, "No group can be judged by the work per second: 1 crashed.");
+}
+
+#[test]
 fn equal_energy_names_all_modes_that_tie() {
     for seed in 0..6 {
         let modes = [("naive", 1.8, 220.0), ("mps", 1.8, 220.0), ("mig", 1.8, 220.0)];
@@ -91,6 +117,29 @@ fn equal_energy_names_all_modes_that_tie() {
         let all = "For `w b32`: share under naive sharing or MPS or MIG to save energy";
         assert!(g.statement.starts_with(all), "seed {seed}: {}", g.statement);
     }
+}
+
+#[test]
+fn energy_is_advised_to_be_saved_only_where_it_is() {
+    let mut fixture = pairs(on_a100("energy"), "small", &[("mps", 1.8, 220.0)]);
+    fixture = pairs(fixture, "large", &[("mps", 1.2, 320.0)]);
+    fixture.epochs = 3;
+    let report = analysed(&fixture);
+    let g = named(&report, "least-energy");
+    assert_eq!(g.holds, Holds::Yes, "{}", g.finding);
+    assert_eq!(g.statement, "Share under MPS to save energy where it was measured to: `small×2 mps b32`.");
+}
+
+#[test]
+fn an_order_of_modes_is_not_found_where_one_of_them_was_not_measured() {
+    let agrees = |modes: &[(&str, f64, f64)]| {
+        let mut fixture = pairs(on_a100("energy"), "w", modes);
+        fixture.epochs = 3;
+        (fixture.device.simulated, fixture.device.name) = (false, "NVIDIA A100-SXM4-40GB".into());
+        named(&analysed(&fixture), "least-energy").agrees
+    };
+    assert_eq!(agrees(&[("naive", 1.8, 260.0), ("mps", 1.8, 220.0), ("mig", 1.8, 180.0)]), Agreement::Yes);
+    assert_eq!(agrees(&[("naive", 1.8, 260.0), ("mps", 1.8, 220.0)]), Agreement::Open, "MIG is not known");
 }
 
 #[test]
@@ -110,6 +159,98 @@ fn one_mixed_group_of_ten_makes_no_rule() {
     assert_eq!(g.holds, Holds::No, "{}", g.finding);
     assert!(g.finding.contains("mix only those measured to gain, starting with `w0+w1 naive b32`"), "{}", g.finding);
     assert!(g.finding.contains("1 of 10 mixed groups gain, 9 have the throughput of running in turn"), "{}", g.finding);
+}
+
+#[test]
+fn where_one_group_needs_more_than_the_sum_it_is_not_said_that_less_is_enough() {
+    let mut fixture = Fixture::named("memory").solo("more", 32, 1.0).group("more", 32, 2, "naive", 1.1).holding(0.825);
+    fixture = fixture.solo("less", 32, 1.0).group("less", 32, 2, "naive", 1.1).holding(0.5);
+    let report = analysed(&fixture);
+    let g = named(&report, "memory-adds-up");
+    assert_eq!(g.holds, Holds::No, "1.10 and 0.67 of the sum: {}", g.finding);
+    assert!(g.finding.starts_with("No: plan for more than the sum. `more×2 naive b32` needs 1.1"), "{}", g.finding);
+}
+
+/// Ten mixed pairs: in the first one member starves, in the last one may, by a baseline that jumps.
+fn with_a_jumping_baseline(seed: u64) -> Report {
+    let mut fixture = Fixture::named("starvation").seed(seed);
+    (fixture.shared_noise, fixture.member_noise) = (0.004, 0.002);
+    let names: Vec<String> = (0..20).map(|w| format!("w{w}")).collect();
+    fixture = names.iter().fold(fixture, |fixture, name| fixture.solo(name, 32, 1.0));
+    for (pair, slower) in names.chunks(2).zip([0.7, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.65]) {
+        fixture = fixture.mixed((&pair[0], 1.5), (&pair[1], 1.5 / slower), "naive", "keep-running");
+    }
+    fixture.cells[19].noise = Some(0.35);
+    analysed(&fixture)
+}
+
+#[test]
+fn a_group_that_failed_leaves_open_whether_the_sum_decides_how_many_fit() {
+    let naive = |fixture: Fixture, degree: usize| {
+        fixture.on_card("naive", &vec![("w", degree as f64); degree], gpu(250.0, 0.5), 0.004).holding(15.0)
+    };
+    let out = Outcome::OutOfMemory { member: 1, message: "CUDA out of memory".into() };
+    let solo = on_a100("frontier").on_card("solo", &[("w", 1.0)], gpu(200.0, 0.3), 0.004).holding(15.0);
+    let fixture = naive(naive(solo, 2), 3).ends(out);
+    let report = analysed(&fixture);
+    let g = named(&report, "frontier");
+    assert_eq!((g.holds, &g.command), (Holds::Yes, &None), "two need 30 of 40 GiB, three 45: {}", g.finding);
+    let crash = Outcome::Crashed { member: 0, status: "exited with 1".into(), message: "boom".into(), place_alone: false };
+    let report = analysed(&fixture.on_card("mps", &[("w", 2.0); 2], gpu(250.0, 0.5), 0.004).ends(crash));
+    let g = named(&report, "frontier");
+    assert_eq!((g.holds, g.command.as_deref()), (Holds::Open, Some("collo show frontier \"w×2 mps b32\"")), "{}", g.finding);
+    assert!(g.finding.ends_with(" Not judged: `w×2 mps b32`."), "{}", g.finding);
+}
+
+#[test]
+fn a_limit_of_memory_is_no_limit_of_threads() {
+    let limited = |limit: &str| analysed(&pairs(on_a100("limits"), "w", &[("mps", 1.6, 250.0), (limit, 1.6, 250.0)]));
+    assert!(limited("mps:mem=4GB").guideline("thread-limits").is_none(), "no limit of threads was measured");
+    assert_eq!(named(&limited("mps:50%"), "thread-limits").holds, Holds::No);
+}
+
+/// The first two cells once more with another setting, of the group with another pace.
+fn with_setting(mut fixture: Fixture, label: &str, pace: f64, set: impl Fn(&mut MemberSpec)) -> Fixture {
+    let first: Vec<_> = fixture.cells.iter().take(2).cloned().collect();
+    for mut cell in first {
+        let pace = if cell.record.baseline { 1.0 } else { pace };
+        cell.epoch_s.iter_mut().for_each(|s| *s *= pace);
+        let record = &mut cell.record;
+        (record.cell, record.slug) = (record.cell.replace("b32", label), record.slug.replace("b32", label));
+        record.against.iter_mut().for_each(|solo| *solo = solo.replace("b32", label));
+        for member in &mut record.members {
+            member.solo = member.solo.replace("b32", label);
+            set(member);
+        }
+        fixture.cells.push(cell);
+    }
+    fixture
+}
+
+#[test]
+fn a_setting_that_changes_nothing_is_not_one_to_decide_at() {
+    let fixture = pairs(on_a100("settings"), "w", &[("mps", 1.6, 250.0)]);
+    let fixture = with_setting(fixture, "b128", 1.5, |member| member.batch_size = Some(128));
+    let fixture = with_setting(fixture, "tf32", 1.0, |member| {
+        member.settings.insert("precision".into(), "tf32".into());
+    });
+    let report = analysed(&fixture);
+    let g = named(&report, "settings");
+    assert_eq!((g.holds, g.statement.as_str()), (Holds::Yes, "Decide at the batch size you train with."), "{}", g.finding);
+    assert!(g.finding.ends_with("; a difference in 1 of 2 pairs, none in 1."), "{}", g.finding);
+}
+
+#[test]
+fn who_starves_is_said_of_a_group_in_which_a_member_certainly_does() {
+    let misleading = |report: &Report| {
+        let fairness = |cell: &str| report.analysis.cell(cell).and_then(|c| c.get(Key::Fairness)).cloned().unwrap();
+        let (sure, jumping) = (fairness("w0+w1 naive b32"), fairness("w18+w19 naive b32"));
+        sure.high.unwrap() < 0.8 && jumping.estimate < sure.estimate && jumping.high.unwrap() > 0.8
+    };
+    let report = (0..40).map(with_a_jumping_baseline).find(misleading).expect("one with a wide interval below the first");
+    let g = named(&report, "starvation");
+    assert_eq!(g.holds, Holds::No, "{}", g.finding);
+    assert!(g.finding.starts_with("No: `w1` starves beside `w0`."), "{}", g.finding);
 }
 
 #[test]

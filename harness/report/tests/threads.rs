@@ -116,7 +116,7 @@ fn on_a_cpu_the_guideline_says_what_the_lock_costs() {
     insta::assert_snapshot!(said(one_process(&report)), @r"
     No: Is one process better than several?
     No: keep a process for each member. `tiny×2 threads b32` does 0.66667 ±0.00009 times the work of `tiny×2 naive b32` per second, in 0.667 ±0 times the memory. With Python's lock, and all else that a process has once, an epoch of `tiny×2 threads b32` takes 1.5000 ±0.0002 times as long. What of that is the lock's is not known: no free-threaded Python was measured. A crash ends all members at once; they share one random number generator and torch's settings; memory is told for the group only.
-    work per second as threads of one process ÷ as processes, naive or under MPS, same members: never below 1 by more than 5 %, and above it by more than 5 % in most groups; Holm-corrected over the groups of each mode
+    work per second as threads of one process ÷ as processes, naive or under MPS, same members: never below 1 by more than 5 %, and above it by more than 5 % in most groups; Holm-corrected over the groups of all modes. Where only one of both does not fit into memory, it is behind
     ");
     let unlocked = analysed(&on_cores().group("tiny", 32, 2, "threads:no-lock", 1.65).holding(0.4));
     insta::assert_snapshot!(one_process(&unlocked).finding, @"No: keep a process for each member. `tiny×2 threads b32` does 0.66665 ±0.00007 times the work of `tiny×2 naive b32` per second, in 0.667 ±0 times the memory. With Python's lock, and all else that a process has once, an epoch of `tiny×2 threads b32` takes 1.50004 ±0.00016 times as long. The lock alone makes it 1.45457 ±0.00015 times as long. A crash ends all members at once; they share one random number generator and torch's settings; memory is told for the group only.");
@@ -129,7 +129,7 @@ fn on_a_card_one_process_is_advised_where_it_does_more_and_nobody_does_more_than
     insta::assert_snapshot!(said(one_process(&report)), @r"
     No: Is one process better than several?
     No: it is no better than processes in most groups. `small×2 threads b32` does 1.580 ±0.011 times the work of `small×2 naive b32` per second, in 0.750 ±0 times the memory. A crash ends all members at once; they share one random number generator and torch's settings; memory is told for the group only.
-    work per second as threads of one process ÷ as processes, naive or under MPS, same members: never below 1 by more than 5 %, and above it by more than 5 % in most groups; Holm-corrected over the groups of each mode
+    work per second as threads of one process ÷ as processes, naive or under MPS, same members: never below 1 by more than 5 %, and above it by more than 5 % in most groups; Holm-corrected over the groups of all modes. Where only one of both does not fit into memory, it is behind
     ");
     // Behind MPS it is not advised, however far it is ahead of processes that take turns; ahead of it MPS is not the best mode.
     let with = |epoch_s: f64| {
@@ -141,6 +141,16 @@ fn on_a_card_one_process_is_advised_where_it_does_more_and_nobody_does_more_than
     let (behind, ahead) = (with(1.5), with(1.05));
     assert_eq!((one_process(&behind).holds, best(&behind)), (Holds::No, Holds::Yes), "{}", one_process(&behind).finding);
     assert_eq!((one_process(&ahead).holds, best(&ahead)), (Holds::Yes, Holds::No), "{}", one_process(&ahead).finding);
+}
+
+#[test]
+fn threads_that_do_not_fit_where_processes_do_are_behind() {
+    let out = Outcome::OutOfMemory { member: 1, message: "CUDA out of memory".into() };
+    let report = analysed(&on_a_card().ends(out));
+    let g = one_process(&report);
+    assert_eq!(g.holds, Holds::No, "{}", g.finding);
+    let why = "No: keep a process for each member. Threads of one process are behind processes in 2 of 2 groups, by what does not fit into memory.";
+    assert!(g.finding.starts_with(why), "{}", g.finding);
 }
 
 #[test]

@@ -80,6 +80,34 @@ fn one_order_has_no_interval_and_names_no_winner() {
 }
 
 #[test]
+fn a_policy_that_cannot_be_judged_leaves_what_is_said_of_all_open_and_is_named() {
+    let mut fails = PolicyTruth::of("lug", "none", "mps", 1, 0.80);
+    fails.fails = Some(2);
+    let report = analysed(TraceTruth::burst(3).policy(PolicyTruth::of("magm", "none", "mps", 1, 0.75)).policy(fails));
+    for id in ["trace-mps-total", "trace-energy", "trace-best"] {
+        let guideline = report.guideline(id).unwrap();
+        assert_eq!(guideline.holds, collo_guidelines::verdict::Holds::Open, "{id}: {}", guideline.finding);
+        assert!(guideline.finding.ends_with(" Not judged: `lug MPS`."), "{id}: {}", guideline.finding);
+    }
+}
+
+#[test]
+fn the_published_best_policy_is_not_found_where_another_one_is_best() {
+    let best = |magm: f64, lug: f64| {
+        let mut trace = TraceTruth::burst(5)
+            .policy(PolicyTruth::of("magm", "none", "mps", 1, magm))
+            .policy(PolicyTruth::of("lug", "none", "mps", 1, lug));
+        trace.spread = 0.005;
+        let report = analysed(trace);
+        let guideline = report.guideline("trace-best").unwrap();
+        (guideline.holds, guideline.agrees)
+    };
+    let yes = collo_guidelines::verdict::Holds::Yes;
+    assert_eq!(best(0.65, 0.80), (yes, collo_guidelines::verdict::Agreement::Yes));
+    assert_eq!(best(0.80, 0.65), (yes, collo_guidelines::verdict::Agreement::No));
+}
+
+#[test]
 fn a_failed_attempt_is_counted_once_and_conditions_are_judged_by_orders() {
     let trace = TraceTruth::burst(3)
         .policy(PolicyTruth::of("magm", "none", "mps", 2, 0.9).out_of_memory(&[3, 4, 3]))

@@ -126,6 +126,17 @@ fn a_monitor_that_slows_the_members_is_advised_against() {
 }
 
 #[test]
+fn a_monitor_without_a_number_leaves_open_what_the_others_show() {
+    let report = analysed(&tools().watched("pidstat", 1, 1.0).loses_its_observer("it exited with 3"));
+    let found = guideline(&report);
+    assert_eq!(found.holds, Holds::Open, "{}", found.finding);
+    let why = " Not judged: `tiny solo b32 pidstat`. `tiny solo b32 pidstat` lost its observer: ended early: it exited with 3.";
+    assert!(found.finding.ends_with(why), "{}", found.finding);
+    let profiler = analysed(&tools().loses_its_observer("it exited with 3"));
+    assert_eq!(guideline(&profiler).holds, Holds::Yes, "of a profiler nothing is asked: {}", guideline(&profiler).finding);
+}
+
+#[test]
 fn of_an_observer_whose_kind_is_not_known_nothing_is_concluded_for_monitors() {
     let unknown = Fixture::named("tools").watched("none", 1, 1.0).watched("top", 1, 1.0).watching(|w| w.record.kind = None);
     let report = analysed(&unknown.repetitions(4));

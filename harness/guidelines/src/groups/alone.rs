@@ -13,10 +13,11 @@ use crate::verdict::{self, Groups};
 const PUBLISHED: Published =
     Published::new("MPS and MIG have negligible overhead when one model has the whole GPU.", "negligible", STUDY);
 
-/// Compute slices of the whole instance that its only member has; `None` if it has a part of one, or no instance.
+/// Compute slices of the whole instance that its only member has, or was to have; `None` if it has a part of one, or no instance.
 fn slices(cell: &Cell) -> Option<u32> {
-    let slice = cell.counted().next()?.record().members.first()?.slice.as_deref()?;
-    Size::parse(slice).filter(|size| size.compute.is_none()).map(|size| size.slices)
+    let ran = || cell.counted().next()?.record().members.first()?.slice.as_deref().and_then(Size::parse);
+    let size = cell.record.slots.as_deref().and_then(Size::parse).or_else(ran)?;
+    size.compute.is_none().then_some(size.slices)
 }
 
 pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
@@ -34,6 +35,12 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     }
     let tests = compared(analysis, &groups.judged, Key::Slowdown);
     let holds = all_one(&tests, groups.missing());
+    let (shared, divided): (Vec<&Cell>, Vec<&Cell>) = groups.judged.iter().copied().partition(|c| mps(c));
+    let what = match (shared.is_empty(), divided.is_empty()) {
+        (false, false) => "MPS or a whole-GPU instance",
+        (false, true) => "MPS",
+        (true, _) => "a whole-GPU instance",
+    };
     let most = crate::rule::extreme(&groups.judged, Key::Slowdown, true);
     let finding = match most {
         None => nothing(&groups, "the slowdown", crate::rule::NO_GROUP),
@@ -47,7 +54,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
         Claim {
             id: "alone-overhead",
             question: "Is a mode without cost when one member trains alone?",
-            advice: "Leave MPS or a whole-GPU instance on when one member trains alone.".into(),
+            advice: format!("Leave {what} on when one member trains alone."),
             otherwise: "turn sharing off then.".into(),
             finding,
             holds,

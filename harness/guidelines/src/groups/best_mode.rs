@@ -1,11 +1,10 @@
 //! Which sharing mode gives most throughput? Compares groups of the same members under two modes.
 
 use collo_analysis::campaign::Analysis;
-use collo_quantity::stats::RatioVerdict;
 use collo_quantity::{Key, number};
 
 use crate::published::Published;
-use crate::rule::pairs::Pairs;
+use crate::rule::pairs::{Pairs, corrected_together};
 use crate::rule::{Claim, Guideline, STUDY, decide, nothing, on_a_card};
 use crate::verdict::{self, Holds};
 
@@ -23,24 +22,9 @@ struct Rival<'a> {
 }
 
 impl Rival<'_> {
-    fn ahead(&self) -> usize {
-        self.pairs.how_many(RatioVerdict::Better) + self.pairs.right_out_of_memory.len()
-    }
-
-    fn behind(&self) -> usize {
-        self.pairs.how_many(RatioVerdict::Worse) + self.pairs.left_out_of_memory.len()
-    }
-
-    fn all(&self) -> usize {
-        self.pairs.judged.len()
-            + self.pairs.unjudged.len()
-            + self.pairs.left_out_of_memory.len()
-            + self.pairs.right_out_of_memory.len()
-    }
-
     /// True if MPS is ahead in most groups.
     fn is_beaten(&self) -> bool {
-        2 * self.ahead() > self.all()
+        2 * self.pairs.ahead() > self.pairs.all()
     }
 }
 
@@ -49,10 +33,12 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
         return None;
     }
     let threshold = analysis.campaign.thresholds.relevant_ratio;
-    let against = |other: &str, name| Rival { name, pairs: Pairs::of_work(analysis, "mps", other) };
-    let rivals = [against("naive", "naive"), against("mig", "MIG"), against("threads", "threads of one process")];
+    let others = [("naive", "naive"), ("mig", "MIG"), ("threads", "threads of one process")];
+    let pairs = corrected_together(others.map(|(mode, _)| Pairs::of_work(analysis, "mps", mode)), threshold);
+    let rivals: Vec<Rival> = others.into_iter().zip(pairs).map(|((_, name), pairs)| Rival { name, pairs }).collect();
     let measured: Vec<&Rival> = rivals.iter().filter(|r| !r.pairs.is_empty()).collect();
-    let behind: usize = measured.iter().map(|r| r.behind()).sum();
+    let ahead: usize = measured.iter().map(|r| r.pairs.ahead()).sum();
+    let behind: usize = measured.iter().map(|r| r.pairs.behind()).sum();
     let open: usize = measured.iter().map(|r| r.pairs.may_be_below(threshold) + r.pairs.unjudged.len()).sum();
     let undecided = measured.iter().flat_map(|r| r.pairs.tests()).filter(|test| crate::rule::is_undecided(test)).count();
     let ties: Vec<&str> = measured.iter().filter(|r| !r.is_beaten()).map(|r| r.name).collect();
@@ -68,20 +54,23 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let sides: Vec<String> = measured.iter().filter_map(|r| r.pairs.text(r.name)).collect();
     let all = rivals.iter().fold(Pairs::default(), |all, r| all.with(r.pairs.clone()));
     let key = all.extreme(behind == 0);
-    let finding = match (key, sides.is_empty()) {
-        (_, true) => "No group is planned under MPS and in another mode with the same members.".to_string(),
-        (None, _) => nothing(&all.groups(), "the work per second", crate::rule::NO_GROUP),
-        (Some(pair), _) => {
+    let groups = all.groups();
+    let finding = match key {
+        Some(pair) => {
             let furthest = if behind > 0 { "furthest behind" } else { "furthest" };
             format!("MPS is {}; {furthest}: `{}` against `{}`.", sides.join("; "), pair.left.name(), pair.right.name())
         }
+        None if ahead + behind > 0 => format!("MPS is {}, by what does not fit into memory.", sides.join("; ")),
+        None => {
+            nothing(&groups, "the work per second", "No group is planned under MPS and in another mode with the same members.")
+        }
     };
-    let groups = all.groups();
+    let beaten = measured.iter().map(|r| r.name).collect::<Vec<_>>().join(" and ");
     Some(
         Claim {
             id: "best-mode",
             question: "Does MPS give the most throughput?",
-            advice: "Choose MPS for throughput.".into(),
+            advice: format!("Choose MPS over {beaten} for throughput."),
             otherwise,
             finding,
             holds,
@@ -89,7 +78,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             key: key.map(|pair| pair.evidence(Key::ThroughputGain).picked_from(all.judged.len())),
             tested: format!(
                 "work per second under MPS ÷ under each other mode, same members: never below 1 by more than {0}, and above it by more than {0} in \
-                 most groups; Holm-corrected over the groups of each mode. A mode whose group does not fit into memory is behind",
+                 most groups; Holm-corrected over the groups of all modes. A mode whose group does not fit into memory is behind",
                 number::percent_as_written(threshold)
             ),
             evidence: all.evidence(Key::ThroughputGain),

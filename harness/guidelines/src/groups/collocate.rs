@@ -85,10 +85,11 @@ impl Knee<'_> {
         }
     }
 
-    /// True if a larger group was measured and shown to add nothing relevant.
+    /// True if larger groups were measured, and each of them was shown to add nothing relevant.
     fn is_end(&self) -> bool {
-        let step = self.groups.get(self.at + 1).and_then(|next| step(self.cell(), next));
-        step.is_some_and(|step| self.added(&step) != Added::Open)
+        let larger = &self.groups[self.at + 1..];
+        let adds_nothing = |next: &&Cell| step(self.cell(), next).is_some_and(|step| self.added(&step) != Added::Open);
+        !larger.is_empty() && larger.iter().all(adds_nothing)
     }
 
     /// True if every smaller degree was measured, so that the gain up to here is known.
@@ -197,10 +198,14 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let order = |k: &&Knee| (k.gains(), self::gain(k.cell()));
     let best = knees.iter().max_by(|a, b| order(a).0.cmp(&order(b).0).then(order(a).1.total_cmp(&order(b).1)));
     let holds = verdict::of_some(gain, no_gain, undecided + groups.missing());
-    let advice = match best.filter(|k| k.gains()) {
-        Some(k) => advise(&knees, k, relevant_ratio),
-        None => crate::rule::extreme(&groups.judged, Key::ThroughputGain, true)
-            .map_or_else(String::new, |c| format!("Collocate `{}`.", c.name())),
+    // A group that gains is recommended without a knee where another one of its mode cannot be used.
+    let is_gaining = |c: &&Cell| c.gain_verdict.as_ref().is_some_and(|v| v.verdict == RatioVerdict::Better);
+    let gaining: Vec<&Cell> = groups.judged.iter().copied().filter(is_gaining).collect();
+    let alone = crate::rule::extreme(&gaining, Key::ThroughputGain, true).filter(|_| best.is_none_or(|k| !k.gains()));
+    let advice = match (alone, best) {
+        (Some(c), _) => format!("Collocate `{}`.", c.name()),
+        (None, Some(k)) => advise(&knees, k, relevant_ratio),
+        (None, None) => String::new(),
     };
     let counts = match gain + no_gain + undecided {
         0 | 1 => String::new(),
@@ -209,9 +214,15 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             format!(" {}.", crate::rule::tally(&all, &[(gain, "gain"), (no_gain, "do not gain"), (undecided, "undecided")]))
         }
     };
-    let sentence = best.and_then(|k| k.sentence()).map(|text| format!("{}.{counts}", capital(&text)));
+    let said = |c: &Cell| {
+        let gain = number::with_interval(c.get(Key::ThroughputGain)?);
+        Some(format!("`{}` has {gain}× the throughput of running in turn", c.name()))
+    };
+    let sentence = alone.map_or_else(|| best.and_then(Knee::sentence), said);
+    let sentence = sentence.map(|text| format!("{}.{counts}", capital(&text)));
     let finding = sentence.unwrap_or_else(|| nothing(&groups, "the throughput gain", NO_GROUP));
-    let key = best.and_then(|k| Evidence::of(k.cell(), Key::ThroughputGain)).map(|e| e.picked_from(groups.judged.len()));
+    let key = alone.or(best.map(Knee::cell)).and_then(|c| Evidence::of(c, Key::ThroughputGain));
+    let key = key.map(|e| e.picked_from(groups.judged.len()));
     let two_at_once = |f: &crate::published::study::PublishedFigure| {
         ["throughput_gain", "slowdown"].contains(&f.quantity.as_str()) && f.is_uniform()
     };

@@ -1,6 +1,6 @@
 //! Which sharing mode needs least energy for the same work?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
@@ -10,8 +10,8 @@ use collo_quantity::{Key, number};
 use super::collocate::mode_name;
 use crate::published::Published;
 use crate::rule::evidence::Evidence;
-use crate::rule::pairs::{Pairs, matched, members};
-use crate::rule::{Claim, Guideline, NO_GROUP, STUDY, compared, decide, nothing, on_a_card};
+use crate::rule::pairs::{Pairs, corrected_together, matched, members};
+use crate::rule::{Claim, Guideline, NO_GROUP, STUDY, compared, decide, names, nothing, on_a_card};
 use crate::verdict::{self, Agreement, Groups, Ranking, rank};
 
 const PUBLISHED: Published = Published::new(
@@ -56,7 +56,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
         Claim {
             id: "least-energy",
             question: "Does sharing save energy?",
-            advice: advise(&saving, threshold),
+            advice: advise(&saving, &groups.judged, threshold),
             otherwise: "do not share for that.".into(),
             finding,
             holds,
@@ -77,8 +77,9 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     )
 }
 
-/// The instruction: one mode only if it is the best of each set of members, by the test.
-fn advise(saving: &[&Cell], threshold: f64) -> String {
+/// The instruction: one mode only if it is the best of each set of members, by the test; where other members do not save, only for those
+/// that do.
+fn advise(saving: &[&Cell], judged: &[&Cell], threshold: f64) -> String {
     let mut subjects = BTreeMap::<Vec<&str>, Vec<&Cell>>::new();
     for cell in saving {
         subjects.entry(members(cell)).or_default().push(cell);
@@ -86,13 +87,21 @@ fn advise(saving: &[&Cell], threshold: f64) -> String {
     let rankings: Vec<Ranking> = subjects.values().filter_map(|cells| rank_by_energy(cells, threshold)).collect();
     let leaders: Vec<Vec<&str>> = rankings.iter().map(|r| r.leaders().into_iter().map(Cell::family).collect()).collect();
     let Some(first) = leaders.first() else { return String::new() };
+    let asked: BTreeSet<Vec<&str>> = judged.iter().map(|c| members(c)).collect();
+    let here = match subjects.len() == asked.len() {
+        true => String::new(),
+        false => format!(
+            " where it was measured to: {}",
+            names(rankings.iter().flat_map(|r| r.leaders()).map(|c| c.name().to_string()))
+        ),
+    };
     if leaders.iter().any(|other| other != first) {
-        return "Share to save energy, and choose the mode per workload.".into();
+        return format!("Share to save energy, and choose the mode per workload{here}.");
     }
-    let names: Vec<String> = first.iter().map(|mode| mode_name(mode)).collect();
+    let modes = first.iter().map(|mode| mode_name(mode)).collect::<Vec<_>>().join(" or ");
     match rankings.iter().filter_map(|r| r.tie(threshold)).max() {
-        Some(tie) => format!("Share under {} to save energy ({tie}).", names.join(" or ")),
-        None => format!("Share under {} to save energy.", names.join(" or ")),
+        Some(tie) => format!("Share under {modes} to save energy ({tie}){here}."),
+        None => format!("Share under {modes} to save energy{here}."),
     }
 }
 
@@ -101,13 +110,17 @@ fn agreement(analysis: &Analysis, threshold: f64) -> Agreement {
     // The work is the same on both sides, so the joules of it are compared, not the watts; more joules on the right are better.
     let joules = |a: &Cell, b: &Cell| b.get(Key::EnergyOfSolo)?.over(a.get(Key::EnergyOfSolo)?);
     let of = |left, right| Pairs::of(analysis, matched(analysis, left, right), |_| Key::EnergyOfSolo, joules);
-    let pairs = of("mig", "mps").with(of("mps", "naive"));
+    let [of_mig, of_mps] = corrected_together([of("mig", "mps"), of("mps", "naive")], threshold);
+    // An order of three modes is not found where one of them is not compared.
+    let whole = !of_mig.judged.is_empty() && !of_mps.judged.is_empty();
+    let pairs = of_mig.with(of_mps);
+    let open = pairs.may_be_below(threshold) + pairs.unjudged.len();
     let (less, more) = (pairs.how_many(RatioVerdict::Better), pairs.how_many(RatioVerdict::Worse));
     let found = match (less, more) {
         (0, 0) if pairs.judged.is_empty() => Agreement::NotMeasured,
         (1.., 1..) => Agreement::Partly,
         (_, 1..) => Agreement::No,
-        (1.., 0) if pairs.may_be_below(threshold) == 0 => Agreement::Yes,
+        (1.., 0) if whole && open == 0 => Agreement::Yes,
         _ => Agreement::Open,
     };
     verdict::where_possible(analysis, found)

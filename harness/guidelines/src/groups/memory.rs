@@ -27,13 +27,16 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
         let q = c.get(Key::MemoryOfSolo)?;
         Some((q.low?.ln(), q.high?.ln()))
     };
-    let count = |is: &dyn Fn(f64, f64) -> bool| {
-        groups.judged.iter().filter(|c| bounds(c).is_some_and(|(low, high)| is(low, high))).count()
+    let of = |is: &dyn Fn(f64, f64) -> bool| -> Vec<&Cell> {
+        groups.judged.iter().copied().filter(|c| bounds(c).is_some_and(|(low, high)| is(low, high))).collect()
     };
-    let within = count(&|low, high| low.abs() <= limit && high.abs() <= limit);
-    let beyond = count(&|low, high| low > limit || high < -limit);
+    let within = of(&|low, high| low.abs() <= limit && high.abs() <= limit).len();
+    let (over, under) = (of(&|low, _| low > limit), of(&|_, high| high < -limit));
+    let beyond = over.len() + under.len();
     let holds = verdict::of_all(within, beyond, groups.judged.len() - within - beyond + groups.missing());
-    let furthest = groups.judged.iter().copied().max_by(|a, b| away(a).total_cmp(&away(b)));
+    // What follows from a no is about a group that is certainly beyond, and first about one that needs more than the sum: it runs out.
+    let shown = [&over, &under, &groups.judged].into_iter().find(|cells| !cells.is_empty());
+    let furthest = shown.and_then(|cells| cells.iter().copied().max_by(|a, b| away(a).total_cmp(&away(b))));
     let more = furthest.and_then(|c| c.get(Key::MemoryOfSolo)).is_some_and(|q| q.estimate > 1.0);
     let finding = match furthest {
         None => nothing(

@@ -49,25 +49,29 @@ const COMPANY: Wording = Wording {
 
 /// Of memory, with what the marks of the plan were worth.
 pub fn memory(analysis: &Analysis) -> Option<Guideline> {
-    guideline(analysis, &MEMORY, &said(analysis.memory_warnings()))
+    let warnings = analysis.memory_warnings();
+    guideline(analysis, &MEMORY, &said(warnings), warnings.ran_out_unmarked)
 }
 
 /// Of groups.
 pub fn company(analysis: &Analysis) -> Option<Guideline> {
-    guideline(analysis, &COMPANY, "")
+    guideline(analysis, &COMPANY, "", 0)
 }
 
-fn guideline(analysis: &Analysis, wording: &Wording, warned: &str) -> Option<Guideline> {
+/// `unseen` are cells without a reading, because they needed more than was foreseen.
+fn guideline(analysis: &Analysis, wording: &Wording, warned: &str, unseen: usize) -> Option<Guideline> {
     let found = analysis.predicted().into_iter().find(|quantity| quantity.key == wording.key)?;
     let points: Vec<PredictedPoint> = found.points.into_iter().filter(|point| point.cell.is_valid()).collect();
     let score = PredictionScore::of(points.iter());
-    let holds = score.map_or(Holds::Open, |score| judged(score.points, score.points - score.covered));
+    let holds = score.map_or(Holds::Open, |score| judged_beside(score.points, score.points - score.covered, unseen));
     let furthest = points.iter().max_by(|a, b| a.error_log().total_cmp(&b.error_log()));
     let label = wording.key.label;
     let finding = match (sentence(analysis, wording.key, &points), furthest) {
         (Some(sentence), Some(furthest)) => {
             let few = if holds == Holds::Open && points.len() < FEWEST {
                 format!(" Fewer than {FEWEST} are too few to judge {} intervals.", number::percent(NOMINAL))
+            } else if holds == Holds::Open {
+                " What ran out of memory unmarked has no reading, and may have been outside its interval.".into()
             } else {
                 String::new()
             };
@@ -91,8 +95,8 @@ fn guideline(analysis: &Analysis, wording: &Wording, warned: &str) -> Option<Gui
             agrees: Agreement::NotStudied,
             key: furthest.map(evidence),
             tested: format!(
-                "no more intervals missed than chance leaves to {} ones (binomial, at 5 %), of at least {FEWEST}; cells of one workload err alike, \
-                 which this ignores",
+                "no more intervals missed than chance leaves to {} ones (binomial, at 5 %), of at least {FEWEST}, even if all that ran out of memory \
+                 unmarked were missed; cells of one workload err alike, which this ignores",
                 number::percent(NOMINAL)
             ),
             holds,
@@ -128,6 +132,14 @@ fn judged(points: usize, missed: usize) -> Holds {
         Holds::Yes
     } else {
         Holds::Open
+    }
+}
+
+/// The same beside what has no reading: where these would be too many if they were missed, a yes is open.
+fn judged_beside(points: usize, missed: usize, unseen: usize) -> Holds {
+    match judged(points, missed) {
+        Holds::Yes if judged(points + unseen, missed + unseen) == Holds::No => Holds::Open,
+        holds => holds,
     }
 }
 
@@ -172,6 +184,14 @@ mod tests {
         // By hand: 1 − 0.95² of two is 0.0975 for at least one, 0.05² for both.
         assert_eq!([held(2, 2), held(10, 3), held(44, 6)], ["no"; 3]);
         assert_eq!([held(20, 0), held(20, 3), held(44, 2), held(44, 5)], ["yes"; 4]);
+    }
+
+    #[test]
+    fn what_ran_out_unmarked_leaves_a_yes_open_where_so_many_could_be_missed() {
+        let held = |points, missed, unseen| judged_beside(points, missed, unseen).as_str();
+        // By hand: of 25 at least five with a probability of 0.0072, of 21 at least one with 0.66.
+        assert_eq!([held(20, 0, 0), held(20, 0, 1), held(20, 0, 5)], ["yes", "yes", "open"]);
+        assert_eq!([held(10, 3, 5), held(10, 0, 5)], ["no", "open"], "they are no evidence of their own");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::server::Server;
+use collo_analysis::cell::verdict::CellVerdict;
 use collo_analysis::cell::{Cell, Member};
 use collo_quantity::{Key, number};
 
@@ -112,9 +113,25 @@ fn trained(cell: &Cell) -> Option<String> {
     Some(format!("{who} takes {} times as long as alone", number::with_interval(slowest.get(Key::Slowdown)?)))
 }
 
-/// Servers that miss the requirement even when alone.
-fn missed_alone(analysis: &Analysis) -> Option<&Cell> {
-    analysis.cells.iter().find(|c| c.is_solo() && c.is_valid() && c.serves() && all_kept(c) == Promise::Missed)
+/// The server of a cell that misses the requirement even when alone, as the cell in which it does.
+fn missed_alone<'a>(analysis: &'a Analysis, cell: &Cell) -> Option<&'a Cell> {
+    let alone = |s: &Server| analysis.solo(s.solo).filter(|c| c.is_valid() && all_kept(c) == Promise::Missed);
+    cell.servers().iter().find_map(alone)
+}
+
+/// The groups that train beside serving, divided by whether they can be judged.
+fn beside(analysis: &Analysis) -> Groups<'_> {
+    let mut found = Groups { judged: Vec::new(), unjudged: Vec::new(), out_of_memory: Vec::new() };
+    for cell in analysis.groups().filter(|c| c.serves() && c.trainers().count() > 0) {
+        let cause = || verdict::Cause::of(analysis, cell, criterion(cell.servers().first()?));
+        match cause() {
+            _ if cell.is_valid() => found.judged.push(cell),
+            _ if cell.verdict() == CellVerdict::OutOfMemory => found.out_of_memory.push(cell),
+            Some(cause) => found.unjudged.push((cell, cause)),
+            None => {}
+        }
+    }
+    found
 }
 
 /// How many times as long a window has the requests that every server of these groups needs; `None` where they are there.
@@ -131,21 +148,24 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if !analysis.cells.iter().any(Cell::serves) {
         return None;
     }
-    let beside = |c: &&Cell| c.serves() && c.trainers().count() > 0;
-    let all = || analysis.groups().filter(beside);
-    let groups: Vec<&Cell> = all().filter(|c| c.is_valid()).collect();
-    let unjudged = all().filter(|c| !c.is_valid());
-    let unjudged = unjudged.filter_map(|c| Some((c, verdict::Cause::of(analysis, c, criterion(c.servers().first()?))?)));
-    let scope = Groups { judged: groups.clone(), unjudged: unjudged.collect(), out_of_memory: Vec::new() };
+    let scope = beside(analysis);
+    let groups = scope.judged.clone();
     let of = |wanted: Promise| groups.iter().copied().filter(move |c| all_kept(c) == wanted);
     let best = of(Promise::Kept).max_by(|a, b| progress(a).unwrap_or(0.0).total_cmp(&progress(b).unwrap_or(0.0)));
-    let alone = missed_alone(analysis);
-    let missed = of(Promise::Missed).count();
+    // What a server does alone decides nothing about the groups of another one. Where no group trains beside one, the servers are asked.
+    let asked: Vec<&Cell> = match groups.len() + scope.missing() + scope.out_of_memory.len() {
+        0 => analysis.cells.iter().filter(|c| c.is_solo() && c.serves()).collect(),
+        _ => groups.iter().copied().chain(scope.unjudged.iter().map(|(c, _)| *c)).collect(),
+    };
+    let misses = |c: &&&Cell| c.is_valid() && all_kept(c) == Promise::Missed || missed_alone(analysis, c).is_some();
+    let missed = asked.iter().filter(misses).count();
     let holds = match best {
         Some(_) => Holds::Yes,
-        None if alone.is_some() => Holds::No,
-        None => verdict::of_some(0, missed, groups.len() - missed + scope.missing()),
+        None => verdict::of_some(0, missed, asked.len() - missed),
     };
+    // Less load is the answer only where every server is asked for too much.
+    let each_alone: Option<Vec<&Cell>> = asked.iter().map(|c| missed_alone(analysis, c)).collect();
+    let alone = each_alone.and_then(|cells| cells.first().copied());
     // Of those that miss it, the one that comes nearest.
     let share = |c: &Cell| {
         let q = weakest(c).and_then(|s| Some((s.serving.slo_s.is_some(), s.get(criterion(&s))?.estimate)));
@@ -198,7 +218,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             key: shown.and_then(weakest).and_then(|s| evidence(&s, criterion(&s))),
             tested: format!(
                 "some group that trains beside serving answers {} of the requests within the limit (`slo`), by the whole interval; without a limit its p99 \
-                 is at most {LATER} times that alone",
+                 is at most {LATER} times that alone; a group misses it if its server does so alone",
                 number::percent(IN_TIME_RATIO)
             ),
             evidence: quantities.flatten().collect(),

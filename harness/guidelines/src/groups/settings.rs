@@ -8,7 +8,7 @@ use collo_quantity::stats::RatioVerdict;
 use collo_quantity::{Key, number};
 
 use crate::published::Published;
-use crate::rule::pairs::{Match, Pairs};
+use crate::rule::pairs::{Match, Pair, Pairs};
 use crate::rule::{Claim, Guideline, STUDY, decide};
 use crate::verdict;
 
@@ -20,7 +20,8 @@ const PUBLISHED: Published = Published::new(
 );
 
 pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
-    let (matches, varied) = differing(analysis);
+    let matches = differing(analysis);
+    let varied = Varied::of(matches.iter().map(|m| (m.left, m.right)));
     let pairs = Pairs::of(
         analysis,
         matches,
@@ -33,10 +34,9 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let (same, all) = (pairs.how_many(RatioVerdict::Same), pairs.judged.len());
     let changed = pairs.how_many(RatioVerdict::Better) + pairs.how_many(RatioVerdict::Worse);
     let holds = verdict::of_some(changed, same, all - changed - same + pairs.unjudged.len());
-    let decided = |p: &&crate::rule::pairs::Pair| {
-        holds != verdict::Holds::Yes || !crate::rule::is_undecided(&p.test) && p.test.verdict != RatioVerdict::Same
-    };
-    let away = |p: &crate::rule::pairs::Pair| p.ratio.estimate.ln().abs();
+    let decided =
+        |p: &&Pair| holds != verdict::Holds::Yes || !crate::rule::is_undecided(&p.test) && p.test.verdict != RatioVerdict::Same;
+    let away = |p: &Pair| p.ratio.estimate.ln().abs();
     let most = pairs.judged.iter().filter(decided).max_by(|a, b| away(a).total_cmp(&away(b)))?;
     let gain = |c: &Cell| c.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
     let finding = format!(
@@ -47,12 +47,14 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
         gain(most.left),
         number::count(all, "pair")
     );
+    let differ = |p: &&Pair| matches!(p.test.verdict, RatioVerdict::Better | RatioVerdict::Worse);
+    let decisive = Varied::of(pairs.judged.iter().filter(differ).map(|p| (p.left, p.right)));
     let groups = pairs.groups();
     Some(
         Claim {
             id: "settings",
             question: varied.question(),
-            advice: format!("Decide at the {} you train with.", varied.text()),
+            advice: format!("Decide at the {} you train with.", decisive.text()),
             otherwise: "one represents the other here.".into(),
             finding,
             holds,
@@ -80,6 +82,17 @@ struct Varied {
 }
 
 impl Varied {
+    /// Of pairs that differ in one of the two.
+    fn of<'c>(pairs: impl Iterator<Item = (&'c Cell, &'c Cell)>) -> Varied {
+        let batch = |c: &Cell| c.record.members.first().and_then(|m| m.batch_size);
+        let mut found = Varied::default();
+        for (left, right) in pairs {
+            let place = if batch(left) == batch(right) { &mut found.precision } else { &mut found.batch_size };
+            *place = true;
+        }
+        found
+    }
+
     fn text(&self) -> &'static str {
         match (self.batch_size, self.precision) {
             (true, true) => "batch size and precision",
@@ -99,7 +112,7 @@ impl Varied {
 
 /// Uniform groups of one workload, mode and degree that differ in exactly one of the two settings; the larger batch, or the other
 /// precision, on the left.
-fn differing(analysis: &Analysis) -> (Vec<Match<'_>>, Varied) {
+fn differing(analysis: &Analysis) -> Vec<Match<'_>> {
     let groups: Vec<&Cell> = crate::rule::training(analysis).filter(|c| c.record.is_uniform()).collect();
     let mut alike = BTreeMap::<(&str, &str, u32, &str), Vec<&Cell>>::new();
     for cell in groups {
@@ -107,7 +120,7 @@ fn differing(analysis: &Analysis) -> (Vec<Match<'_>>, Varied) {
         let r = &cell.record;
         alike.entry((member.workload.as_str(), r.sharing.as_str(), r.degree, r.after_measured.as_str())).or_default().push(cell);
     }
-    let (mut found, mut varied) = (Vec::new(), Varied::default());
+    let mut found = Vec::new();
     for groups in alike.values() {
         for (a, b) in groups.iter().enumerate().flat_map(|(i, a)| groups[i + 1..].iter().map(move |b| (a, b))) {
             let (Some(x), Some(y)) = (a.record.members.first(), b.record.members.first()) else { continue };
@@ -119,15 +132,11 @@ fn differing(analysis: &Analysis) -> (Vec<Match<'_>>, Varied) {
                 (false, []) => {
                     let (left, right) = if x.batch_size > y.batch_size { (a, b) } else { (b, a) };
                     found.push(Match { left, right });
-                    varied.batch_size = true;
                 }
-                (true, [only]) if only.as_str() == "precision" => {
-                    found.push(Match { left: b, right: a });
-                    varied.precision = true;
-                }
+                (true, [only]) if only.as_str() == "precision" => found.push(Match { left: b, right: a }),
                 _ => {}
             }
         }
     }
-    (found, varied)
+    found
 }

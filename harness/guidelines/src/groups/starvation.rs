@@ -18,11 +18,15 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     // stand for the others.
     let groups = Groups::of(analysis, mixed(), Key::Fairness);
     let bound = |c: &Cell, high: bool| c.get(Key::Fairness).and_then(|q| if high { q.high } else { q.low });
-    let starved = groups.judged.iter().filter(|c| bound(c, true).is_some_and(|high| high < ALIKE)).count();
+    let starving: Vec<&Cell> =
+        groups.judged.iter().copied().filter(|c| bound(c, true).is_some_and(|high| high < ALIKE)).collect();
+    let starved = starving.len();
     let alike = groups.judged.iter().filter(|c| bound(c, false).is_some_and(|low| low >= ALIKE)).count();
     let undecided = groups.judged.len() - starved - alike;
     let holds = verdict::of_all(alike, starved, undecided + groups.missing());
-    let worst = crate::rule::extreme(&groups.judged, Key::Fairness, false);
+    // What follows from a no is about a group in which a member certainly starves, not about a smaller estimate that is undecided.
+    let shown = if starving.is_empty() { &groups.judged } else { &starving };
+    let worst = crate::rule::extreme(shown, Key::Fairness, false);
     let who = worst.and_then(ends);
     let otherwise = who
         .as_ref()

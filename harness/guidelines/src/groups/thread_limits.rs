@@ -12,7 +12,8 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if !on_a_card(analysis) {
         return None;
     }
-    let limited = analysis.groups().filter(|c| c.record.mode.limited);
+    // A limit of memory alone leaves the threads as they are.
+    let limited = analysis.groups().filter(|c| c.record.mode.limited && !c.record.sharing.starts_with("mps:mem="));
     let mut limits: Vec<&str> = limited.map(|c| c.record.sharing.as_str()).collect();
     limits.sort_unstable();
     limits.dedup();

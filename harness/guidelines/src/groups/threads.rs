@@ -6,7 +6,7 @@ use collo_analysis::cell::Cell;
 use collo_quantity::stats::{Quantity, RatioVerdict};
 use collo_quantity::{Key, number};
 
-use crate::rule::pairs::{Pair, Pairs, matched, together};
+use crate::rule::pairs::{Pair, Pairs, corrected_together, matched, together};
 use crate::rule::{Claim, Guideline, decide, nothing, on_a_card};
 use crate::verdict::{Agreement, Holds};
 
@@ -30,12 +30,12 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
         let of_mode = modes.iter().map(|mode| Pairs::of_work(analysis, mode, other));
         of_mode.fold(Pairs::default(), Pairs::with)
     };
-    let naive = against("naive");
-    let pairs = naive.clone().with(against("mps"));
-    let (ahead, behind, same) =
-        (pairs.how_many(RatioVerdict::Better), pairs.how_many(RatioVerdict::Worse), pairs.how_many(RatioVerdict::Same));
-    let open = pairs.may_be_below(analysis.campaign.thresholds.relevant_ratio) + pairs.unjudged.len();
-    let all = pairs.judged.len();
+    let threshold = analysis.campaign.thresholds.relevant_ratio;
+    let [naive, mps] = corrected_together([against("naive"), against("mps")], threshold);
+    let pairs = naive.clone().with(mps);
+    let (ahead, behind, same) = (pairs.ahead(), pairs.behind(), pairs.how_many(RatioVerdict::Same));
+    let open = pairs.may_be_below(threshold) + pairs.unjudged.len();
+    let all = pairs.all() - pairs.unjudged.len();
     let holds = match () {
         () if behind > 0 => Holds::No,
         () if all == 0 || open > 0 => Holds::Open,
@@ -46,6 +46,10 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let key = pairs.extreme(behind == 0);
     let groups = pairs.groups();
     let finding = match key {
+        None if ahead + behind > 0 => format!(
+            "Threads of one process are {}, by what does not fit into memory.",
+            pairs.text("processes").unwrap_or_default()
+        ),
         None => nothing(&groups, "the work per second", "No group is planned both as threads of one process and as processes."),
         Some(pair) => {
             let ratio = number::with_interval(&pair.ratio);
@@ -64,11 +68,12 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             finding: format!("{finding} {CAVEATS}"),
             holds,
             agrees: Agreement::NotStudied,
-            key: key.map(|pair| pair.evidence(Key::ThroughputGain).picked_from(all)),
+            key: key.map(|pair| pair.evidence(Key::ThroughputGain).picked_from(pairs.judged.len())),
             tested: format!(
                 "work per second as threads of one process ÷ as processes, naive or under MPS, same members: never below 1 by more than \
-                 {0}, and above it by more than {0} in most groups; Holm-corrected over the groups of each mode",
-                number::percent_as_written(analysis.campaign.thresholds.relevant_ratio)
+                 {0}, and above it by more than {0} in most groups; Holm-corrected over the groups of all modes. Where only one of both does \
+                 not fit into memory, it is behind",
+                number::percent_as_written(threshold)
             ),
             evidence: pairs.evidence(Key::ThroughputGain),
             published: None,

@@ -17,6 +17,7 @@ use collo_quantity::{Key, number};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use crate::published::Published;
+use crate::published::study::is_card;
 use crate::rule::evidence::Evidence;
 use crate::rule::{Claim, Guideline, STUDY, decide_by_interval, on_a_card};
 use crate::verdict::{self, Agreement, Groups, Holds};
@@ -75,10 +76,21 @@ impl HingeFit<'_> {
         Some(FisherSnedecor::new(free, df.min(1e4)).ok()?.sf(f))
     }
 
+    /// True if groups lie on both sides of the threshold's interval.
+    fn is_bounded(&self) -> bool {
+        is_bounded(&self.threshold, self.groups.iter().map(|g| g.sum_ratio))
+    }
+
     /// True if the threshold is known well enough to plan with it.
     fn is_narrow(&self) -> bool {
         self.threshold.low.zip(self.threshold.high).is_some_and(|(low, high)| high / low <= WIDEST)
     }
+}
+
+/// True if an interval ends inside of these sums: where it reaches beyond them, it is the search that ended, and nothing is known of its width.
+fn is_bounded(threshold: &Quantity, sums: impl Iterator<Item = f64>) -> bool {
+    let (least, most) = sums.fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), sum| (least.min(sum), most.max(sum)));
+    threshold.low.zip(threshold.high).is_some_and(|(low, high)| least <= low && high <= most)
 }
 
 /// Groups of one mode that can be fitted.
@@ -159,10 +171,11 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let p = fitted.as_ref().and_then(|f| f.p_of_fit(thresholds.relevant_ratio));
     let holds = match (&fitted, p) {
         (Some(_), Some(p)) if p < 0.05 => Holds::No,
-        (Some(f), Some(_)) if f.is_narrow() => Holds::Yes,
+        (Some(f), Some(_)) if f.is_narrow() && f.is_bounded() => Holds::Yes,
         _ => Holds::Open,
     };
     let agrees = match (&fitted, holds) {
+        _ if !is_card(&analysis.campaign.device.name) => Agreement::NotComparable,
         (None, _) => Agreement::NotMeasured,
         // A threshold that does not describe the groups is no threshold to compare.
         (Some(_), Holds::No) => Agreement::No,
@@ -184,6 +197,10 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
                     "The slowdowns lie further from any threshold than their noise explains (p {}).",
                     collo_analysis::words::p(p.unwrap_or(0.0))
                 ),
+                (Holds::Open, None) => {
+                    format!("{beyond}, but too few slowdowns have an interval to show how well that describes them.")
+                }
+                (Holds::Open, _) if !f.is_bounded() => format!("{beyond}, but no group lies beyond an end of that interval."),
                 (Holds::Open, _) => format!("{beyond}, but the interval spans more than a factor of {WIDEST}."),
                 (Holds::Yes, _) => format!("{beyond}."),
             }
@@ -202,7 +219,8 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let advice = fitted
         .as_ref()
         .map_or_else(String::new, |f| format!("Add up solo SM activity and stop at {}.", number::percent(f.threshold.estimate)));
-    let few = groups(analysis, sharing).len() < GROUPS;
+    // More repetitions are no answer where groups of other sums are missing.
+    let few = groups(analysis, sharing).len() < GROUPS || fitted.as_ref().is_some_and(|f| !f.is_bounded());
     let next = if few && all.missing() == 0 {
         verdict::Next { command: Some(crate::rule::study(analysis, "sharing == \"mps\"")), before: None }
     } else {
@@ -224,8 +242,8 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             }),
             tested: format!(
                 "the sum of solo SMACT at which a hinge through the slowdowns of all groups reaches {limit}; {GROUPS} groups or more, two on \
-                 each side; no lack of fit beyond noise and {} (F test, 5 %), interval within a factor of {WIDEST}. Agreement: the whole interval lies \
-                 within {} of the published 80 %",
+                 each side; no lack of fit beyond noise and {} (F test, 5 %), interval within a factor of {WIDEST} and between the sums of the groups. \
+                 Agreement: the whole interval lies within {} of the published 80 %",
                 number::percent_as_written(thresholds.relevant_ratio),
                 number::percent(MARGIN_RATIO)
             ),
@@ -267,6 +285,21 @@ mod tests {
             covered += usize::from(found.low.unwrap() <= truth && truth <= found.high.unwrap());
         }
         assert!((180..=200).contains(&covered), "{covered} of 200");
+    }
+
+    #[test]
+    fn a_threshold_is_not_known_where_only_the_search_ends() {
+        let limit = 1.1f64.ln();
+        let sums = [0.75, 0.77, 0.79, 0.81, 0.83, 0.85f64];
+        // Members are slowed down less where the sum is larger.
+        let slowdowns = [1.15, 1.15, 1.15, 1.05, 1.05, 1.05f64];
+        let falling: Vec<(f64, f64)> = sums.iter().zip(slowdowns).map(|(sum, slowdown)| (sum.ln(), slowdown.ln())).collect();
+        let (_, _, found) = hinge(&falling, limit).expect("a fit");
+        assert!(found.high.unwrap() / found.low.unwrap() <= WIDEST, "as narrow as the search: {found:?}");
+        assert!(!is_bounded(&found, sums.into_iter()), "{found:?}");
+        let known = points(0.7, 1.0, 0.01, 1);
+        let (_, _, found) = hinge(&known, limit).expect("a fit");
+        assert!(is_bounded(&found, known.iter().map(|p| p.0.exp())), "{found:?}");
     }
 
     #[test]

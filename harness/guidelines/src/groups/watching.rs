@@ -7,8 +7,8 @@ use collo_quantity::{Key, number};
 
 use crate::published::Published;
 use crate::rule::evidence::Evidence;
-use crate::rule::{Claim, Guideline, is_undecided};
-use crate::verdict::{self, Holds, Next};
+use crate::rule::{Claim, Guideline, is_undecided, not_judged};
+use crate::verdict::{self, Next};
 
 const PUBLISHED: Published = Published::new(
     "Monitoring with top, nvidia-smi or dcgm changes the epoch time by at most 1 %; nsys by 3 to 6 %, the PyTorch profiler by 42 % \
@@ -25,12 +25,20 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let rows: Vec<_> =
         groups.iter().flat_map(|g| g.rows.iter().map(move |row| (g, row))).filter(|(_, row)| !row.is_nobody()).collect();
     let verdict = |row: &WatchedCost| row.test.as_ref().map(|test| test.verdict);
-    let monitors: Vec<_> = rows.iter().filter(|(_, row)| row.profiles == Some(false) && row.test.is_some()).collect();
-    let holds = match () {
-        () if monitors.iter().any(|(_, row)| verdict(row) == Some(RatioVerdict::Better)) => Holds::No,
-        () if !monitors.is_empty() && monitors.iter().all(|(_, row)| verdict(row) == Some(RatioVerdict::Same)) => Holds::Yes,
-        () => Holds::Open,
-    };
+    // What is not known to profile may be a monitor, and what has no number may slow its members.
+    let monitors: Vec<&WatchedCost> = rows.iter().map(|(_, row)| *row).filter(|row| row.profiles != Some(true)).collect();
+    let (mut same, mut slower, mut open) = (0, 0, 0);
+    for row in &monitors {
+        match (row.profiles, verdict(row)) {
+            (Some(false), Some(RatioVerdict::Better)) => slower += 1,
+            (Some(false), Some(RatioVerdict::Same)) => same += 1,
+            // Whatever it is, it does not slow them.
+            (None, Some(RatioVerdict::Same)) => {}
+            _ => open += 1,
+        }
+    }
+    let holds = verdict::of_all(same, slower, open);
+    let unread: Vec<&WatchedCost> = monitors.iter().copied().filter(|row| row.test.is_none()).collect();
     let evidence: Vec<Evidence> = rows
         .iter()
         .filter(|(_, row)| row.test.is_some())
@@ -56,16 +64,19 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
                 format!("{} slow their members", costly.join(", "))
             };
             format!(
-                "Of {}, {slows}; the largest ratio is {} (`{}`).",
+                "Of {}, {slows}; the largest ratio is {} (`{}`).{}",
                 number::count(evidence.len(), "watched cell"),
                 key.to_text(),
-                key.cell
+                key.cell,
+                not_judged(unread.iter().map(|row| row.label.clone()))
             )
         }
     };
-    let tests = monitors.iter().filter_map(|(_, row)| row.test.as_ref()).filter(|test| is_undecided(test));
+    let tests = monitors.iter().filter_map(|row| row.test.as_ref()).filter(|test| is_undecided(test));
     // One repetition decides nothing, and says nothing of how many would.
-    let more = if evidence.is_empty() { Some(2) } else { collo_quantity::stats::repetitions_to_decide(tests) };
+    let once = evidence.is_empty() || unread.iter().any(|row| row.runs == 1);
+    let more = if once { Some(2) } else { collo_quantity::stats::repetitions_to_decide(tests) };
+    let lost = unread.iter().find_map(|row| Some(format!("`{}` lost its observer: {}.", row.label, row.why_lost.as_ref()?)));
     let name = &analysis.campaign.experiment;
     let command = match (analysis.count("missing") + analysis.count("interrupted") > 0, more) {
         _ if analysis.campaign.is_merged() => None,
@@ -88,7 +99,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             evidence,
             published: Some(PUBLISHED),
             scope: None,
-            next: Next { command, before: None },
+            next: Next { command, before: lost },
         }
         .conclude(),
     )

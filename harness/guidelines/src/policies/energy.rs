@@ -6,7 +6,7 @@ use collo_quantity::Key;
 use collo_quantity::stats::RatioVerdict;
 
 use super::{Holds, Wording, all_smaller, beside_exclusive, claim, judge, matrices, ratios_text, wanting};
-use crate::rule::Guideline;
+use crate::rule::{Guideline, not_judged};
 
 fn under(arm: &Arm, family: &str) -> bool {
     !arm.is_exclusive() && collo_store::Sharing::of_label(&arm.sharing).family == family
@@ -19,25 +19,25 @@ pub fn energy(analysis: &Analysis) -> Option<Guideline> {
     }
     let mps = judge(beside_exclusive(matrices, |arm| under(arm, "mps")), Key::SiteEnergy);
     let circle = judge(beside_exclusive(matrices, |arm| under(arm, "naive") && arm.picks() == "rr"), Key::SiteEnergy);
-    let saves = circle.iter().any(|j| j.said == RatioVerdict::Better);
+    let saves = circle.judged.iter().any(|j| j.said == RatioVerdict::Better);
+    let may_save = !circle.open.is_empty() || circle.judged.iter().any(|j| matches!(j.said, RatioVerdict::CannotTell { .. }));
     let holds = match all_smaller(&mps) {
-        _ if mps.is_empty() => Holds::Open,
+        _ if mps.judged.is_empty() => Holds::Open,
         Holds::No => Holds::No,
         _ if saves => Holds::No,
-        Holds::Yes if !circle.is_empty() && circle.iter().any(|j| matches!(j.said, RatioVerdict::CannotTell { .. })) => {
-            Holds::Open
-        }
+        Holds::Yes if may_save => Holds::Open,
         other => other,
     };
-    let finding = match mps.is_empty() {
+    let finding = match mps.judged.is_empty() {
         true => wanting(matrices, "the energy of all cards under MPS beside `exclusive`"),
         false => {
-            let naive = if circle.is_empty() {
+            let naive = if circle.judged.is_empty() {
                 String::new()
             } else {
-                format!(" {}", ratios_text(&circle, "Round-robin on naive sharing: the energy"))
+                format!(" {}", ratios_text(&circle.judged, "Round-robin on naive sharing: the energy"))
             };
-            format!("{}{naive}", ratios_text(&mps, "The energy")).replace("is shorter under", "is less under")
+            let open = not_judged(mps.open.iter().chain(&circle.open).cloned());
+            format!("{}{naive}{open}", ratios_text(&mps.judged, "The energy")).replace("is shorter under", "is less under")
         }
     };
     let words = Wording {
@@ -47,6 +47,6 @@ pub fn energy(analysis: &Analysis) -> Option<Guideline> {
         otherwise: "not every policy under MPS spends less energy, or round-robin on naive sharing does too.",
         tested: "energy of all cards under MPS ÷ that under `exclusive` within the same orders; that of `rr` on naive sharing not less".into(),
     };
-    let evidence = mps.iter().chain(&circle).map(|j| j.evidence(Key::SiteEnergy)).collect();
+    let evidence = mps.judged.iter().chain(&circle.judged).map(|j| j.evidence(Key::SiteEnergy)).collect();
     claim(analysis, words, holds, finding, evidence)
 }

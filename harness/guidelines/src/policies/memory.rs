@@ -4,8 +4,8 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::trace::{Arm, TraceMatrix};
 use collo_quantity::Key;
 
-use super::{Counted, Holds, Judged, Wording, all_fewer, all_smaller, claim, judge, listed, matrices, wanting};
-use crate::rule::Guideline;
+use super::{Counted, Holds, Judged, Wording, all_fewer, all_smaller, claim, judge, listed, matrices, unknown, wanting};
+use crate::rule::{Guideline, not_judged};
 
 /// Pairs of arms with the same order over the cards and the same mode, that differ as asked: the first is the safer one.
 fn pairs(matrices: &[TraceMatrix], differ: impl Fn(&Arm, &Arm) -> bool) -> Vec<(&TraceMatrix, usize, usize)> {
@@ -20,8 +20,16 @@ fn pairs(matrices: &[TraceMatrix], differ: impl Fn(&Arm, &Arm) -> bool) -> Vec<(
     found
 }
 
-fn counted<'a>(pairs: &[(&'a TraceMatrix, usize, usize)]) -> Vec<Counted<'a>> {
-    pairs.iter().filter_map(|(matrix, a, b)| Counted::of(matrix, *a, *b, Key::OutOfMemory)).collect()
+/// What was counted of pairs, and the arms for which nothing was.
+fn counted<'a>(pairs: &[(&'a TraceMatrix, usize, usize)]) -> (Vec<Counted<'a>>, Vec<String>) {
+    let (mut found, mut open) = (Vec::new(), Vec::new());
+    for &(matrix, a, b) in pairs {
+        match Counted::of(matrix, a, b, Key::OutOfMemory) {
+            Some(counted) => found.push(counted),
+            None => open.push(unknown(&matrix.arms[a], &matrix.arms[b])),
+        }
+    }
+    (found, open)
 }
 
 fn fewer(analysis: &Analysis, words: Wording, pairs: Vec<(&TraceMatrix, usize, usize)>, what: &str) -> Option<Guideline> {
@@ -29,11 +37,11 @@ fn fewer(analysis: &Analysis, words: Wording, pairs: Vec<(&TraceMatrix, usize, u
     if pairs.is_empty() {
         return None;
     }
-    let counted = counted(&pairs);
-    let holds = if counted.is_empty() { Holds::Open } else { all_fewer(&counted) };
+    let (counted, open) = counted(&pairs);
+    let holds = all_fewer(&counted, open.len());
     let finding = match counted.is_empty() {
         true => wanting(matrices, what),
-        false => format!("Out of memory: {}", listed(counted.iter().map(Counted::text))),
+        false => format!("Out of memory: {}{}", listed(counted.iter().map(Counted::text)), not_judged(open)),
     };
     claim(analysis, words, holds, finding, counted.iter().flat_map(Counted::evidence).collect())
 }
@@ -83,21 +91,23 @@ pub fn cap(analysis: &Analysis) -> Option<Guideline> {
     if pairs.is_empty() {
         return None;
     }
-    let counted = counted(&pairs);
+    let (counted, open) = counted(&pairs);
     // The other way round: that the laxer one waits less.
     let waits = judge(pairs.iter().map(|(matrix, strict, lax)| (*matrix, *lax, *strict)).collect(), Key::WaitMean);
-    let holds = match (counted.is_empty() || waits.is_empty(), all_fewer(&counted), all_smaller(&waits)) {
+    let is_unread = counted.is_empty() || waits.judged.is_empty();
+    let holds = match (is_unread, all_fewer(&counted, open.len()), all_smaller(&waits)) {
         (true, ..) => Holds::Open,
         (_, Holds::No, _) | (_, _, Holds::No) => Holds::No,
         (_, Holds::Yes, Holds::Yes) => Holds::Yes,
         _ => Holds::Open,
     };
-    let finding = match counted.is_empty() || waits.is_empty() {
+    let finding = match is_unread {
         true => wanting(matrices, "two caps"),
         false => format!(
-            "Out of memory: {} Mean wait under the laxer cap ÷ the stricter: {}",
+            "Out of memory: {} Mean wait under the laxer cap ÷ the stricter: {}{}",
             listed(counted.iter().map(Counted::text)),
-            listed(waits.iter().map(Judged::text))
+            listed(waits.judged.iter().map(Judged::text)),
+            not_judged(open.iter().chain(&waits.open).cloned())
         ),
     };
     let words = Wording {
@@ -107,6 +117,6 @@ pub fn cap(analysis: &Analysis) -> Option<Guideline> {
         otherwise: "a stricter cap does not trade the one against the other.",
         tested: "attempts out of memory per run and mean wait under two caps of the same policy".into(),
     };
-    let evidence = counted.iter().flat_map(Counted::evidence).chain(waits.iter().map(|j| j.evidence(Key::WaitMean)));
+    let evidence = counted.iter().flat_map(Counted::evidence).chain(waits.judged.iter().map(|j| j.evidence(Key::WaitMean)));
     claim(analysis, words, holds, finding, evidence.collect())
 }

@@ -77,19 +77,37 @@ struct Judged<'a> {
     said: RatioVerdict,
 }
 
-/// Ratios of pairs of arms, smaller is better, corrected for all of them; those that are valid and have an interval.
-fn judge<'a>(pairs: Vec<(&'a TraceMatrix, usize, usize)>, key: Key) -> Vec<Judged<'a>> {
-    let valid = |(matrix, a, b): &(&TraceMatrix, usize, usize)| matrix.arms[*a].is_valid() && matrix.arms[*b].is_valid();
-    let pairs: Vec<_> = pairs.into_iter().filter(valid).collect();
-    let ratios: Vec<Option<Quantity>> = pairs.iter().map(|(matrix, a, b)| matrix.ratio(*a, *b, key)).collect();
+/// Pairs of arms with their ratios, and those that have none.
+struct JudgedPairs<'a> {
+    judged: Vec<Judged<'a>>,
+    /// Arms that could not be compared: without a valid run, without two orders in common, or without the reading.
+    open: Vec<String>,
+}
+
+/// Ratios of pairs of arms, smaller is better, corrected for all of them.
+fn judge<'a>(pairs: Vec<(&'a TraceMatrix, usize, usize)>, key: Key) -> JudgedPairs<'a> {
+    let ratio = |(matrix, a, b): &(&TraceMatrix, usize, usize)| {
+        let valid = matrix.arms[*a].is_valid() && matrix.arms[*b].is_valid();
+        matrix.ratio(*a, *b, key).filter(|_| valid)
+    };
+    let ratios: Vec<Option<Quantity>> = pairs.iter().map(ratio).collect();
     let inverse: Vec<Option<Quantity>> = ratios.iter().map(|q| q.as_ref().map(Quantity::inverse)).collect();
     let threshold = pairs.first().map_or(0.05, |(matrix, ..)| matrix.threshold);
     let tests = stats::compare(&inverse, threshold);
-    let all = pairs.into_iter().zip(ratios).zip(tests);
-    all.filter_map(|(((matrix, a, b), ratio), test)| {
-        Some(Judged { matrix, left: &matrix.arms[a], right: &matrix.arms[b], ratio: ratio?, said: test?.verdict })
-    })
-    .collect()
+    let mut found = JudgedPairs { judged: Vec::new(), open: Vec::new() };
+    for (((matrix, a, b), ratio), test) in pairs.into_iter().zip(ratios).zip(tests) {
+        let (left, right) = (&matrix.arms[a], &matrix.arms[b]);
+        match ratio.zip(test) {
+            Some((ratio, test)) => found.judged.push(Judged { matrix, left, right, ratio, said: test.verdict }),
+            None => found.open.push(unknown(left, right)),
+        }
+    }
+    found
+}
+
+/// Of two arms that cannot be compared the one that is why: the left one, unless only the right one is not valid.
+fn unknown(left: &Arm, right: &Arm) -> String {
+    if left.is_valid() && !right.is_valid() { right.name() } else { left.name() }
 }
 
 impl Judged<'_> {
@@ -114,12 +132,16 @@ fn beside_exclusive(matrices: &[TraceMatrix], is: impl Fn(&Arm) -> bool) -> Vec<
     found
 }
 
-/// Whether all are smaller: no as soon as one certainly is not, open while one could still turn out not to be.
-fn all_smaller(judged: &[Judged]) -> Holds {
-    let how_many = |said: fn(&RatioVerdict) -> bool| judged.iter().filter(|j| said(&j.said)).count();
-    let smaller = how_many(|v| *v == RatioVerdict::Better);
-    let open = how_many(|v| matches!(v, RatioVerdict::CannotTell { .. }));
-    verdict::of_all(smaller, judged.len() - smaller - open, open)
+/// Whether all are so: no as soon as one certainly is not, open while one could still turn out not to be.
+fn all_are(wanted: RatioVerdict, pairs: &JudgedPairs) -> Holds {
+    let confirmed = pairs.judged.iter().filter(|j| j.said == wanted).count();
+    let undecided = pairs.judged.iter().filter(|j| matches!(j.said, RatioVerdict::CannotTell { .. })).count();
+    verdict::of_all(confirmed, pairs.judged.len() - confirmed - undecided, undecided + pairs.open.len())
+}
+
+/// Whether all are smaller.
+fn all_smaller(pairs: &JudgedPairs) -> Holds {
+    all_are(RatioVerdict::Better, pairs)
 }
 
 /// `5 of 6 policies: from … to …; 1 can't be told apart`.
@@ -176,14 +198,14 @@ fn signed(x: f64) -> String {
     number::fixed(x, 1).replace('-', "−")
 }
 
-/// Whether the left ones have fewer: no as soon as one certainly has not.
-fn all_fewer(counted: &[Counted]) -> Holds {
+/// Whether the left ones have fewer: no as soon as one certainly has not. `open` are pairs that were not counted.
+fn all_fewer(counted: &[Counted], open: usize) -> Holds {
     // Where neither ever ran out there was nothing to avoid.
     let arose = |c: &&Counted| [c.left, c.right].iter().any(|arm| arm.get(c.key).is_some_and(|q| q.estimate > 0.0));
     let arisen: Vec<&Counted> = counted.iter().filter(arose).collect();
     let fewer = arisen.iter().filter(|c| c.difference.is_less()).count();
     let not = arisen.iter().filter(|c| !c.difference.is_less() && c.difference.is_not_less()).count();
-    verdict::of_all(fewer, not, arisen.len() - fewer - not)
+    verdict::of_all(fewer, not, arisen.len() - fewer - not + open)
 }
 
 /// The texts of at most three.

@@ -5,8 +5,8 @@ use collo_analysis::trace::{Arm, TraceMatrix};
 use collo_quantity::Key;
 use collo_quantity::stats::RatioVerdict;
 
-use super::{Holds, Wording, claim, judge, listed, matrices, wanting};
-use crate::rule::Guideline;
+use super::{Wording, all_are, claim, judge, listed, matrices, wanting};
+use crate::rule::{Guideline, not_judged};
 
 /// The order that takes the card with the least free memory.
 const PACKS: &str = "bf";
@@ -34,20 +34,14 @@ pub fn packing(analysis: &Analysis) -> Option<Guideline> {
     if !matrices.iter().flat_map(|m| &m.arms).any(|arm| arm.picks() == PACKS) {
         return None;
     }
-    let judged = judge(pairs(matrices), Key::ExecutionMean);
-    let longer = judged.iter().filter(|j| j.said == RatioVerdict::Worse).count();
-    let open = judged.iter().filter(|j| matches!(j.said, RatioVerdict::CannotTell { .. })).count();
-    let holds = match judged.len() {
-        0 => Holds::Open,
-        n if longer + open < n => Holds::No,
-        _ if longer > open => Holds::Yes,
-        _ => Holds::Open,
-    };
-    let finding = match judged.is_empty() {
+    let pairs = judge(pairs(matrices), Key::ExecutionMean);
+    let holds = all_are(RatioVerdict::Worse, &pairs);
+    let finding = match pairs.judged.is_empty() {
         true => wanting(matrices, "an execution under `bf` beside another order of the same conditions"),
         false => format!(
-            "Mean execution beside the same conditions: {}",
-            listed(judged.iter().map(|j| format!("{} of `{}` ({})", j.text(), j.right.name(), j.matrix.trace)))
+            "Mean execution beside the same conditions: {}{}",
+            listed(pairs.judged.iter().map(|j| format!("{} of `{}` ({})", j.text(), j.right.name(), j.matrix.trace))),
+            not_judged(pairs.open.iter().cloned())
         ),
     };
     let words = Wording {
@@ -57,6 +51,6 @@ pub fn packing(analysis: &Analysis) -> Option<Guideline> {
         otherwise: "packing does not lengthen execution everywhere.",
         tested: "mean execution under `bf` ÷ that under another order with the same conditions, estimate and mode, within the same orders of tasks".into(),
     };
-    let evidence = judged.iter().map(|j| j.evidence(Key::ExecutionMean)).collect();
+    let evidence = pairs.judged.iter().map(|j| j.evidence(Key::ExecutionMean)).collect();
     claim(analysis, words, holds, finding, evidence)
 }

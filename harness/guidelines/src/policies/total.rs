@@ -5,8 +5,8 @@ use collo_analysis::trace::Arm;
 use collo_quantity::stats::RatioVerdict;
 use collo_quantity::{Key, number};
 
-use super::{Holds, Judged, Wording, all_smaller, beside_exclusive, claim, judge, matrices, ratios_text, wanting};
-use crate::rule::Guideline;
+use super::{Holds, JudgedPairs, Wording, all_are, all_smaller, beside_exclusive, claim, judge, matrices, ratios_text, wanting};
+use crate::rule::{Guideline, not_judged};
 
 fn collocates(arm: &Arm, family: &str) -> bool {
     !arm.is_exclusive() && collo_store::Sharing::of_label(&arm.sharing).family == family
@@ -17,10 +17,10 @@ pub fn mps_total(analysis: &Analysis) -> Option<Guideline> {
     if !matrices.iter().flat_map(|m| &m.arms).any(|arm| collocates(arm, "mps")) {
         return None;
     }
-    let judged = judge(beside_exclusive(matrices, |arm| collocates(arm, "mps")), Key::Total);
-    let finding = match judged.is_empty() {
+    let pairs = judge(beside_exclusive(matrices, |arm| collocates(arm, "mps")), Key::Total);
+    let finding = match pairs.judged.is_empty() {
         true => wanting(matrices, "a total under MPS beside `exclusive`"),
-        false => ratios_text(&judged, "The total"),
+        false => format!("{}{}", ratios_text(&pairs.judged, "The total"), not_judged(pairs.open.iter().cloned())),
     };
     let words = Wording {
         id: "trace-mps-total",
@@ -29,8 +29,8 @@ pub fn mps_total(analysis: &Analysis) -> Option<Guideline> {
         otherwise: "not every policy under MPS shortens the total.",
         tested: "total of each policy under MPS ÷ that of `exclusive` within the same orders".into(),
     };
-    let evidence = judged.iter().map(|j| j.evidence(Key::Total)).collect();
-    claim(analysis, words, if judged.is_empty() { Holds::Open } else { all_smaller(&judged) }, finding, evidence)
+    let evidence = pairs.judged.iter().map(|j| j.evidence(Key::Total)).collect();
+    claim(analysis, words, all_smaller(&pairs), finding, evidence)
 }
 
 pub fn naive_waits(analysis: &Analysis) -> Option<Guideline> {
@@ -40,20 +40,21 @@ pub fn naive_waits(analysis: &Analysis) -> Option<Guideline> {
     }
     let pairs = || beside_exclusive(matrices, |arm| collocates(arm, "naive"));
     let (totals, waits) = (judge(pairs(), Key::Total), judge(pairs(), Key::WaitMean));
-    let is = |all: &[Judged], said: RatioVerdict| all.iter().filter(|j| j.said == said).count();
-    let decided = |j: &&Judged| matches!(j.said, RatioVerdict::Better | RatioVerdict::Worse);
-    let not_hardly = totals.iter().filter(decided).count();
-    let shorter = all_smaller(&waits);
-    let holds = match (totals.is_empty() || waits.is_empty(), shorter) {
-        (true, _) => Holds::Open,
-        _ if not_hardly > 0 => Holds::No,
-        (_, Holds::No) => Holds::No,
-        (_, Holds::Yes) if is(&totals, RatioVerdict::Same) == totals.len() => Holds::Yes,
+    let is_unread = |pairs: &JudgedPairs| pairs.judged.is_empty();
+    let holds = match (is_unread(&totals) || is_unread(&waits), all_are(RatioVerdict::Same, &totals), all_smaller(&waits)) {
+        (true, ..) => Holds::Open,
+        (_, Holds::No, _) | (_, _, Holds::No) => Holds::No,
+        (_, Holds::Yes, Holds::Yes) => Holds::Yes,
         _ => Holds::Open,
     };
-    let finding = match totals.is_empty() || waits.is_empty() {
+    let finding = match is_unread(&totals) || is_unread(&waits) {
         true => wanting(matrices, "a total under naive sharing beside `exclusive`"),
-        false => format!("{} {}", ratios_text(&totals, "The total"), ratios_text(&waits, "The mean wait")),
+        false => format!(
+            "{} {}{}",
+            ratios_text(&totals.judged, "The total"),
+            ratios_text(&waits.judged, "The mean wait"),
+            not_judged(totals.open.iter().chain(&waits.open).cloned())
+        ),
     };
     let words = Wording {
         id: "trace-naive-waits",
@@ -65,6 +66,7 @@ pub fn naive_waits(analysis: &Analysis) -> Option<Guideline> {
             number::percent_as_written(matrices.first().map_or(0.05, |m| m.threshold))
         ),
     };
-    let evidence = totals.iter().map(|j| j.evidence(Key::Total)).chain(waits.iter().map(|j| j.evidence(Key::WaitMean)));
+    let evidence = totals.judged.iter().map(|j| j.evidence(Key::Total));
+    let evidence = evidence.chain(waits.judged.iter().map(|j| j.evidence(Key::WaitMean)));
     claim(analysis, words, holds, finding, evidence.collect())
 }

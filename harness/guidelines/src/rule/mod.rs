@@ -183,6 +183,25 @@ pub fn tally(all: &str, parts: &[(usize, &str)]) -> String {
         .join(", ")
 }
 
+/// At most three names, each once: `` `a`, `b`, `c` and 2 more ``; empty without any.
+pub fn names(all: impl IntoIterator<Item = String>) -> String {
+    let mut each: Vec<String> = Vec::new();
+    for name in all {
+        if !each.contains(&name) {
+            each.push(name);
+        }
+    }
+    let shown: Vec<String> = each.iter().take(3).map(|name| format!("`{name}`")).collect();
+    let more = if each.len() > 3 { format!(" and {} more", each.len() - 3) } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// What ends a finding where something could not be judged: `` Not judged: `a`, `b`.`` after a space; empty if all was.
+pub fn not_judged(all: impl IntoIterator<Item = String>) -> String {
+    let named = names(all);
+    if named.is_empty() { named } else { format!(" Not judged: {named}.") }
+}
+
 /// The sentence of a rule about which nothing can be concluded.
 pub fn nothing(groups: &Groups, what: &str, none: &str) -> String {
     groups.why_none(what).unwrap_or_else(|| none.to_string())
@@ -190,3 +209,16 @@ pub fn nothing(groups: &Groups, what: &str, none: &str) -> String {
 
 /// Where no group of the campaign has two or more members.
 pub const NO_GROUP: &str = "This experiment has no group of two or more training members.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_judged_is_named_once_and_the_rest_counted() {
+        let said = |names: &[&str]| not_judged(names.iter().map(|name| name.to_string()));
+        assert_eq!(said(&[]), "");
+        assert_eq!(said(&["a", "b", "a"]), " Not judged: `a`, `b`.");
+        assert_eq!(said(&["a", "b", "c", "d", "e"]), " Not judged: `a`, `b`, `c` and 2 more.");
+    }
+}

@@ -35,7 +35,7 @@ pub struct Pairs<'a> {
     pub judged: Vec<Pair<'a>>,
     /// Pairs of which one cannot be judged, by that one.
     pub unjudged: Vec<(&'a Cell, Cause)>,
-    /// Pairs of which the left, or only the right, does not fit into memory.
+    /// Pairs of which only the left, or only the right, does not fit into memory, while the other one ran.
     pub left_out_of_memory: Vec<&'a Cell>,
     pub right_out_of_memory: Vec<&'a Cell>,
     /// The groups of pairs of which neither fits: they show nothing of the difference.
@@ -61,6 +61,19 @@ pub fn matched<'a>(analysis: &'a Analysis, left: &str, right: &str) -> Vec<Match
     found
 }
 
+/// Correct the pairs of several comparisons together, where one answer rests on all of them.
+pub fn corrected_together<const N: usize>(mut all: [Pairs<'_>; N], threshold: f64) -> [Pairs<'_>; N] {
+    let judged = all.iter().flat_map(|pairs| &pairs.judged);
+    let ratios: Vec<Option<Quantity>> = judged.map(|pair| Some(pair.ratio.clone())).collect();
+    let judged = all.iter_mut().flat_map(|pairs| &mut pairs.judged);
+    for (pair, test) in judged.zip(stats::compare(&ratios, threshold)) {
+        if let Some(test) = test {
+            pair.test = test;
+        }
+    }
+    all
+}
+
 impl<'a> Pairs<'a> {
     /// Compare pairs by a ratio; `key` says by which quantity a group of them can be judged.
     pub fn of(
@@ -76,14 +89,17 @@ impl<'a> Pairs<'a> {
             let cause = |c: &'a Cell| Cause::of(analysis, c, key(c)).map(|cause| (c, cause));
             if is_too_large(m.left) && is_too_large(m.right) {
                 found.both_out_of_memory.extend([m.left, m.right]);
-            } else if is_too_large(m.left) {
+            } else if is_too_large(m.left) && m.right.counts() {
                 found.left_out_of_memory.push(m.left);
-            } else if is_too_large(m.right) {
+            } else if is_too_large(m.right) && m.left.counts() {
                 found.right_out_of_memory.push(m.right);
-            } else if let Some(unjudged) = cause(m.left).into_iter().chain(cause(m.right)).min_by(|a, b| a.1.cmp(&b.1)) {
-                found.unjudged.push(unjudged);
             } else {
-                usable.push(m);
+                // Of one that was not run, or failed, it is not known whether it fits where the other does not.
+                let causes = [m.left, m.right].into_iter().filter(|c| !is_too_large(c)).filter_map(cause);
+                match causes.min_by(|a, b| a.1.cmp(&b.1)) {
+                    Some(unjudged) => found.unjudged.push(unjudged),
+                    None => usable.push(m),
+                }
             }
         }
         let ratios: Vec<Option<Quantity>> = usable.iter().map(|m| ratio(m.left, m.right)).collect();
@@ -102,7 +118,7 @@ impl<'a> Pairs<'a> {
         Pairs::of(analysis, matched(analysis, left, right), work, advantage)
     }
 
-    /// Put others beside these; each keeps its own correction.
+    /// Put others beside these; each keeps its own correction, unless they are [`corrected_together`].
     pub fn with(mut self, other: Pairs<'a>) -> Pairs<'a> {
         self.judged.extend(other.judged);
         self.unjudged.extend(other.unjudged);
@@ -113,14 +129,26 @@ impl<'a> Pairs<'a> {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.judged.is_empty()
-            && self.unjudged.is_empty()
-            && self.left_out_of_memory.is_empty()
-            && self.right_out_of_memory.is_empty()
+        self.all() == 0
     }
 
     pub fn tests(&self) -> impl Iterator<Item = &RatioTest> {
         self.judged.iter().map(|pair| &pair.test)
+    }
+
+    /// Pairs in which the left is ahead: it does more, or alone fits into memory.
+    pub fn ahead(&self) -> usize {
+        self.how_many(RatioVerdict::Better) + self.right_out_of_memory.len()
+    }
+
+    /// Pairs in which the left is behind.
+    pub fn behind(&self) -> usize {
+        self.how_many(RatioVerdict::Worse) + self.left_out_of_memory.len()
+    }
+
+    /// All pairs that say something of the difference, or would if they could be judged.
+    pub fn all(&self) -> usize {
+        self.judged.len() + self.unjudged.len() + self.left_out_of_memory.len() + self.right_out_of_memory.len()
     }
 
     /// The number of pairs with a verdict.
@@ -160,12 +188,11 @@ impl<'a> Pairs<'a> {
 
     /// `ahead of naive in 5, the same in 1 of 6 groups`; `None` without pairs.
     pub fn text(&self, other: &str) -> Option<String> {
-        let n = |wanted| self.how_many(wanted);
         let undecided = self.tests().filter(|test| super::is_undecided(test)).count();
         let parts = [
-            (n(RatioVerdict::Better) + self.right_out_of_memory.len(), "ahead of {}"),
-            (n(RatioVerdict::Same), "the same as {}"),
-            (n(RatioVerdict::Worse) + self.left_out_of_memory.len(), "behind {}"),
+            (self.ahead(), "ahead of {}"),
+            (self.how_many(RatioVerdict::Same), "the same as {}"),
+            (self.behind(), "behind {}"),
             (undecided, "undecided against {}"),
             (self.unjudged.len(), "not compared with {}"),
         ];
@@ -223,4 +250,25 @@ pub fn advantage(cell: &Cell, other: &Cell) -> Option<Quantity> {
     let key = if at_once { work(cell) } else { Key::ThroughputGain };
     let (left, right) = (cell.get(key)?, other.get(key)?);
     if key == Key::ThroughputGain { left.over(right) } else { right.over(left) }
+}
+
+#[cfg(test)]
+mod tests {
+    use collo_analysis::cell::reported::ReportedRuns;
+    use collo_store::CellRecord;
+
+    use super::*;
+
+    #[test]
+    fn what_one_answer_rests_on_is_corrected_together() {
+        let (verdict, regimes) = (CellVerdict::Valid, Vec::new());
+        let runs = ReportedRuns { counted: 3, outcome: "completed", verdict, regimes, on_one_device: true };
+        let cell = Cell::of_report(CellRecord::default(), runs);
+        let ratio = Quantity { estimate: 1.2, low: Some(1.2 / 1.13), high: Some(1.2 * 1.13), n: 3, df: Some(9.0) };
+        let test = stats::compare(&[Some(ratio.clone())], 0.05).remove(0).unwrap();
+        let one = Pairs { judged: vec![Pair { left: &cell, right: &cell, ratio, test }], ..Pairs::default() };
+        assert_eq!(one.ahead(), 1, "p is 0.035");
+        let both = corrected_together([one.clone(), one], 0.05);
+        assert_eq!(both.map(|pairs| pairs.ahead()), [0, 0], "twice that is no 5 %");
+    }
 }

@@ -3,6 +3,7 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
+use collo_analysis::cell::verdict::CellVerdict;
 use collo_figures::document::{Badge, Tone};
 use collo_quantity::Key;
 use collo_quantity::stats::Quantity;
@@ -15,6 +16,8 @@ use crate::published::study::{PublishedFigure, is_card, study};
 /// How far our interval may reach from a published figure, as a ratio: repeats of one published pair differ by 2 to 8 %, and drivers,
 /// data loaders and clocks differ besides.
 const MARGIN_RATIO: f64 = 0.20;
+/// The outcome of a group that does not fit into memory.
+const OUT_OF_MEMORY: &str = "out_of_memory";
 
 /// Whether what was found here agrees with what was published.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -132,12 +135,22 @@ fn compare(cell: &Cell, figure: &PublishedFigure) -> Option<Agreement> {
         return Some(Agreement::NotComparable);
     }
     if let Some(outcome) = &figure.outcome {
-        return Some(if cell.outcome() == outcome { Agreement::Yes } else { Agreement::No });
+        let is_too_large = cell.verdict() == CellVerdict::OutOfMemory;
+        return Some(of_outcome(if is_too_large { OUT_OF_MEMORY } else { cell.outcome() }, outcome));
     }
     let key = Key::find(&figure.quantity)?;
     let ours = cell.reading(key).filter(|_| cell.is_valid());
     let range = figure.range()?;
     Some(ours.map_or(Agreement::Open, |q| equivalence(q, range, MARGIN_RATIO)))
+}
+
+/// Whether a group fitted as published: one that failed otherwise, or was not run to the end, does not show it.
+fn of_outcome(ours: &str, published: &str) -> Agreement {
+    match ours {
+        same if same == published => Agreement::Yes,
+        "completed" | OUT_OF_MEMORY => Agreement::No,
+        _ => Agreement::Open,
+    }
 }
 
 /// Whether an interval lies within a margin of a published range, outside of it, or across its edge.
@@ -169,6 +182,13 @@ mod tests {
         assert_eq!(with(0.30, 0.60), Agreement::No);
         let once = Quantity { estimate: 0.8, low: None, high: None, n: 1, df: None };
         assert_eq!(equivalence(&once, (0.8, 0.8), 0.25), Agreement::Open, "one run has no interval");
+    }
+
+    #[test]
+    fn a_group_that_crashed_does_not_show_whether_it_fits() {
+        let with = |ours| of_outcome(ours, OUT_OF_MEMORY);
+        assert_eq!([with("out_of_memory"), with("completed")], [Agreement::Yes, Agreement::No]);
+        assert_eq!(["crashed", "missing", "timed_out"].map(with), [Agreement::Open; 3]);
     }
 
     #[test]
