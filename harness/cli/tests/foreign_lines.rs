@@ -187,7 +187,8 @@ fn a_script_whose_lines_do_not_match_is_answered_with_the_nearest() {
     assert!(!ran.stderr.contains("crashed") && !ran.stderr.contains("`done`"), "{}", ran.stderr);
 }
 
-const PRINTS: &str = "for epoch in range(1, 4):\n    busy(0.3)\n    print(f'Epoch {epoch}/3 loss 0.1')\n";
+/// Longer than a second, so that it is not found only before a short limit.
+const PRINTS: &str = "for epoch in range(1, 4):\n    busy(0.6)\n    print(f'Epoch {epoch}/3 loss 0.1')\n";
 const FOUND: &str = r"pattern = '^Epoch (?P<epoch>\d+)\b'";
 
 #[test]

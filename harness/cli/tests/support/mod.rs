@@ -259,7 +259,7 @@ impl Answer {
     /// It must have said this on stderr.
     #[track_caller]
     pub fn says(self, text: &str) -> Self {
-        assert!(self.stderr.contains(text), "`{text}` is not in stderr:\n{}", self.stderr);
+        assert!(self.stderr.contains(text), "`{text}` is not in stderr:\n{}\nstdout:\n{}", self.stderr, self.stdout);
         self
     }
 
