@@ -274,7 +274,7 @@ mod tests {
         };
         let finished = sampling.end();
         let sources: Vec<_> =
-            finished.iter().map(|f| (f.quality.source.as_str(), f.quality.absent.get("all").is_some())).collect();
+            finished.iter().map(|f| (f.quality.source.as_str(), f.quality.absent.contains_key("all"))).collect();
         assert_eq!(sources, [("nvml", true), ("proc", false)]);
         assert!(!sampling.give_up.load(Ordering::Relaxed), "the writer gets all that was read");
     }

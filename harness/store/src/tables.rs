@@ -1,6 +1,7 @@
 //! The tables of a run: `epochs.parquet`, `samples.parquet` (long and narrow: a new metric is a row, never a column), and, if a
 //! member serves, `requests.parquet`.
 
+mod bounded;
 mod samples;
 
 use std::path::Path;
@@ -19,6 +20,7 @@ use parquet::file::properties::WriterProperties;
 
 pub use samples::{Readings, Sample, SampleSeries, SampleWriter, read_samples, read_series};
 
+use self::bounded::BoundedFile;
 use crate::{Error, Result, caught, place};
 use collo_text::open_regular;
 
@@ -188,7 +190,7 @@ pub(crate) fn whole<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<
 }
 
 pub(crate) fn batches(path: &Path, schema: &Schema) -> Result<Vec<RecordBatch>> {
-    let file = open_regular(path)?.into_file();
+    let file = BoundedFile(open_regular(path)?.into_file());
     let err = table_error(path);
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(&err)?;
     if builder.schema().fields() != schema.fields() {
@@ -207,6 +209,24 @@ pub(crate) fn rows(path: &Path) -> Result<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_that_claims_to_be_huge_is_an_error_before_memory_is_taken_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("epochs.parquet");
+        let epoch = EpochRecord { member: 7, index: 0, measured: true, items: None, start_ns: 1, end_ns: 9, loss: None };
+        write_epochs(&path, &[epoch]).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        // The first page follows the magic number; its header has its kind, then its size, 1 to 63 bytes here.
+        let mut forged = whole[..4].to_vec();
+        assert_eq!((whole[4], whole[6]), (0x15, 0x15));
+        forged.extend([whole[4], whole[5], whole[6], 0xfe, 0xff, 0xff, 0xff, 0x0f]);
+        forged.extend(&whole[8 + 4..]);
+        assert_eq!(forged.len(), whole.len(), "so that nothing else has moved");
+        std::fs::write(&path, forged).unwrap();
+        let refused = read_epochs(&path).unwrap_err().to_string();
+        assert!(refused.contains("a page claims to have 2147483647 bytes"), "{refused}");
+    }
 
     #[test]
     fn epochs_come_back_as_written() {
