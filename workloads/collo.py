@@ -153,8 +153,11 @@ class Member:
         self._go = self._wait_for("go") or self._go
         self._agree()
 
-    def epochs(self, by_hand=EPOCHS_BY_HAND):
-        """The epochs to train: a warm-up, the measured ones, and under `keep-running` more of them until stop."""
+    def epochs(self, by_hand=EPOCHS_BY_HAND, before_done=lambda: None):
+        """The epochs to train: a warm-up, the measured ones, and under `keep-running` more of them until stop.
+
+        `before_done()` is called when the last measured one is over and collo, which may then send stop, has not heard of it.
+        """
         self._after("ready", "epochs")
         count = self._go["epochs"] if self.channel else by_hand
         least_ns = self._go.get("measure_for_ns", 0)  # from the start of the first measured epoch
@@ -169,6 +172,7 @@ class Member:
             index += 1
             if not done and index >= count and epoch.end_ns - (measured_from_ns or 0) >= least_ns:
                 done = True
+                before_done()
                 self._send("done")
 
     def memory(self, allocated_bytes, reserved_bytes, warm_up_allocated_bytes=None, warm_up_reserved_bytes=None):

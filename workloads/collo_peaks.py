@@ -5,6 +5,8 @@ allocator's cache (`torch.backends.cudnn.benchmark`; ATen/native/cudnn/Conv_v8.c
 would say how much its neighbours had left over when it warmed up. So the cache is given back when the warm-up ends.
 """
 
+import contextlib
+
 import torch
 
 import collo
@@ -14,6 +16,7 @@ class Peaks:
     def __init__(self):
         self.keep_cache = False  # as timm's script does, and the study with it
         self.of_warm_up = None  # (allocated, reserved) in bytes, once it is over
+        self.of_replay = 0  # bytes that a captured step works in beside what stays: its graph has them, whoever asks for none
 
     def end_warm_up(self, device):
         """The warm-up's peaks are kept, and those of the training begin with what the training needs."""
@@ -23,19 +26,35 @@ class Peaks:
                 torch.cuda.empty_cache()
         elif device.type == "cuda":
             torch.cuda.synchronize(device)
-            peaks = self.now(device)
-            self.of_warm_up = tuple(map(max, peaks, self.of_warm_up or peaks))  # of two, where there are two loaders
+            self._count_to_warm_up(device)
             if not self.keep_cache:
                 torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats(device)
+
+    @contextlib.contextmanager
+    def of_a_capture(self):
+        """Around the capture of a CUDA graph, the only time that the allocator is asked for what its replays work in."""
+        if collo.hosted():  # whose peaks they are cannot be told
+            yield
+            return
+        self._count_to_warm_up()
+        torch.cuda.reset_peak_memory_stats()
+        yield
+        self._count_to_warm_up()
+        self.of_replay = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
 
     def tell(self, member, device):
         """A CPU has no allocator to tell of."""
         if device.type == "cuda":
             member.memory(*self.now(device), *(self.of_warm_up or ()))
 
-    def now(self, device):
-        return torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device)
+    def now(self, device=None):
+        return torch.cuda.max_memory_allocated(device) + self.of_replay, torch.cuda.max_memory_reserved(device)
+
+    def _count_to_warm_up(self, device=None):
+        peaks = self.now(device)
+        self.of_warm_up = tuple(map(max, peaks, self.of_warm_up or peaks))  # of two, where there are two loaders
 
 
 peaks = Peaks()  # of this process: it has one device

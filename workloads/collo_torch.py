@@ -207,7 +207,9 @@ def training_step(loss_of, model, optimiser, settings):
         scaler.update()
         return loss.detach()
 
-    step = graphed(step) if settings.cuda_graphs else step
+    if settings.cuda_graphs:
+        # Gradients of the step before would lie outside of the graph's memory, and beside it while it is captured.
+        step = graphed(step, before_capture=lambda: optimiser.zero_grad(set_to_none=True))
     return read_each(step) if settings.read_loss == "step" else step
 
 
@@ -225,7 +227,7 @@ def read_each(step):
     return and_read
 
 
-def graphed(step):
+def graphed(step, before_capture=lambda: None):
     """The step as a CUDA graph: the first ones as they are, the next one captured, which is replayed ever after.
 
     Every call is one step on its batch, so that a model learns the same with a graph and without one.
@@ -249,8 +251,9 @@ def graphed(step):
         if loss is None:
             # In torch's own mode, `global`, the thread that page-locks batches could end the capture by an allocation
             # (pytorch/pytorch#175425).
+            before_capture()
             try:
-                with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                with peaks.of_a_capture(), torch.cuda.graph(graph, capture_error_mode="thread_local"):
                     loss = step(*inputs)
             except RuntimeError as error:
                 # The end of a capture that has failed says only that it has; what was in it says why.

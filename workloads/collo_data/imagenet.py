@@ -4,7 +4,7 @@
     data/imagenet/val/n01440764/ILSVRC2012_val_00000293.JPEG …
 
 `load(…, size=224, seed=1)`: training pictures are cropped at random (8 to 100 % of the area, 3:4 to 4:3) and mirrored
-half of the time, the others are scaled to 256/224 of the size and cropped in the middle, as everybody does. The crop of
+half of the time, the others are scaled to 256/224 of the size, or to `resize=…`, and cropped in the middle. The crop of
 a picture is drawn from (seed, its index) alone: the same in every epoch and with any number of data-loader workers, so
 that epochs cost the same and losses can be compared. `crop="centre"` treats training pictures as the others, and
 `transform=…` takes a whole picture of PIL to uint8 [3, size, size] instead.
@@ -32,9 +32,9 @@ AREA, ASPECT, TRIES = (0.08, 1.0), (3 / 4, 4 / 3), 10  # of a random crop
 class Pictures(Split):
     """Pictures on disk: uint8 [B, 3, size, size] and int64 [B]."""
 
-    def __init__(self, known, place, folder, names, labels, size, seed, at_random, transform=None):
+    def __init__(self, known, place, folder, names, labels, size, seed, at_random, transform=None, resize=0):
         super().__init__(known, place)
-        self.transform = transform
+        self.transform, self.resize = transform, resize
         self.known, self.folder, self.size, self.seed, self.at_random = known, folder, size, seed, at_random
         self.names, self.labels = names, labels  # bytes in one array: nothing that workers would copy page by page
         self.classes, self.shape, self.mean, self.std = known.classes, (3, size, size), known.mean, known.std
@@ -77,7 +77,7 @@ class Pictures(Split):
         return pixels[:, ::-1] if random.random() < 0.5 else pixels
 
     def middle(self, image):
-        shorter = round(self.size * 256 / 224)
+        shorter = self.resize or round(self.size * 256 / 224)
         scale = shorter / min(image.size)
         width, height = (max(shorter, round(side * scale)) for side in image.size)
         left, top = (width - self.size) // 2, (height - self.size) // 2
@@ -125,18 +125,20 @@ class ImageNet(DataSet):
             return "folders", folder
         raise self.unknown(folder, "holds neither train nor val")
 
-    def load(self, place, split, size=224, seed=1, crop="random", transform=None):
+    def load(self, place, split, size=224, seed=1, crop="random", transform=None, resize=0):
         if size < 1:
             raise SettingError(f"`size` is {size}: it is 1 or more pixels")
         if crop not in ("random", "centre"):
             raise SettingError(f"`crop` is `{crop}`: it is one of random, centre")
+        if resize and resize < size:
+            raise SettingError(f"`resize` is {resize}: it is {size} pixels or more, of which a centre is cut out, or 0")
         _, folder = self.find(place.folder)
         folder = folder / split
         names, labels = self.listed(folder)
         at_random = split == "train" and crop == "random"
-        return Pictures(self, place, folder, names, labels, size, seed, at_random, transform)
+        return Pictures(self, place, folder, names, labels, size, seed, at_random, transform, resize)
 
-    def example(self, split, size=224, seed=1, crop="random", transform=None):
+    def example(self, split, size=224, seed=1, crop="random", transform=None, resize=0):
         shape = 3, size, size
         facts = {"classes": self.classes, "shape": shape, "mean": self.mean, "std": self.std}
         return Example(self, self.published[split], [(shape, np.uint8), ((), np.int64)], **facts)

@@ -81,17 +81,23 @@ ARCHITECTURES = {
 class Learner(nn.Module):
     """A model and what it learns by: from texts to the mean loss."""
 
-    keeps_outputs = False  # until the next step has its own: with them live the logits, through the backward pass
+    keeps_outputs = False  # until the next step has its own: with them live the logits, GPT-2's keys and values, and so on
     gathers = False  # one of several GPUs: all that the model puts out goes to the first, as DataParallel has it
 
     def __init__(self, model):
         super().__init__()
         self.model, self.outputs = model, None
 
+    def keep_outputs(self):
+        self.keeps_outputs = True
+
     def loss_of(self, *args, **kwargs):
         outputs = self.model(*args, **kwargs)
         if self.gathers:
-            return {"loss": outputs.loss[None], "logits": outputs.logits}  # a scalar cannot be gathered without a warning
+            layers = enumerate(getattr(outputs.get("past_key_values"), "layers", ()))
+            kept = {f"{what} {number}": getattr(layer, what) for number, layer in layers for what in ("keys", "values")}
+            # A scalar cannot be gathered without a warning.
+            return {"loss": outputs.loss[None], "logits": outputs.logits, **kept}
         if self.keeps_outputs:
             self.outputs = outputs
         return outputs.loss
@@ -122,6 +128,11 @@ class Masked(Learner):
 
 class Causal(Learner):
     """GPT's: guess each token from those before it."""
+
+    def keep_outputs(self):
+        """Among them the keys and values of all layers: in the public scripts the model puts them out, `use_cache=True`."""
+        super().keep_outputs()
+        self.model.config.use_cache = True
 
     def forward(self, text, seen=None):
         if seen is None:

@@ -25,12 +25,26 @@ def cards(settings, device):
     return count
 
 
+class InPrecision(torch.nn.Module):
+    """A learner in mixed precision in any thread. DataParallel's threads are told that autocast is on, and not in which type
+    (torch/nn/parallel/parallel_apply.py): theirs is fp16.
+    """
+
+    def __init__(self, learner, low_precision):
+        super().__init__()
+        self.learner, self.low_precision = learner, low_precision
+
+    def forward(self, *batch):
+        with torch.autocast(batch[0].device.type, self.low_precision, enabled=self.low_precision is not None):
+            return self.learner(*batch)
+
+
 class Parallel:
     """The mean loss over the GPUs; `spread` takes a module and is called as it is."""
 
-    def __init__(self, learner, spread=torch.nn.DataParallel):
+    def __init__(self, learner, spread=torch.nn.DataParallel, low_precision=None):
         learner.gathers = True
-        self.learner, self.spread = learner, spread(learner)
+        self.learner, self.spread = learner, spread(InPrecision(learner, low_precision))
 
     def __call__(self, *batch):
         gathered = self.spread(*batch)

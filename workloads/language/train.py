@@ -50,7 +50,8 @@ loader = collo_torch.loader(data, spread)
 with device:  # the weights are drawn where they will lie: on a GPU seconds instead of a minute
     learner = build(sizes)
 learner.to(device)  # the few that transformers draws elsewhere
-learner.keeps_outputs = settings.keep_outputs
+if settings.keep_outputs:
+    learner.keep_outputs()
 optimiser = torch.optim.AdamW(learner.parameters(), settings.learning_rate, capturable=settings.cuda_graphs)
 
 more = {"length": settings.length, "regime": {"optimiser": "adamw", "packing": settings.packing}}
@@ -58,7 +59,8 @@ if cards > 1:
     more.update(data_parallel=cards, limit_batches=collo_torch.limit_in_force(spread, data))
 collo_torch.say_hello(member, settings, device, name, learner, data, **more)
 collo_torch.tell_features(member, learner, (torch.zeros(1, settings.length, dtype=torch.int64),), settings)
-loss_of = parallel.Parallel(learner) if cards > 1 else learner  # the module is its own loss
+low_precision = collo_torch.PRECISIONS[settings.precision]
+loss_of = parallel.Parallel(learner, low_precision=low_precision) if cards > 1 else learner  # the module is its own loss
 step = collo_torch.training_step(loss_of, learner, optimiser, settings)
 
 member.wait_for_warm_up()

@@ -109,6 +109,7 @@ class OpenLoop:
         self.answer, self.told, self.stopped = answer, told, stopped
         self.clock, self.sleep = clock, sleep
         self.waiting, self.over = deque(), []  # arrivals; (arrival, start, end) that nobody was told of yet
+        self.caught_up_ns = []  # latencies between two spans, which count to the next
 
     def open(self):
         """From now on it is asked."""
@@ -117,7 +118,7 @@ class OpenLoop:
 
     def serve_until(self, until_ns):
         """Serve until then, and finish the batch that is begun; the latencies of what was answered, in nanoseconds."""
-        latencies_ns = []
+        latencies_ns, self.caught_up_ns = self.caught_up_ns, []
         while not self.stopped():
             now_ns = self.clock()
             self._arrive(now_ns)
@@ -132,6 +133,24 @@ class OpenLoop:
                 self.sleep(min(nap_s, LONGEST_NAP_S))
         self.tell()
         return latencies_ns
+
+    def catch_up(self, most_ns):
+        """Serve on until all that were due by now have their answers, for `most_ns` at most: they were asked in a measured epoch.
+
+        What comes meanwhile waits and is answered with them, as ever. A queue that takes longer than that grows: whoever is left of
+        those is told of now, as never answered, for who is told to stop in a long batch tells nothing any more.
+        """
+        due_ns = now_ns = self.clock()
+        self._arrive(now_ns)
+        while self.waiting and self.waiting[0] <= due_ns and now_ns < due_ns + most_ns and not self.stopped():
+            self.caught_up_ns += self._answer_some()
+            now_ns = self.clock()
+            self._arrive(now_ns)
+            if now_ns - self.told_ns >= 10**9:
+                self.tell()
+        while self.waiting and self.waiting[0] <= due_ns:
+            self.over.append((self.waiting.popleft(), None, None))
+        self.tell()
 
     def tell(self):
         """Tell what is over."""

@@ -18,7 +18,8 @@ def flags(workload, **settings):
     return [word for name, text in texts.items() for word in (f"--{name.replace('_', '-')}", text)]
 
 
-def script(workload, *arguments, by_hand=False, data=""):
+def script(workload, *arguments, by_hand=False, data="", before=""):
+    """`before` is run in its place and for its modules, just before it."""
     folder, name = WORKLOADS / workload, written(workload)["command"][1]
     program = f"""
 import os, sys
@@ -28,6 +29,7 @@ os.chdir(sys.path[0])
 os.environ["COLLO_DATA"] = {str(data)!r}
 for name in {sorted(PYTHON_FILES)!r}:
     sys.modules.pop(name, None)
+{before}
 exec(compile(open({name!r}).read(), {name!r}, "exec"))
 """
     return Forked(program, channel=not by_hand)

@@ -294,6 +294,7 @@ class Graph:
 def test_a_graph_is_captured_once_and_replayed_on_each_batch(monkeypatch):
     graph, calls = Graph(), []
     stream = types.SimpleNamespace(wait_stream=lambda other: None)
+    monkeypatch.setattr(collo_torch.peaks, "of_a_capture", contextlib.nullcontext)
     fakes = {"CUDAGraph": lambda: graph, "graph": graph.capture, "stream": contextlib.nullcontext}
     for name, fake in {**fakes, "Stream": lambda: stream, "current_stream": lambda: stream}.items():
         monkeypatch.setattr(torch.cuda, name, fake)
@@ -319,6 +320,8 @@ class Failing:
 
 def test_out_of_memory_in_a_capture_is_told_and_not_that_the_capture_failed(monkeypatch):
     stream = types.SimpleNamespace(wait_stream=lambda other: None)
+    monkeypatch.setattr(collo_torch, "peaks", Peaks())
+    Allocator(monkeypatch)
     fakes = {"CUDAGraph": object, "stream": contextlib.nullcontext, "graph": lambda graph, capture_error_mode: Failing()}
     for name, fake in {**fakes, "Stream": lambda: stream, "current_stream": lambda: stream}.items():
         monkeypatch.setattr(torch.cuda, name, fake)
@@ -337,6 +340,7 @@ def test_out_of_memory_in_a_capture_is_told_and_not_that_the_capture_failed(monk
 
 def test_a_model_learns_the_same_with_a_graph_and_without_one(monkeypatch):
     """While a step is captured it computes nothing; here the capture keeps it, and a replay does it."""
+    monkeypatch.setattr(collo_torch.peaks, "of_a_capture", contextlib.nullcontext)
     kept, stream = [], types.SimpleNamespace(wait_stream=lambda other: None)
     fakes = {"stream": contextlib.nullcontext, "Stream": lambda: stream, "current_stream": lambda: stream}
     fakes["CUDAGraph"] = lambda: types.SimpleNamespace(replay=lambda: kept[1].copy_(kept[0]()))
@@ -435,8 +439,9 @@ class Allocator:
         monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: self.calls.append("synchronize"))
         monkeypatch.setattr(torch.cuda, "empty_cache", self.empty_cache)
         monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", self.reset)
-        monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: self.most[0])
-        monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device: self.most[1])
+        monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device=None: self.used)
+        monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device=None: self.most[0])
+        monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device=None: self.most[1])
 
     def use(self, peak, left):
         """Some work that needs `peak` bytes for a moment and `left` bytes afterwards."""
@@ -447,7 +452,7 @@ class Allocator:
         self.calls.append("empty_cache")
         self.held = self.used
 
-    def reset(self, device):
+    def reset(self, device=None):
         self.most = self.used, self.held
 
 
@@ -470,6 +475,34 @@ def test_of_two_warm_ups_the_larger_peaks_are_told(monkeypatch):
         peaks.end_warm_up(CUDA)
     peaks.tell(member, CUDA)
     assert member.said == [("memory", (10, 10, 1000, 1000), {})]
+
+
+def test_what_a_captured_step_works_in_belongs_to_the_peaks_of_its_replays(monkeypatch):
+    """A replay asks the allocator for nothing: by its own count only weights and gradients would be there."""
+    member, gpu = Heard(), Allocator(monkeypatch)
+    monkeypatch.setattr(collo_torch, "peaks", Peaks())
+    stream = types.SimpleNamespace(wait_stream=lambda other: None)
+    fakes = {"stream": contextlib.nullcontext, "Stream": lambda: stream, "current_stream": lambda: stream}
+    fakes["CUDAGraph"] = lambda: types.SimpleNamespace(replay=lambda: None)
+    fakes["graph"] = lambda graph, capture_error_mode: contextlib.nullcontext()
+    for name, fake in fakes.items():
+        monkeypatch.setattr(torch.cuda, name, fake)
+    needs = iter([5000, 3100, 3000])  # cuDNN tries its algorithms in the first step
+
+    def step(numbers):
+        gpu.use(next(needs), left=1000)
+        return torch.zeros(())
+
+    step = collo_torch.graphed(step)
+    for _ in range(collo_torch.WARM_UP_BATCHES):
+        step(torch.zeros(2))
+    collo_torch.peaks.end_warm_up(CUDA)
+    for _ in range(4):
+        step(torch.zeros(2))
+        gpu.use(1040, left=1000)  # the next batch
+    collo_torch.tell_memory(member, CUDA)
+    ((_, (allocated, _, of_warm_up, _), _),) = member.said
+    assert (allocated, of_warm_up) == (1040 + 2000, 5000)
 
 
 def test_without_a_warm_up_of_its_own_a_member_tells_no_peaks_of_one(monkeypatch):

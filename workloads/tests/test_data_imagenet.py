@@ -325,6 +325,19 @@ def test_the_middle_of_a_picture_is_taken_for_validation(tmp_path):
     assert label == 3 and image.shape == (3, 224, 224) and image.mean() > 250
 
 
+def test_the_shorter_side_that_a_middle_is_taken_of_can_be_asked_for(pictures):
+    """CARMA's Inception.py: Resize(299), CenterCrop(299). Nothing is lost above and below."""
+    whole = IMAGENET.load(pictures, "train", size=64, crop="centre", resize=64)
+    picture = whole.decoded(3)
+    width, height = (round(side * 64 / min(picture.size)) for side in picture.size)
+    scaled = np.asarray(picture.resize((width, height), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
+    left, top = (width - 64) // 2, (height - 64) // 2
+    assert np.array_equal(whole[3][0], scaled[:, top : top + 64, left : left + 64])
+    assert not np.array_equal(whole[3][0], IMAGENET.load(pictures, "train", size=64, crop="centre")[3][0])
+    with pytest.raises(SettingError, match="`resize` is 63: it is 64 pixels or more"):
+        IMAGENET.load(pictures, "train", size=64, resize=63)
+
+
 def test_grey_pictures_get_three_colours(tmp_path):
     Image.fromarray(np.full((40, 30), 77, np.uint8)).save(tmp_path / "grey.jpeg")
     split = Pictures(IMAGENET, Place(tmp_path, False), tmp_path, np.array([b"grey.jpeg"]), np.zeros(1, int), 8, 1, True)

@@ -4,6 +4,7 @@ import importlib.metadata
 import math
 import pathlib
 import re
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -33,7 +34,7 @@ PUBLISHED = {
     "gpt2-large": 774_030_080,
     "gpt2-xl": 1_557_611_200,
 }
-# Thesis, table 6.2, and 4 where it had 8 on each of two cards; that of GPT-2 XL is its script's.
+# Thesis, table 6.2, and 4 where DataParallel splits 8 to two cards; that of GPT-2 XL is its script's.
 BATCH_SIZES = {"bert-base": 32, "bert-large": 8, "xlnet-base": 8, "xlnet-large": 4, "gpt2-large": 4, "gpt2-xl": 2}
 # itu-rad/CARMA, workloads/BERT_base_on_wiki.py and its like: the settings that its lines mean.
 CARMA = {
@@ -61,7 +62,8 @@ def test_every_preset_has_the_published_parameters_and_batch_size(name):
         count = parameters(build(sizes))
     assert count == PUBLISHED[name]
     assert f"({count / 1e6:.1f} M parameters)" in PRESETS[name]["description"]
-    trainers = {"learning_rate": 5e-5, "keep_outputs": False}  # transformers', which XLNet's scripts leave as it is
+    # transformers' TrainingArguments, which XLNet's scripts leave as they are.
+    trainers = {"learning_rate": 5e-5, "keep_outputs": False, "pin_memory": "auto"}
     own = trainers if name.startswith("xlnet") else {}
     assert settings == {"model": name, "batch_size": BATCH_SIZES[name], "recipe": "carma", **own}
 
@@ -341,6 +343,21 @@ def test_each_step_is_spread_to_all_gpus_that_are_visible_and_to_one_elsewhere(m
         parallel.cards(asked(data_parallel="all"), cpu)
 
 
+@pytest.mark.parametrize("name", ["bert-base", "gpt2-large"])
+def test_with_its_outputs_gpt2_keeps_keys_and_values_as_in_the_public_scripts(name):
+    learner, texts = tiny(name).eval(), torch.randint(0, 23, (3, 16))
+    torch.manual_seed(1)  # which words BERT guesses is drawn
+    alone = learner(texts)
+    assert learner.outputs is None and getattr(learner.model(texts), "past_key_values", None) is None
+    learner.keep_outputs()
+    torch.manual_seed(1)
+    assert learner(texts).item() == pytest.approx(alone.item(), rel=1e-6)
+    kept = getattr(learner.outputs, "past_key_values", None)
+    shapes = [tuple(tensor.shape) for layer in (kept.layers if kept else ()) for tensor in (layer.keys, layer.values)]
+    assert shapes == ([(3, 2, 16, 8)] * 4 if name == "gpt2-large" else []), "two layers with two heads of 8 channels"
+    assert learner.outputs.logits.shape == (3, 16, 24)
+
+
 def in_halves(module):
     """What DataParallel does on two GPUs: half of the batch each, and everything gathered on the first."""
 
@@ -351,6 +368,34 @@ def in_halves(module):
     return spread
 
 
+def in_a_thread(module):
+    """What DataParallel's threads are told of mixed precision: that it is on. Their type is bf16 on a CPU, fp16 on a GPU."""
+
+    def spread(*batch):
+        told, on = [], torch.is_autocast_enabled("cpu")
+
+        def work():
+            with torch.amp.autocast("cpu", enabled=on):
+                told.append(module(*batch))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        return told[0]
+
+    return spread
+
+
+@pytest.mark.parametrize("low_precision", [torch.float16, torch.bfloat16, None])
+def test_several_gpus_compute_in_the_precision_that_was_asked_for(low_precision):
+    learner, texts = tiny("gpt2-large"), torch.randint(0, 23, (4, 16))
+    learner.keep_outputs()
+    spread = parallel.Parallel(learner, in_a_thread, low_precision)
+    with torch.autocast("cpu", low_precision, enabled=low_precision is not None):
+        spread(texts)
+    assert learner.outputs["logits"].dtype == (low_precision or torch.float32)
+
+
 @pytest.mark.parametrize("name", ["xlnet-base", "gpt2-large"])
 @pytest.mark.parametrize("spread", [in_halves, torch.nn.DataParallel])  # the second has no GPU here to spread to
 def test_several_gpus_learn_what_one_learns_and_keep_the_outputs_of_all(name, spread):
@@ -359,7 +404,7 @@ def test_several_gpus_learn_what_one_learns_and_keep_the_outputs_of_all(name, sp
     alone.backward()
     before = {key: weight.grad.clone() for key, weight in learner.named_parameters() if weight.grad is not None}
     learner.zero_grad()
-    learner.keeps_outputs = True
+    learner.keep_outputs()
     spread = parallel.Parallel(learner, spread)
     loss = spread(texts)
     loss.backward()
@@ -367,3 +412,5 @@ def test_several_gpus_learn_what_one_learns_and_keep_the_outputs_of_all(name, sp
     after = {key: weight.grad for key, weight in learner.named_parameters() if weight.grad is not None}
     torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-6)
     assert len(learner.outputs["logits"]) == 8
+    kept = [tensor for name, tensor in learner.outputs.items() if name.startswith(("keys", "values"))]
+    assert [len(tensor) for tensor in kept] == ([8] * 4 if name == "gpt2-large" else [])

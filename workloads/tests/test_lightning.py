@@ -298,6 +298,57 @@ def test_items_are_the_first_dimension_of_the_first_tensor():
     assert items_in(["a"]) is None and items_in("abc") is None
 
 
+PICTURES = """
+class Pictures(torch.utils.data.Dataset):
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, index):
+        return torch.randn(3, 8, 8 + index), {"boxes": torch.rand(5, 4)}
+
+
+class Net(Net):
+    def training_step(self, batch, batch_idx):
+        pictures, _ = batch
+        return sum(self.layer(picture.transpose(1, 2)).mean() for picture in pictures)
+
+
+net, loader = Net(), DataLoader(Pictures(), batch_size=4, collate_fn=lambda items: tuple(zip(*items)), drop_last=DROP)
+validation = None
+"""
+
+
+@pytest.mark.parametrize("drop, items", [(False, 10), (True, 8)])
+def test_pictures_in_a_list_are_counted_by_the_loader_and_not_by_their_colours(drop, items):
+    program = NET.replace("self.losses.append(loss.item())", "")
+    program = program.replace('print("loss", sum(self.losses) / len(self.losses), "batches", len(self.losses))', "")
+    with Forked(program + PICTURES.replace("DROP", str(drop)) + THREE_LINES) as member:
+        member.start(epochs=2, after_measured="exit")
+        assert [epoch["items"] for epoch in member.hear_epochs(2)] == [items, items]
+        member.hear_all()
+        assert member.end()[0] == 0
+
+
+def test_a_loader_tells_its_items_only_where_it_cuts_batches_by_their_number():
+    import torch
+    from collo_lightning import items_of
+    from torch.utils.data import BatchSampler, DataLoader, IterableDataset
+
+    class Endless(IterableDataset):
+        def __iter__(self):
+            return iter(range(9))
+
+    class Uneven(BatchSampler):
+        pass
+
+    numbers = list(range(10))
+    assert [items_of(DataLoader(numbers, batch_size=4), index) for index in range(4)] == [4, 4, 2, None]
+    assert items_of(DataLoader(numbers, batch_size=4, drop_last=True), 1) == 4
+    assert items_of(DataLoader(Endless(), batch_size=4), 0) is None and items_of(DataLoader(numbers, batch_size=None), 0) is None
+    assert items_of(DataLoader(numbers, batch_sampler=Uneven(numbers, 4, False)), 0) is None
+    assert items_of({"one": DataLoader(numbers)}, 0) is None and items_of(torch.zeros(3), 0) is None
+
+
 def test_by_its_other_name_and_in_a_process_of_its_own_it_is_a_member_too():
     pytest.importorskip("pytorch_lightning")
     program = SCRIPT.replace("lightning.pytorch", "pytorch_lightning").replace("max_epochs=2", "max_epochs=1")

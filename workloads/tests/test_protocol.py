@@ -94,6 +94,31 @@ def test_under_hold_a_member_trains_on_unmeasured_until_stop():
     assert all(e["end_ns"] - e["start_ns"] >= 50e6 for e in events)
 
 
+LEFT_TO_DO = """
+import collo, time
+member = collo.connect()
+member.hello(serving={"rate_per_s": 20.0, "batch_size": 1, "slo_s": None})
+member.wait_for_warm_up()
+member.ready()
+asked = []
+for epoch in member.epochs(before_done=lambda: member.requests(asked, asked, [time.monotonic_ns()] * len(asked))):
+    asked.append(time.monotonic_ns())
+    epoch.finish(items=1)
+"""
+
+
+@pytest.mark.parametrize("after_measured", ["exit", "keep-running"])
+def test_what_is_left_of_the_measured_epochs_is_done_before_collo_hears_of_their_end(after_measured):
+    with Started("sleep", program=LEFT_TO_DO) as member:
+        member.start(epochs=3, after_measured=after_measured)
+        heard = [member.hear() for _ in range(5)]
+        member.tell("stop")
+        heard += member.hear_all()
+    assert [message["event"] for message in heard[:5]] == ["epoch"] * 3 + ["requests", "done"]
+    assert len(heard[3]["arrival_ns"]) == 3
+    assert {message["event"] for message in heard[5:]} <= {"epoch"}, "once, however long it goes on"
+
+
 def test_whole_epochs_are_measured_until_the_time_is_over():
     with Started("sleep", *QUICK) as member:  # epochs of 50 ms and more
         member.start(epochs=2, after_measured="exit", measure_for_ns=120_000_000)

@@ -1,5 +1,6 @@
 """Serving: the queue on a clock made for the test, what answers, and a member that is asked for real."""
 
+import itertools
 import math
 import statistics
 
@@ -94,6 +95,32 @@ def test_what_waits_when_it_leaves_has_neither_start_nor_end():
     assert asked.latencies_ms(until_ms=100) == [10]
     asked.loop.close()
     assert asked.told == [(0, 0, 10), (5, None, None), (8, None, None)]
+
+
+def test_what_was_due_in_the_last_measured_epoch_is_answered_and_its_wait_counts():
+    asked = Asked([0, 5, 8, 21, 900], answer_ms=10)
+    assert asked.latencies_ms(until_ms=10) == [10]
+    asked.loop.catch_up(1000 * MS)
+    assert asked.told == [(0, 0, 10), (5, 10, 20), (8, 20, 30)]  # what came meanwhile is of the next epoch
+    assert asked.latencies_ms(until_ms=100) == [15, 22, 19], "what was answered between two epochs counts to the next"
+
+
+def test_a_queue_that_only_grows_is_left_behind_after_a_while():
+    asked = Asked(range(100), answer_ms=10)
+    asked.latencies_ms(until_ms=10)
+    asked.loop.catch_up(25 * MS)
+    assert asked.clock.now_ns == 40 * MS
+    ends = [end for arrival, _, end in asked.told if arrival <= 10]  # all that were due by then, each told once
+    assert ends == [10, 20, 30, 40] + [None] * 7 and len(asked.told) == 11
+    asked.loop.catch_up(0)
+    assert asked.clock.now_ns == 40 * MS and [end for *_, end in asked.told[11:]] == [None] * 30  # of 11 ms to 40 ms
+
+
+def test_a_stop_ends_the_catching_up_too():
+    asked = Asked(range(100), answer_ms=10, stop_at_ms=25)
+    asked.latencies_ms(until_ms=10)
+    asked.loop.catch_up(1000 * MS)
+    assert asked.clock.now_ns == 30 * MS
 
 
 def test_an_answer_that_was_given_up_has_a_start_and_no_end():
@@ -308,9 +335,42 @@ def test_a_member_serves_its_epochs_and_tells_every_request(settings):
     told = [times for line in heard["requests"] for times in zip(line["arrival_ns"], line["start_ns"], line["end_ns"])]
     assert [arrival for arrival, *_ in told] == sorted(arrival for arrival, *_ in told)
     answered = [times for times in told if times[2] is not None]
-    assert sum(epoch["items"] for epoch in epochs) == len(answered) > 60  # of 120 that come in 0.6 s
+    within = [end for *_, end in answered if end <= epochs[-1]["end_ns"]]  # others were due by then, and answered later
+    assert sum(epoch["items"] for epoch in epochs) == len(within) > 60  # of 120 that come in 0.6 s
     assert all(arrival <= start <= end for arrival, start, end in answered)
     assert epochs[0]["start_ns"] <= min(arrival for arrival, *_ in told)
+
+
+ANSWERS_SLOWLY = """
+import nets, time
+answer = nets.Classifier.answer
+nets.Classifier.answer = lambda self, count: (time.sleep(0.05), answer(self, count))
+"""
+
+
+def test_when_it_says_done_every_request_of_its_measured_epochs_has_an_answer():
+    with script("serve", *few(rate=60.0, batch_size=8, window="500ms"), before=ANSWERS_SLOWLY) as member:
+        member.tell("warm_up")
+        member.tell("go", epochs=2, after_measured="keep-running")
+        heard = []
+        while not heard or heard[-1]["event"] != "done":
+            heard.append(member.hear())
+        member.tell("stop")
+        member.hear_all()
+        assert member.end()[0] == 0
+    last = [message for message in heard if message["event"] == "epoch"][-1]
+    assert last["measured"]
+    lines = [message for message in heard if message["event"] == "requests"]
+    told = [times for line in lines for times in zip(line["arrival_ns"], line["start_ns"], line["end_ns"])]
+    due = iter(open_loop.Arrivals(60.0, 1))
+    begun = told[0][0] - next(due)
+    arrived = 1 + sum(1 for _ in itertools.takewhile(lambda ns: begun + ns < last["end_ns"], due))
+    assert sum(end is not None for arrival, _, end in told if arrival < last["end_ns"]) == arrived
+
+
+def test_a_window_in_which_nobody_came_is_no_epoch_without_items():
+    heard, (status, _, stderr) = trained("serve", *few(rate=0.001, window="20ms"), epochs=2)
+    assert (status, stderr) == (0, "") and [epoch["items"] for epoch in heard["epoch"]] == [None, None]
 
 
 def test_under_hold_it_serves_on_until_stop_and_every_request_is_told_once():

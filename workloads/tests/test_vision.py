@@ -436,7 +436,7 @@ COLLO = {
 OF_THE_SOURCES = {
     "timm": {
         "precision": "tf32", "workers": 4, "pin_memory": "false", "keep_cache": True, "read_loss": "step",
-        "augmentation": "timm", "validate": True, "optimiser": "sgd", "nesterov": True, "weight_decay": 2e-5,
+        "zero_grad": "before-forward", "augmentation": "timm", "validate": True, "optimiser": "sgd", "nesterov": True, "weight_decay": 2e-5,
         "label_smoothing": 0.1, "learning_rate": 0, "schedule": "cosine", "schedule_epochs": 300,
     },
     "carma": {
@@ -471,6 +471,7 @@ def test_the_presets_of_table_6_2_are_in_the_regime_of_its_scripts():
     assert {name for name in of_the_study if "cait" not in name and "v2-s" not in name} >= {"small", "medium", "large"}
     table = {name: preset["settings"] for name, preset in PRESETS.items() if "recipe" in preset["settings"]}
     assert {"resnet50", "vgg16", "xception", "resnet18-cifar100", "resnet50-cifar100"} <= table.keys()
+    assert [table["inception-v3"][name] for name in ("image_size", "resize")] == [299, 299]  # Resize(299), CenterCrop(299)
     for name, settings in table.items():
         assert settings["recipe"] == {"imagenet": "carma", "cifar-100": "carma-cifar"}[settings["dataset"]], name
 
@@ -512,7 +513,7 @@ def test_by_hand_the_script_looks_its_recipe_up_and_what_is_given_wins(data, giv
 class Picked:
     """Stands for the settings."""
 
-    seed, crop, augmentation, dataset = 1, "random", "none", "cifar-10"
+    seed, crop, resize, augmentation, dataset = 1, "random", 0, "none", "cifar-10"
 
     def __init__(self, **given):
         self.__dict__.update(given)

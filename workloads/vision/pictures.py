@@ -25,7 +25,7 @@ COLOUR_JITTER = 0.4  # timm/train.py, `--color-jitter`
 def load(name, settings, side, training=True):
     """What is trained on, or validated on, which is never augmented. `side`, in pixels, is that of ImageNet's."""
     cut = name == CUT
-    options = {"size": side, "seed": settings.seed} if cut else {}
+    options = {"size": side, "seed": settings.seed, "resize": settings.resize} if cut else {}
     if not training:
         return collo_data.load(name, "val" if name.startswith("imagenet") else "test", **options)
     if cut and settings.augmentation == "timm":

@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn tasks_of_two_cards_have_the_memory_of_each() {
         let gpt2 = [("model", "gpt2-large"), ("recipe", "carma"), ("precision", "torch")];
-        assert_eq!(said("language", &gpt2, 8), [Some(27902 * MIB), None, None, None]);
+        assert_eq!(said("language", &gpt2, 4), [Some(27902 * MIB), None, None, None]);
         assert_eq!(said("mnist", &[], 32)[0], Some(1776 * MIB));
     }
 

@@ -417,7 +417,8 @@ fn a_group_that_does_not_fit_into_memory_leaves_no_question_open() {
     let out = Outcome::OutOfMemory { member: 1, message: "CUDA out of memory".into() };
     let fixture = Fixture::named("serving").solo("tiny", 32, 8.0).serves("serve", &usual);
     let fixture = fixture.beside(&[("serve", usual.clone().left(60.0))], &[("tiny", 9.0)], "naive");
-    let whole = analysed(&fixture.beside(&[("serve", usual.clone().left(60.0))], &[("tiny", 9.0)], "mps").ends(out).repetitions(6));
+    let whole =
+        analysed(&fixture.beside(&[("serve", usual.clone().left(60.0))], &[("tiny", 9.0)], "mps").ends(out).repetitions(6));
     let g = serving(&whole);
     assert_eq!((g.holds, g.scope.as_ref().map(|s| s.out_of_memory)), (Holds::No, Some(1)), "{}", g.finding);
 }

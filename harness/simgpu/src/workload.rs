@@ -256,7 +256,7 @@ mod tests {
         ("language", "bert-base", "32", 1, 14.868351, 20774),
         ("language", "xlnet-large", "4", 2, 25.313793, 14546),
         ("language", "bert-large", "8", 1, 44.932988, 13568),
-        ("language", "gpt2-large", "8", 2, 64.962650, 27902),
+        ("language", "gpt2-large", "4", 2, 64.962650, 27902),
         ("vision", "mobilenetv2_100", "64", 1, 35.428402, 7224),
         ("vision", "resnet50", "128", 1, 35.007046, 15120),
         ("vision", "efficientnet_b0", "32", 1, 36.210931, 4958),
