@@ -1,5 +1,5 @@
 //! The file of a table for the library that reads Parquet. In: a regular file. Out: its bytes, and an error where a page claims to be
-//! larger than any that collo writes: the library allocates what a page claims before it looks at the page.
+//! larger than any that collo writes: the library allocates what a page claims before it reads the page.
 
 use std::fs::File;
 use std::io::BufReader;
