@@ -156,7 +156,7 @@ class Member:
     def epochs(self, by_hand=EPOCHS_BY_HAND, before_done=lambda: None):
         """The epochs to train: a warm-up, the measured ones, and under `keep-running` more of them until stop.
 
-        `before_done()` is called when the last measured one is over and collo, which may then send stop, has not heard of it.
+        `before_done()` is called after the last measured epoch and before collo is notified, which may then send stop.
         """
         self._after("ready", "epochs")
         count = self._go["epochs"] if self.channel else by_hand

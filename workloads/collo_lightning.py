@@ -9,8 +9,8 @@ the script's own training would be over, the learning rate stays as it is.
 
 An epoch is a training epoch of Lightning, from `on_train_epoch_start` to `on_train_epoch_end`, with the GPU idle at
 both ends. The validation that Lightning runs within it is part of it; what it does between two of them is in neither:
-writing checkpoints, loading data anew. Items are those that the data loader puts into the training batches; where it does
-not tell, they are counted along the first dimension of the first tensor. The loss is the mean over the training batches.
+writing checkpoints, loading data anew. Items are those that the data loader puts into the training batches; where that is
+unknown, they are counted along the first dimension of the first tensor. The loss is the mean over the training batches.
 
 The turn to warm up is over at once, for Lightning takes no training step that would not count, and its sanity check
 came before. The first steps, with their tuning and compilation, are in epoch 0; collo measures it only if there is no
@@ -169,8 +169,8 @@ def limit_in_force(trainer):
 
 
 def items_of(loader, index):
-    """How many items a loader of torch puts into its batch of this index: a batch may be a list of pictures, whose tensors do
-    not say how many there are. None where batches are not cut by their number.
+    """How many items a data loader puts into its batch of this index: a batch may be a list of pictures, whose tensors do not
+    show how many there are. None where batches are not made by a plain `BatchSampler`.
     """
     batches = getattr(loader, "batch_sampler", None)
     if type(batches) is not torch.utils.data.BatchSampler:  # others may make batches of any size

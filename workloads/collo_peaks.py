@@ -16,7 +16,7 @@ class Peaks:
     def __init__(self):
         self.keep_cache = False  # as timm's script does, and the study with it
         self.of_warm_up = None  # (allocated, reserved) in bytes, once it is over
-        self.of_replay = 0  # bytes that a captured step works in beside what stays: its graph has them, whoever asks for none
+        self.of_replay = 0  # bytes of temporary memory in a captured step: its graph keeps them, and replays allocate none
 
     def end_warm_up(self, device):
         """The warm-up's peaks are kept, and those of the training begin with what the training needs."""
@@ -33,7 +33,7 @@ class Peaks:
 
     @contextlib.contextmanager
     def of_a_capture(self):
-        """Around the capture of a CUDA graph, the only time that the allocator is asked for what its replays work in."""
+        """Around the capture of a CUDA graph: only then is the memory of its replays requested from the allocator."""
         if collo.hosted():  # whose peaks they are cannot be told
             yield
             return

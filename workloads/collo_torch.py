@@ -208,7 +208,7 @@ def training_step(loss_of, model, optimiser, settings):
         return loss.detach()
 
     if settings.cuda_graphs:
-        # Gradients of the step before would lie outside of the graph's memory, and beside it while it is captured.
+        # Gradients of the step before lie outside the graph's memory, and would be allocated twice during the capture.
         step = graphed(step, before_capture=lambda: optimiser.zero_grad(set_to_none=True))
     return read_each(step) if settings.read_loss == "step" else step
 

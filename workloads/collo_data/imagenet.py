@@ -131,7 +131,7 @@ class ImageNet(DataSet):
         if crop not in ("random", "centre"):
             raise SettingError(f"`crop` is `{crop}`: it is one of random, centre")
         if resize and resize < size:
-            raise SettingError(f"`resize` is {resize}: it is {size} pixels or more, of which a centre is cut out, or 0")
+            raise SettingError(f"`resize` is {resize}: it is 0, or at least {size}, the pixels of the centre that is cut out")
         _, folder = self.find(place.folder)
         folder = folder / split
         names, labels = self.listed(folder)

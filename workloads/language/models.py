@@ -81,7 +81,7 @@ ARCHITECTURES = {
 class Learner(nn.Module):
     """A model and what it learns by: from texts to the mean loss."""
 
-    keeps_outputs = False  # until the next step has its own: with them live the logits, GPT-2's keys and values, and so on
+    keeps_outputs = False  # until the next step has its own: the logits, and GPT-2's keys and values
     gathers = False  # one of several GPUs: all that the model puts out goes to the first, as DataParallel has it
 
     def __init__(self, model):
@@ -130,7 +130,7 @@ class Causal(Learner):
     """GPT's: guess each token from those before it."""
 
     def keep_outputs(self):
-        """Among them the keys and values of all layers: in the public scripts the model puts them out, `use_cache=True`."""
+        """The keys and values of all layers as well, which the model returns in the public scripts: `use_cache=True`."""
         super().keep_outputs()
         self.model.config.use_cache = True
 

@@ -26,8 +26,8 @@ def cards(settings, device):
 
 
 class InPrecision(torch.nn.Module):
-    """A learner in mixed precision in any thread. DataParallel's threads are told that autocast is on, and not in which type
-    (torch/nn/parallel/parallel_apply.py): theirs is fp16.
+    """Runs a learner in mixed precision, in whatever thread. The threads of DataParallel enable autocast without its type
+    (torch/nn/parallel/parallel_apply.py), so that they would compute in fp16.
     """
 
     def __init__(self, learner, low_precision):

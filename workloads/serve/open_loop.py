@@ -109,7 +109,7 @@ class OpenLoop:
         self.answer, self.told, self.stopped = answer, told, stopped
         self.clock, self.sleep = clock, sleep
         self.waiting, self.over = deque(), []  # arrivals; (arrival, start, end) that nobody was told of yet
-        self.caught_up_ns = []  # latencies between two spans, which count to the next
+        self.caught_up_ns = []  # latencies of what is answered between two spans, counted in the next
 
     def open(self):
         """From now on it is asked."""
@@ -135,10 +135,11 @@ class OpenLoop:
         return latencies_ns
 
     def catch_up(self, most_ns):
-        """Serve on until all that were due by now have their answers, for `most_ns` at most: they were asked in a measured epoch.
+        """Keep serving until all requests that have arrived by now are answered, but not longer than `most_ns` nanoseconds: they
+        arrived in a measured epoch.
 
-        What comes meanwhile waits and is answered with them, as ever. A queue that takes longer than that grows: whoever is left of
-        those is told of now, as never answered, for who is told to stop in a long batch tells nothing any more.
+        Requests that arrive meanwhile join the queue. Those that are still waiting after that time are reported now, as never
+        answered, because a member that is stopped in a long batch can report nothing.
         """
         due_ns = now_ns = self.clock()
         self._arrive(now_ns)

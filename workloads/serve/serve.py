@@ -75,13 +75,13 @@ member.ready()
 
 own = (os.environ.get(name, "") for name in ("COLLO_REPETITION", "COLLO_COPY"))
 arrivals = Arrivals(settings.rate, settings.seed, *own)
-most_ns = window_ns if settings.rate <= capacity_per_s else 0  # below its rate no latency is its own, whatever is answered
+most_ns = window_ns if settings.rate <= capacity_per_s else 0  # a server below its rate has a queue that only grows
 loop = OpenLoop(arrivals, settings.batch_size, net.answer, member.requests, lambda: member.stopped)
 loop.open()
 try:
     for epoch in member.epochs(settings.epochs, before_done=lambda: loop.catch_up(most_ns)):
         latencies_ns = sorted(loop.serve_until(epoch.start_ns + window_ns))
-        epoch.finish(items=len(latencies_ns) or None)  # in a short window it may be that nobody came
+        epoch.finish(items=len(latencies_ns) or None)  # no request may arrive in a short window
         collo_torch.tell_memory(member, device)
         if latencies_ns and not member.channel:
             middle, slow = (latencies_ns[int(share * (len(latencies_ns) - 1))] / 1e6 for share in (0.5, 0.99))

@@ -334,7 +334,7 @@ def test_the_shorter_side_that_a_middle_is_taken_of_can_be_asked_for(pictures):
     left, top = (width - 64) // 2, (height - 64) // 2
     assert np.array_equal(whole[3][0], scaled[:, top : top + 64, left : left + 64])
     assert not np.array_equal(whole[3][0], IMAGENET.load(pictures, "train", size=64, crop="centre")[3][0])
-    with pytest.raises(SettingError, match="`resize` is 63: it is 64 pixels or more"):
+    with pytest.raises(SettingError, match="`resize` is 63: it is 0, or at least 64"):
         IMAGENET.load(pictures, "train", size=64, resize=63)
 
 

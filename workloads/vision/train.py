@@ -27,7 +27,7 @@ settings.add_argument("--channels-last", type=collo_torch.flag, default=False, h
 settings.add_argument("--recipe", default="collo", help="many of these at once, see workload.toml; what is given wins")
 settings.add_argument("--augmentation", default="none", help=", ".join(pictures.AUGMENTATIONS))
 settings.add_argument("--crop", default="random", help="of ImageNet's pictures, where not timm cuts: random, centre")
-settings.add_argument("--resize", type=int, default=0, help="shorter side of what a centre is cut out of; 0: 256/224 of the size")
+settings.add_argument("--resize", type=int, default=0, help="shorter side of a picture when its centre is cut out, in pixels; 0: 256/224 of the size")
 settings.add_argument("--validate", type=collo_torch.flag, default=False, help="on the test data, in each epoch's time")
 settings.add_argument("--zero-grad", default="after-forward", help=", ".join(collo_torch.ZERO_GRAD))
 learning.add_settings(settings)

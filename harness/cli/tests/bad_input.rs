@@ -57,6 +57,10 @@ fn an_unknown_key_has_its_nearest_name() {
 #[test]
 fn a_wrong_type_is_said_with_what_to_write() {
     let toml = "device = \"cpu\"\nrepetitions = \"3\"\n[axes]\nworkload = \"sleep\"\n";
+    let budget = "device = \"cpu\"\nretries = 3\n[axes]\nworkload = \"sleep\"\n";
+    mistake(budget, 2, &["`retries` must be a table, not a whole number", "write `{ each = 3 }`"]);
+    let group = "device = \"cpu\"\n[[group]]\nmembers = [\"sleep\"]\n";
+    mistake(group, 2, &["`members` must be a table, not text", "write `{ workload = \"sleep\" }`"]);
     mistake(toml, 2, &["`repetitions` must be a whole number, not text, at experiments/mine.toml:2:15", "write `3`"]);
 }
 
@@ -220,7 +224,7 @@ fn a_selection_that_cannot_be_read_is_shown_where_it_breaks() {
     bench.collo(&["plan", "x", "--where", "degree == 7"]).says("`--where 'degree == 7'` selects no cell");
     Bench::of("[axes]\nworkload = \"sleep\"\n[[exclude]]\nwhere = \"degree >= 1\"\n")
         .collo(&["plan", "x"])
-        .says("`[[exclude]]` leaves no cell");
+        .says("`[[exclude]]` leaves out every cell");
     assert!(!bench.at("runs").exists());
 }
 

@@ -9,7 +9,8 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::sim::Machine;
-use crate::support::wait_for;
+use crate::support::noted::noted;
+use crate::support::{Bench, wait_for};
 
 /// Groups on the whole card, whose second card is slower.
 const SLOW: &str = "a100-40gb,gpus=2,slow-card=1:10,noise=0.004,seed=7";
@@ -113,6 +114,12 @@ fn a_campaign_on_one_card_goes_on_on_that_card_and_on_no_other() {
     // The first card is free, too: without a word it is not taken for the rest.
     machine.run(&["--for", "1ms"]).exits(4).says("resuming");
     assert_eq!((machine.bench.campaigns(), cards(&machine)), (1, vec![own.clone()]));
+    // Neither is that of the machine's `collo.toml`, and the plan is that of the run.
+    machine.bench.write("collo.toml", "gpu = \"0\"\n");
+    machine.collo(&["plan", "x"]).exits(0).answers("GPU 1");
+    machine.run(&["--for", "1ms"]).exits(4).says("resuming");
+    assert_eq!((machine.bench.campaigns(), cards(&machine)), (1, vec![own.clone()]));
+    machine.bench.write("collo.toml", "");
     let id = machine.bench.campaign().manifest().short_id().to_string();
     let refused = machine.collo(&["run", &id, "--gpu", "0", "--no-report"]).exits(2);
     refused.says("cannot be continued").says("without `--gpu` continues it on its own cards");
@@ -256,4 +263,37 @@ fn a_campaign_whose_layout_was_edited_is_not_continued_even_with_force() {
     forced.says("cannot be continued").says("2×3g.20gb → 2×2g.10gb");
     machine.run(&[]).exits(0).says("is not continued");
     assert_eq!(machine.bench.campaigns(), 2);
+}
+
+#[test]
+fn beside_a_gpu_a_campaign_is_continued_on_another_number_of_cores_only_with_force() {
+    let machine = Machine::new("a100-40gb", GROUPS);
+    machine.run(&["--for", "1ms"]).exits(4);
+    edit_manifest(&machine.bench, |manifest| manifest["machine"]["cpu_cores"] = 999.into());
+    let id = machine.bench.campaign().manifest().short_id().to_string();
+    let said = machine.collo(&["run", &id, "--no-report", "--for", "1ms"]).exits(2).says("cannot be continued");
+    said.says("cores   999 →").says("--force");
+    machine.collo(&["run", &id, "--no-report", "--for", "1ms", "--force"]).exits(4).says("resuming");
+}
+
+#[test]
+fn on_another_processor_a_campaign_is_not_continued_even_with_force() {
+    let bench = Bench::of("[axes]\nworkload = \"sleep\"\nseconds = 0.1\nitems = 5\ndegree = 2\n");
+    bench.run(&["--for", "1ms"]).exits(4);
+    edit_manifest(&bench, |manifest| {
+        manifest["ingredients"]["processor"] = serde_json::json!({"sha256": "0".repeat(64), "version": "another one"});
+    });
+    let id = bench.campaign().manifest().short_id().to_string();
+    let forced = bench.collo(&["run", &id, "--force", "--no-report"]).exits(2);
+    forced.says("cannot be continued").says("processor   another one →");
+}
+
+/// As if the newest campaign had begun elsewhere.
+fn edit_manifest(bench: &Bench, edit: impl Fn(&mut Value)) {
+    let campaign = bench.campaign();
+    let file = campaign.path().join("campaign.json");
+    let mut manifest: Value = serde_json::from_str(&fs_err::read_to_string(&file).expect("there")).expect("JSON");
+    edit(&mut manifest);
+    fs_err::write(&file, manifest.to_string()).expect("written");
+    noted(campaign.path());
 }

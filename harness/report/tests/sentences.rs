@@ -88,7 +88,7 @@ fn what_does_not_fit_into_memory_is_said_of_the_mode_of_which_it_is_true() {
     let report = analysed(&mps());
     let g = named(&report, "best-mode");
     assert_eq!((g.holds, g.statement.as_str()), (Holds::Yes, "Choose MPS over naive for throughput."));
-    assert_eq!(g.finding, "MPS is ahead of naive in 1 of 1 group, by what does not fit into memory.");
+    assert_eq!(g.finding, "MPS is ahead of naive in 1 of 1 group, decided by which groups fit into memory.");
     let report = analysed(&mps().ends(out()));
     let g = named(&report, "best-mode");
     assert_eq!((g.holds, g.finding.as_str()), (Holds::Open, "No group fits into memory (2 groups)."));
@@ -127,7 +127,7 @@ fn energy_is_advised_to_be_saved_only_where_it_is() {
     let report = analysed(&fixture);
     let g = named(&report, "least-energy");
     assert_eq!(g.holds, Holds::Yes, "{}", g.finding);
-    assert_eq!(g.statement, "Share under MPS to save energy where it was measured to: `small×2 mps b32`.");
+    assert_eq!(g.statement, "Share under MPS to save energy, as was measured for `small×2 mps b32`.");
 }
 
 #[test]

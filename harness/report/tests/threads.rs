@@ -149,7 +149,7 @@ fn threads_that_do_not_fit_where_processes_do_are_behind() {
     let report = analysed(&on_a_card().ends(out));
     let g = one_process(&report);
     assert_eq!(g.holds, Holds::No, "{}", g.finding);
-    let why = "No: keep a process for each member. Threads of one process are behind processes in 2 of 2 groups, by what does not fit into memory.";
+    let why = "No: keep a process for each member. Threads of one process are behind processes in 2 of 2 groups, decided by which groups fit into memory.";
     assert!(g.finding.starts_with(why), "{}", g.finding);
 }
 

@@ -28,7 +28,7 @@ pub enum Error {
     #[error("campaign `{campaign}` is being run by another collo (process {pid}, since {since})")]
     Busy { campaign: String, pid: u32, since: String },
     /// Its file system has no locks, so that nothing would keep another collo away.
-    #[error("`{campaign}` cannot be locked, so that nothing keeps another collo from measuring it as well: {source}")]
+    #[error("`{campaign}` cannot be locked, and another collo could measure it at the same time: {source}")]
     NoLocks {
         campaign: String,
         #[source]
@@ -102,7 +102,7 @@ impl From<Error> for Diagnostic {
             Error::Busy { campaign, .. } => shown.of_machine().hint(format!("watch it with `collo status {campaign}`")),
             Error::NoLocks { .. } => shown
                 .of_machine()
-                .hint("mount it with locks (Lustre: `-o flock`), or measure on a local disk: `collo -C DIR run …`"),
+                .hint("mount the file system of `runs/` with locks (Lustre: `-o flock`), or measure on a local disk: `collo -C DIR run …`"),
             Error::Changed { .. } | Error::NoDigest { .. } => {
                 shown.of_machine().hint("restore the file; for other changes since recording: `collo verify`")
             }

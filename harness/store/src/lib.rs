@@ -96,8 +96,8 @@ pub use sharing::Sharing;
 pub use shuffle::Shuffle;
 pub use surroundings::{Scheduling, Surroundings};
 pub use tables::{
-    EpochRecord, Readings, RequestRecord, Sample, SampleSeries, SampleWriter, read_epochs, read_requests, read_samples,
-    read_series, write_epochs, write_requests,
+    BoundedFile, EpochRecord, Readings, RequestRecord, Sample, SampleSeries, SampleWriter, read_epochs, read_requests,
+    read_samples, read_series, write_epochs, write_requests,
 };
 pub use trace::{
     AttemptRecord, DecisionRecord, HAPPENED, SeenCard, TaskEnd, TaskRecord, TaskTimes, TraceCard, TraceCell, TraceNumbers,

@@ -18,9 +18,9 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
+pub use bounded::BoundedFile;
 pub use samples::{Readings, Sample, SampleSeries, SampleWriter, read_samples, read_series};
 
-use self::bounded::BoundedFile;
 use crate::{Error, Result, caught, place};
 use collo_text::open_regular;
 
@@ -216,13 +216,10 @@ mod tests {
         let path = dir.path().join("epochs.parquet");
         let epoch = EpochRecord { member: 7, index: 0, measured: true, items: None, start_ns: 1, end_ns: 9, loss: None };
         write_epochs(&path, &[epoch]).unwrap();
-        let whole = std::fs::read(&path).unwrap();
-        // The first page follows the magic number; its header has its kind, then its size, 1 to 63 bytes here.
-        let mut forged = whole[..4].to_vec();
-        assert_eq!((whole[4], whole[6]), (0x15, 0x15));
-        forged.extend([whole[4], whole[5], whole[6], 0xfe, 0xff, 0xff, 0xff, 0x0f]);
-        forged.extend(&whole[8 + 4..]);
-        assert_eq!(forged.len(), whole.len(), "so that nothing else has moved");
+        let mut forged = std::fs::read(&path).unwrap();
+        // The first page follows the magic number; its header has its kind, then its size.
+        assert_eq!((forged[4], forged[6]), (0x15, 0x15));
+        forged[7..12].copy_from_slice(&[0xfe, 0xff, 0xff, 0xff, 0x0f]);
         std::fs::write(&path, forged).unwrap();
         let refused = read_epochs(&path).unwrap_err().to_string();
         assert!(refused.contains("a page claims to have 2147483647 bytes"), "{refused}");

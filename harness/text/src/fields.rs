@@ -295,17 +295,12 @@ impl FieldReader<'_> {
             (ValueKind::Size, _) => Some("write `\"500MB\"`".into()),
             (ValueKind::List(ValueKind::Table(_)), _) => None,
             (ValueKind::Table(shape), given) => {
-                let takes = |kind: &ValueKind| match given {
-                    DeValue::String(_) => matches!(kind, ValueKind::Text | ValueKind::Choice(_)),
-                    DeValue::Integer(_) => matches!(kind, ValueKind::Whole(_) | ValueKind::Number(_)),
-                    _ => false,
-                };
-                let key = shape.keys.iter().find(|key| takes(&key.kind))?.name;
-                let written = match given {
-                    DeValue::String(text) => Json::from(&**text).to_string(),
-                    DeValue::Integer(n) => n.to_string(),
+                let (takes, written): (fn(&ValueKind) -> bool, String) = match given {
+                    DeValue::String(text) => (|kind| matches!(kind, ValueKind::Text), Json::from(&**text).to_string()),
+                    DeValue::Integer(n) => (|kind| matches!(kind, ValueKind::Whole(_)), n.to_string()),
                     _ => return None,
                 };
+                let key = shape.keys.iter().find(|key| takes(&key.kind))?.name;
                 Some(format!("write `{{ {key} = {written} }}`"))
             }
             (ValueKind::List(_), DeValue::String(text)) => Some(format!("write `[\"{}\"]`", text.replace(' ', "\", \""))),

@@ -57,9 +57,7 @@ pub fn device(plan: &Plan, facts: &DeviceFacts) -> String {
 /// What to type next, for stderr. `selected` is the part of the experiment that was asked for, as it was typed.
 pub fn next(plan: &Plan, named: &str, selected: &str) -> String {
     match (plan.cells.is_empty(), plan.refusals.is_empty()) {
-        (true, true) if selected.is_empty() => {
-            "hint: `[[exclude]]` leaves no cell of it: no `where` may hold for all of them".into()
-        }
+        (true, true) if selected.is_empty() => "hint: `[[exclude]]` leaves out every cell: narrow its `where`".into(),
         (true, true) => format!("hint: `{}` selects no cell; all of them: `collo plan {named}`", selected.trim()),
         (true, false) => "hint: every cell is refused here, so there is nothing to run".into(),
         (false, _) => format!("next: collo run {named}{selected}"),

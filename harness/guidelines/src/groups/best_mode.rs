@@ -60,7 +60,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             let furthest = if behind > 0 { "furthest behind" } else { "furthest" };
             format!("MPS is {}; {furthest}: `{}` against `{}`.", sides.join("; "), pair.left.name(), pair.right.name())
         }
-        None if ahead + behind > 0 => format!("MPS is {}, by what does not fit into memory.", sides.join("; ")),
+        None if ahead + behind > 0 => format!("MPS is {}, decided by which groups fit into memory.", sides.join("; ")),
         None => {
             nothing(&groups, "the work per second", "No group is planned under MPS and in another mode with the same members.")
         }

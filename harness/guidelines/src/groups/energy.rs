@@ -90,10 +90,9 @@ fn advise(saving: &[&Cell], judged: &[&Cell], threshold: f64) -> String {
     let asked: BTreeSet<Vec<&str>> = judged.iter().map(|c| members(c)).collect();
     let here = match subjects.len() == asked.len() {
         true => String::new(),
-        false => format!(
-            " where it was measured to: {}",
-            names(rankings.iter().flat_map(|r| r.leaders()).map(|c| c.name().to_string()))
-        ),
+        false => {
+            format!(", as was measured for {}", names(rankings.iter().flat_map(|r| r.leaders()).map(|c| c.name().to_string())))
+        }
     };
     if leaders.iter().any(|other| other != first) {
         return format!("Share to save energy, and choose the mode per workload{here}.");

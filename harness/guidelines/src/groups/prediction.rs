@@ -71,7 +71,7 @@ fn guideline(analysis: &Analysis, wording: &Wording, warned: &str, unseen: usize
             let few = if holds == Holds::Open && points.len() < FEWEST {
                 format!(" Fewer than {FEWEST} are too few to judge {} intervals.", number::percent(NOMINAL))
             } else if holds == Holds::Open {
-                " What ran out of memory unmarked has no reading, and may have been outside its interval.".into()
+                " Cells that ran out of memory without a mark have no reading, and may have been outside their intervals.".into()
             } else {
                 String::new()
             };

@@ -47,7 +47,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let groups = pairs.groups();
     let finding = match key {
         None if ahead + behind > 0 => format!(
-            "Threads of one process are {}, by what does not fit into memory.",
+            "Threads of one process are {}, decided by which groups fit into memory.",
             pairs.text("processes").unwrap_or_default()
         ),
         None => nothing(&groups, "the work per second", "No group is planned both as threads of one process and as processes."),

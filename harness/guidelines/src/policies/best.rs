@@ -37,7 +37,7 @@ pub fn best(analysis: &Analysis) -> Option<Guideline> {
         id: "trace-best",
         question: "Is one policy best?",
         advice: "One policy is best here: its total is shorter than that of each other one.",
-        otherwise: if differ { "which one is depends on the trace." } else { "several policies are as good." },
+        otherwise: if differ { "which one is best depends on the trace." } else { "several policies are as good." },
         tested: "total of the shortest policy ÷ that of each other one within the same orders, corrected for all pairs; the same policy in \
                  every trace"
             .into(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use collo_figures::document::quoted::quoted;
 use collo_guidelines::report_json::table::{ColumnKind, ExportTable, ExportValue};
+use collo_store::BoundedFile;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -23,10 +24,10 @@ pub fn bytes(table: &ExportTable) -> Result<Vec<u8>> {
 /// A file of one row a line, whoever wrote it, as CSV of at most so many bytes.
 pub fn csv_of(path: &Path, most_bytes: u64) -> Result<String> {
     let file = collo_text::open_regular(path)?;
-    Ok(read(file.into_file(), most_bytes).map_err(std::io::Error::other)?)
+    Ok(read(BoundedFile(file.into_file()), most_bytes).map_err(std::io::Error::other)?)
 }
 
-fn read(file: std::fs::File, most_bytes: u64) -> Result<String, ParquetError> {
+fn read(file: BoundedFile, most_bytes: u64) -> Result<String, ParquetError> {
     let too_large = || ParquetError::General(format!("it unpacks to more than {most_bytes} bytes"));
     let reader = SerializedFileReader::new(file)?;
     let groups = reader.metadata().row_groups().iter();

@@ -1,5 +1,5 @@
 //! The file of a table for the library that reads Parquet. In: a regular file. Out: its bytes, and an error where a page claims to be
-//! larger than any that collo writes: the library allocates what a page claims before it reads the page.
+//! larger than any page of a table is: the library allocates what a page claims before it reads the page.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -8,13 +8,14 @@ use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
-/// Pages that collo writes have 1 MiB, or the longest text in them.
+/// Pages have 1 MiB by default, or the longest text in them.
 const PAGE_MOST_BYTES: u64 = 64 << 20;
 /// A page's header begins with its kind and its size without compression: two fields of at most six bytes each.
 const SIZES_BYTES: u64 = 12;
 /// A file ends with the size of what describes it, and a magic number.
 const FOOTER_BYTES: u64 = 8;
 
+/// The file of a table, with the sizes that it claims checked.
 pub struct BoundedFile(pub File);
 
 impl Length for BoundedFile {
@@ -47,7 +48,7 @@ impl ChunkReader for BoundedFile {
     }
 }
 
-/// The size that the header of a page begins with: `PageHeader` of parquet.thrift, in Thrift's compact protocol. Both of its first fields
+/// The size that the header of a page begins with: `PageHeader` of apache/parquet-format, `parquet.thrift`, in Thrift's compact protocol. Both of its first fields
 /// are an `i32` whose number is one more than that of the field before (0x15), as a variable-length number whose last bit is the sign.
 fn page_bytes(head: &[u8]) -> Option<u64> {
     let (_, rest) = number(head.strip_prefix(&[0x15])?)?;
