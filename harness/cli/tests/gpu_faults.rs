@@ -13,7 +13,7 @@ mod strangers;
 mod switch;
 mod vendor;
 
-use looks::{absent, as_true, indicative, is_told};
+use looks::{absent, as_true, indicative, is_told, of_each_slice};
 use row::{Row, all, row};
 
 /// Two alike on one card, in some way of sharing.
@@ -156,7 +156,7 @@ fn what_a_source_cannot_tell_is_absent_and_what_it_tells_is_true() {
     let hopper = |name, words: &str, toml: &str| seconds(row(name, format!("h100-80gb,noise=0,{words}"), toml));
     all(vec![
         of("activity by DCGM", "seed=1", NAIVE).once_dcgm_prints().looks(is_told).looks(as_true),
-        of("activity of instances by DCGM", "seed=1", MIG).once_dcgm_prints().looks(is_told).looks(as_true),
+        of("activity of instances by DCGM", "seed=1", MIG).once_dcgm_prints().looks(is_told).looks(as_true).looks(of_each_slice),
         of("no DCGM", "no-dcgm", MPS).looks(absent),
         of("DCGM is not installed", "seed=1", NAIVE).without("dcgmi").looks(absent),
         of("blank fields", "dcgm-blank,dcgm=4.6", NAIVE).looks(absent),
@@ -166,7 +166,10 @@ fn what_a_source_cannot_tell_is_absent_and_what_it_tells_is_true() {
         of("the layout of DCGM 3", "dcgm=3.3", HALVES).once_dcgm_prints().looks(is_told).looks(as_true),
         of("DCGM dies", "dcgm-dies@500ms", NAIVE).looks(as_true),
         hopper("activity by GPM", "no-dcgm", NAIVE).looks(is_told).looks(as_true),
-        hopper("activity of instances by GPM", "no-dcgm", &two("mig:2×1g.10gb")).looks(is_told).looks(as_true),
+        hopper("activity of instances by GPM", "no-dcgm", &two("mig:2×1g.10gb"))
+            .looks(is_told)
+            .looks(as_true)
+            .looks(of_each_slice),
         hopper("no GPM", "no-gpm,no-dcgm", NAIVE).looks(absent),
         hopper("DCGM where GPM is missing", "no-gpm", NAIVE).once_dcgm_prints().looks(is_told).looks(as_true),
         hopper("GPM reports no numbers", "gpm-nan,no-dcgm", NAIVE).looks(absent),

@@ -298,7 +298,13 @@ fn asked_alone(gpu: &Gpu, dcgm: bool) -> Check {
     let Some(at) = gpu.at.as_ref().filter(|_| dcgm) else {
         return Check::new(Mark::Absent, STREAM, "`dcgmi` is not on the PATH");
     };
-    let entity = format!("gpu:{}", at.index);
+    // DCGM numbers GPUs itself: by the driver's index the rows may be those of another GPU.
+    let listed = timeout::ask("dcgmi", &["discovery", "-l"]).map(|(_, said)| said).unwrap_or_default();
+    let Some(number) = dcgm_texts::entity(&listed, &at.uuid) else {
+        let last = || listed.lines().rfind(|line| !line.trim().is_empty() && !line.starts_with(['+', '|'])).map(str::to_string);
+        return of_stream(&gpu.label(), 0, 0, || last().or(Some("`dcgmi discovery -l` does not list the GPU".into())));
+    };
+    let entity = format!("gpu:{number}");
     let arguments = ["dmon", "-i", &entity, "-e", "1001,1002,1003", "-d", "100", "-c", "5"];
     match timeout::errand("dcgmi", &arguments, Duration::from_secs(15)).ask() {
         Ok(said) => {

@@ -1,5 +1,7 @@
 //! The driver and its GPUs: models, users, permissions, and what would spoil a number.
 
+use std::path::Path;
+
 use collo_device::allocation::Allocation;
 use collo_device::driver::DriverTarget;
 use collo_device::{lease, namespace};
@@ -127,10 +129,21 @@ pub fn in_use(driver: &Driver) -> Vec<Check> {
 /// the capability `mig/config` instances may be changed; the MIG mode requires root (nvml.h).
 pub fn may_cut(gpu: &Gpu) -> bool {
     let root = nix::unistd::geteuid().is_root();
-    let capability = || std::fs::File::open("/proc/driver/nvidia/capabilities/mig/config").is_ok();
+    let capability = || has_capability(Path::new("/proc/driver/nvidia/capabilities/mig/config"), Path::new("/dev/nvidia-caps"));
     let is_on = gpu.partition.as_ref().is_some_and(|p| p.mig);
     // A model's cards have no rights of their own.
     gpu.has_mig && gpu.may_cut.unwrap_or(true) && (root || gpu.simulated || (is_on && capability()))
+}
+
+/// Whether this user has a capability of the driver: who may read its device file. The file below `/proc` names that file, is readable by all users
+/// and grants nothing itself, except under R450, where it is empty and reading it is the right
+/// (<https://docs.nvidia.com/datacenter/tesla/mig-user-guide/device-nodes-and-capabilities.html>).
+fn has_capability(named: &Path, devices: &Path) -> bool {
+    let Ok(text) = fs_err::read_to_string(named) else { return false };
+    let minor = text.lines().find_map(|line| line.strip_prefix("DeviceFileMinor:")?.trim().parse::<u32>().ok());
+    let may_read =
+        |minor: u32| nix::unistd::access(&devices.join(format!("nvidia-cap{minor}")), nix::unistd::AccessFlags::R_OK).is_ok();
+    minor.is_none_or(may_read)
 }
 
 /// Whether this user may partition the GPUs here.
@@ -279,4 +292,27 @@ pub fn pending_restores() -> Vec<Check> {
         Check::new(Mark::Fixable, "left", text).hint("`collo restore` shows what to do")
     };
     all.journals.iter().map(line).chain(all.unread.iter().map(unread)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capability_is_the_right_to_the_device_file_and_not_to_the_file_that_names_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (named, devices) = (folder.path().join("config"), folder.path().join("nvidia-caps"));
+        let has = || has_capability(&named, &devices);
+        assert!(!has(), "no driver");
+        fs_err::write(&named, "DeviceFileMinor: 1\nDeviceFileMode: 256\nDeviceFileModify: 1\n").expect("written");
+        assert!(!has(), "all users may read it");
+        fs_err::create_dir(&devices).expect("made");
+        fs_err::write(devices.join("nvidia-cap2"), "").expect("written");
+        assert!(!has(), "that is another capability");
+        fs_err::write(devices.join("nvidia-cap1"), "").expect("written");
+        assert!(has());
+        fs_err::write(&named, "").expect("written");
+        fs_err::remove_dir_all(&devices).expect("removed");
+        assert!(has(), "as under R450");
+    }
 }

@@ -194,9 +194,10 @@ fn a_daemon_on_an_instance_serves_that_instance() {
         let mut daemon = std::process::Command::new(CONTROL).arg("-f").env("CUDA_VISIBLE_DEVICES", &half).spawn().unwrap();
         until("the daemon", || tell(&machine, "get_server_list").0 == 0);
         let mut members = [half.as_str(), "0"].map(|d| machine.member(&[("CUDA_VISIBLE_DEVICES", d)]));
+        let seen = half.replacen("MIG-", "GPU-", 1);
         for member in &mut members {
             let hello = member.warm_up();
-            assert_eq!((hello["device"].as_str(), hello["sm_count"].as_u64()), (Some(half.as_str()), Some(42)));
+            assert_eq!((hello["device"].as_str(), hello["sm_count"].as_u64()), (Some(seen.as_str()), Some(42)));
         }
         let mut lost = machine.member(&[("CUDA_VISIBLE_DEVICES", other.as_str())]);
         assert!(lost.hear("error")["message"].as_str().unwrap().contains("No CUDA GPUs"));

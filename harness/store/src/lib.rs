@@ -71,7 +71,7 @@ pub use names::{is_plain, last_part};
 pub use observed::{
     COLLO_SAMPLES, DaemonCost, MONITOR, NOBODY_WATCHES, ObserverOutcome, ObserverRecord, PROFILER, observer_name,
 };
-pub use outcome::{Attestation, AttestationVerdict, Check, Outcome, Validity, Verdict};
+pub use outcome::{Attestation, AttestationVerdict, Check, DEVICE_SEEN, Outcome, Validity, Verdict};
 pub use place::{place_file, replace_file, sweep};
 pub use progress::Progress;
 pub use record::campaign::{

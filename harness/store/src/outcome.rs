@@ -212,6 +212,9 @@ impl AttestationVerdict {
     }
 }
 
+/// The check of the device that a member trains on: it asks for the UUID that collo gave the member, also for that of an instance.
+pub const DEVICE_SEEN: &str = "device as it sees it";
+
 /// One requested property, read back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {

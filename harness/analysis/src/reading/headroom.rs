@@ -40,10 +40,9 @@ fn instances_bytes(r: &Repetition) -> Option<f64> {
         // Compute instances are those of one GPU instance.
         return of_members.first().copied();
     }
-    // Clients of MPS inside an instance see the same one.
-    let seen = |m: &MemberRecord| m.hello.as_ref()?.get("device")?.as_str().map(String::from);
-    let seen: Vec<String> = record.members.iter().map(seen).collect::<Option<_>>()?;
+    // Clients of MPS inside an instance were given the same one.
+    let given: Vec<&str> = (0..record.members.len()).map(|member| record.device_of(member)).collect::<Option<_>>()?;
     let mut known = BTreeSet::new();
-    let distinct = seen.into_iter().zip(of_members).filter(|(device, _)| known.insert(device.clone()));
+    let distinct = given.into_iter().zip(of_members).filter(|(device, _)| known.insert(*device));
     Some(distinct.map(|(_, bytes)| bytes).sum())
 }

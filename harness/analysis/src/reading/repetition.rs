@@ -433,8 +433,7 @@ impl Repetition {
 /// Said of quantities of the measured window where there is none.
 pub const NO_COMMON_TIME: &str = "at no time were all members training past their warm-up";
 
-/// The instance that a member saw and has to itself, as CUDA names it.
+/// The instance that a member was given and has to itself.
 fn own_instance(record: &RunRecord, member: usize) -> Option<&str> {
-    let device = record.members[member].hello.as_ref()?.get("device")?.as_str()?;
-    (record.cell.mode.isolated && device.starts_with("MIG-")).then_some(device)
+    record.device_of(member).filter(|device| record.cell.mode.isolated && device.starts_with("MIG-"))
 }

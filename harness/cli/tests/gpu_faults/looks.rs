@@ -48,6 +48,17 @@ pub fn is_told(machine: &Machine, _: &Answer) -> Result<(), String> {
     })
 }
 
+/// The report has the activity of each member's own instance.
+pub fn of_each_slice(machine: &Machine, _: &Answer) -> Result<(), String> {
+    let report = collo_report::Report::of(&machine.bench.campaign()).map_err(|e| e.to_string())?;
+    let cells: Vec<_> = report.analysis.cells.iter().filter(|cell| cell.record.mode.isolated).collect();
+    hold(!cells.is_empty(), || "nobody was on an instance".into())?;
+    cells.into_iter().try_for_each(|cell| {
+        let is_told = (0..cell.members.len()).all(|member| cell.on_instance(member).is_some());
+        hold(is_told, || format!("no activity of the instances of {}", cell.name()))
+    })
+}
+
 /// Activity has no value anywhere.
 pub fn absent(machine: &Machine, _: &Answer) -> Result<(), String> {
     each(machine, |run| hold(told(run, ACTIVITY) == 0, || "activity has values".into()))

@@ -8,10 +8,10 @@ use collo_device::lease::{GpuLease, Restored, Who};
 use collo_device::{apply, repartition};
 use collo_gpus::partition::Partition;
 use collo_launch::interrupted::ENDING;
+use collo_sample::gpu::dcgm_texts;
 use collo_text::Remark;
 use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use regex::Regex;
 use serde_json::{Value, json};
 
 use super::SelectedGpu;
@@ -158,27 +158,29 @@ fn look(bundle: &mut Bundle, card: &SelectedGpu, name: &str, busy: Option<&Busy>
         running = busy.wait(bundle, card, running, before);
     }
     // The engine notices new instances seconds after they were made; the loads have taken as long to come.
-    let hierarchy = crate::timeout::ask("dcgmi", &["discovery", "-c"]).map(|(_, said)| said);
-    bundle.word("entities", entities(hierarchy, &card.index));
+    let hierarchy = crate::timeout::ask("dcgmi", &["discovery", "-c"]).map(|(_, said)| said).unwrap_or_default();
+    bundle.word("entities", entities(&hierarchy, &card.uuid, &card.index));
     another(card).into_iter().for_each(|other| bundle.word("other", other));
     bundle.fill(When::Instances);
     running.into_iter().for_each(|load| load.stop(bundle));
 }
 
-/// Another GPU of this machine, by its index.
+/// Another GPU of this machine, by DCGM's number.
 fn another(card: &SelectedGpu) -> Option<u32> {
     let own: u32 = card.index.parse().ok()?;
-    let count = collo_device::nvml::open().ok()?.device_count().ok().filter(|count| *count > 1)?;
-    Some((own + 1) % count)
+    let nvml = collo_device::nvml::open().ok()?;
+    let count = nvml.device_count().ok().filter(|count| *count > 1)?;
+    let uuid = nvml.device_by_index((own + 1) % count).ok()?.uuid().ok()?;
+    let (_, listed) = crate::timeout::ask("dcgmi", &["discovery", "-l"])?;
+    dcgm_texts::entity(&listed, &uuid)
 }
 
-/// The GPU and its instances, as arguments for dmon: from rows such as `| -> I 0/2 | GPU Instance (EntityID: 1) |`.
-fn entities(hierarchy: Option<String>, index: &str) -> String {
-    let mut all = vec![format!("gpu:{index}")];
-    if let Ok(row) = Regex::new(&format!(r"I {index}/\d+\s.*GPU Instance \(EntityID: (\d+)\)")) {
-        all.extend(hierarchy.unwrap_or_default().lines().filter_map(|l| Some(format!("i:{}", &row.captures(l)?[1]))));
-    }
-    all.join(",")
+/// The GPU and its instances, as arguments for dmon, by DCGM's numbers; without instances the GPU alone, by the driver's.
+fn entities(hierarchy: &str, uuid: &str, index: &str) -> String {
+    let found = dcgm_texts::parts(hierarchy, uuid);
+    let (card, parts) = found.map_or((index.to_string(), Vec::new()), |(card, parts)| (card.to_string(), parts));
+    let parts = parts.iter().map(|part| format!("i:{part}"));
+    std::iter::once(format!("gpu:{card}")).chain(parts).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -187,10 +189,10 @@ mod tests {
 
     #[test]
     fn instances_of_the_card_are_asked_for_by_dcgms_numbers() {
-        let text = "| GPU 1 | GPU GPU-5a1c (EntityID: 1) |\n| -> I 1/2 | GPU Instance (EntityID: 7) |\n\
+        let text = "| GPU 1 | GPU GPU-5a1c (EntityID: 4) |\n| -> I 1/2 | GPU Instance (EntityID: 7) |\n\
             |    -> CI 1/2/0 | Compute Instance (EntityID: 9) |\n| -> I 0/1 | GPU Instance (EntityID: 3) |\n";
-        assert_eq!(entities(Some(text.into()), "1"), "gpu:1,i:7");
-        assert_eq!(entities(None, "0"), "gpu:0");
+        assert_eq!(entities(text, "GPU-5a1c", "1"), "gpu:4,i:7");
+        assert_eq!(entities("", "GPU-5a1c", "1"), "gpu:1");
     }
 
     #[test]

@@ -20,6 +20,7 @@ use collo_device::driver::DriverTarget;
 use collo_device::select_gpu::GpuSelector;
 use collo_plan::facts::{Driver, Gpu};
 use collo_plan::project::Project;
+use collo_sample::gpu::dcgm_texts;
 use collo_text::{Diagnostic, Diagnostics, Remark};
 use serde_json::json;
 
@@ -102,6 +103,9 @@ pub fn collect(
     let step = |what: &str| remark(Remark::Note(format!("collecting: {what}")));
     let mut bundle = Bundle::new(&card.uuid, &card.index)?;
     bundle.note("card", json!({"name": card.gpu.name, "simulated": card.gpu.simulated}));
+    // DCGM numbers GPUs itself. Where it does not list this one, its answers under any number say why.
+    let listed = crate::timeout::ask("dcgmi", &["discovery", "-l"]).map(|(_, said)| said).unwrap_or_default();
+    bundle.word("entity", dcgm_texts::entity(&listed, &card.uuid).map_or(card.index.clone(), |number| number.to_string()));
     let target = driver.cuda.map(|cuda| DriverTarget { cuda, capability: card.gpu.capability });
     let busy = Busy::new(plan.project, plan.python, target, plan.seconds);
     if let Err(reason) = &busy {

@@ -1,6 +1,6 @@
 //! What is read of a member while it trains: the basis of an attestation.
 
-use collo_store::{Attestation, AttestationVerdict, Check};
+use collo_store::{Attestation, AttestationVerdict, Check, DEVICE_SEEN};
 
 use super::{gpu_evidence, thread_evidence};
 use crate::stage::staging::StagedCard;
@@ -8,9 +8,6 @@ use collo_launch::memory_policy;
 use collo_launch::protocol::Hello;
 use collo_plan::sharing::Hosting;
 use collo_text::units::ranges;
-
-/// The check of the device that a member trains on.
-const DEVICE: &str = "device as it sees it";
 
 /// The check that a process too short for the system's clock ticks can miss.
 pub const CPU_TIME: &str = "cpu time in the window";
@@ -74,8 +71,8 @@ pub fn check(member: usize, what: &str, asked: String, found: Option<String>, ho
 pub fn as_it_sees(card: Option<&StagedCard>, member: usize, hello: Option<&Hello>) -> Vec<Check> {
     let Some(hello) = hello else { return Vec::new() };
     match card {
-        Some(card) => gpu_evidence::as_it_sees(card, member, hello, DEVICE),
-        None => vec![check(member, DEVICE, "cpu".into(), Some(hello.device.clone()), hello.device == "cpu")],
+        Some(card) => gpu_evidence::as_it_sees(card, member, hello, DEVICE_SEEN),
+        None => vec![check(member, DEVICE_SEEN, "cpu".into(), Some(hello.device.clone()), hello.device == "cpu")],
     }
 }
 

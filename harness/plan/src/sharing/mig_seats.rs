@@ -8,6 +8,7 @@ use collo_store::MemberSpec;
 use collo_text::Diagnostic;
 
 use super::mig::Cut;
+use super::mps::MOST_CLIENTS;
 use super::{Refusal, Seat, Seating};
 use collo_gpus::mig::{GpuModel, Instance, Profile};
 use collo_gpus::partition::{Partition, Slice};
@@ -24,6 +25,10 @@ pub struct Seats<'a> {
 impl Seats<'_> {
     /// The answer.
     pub fn of(&self, cut: &Cut) -> Result<Seating, Refusal> {
+        self.cut(cut).and_then(|seating| self.served(seating))
+    }
+
+    fn cut(&self, cut: &Cut) -> Result<Seating, Refusal> {
         match cut {
             Cut::Equal if self.is_mixed() && !self.slices.is_empty() => self.by_workload(),
             Cut::Equal => self.equal(),
@@ -36,6 +41,28 @@ impl Seats<'_> {
             }
             Cut::Layout(name) => self.layout(name),
         }
+    }
+
+    /// Not more members on an instance than its MPS server has clients: "the maximum number of clients (48) is lowered proportionally to
+    /// the Compute Instance size" (<https://docs.nvidia.com/datacenter/tesla/mig-user-guide/deployment-considerations.html>). One more fails as it starts.
+    fn served(&self, seating: Seating) -> Result<Seating, Refusal> {
+        let Some(all) = self.card.compute_slices.filter(|_| seating.daemons) else { return Ok(seating) };
+        for (member, seat) in seating.seats.iter().enumerate() {
+            let Seat::Slice { instance, compute } = *seat else { continue };
+            let partition = seating.partition.as_ref();
+            let slices = partition.and_then(|p| p.instances.get(instance)?.compute.get(compute)).copied();
+            let Some(slices) = slices else { continue };
+            let most = (MOST_CLIENTS * slices as usize / all.max(1) as usize).max(1);
+            let clients = seating.seats.iter().filter(|other| *other == seat).count();
+            if clients > most {
+                let size = seating.slice(member).unwrap_or_default();
+                return Err(Refusal {
+                    reason: format!("{clients} members are more than the {most} clients of the MPS server of one `{size}`"),
+                    hint: Some("a smaller `degree`, more instances, or larger ones".into()),
+                });
+            }
+        }
+        Ok(seating)
     }
 
     fn degree(&self) -> u32 {

@@ -73,6 +73,20 @@ fn a_profile_is_given_as_often_as_there_are_members_or_as_counted() {
 }
 
 #[test]
+fn no_more_members_share_an_instance_than_its_mps_server_has_clients() {
+    // A seventh of 48 each.
+    assert_eq!(slots("mig:1×1g.5gb+mps", 6), "1g.5gb of 6");
+    assert_eq!(slots("mig:2×1g.5gb+mps", 12), "2×1g.5gb of 6");
+    assert_eq!(slots("mig:1×7g.40gb+mps", 48), "7g.40gb of 48");
+    assert_eq!(
+        slots("mig:1×1g.5gb+mps", 7),
+        "7 members are more than the 6 clients of the MPS server of one `1g.5gb` · a smaller `degree`, more instances, or larger ones"
+    );
+    assert!(slots("mig:2×1g.5gb+mps", 13).starts_with("7 members are more than the 6 clients"));
+    assert!(slots("mig:1×7g.40gb+mps", 49).starts_with("49 members are more than the 48 clients"));
+}
+
+#[test]
 fn a_share_is_the_profile_with_the_least_memory_of_each_gpu_model() {
     let of = |label: &str, degree: usize| ["a100-40gb", "h100-80gb", "b200"].map(|card| slots_on(card, label, degree));
     assert_eq!(of("mig:1g", 7), ["7×1g.5gb", "7×1g.10gb", "7×1g.23gb"]);

@@ -26,7 +26,7 @@ pub static MPS: Family = Family {
 pub const MPS_PROGRAM: &str = "nvidia-cuda-mps-control";
 
 /// Maximum number of clients of one server, on Volta and later; 60 with the newest drivers (NVIDIA's MPS guide).
-const MOST_CLIENTS: usize = 48;
+pub(super) const MOST_CLIENTS: usize = 48;
 
 /// How limits are assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::structs::device::FieldId;
 
 use super::handle::Opened;
-use super::pcie::{Traffic, read_counters};
+use super::pcie::{Traffic, bus_bytes_per_s, read_counters};
 use crate::Sampler;
 use crate::account::{Account, is_never};
 use collo_device::nvml::text;
@@ -119,7 +119,8 @@ impl GpuGauges {
                     Err(why) => account.lacks(OF_INSTANCES, &part.scope, why),
                 }
             }
-            WatchedGpu { opened: opened.clone(), gauges, parts, traffic: Traffic::default() }
+            let traffic = Traffic::over(opened.card.ask(bus_bytes_per_s).ok());
+            WatchedGpu { opened: opened.clone(), gauges, parts, traffic }
         });
         let boards = boards.collect();
         GpuGauges { boards, account }
@@ -160,7 +161,7 @@ impl Sampler for GpuGauges {
                     }
                     Ok(None) => opened.pcie.no_counters(),
                     Err(e) if is_never(&e) => opened.pcie.no_counters(),
-                    Err(_) => *traffic = Traffic::default(),
+                    Err(_) => traffic.forget(),
                 }
             }
         }

@@ -34,23 +34,57 @@ pub fn read_counters(device: &Device<'_>) -> Result<Option<[u64; 2]>, NvmlError>
     Ok(<[u64; 2]>::try_from(counted).ok())
 }
 
+/// Bytes that a lane moves per second in one direction, by the generation of the bus: 2.5, 5, 8, 16, 32 and 64 GT/s with their encodings
+/// (PCI Express Base Specification).
+const LANE_BYTES_PER_S: [f64; 6] = [0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9];
+
+/// What the bus of a GPU moves per second in one direction, at most.
+pub fn bus_bytes_per_s(device: &Device<'_>) -> Result<f64, NvmlError> {
+    let (generation, width) = (device.max_pcie_link_gen()?, device.max_pcie_link_width()?);
+    let lane = LANE_BYTES_PER_S.get(generation.saturating_sub(1) as usize).copied();
+    // What is newer than these is twice as fast as the last at the least.
+    Ok(lane.unwrap_or(2.0 * LANE_BYTES_PER_S[5]) * f64::from(width))
+}
+
 /// The readings before, for computing a rate.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Traffic {
     before: Option<(u64, [u64; 2])>,
     /// A counter that was seen above 32 bits does not wrap there.
     is_wide: [bool; 2],
     /// Number of consecutive readings that were too far apart.
     unsure: u32,
+    /// A 32-bit counter read at longer intervals could have wrapped twice.
+    sure_ns: u64,
 }
 
 const WRAP: u64 = 1 << 32;
 
-/// A 32-bit counter read at longer intervals could have wrapped twice: PCIe 4 ×16 moves 2³² bytes in 136 ms. (GPUs with a faster
-/// bus have GPM.)
+/// PCIe 4 ×16 moves 2³² bytes in 136 ms. Over PCIe 5 it is half of that, and not every GPU there reports its traffic by GPM: in a container
+/// it may be refused (DCGM #214).
 const SURE_NS: u64 = 130_000_000;
+/// Of the time in which a counter may wrap, so much is sure.
+const SURE: f64 = 0.95;
+
+impl Default for Traffic {
+    fn default() -> Traffic {
+        Traffic { before: None, is_wide: [false; 2], unsure: 0, sure_ns: SURE_NS }
+    }
+}
 
 impl Traffic {
+    /// Over a bus that moves so much per second in one direction; `None` if that is not known.
+    pub fn over(bus_bytes_per_s: Option<f64>) -> Traffic {
+        let wraps_after = |rate: f64| (SURE * WRAP as f64 / rate * 1e9) as u64;
+        let sure_ns = bus_bytes_per_s.filter(|rate| *rate > 0.0).map_or(SURE_NS, wraps_after);
+        Traffic { sure_ns, ..Traffic::default() }
+    }
+
+    /// Start again: a reading is missing.
+    pub fn forget(&mut self) {
+        *self = Traffic { sure_ns: self.sure_ns, ..Traffic::default() };
+    }
+
     /// Metric, window and rate since the reading before; empty at the first.
     pub fn since(&mut self, at_ns: u64, counted: [u64; 2]) -> Vec<(&'static str, u64, Option<f64>)> {
         let before = self.before.replace((at_ns, counted));
@@ -59,10 +93,10 @@ impl Traffic {
         }
         let Some((then_ns, then)) = before.filter(|b| b.0 < at_ns) else { return Vec::new() };
         let window_ns = at_ns - then_ns;
-        let is_unsure = window_ns > SURE_NS && self.is_wide.contains(&false);
+        let is_unsure = window_ns > self.sure_ns && self.is_wide.contains(&false);
         self.unsure = if is_unsure { self.unsure + 1 } else { 0 };
         let rate = |i: usize| {
-            let bytes = grown(then[i], counted[i], self.is_wide[i], window_ns);
+            let bytes = grown(then[i], counted[i], self.is_wide[i], window_ns <= self.sure_ns);
             (METRICS[i], window_ns, bytes.map(|b| b as f64 / (window_ns as f64 / 1e9)))
         };
         vec![rate(0), rate(1)]
@@ -76,13 +110,13 @@ impl Traffic {
     }
 }
 
-/// The growth of a counter; `None` if unknown.
-fn grown(then: u64, now: u64, is_wide: bool, window_ns: u64) -> Option<u64> {
+/// The growth of a counter; `None` if unknown. `is_sure`: it has wrapped once at most.
+fn grown(then: u64, now: u64, is_wide: bool, is_sure: bool) -> Option<u64> {
     if is_wide {
         // Less than before: it was reset.
         return now.checked_sub(then);
     }
-    (window_ns <= SURE_NS).then(|| if now >= then { now - then } else { now + WRAP - then })
+    is_sure.then(|| if now >= then { now - then } else { now + WRAP - then })
 }
 
 /// The driver's query, which blocks for its 20 ms, twice a GPU: for the slow thread, and only without another source.
@@ -133,6 +167,18 @@ mod tests {
     #[test]
     fn a_gap_in_which_it_may_have_wrapped_twice_tells_nothing() {
         assert_eq!(rates(&[(0, 100), (4 * TENTH_NS, 900), (5 * TENTH_NS, 1000)]), [None, Some(1000.0)]);
+    }
+
+    #[test]
+    fn over_a_faster_bus_a_counter_of_32_bits_is_sure_for_less_time() {
+        let rate = |bus: Option<f64>| {
+            let mut traffic = Traffic::over(bus);
+            traffic.since(0, [0, 0]);
+            traffic.since(TENTH_NS, [900, 900])[0].2
+        };
+        let of = |generation: usize| rate(Some(16.0 * LANE_BYTES_PER_S[generation - 1]));
+        // PCIe 5 ×16 moves 2³² bytes in 68 ms.
+        assert_eq!((rate(None), of(3), of(4), of(5)), (Some(9000.0), Some(9000.0), Some(9000.0), None));
     }
 
     #[test]

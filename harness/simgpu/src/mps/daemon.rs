@@ -22,8 +22,8 @@ use crate::scenario;
 use crate::sim::Sim;
 use crate::visible::{Place, places};
 
-/// Contexts of one device, as of a whole card.
-const MOST_CLIENTS: f64 = 48.0;
+/// Clients of the server of a whole card.
+const MOST_CLIENTS: usize = 48;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What the daemon knows.
@@ -286,6 +286,20 @@ impl Daemon {
         self.devices.iter().filter_map(there).collect()
     }
 
+    /// Clients of the server of a device. On an instance they are lowered "proportionally to the Compute Instance size" (MIG user guide,
+    /// Deployment Considerations).
+    fn most_clients(&self, device: &Place) -> usize {
+        let slices = device.mig.and_then(|(gi, ci)| {
+            let mut there = self.sim.state().cards[device.card].compute();
+            there.find(|(g, c)| (g.id, c.id) == (gi, ci)).map(|(_, c)| c.slices)
+        });
+        let all = self.sim.cards[device.card].mig.as_ref().map(|grid| grid.compute_slices);
+        match slices.zip(all) {
+            Some((slices, all)) => (MOST_CLIENTS * slices as usize / all.max(1) as usize).max(1),
+            None => MOST_CLIENTS,
+        }
+    }
+
     /// Take a client in: the line that it is told, or the code of CUDA that it gets.
     fn admit(&mut self, stream: &UnixStream, pid: u32, uid: u32) -> Result<String, u32> {
         let has = self.servers.iter().any(|s| s.uid == uid);
@@ -295,8 +309,7 @@ impl Daemon {
             return Err(805);
         }
         let devices: Vec<String> = self.devices.iter().map(|d| d.uuid.clone()).collect();
-        let share = self.devices.first().map_or(1.0, |d| if d.mig.is_some() { d.sm_share } else { 1.0 });
-        let most = (MOST_CLIENTS * share).round().max(1.0) as usize;
+        let most = self.devices.first().map_or(MOST_CLIENTS, |device| self.most_clients(device));
         let (journal, dialect) = (self.journal.clone(), self.dialect);
         let Ok(server) = self.server_for(uid) else { return Err(805) };
         if server.failed {

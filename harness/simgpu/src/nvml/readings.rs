@@ -210,6 +210,16 @@ nvml! {
         Ok(())
     }
 
+    fn nvmlDeviceGetMaxPcieLinkGeneration(sim, now, of: b::nvmlDevice_t, generation: *mut u32) {
+        // PCIe 5 came with Hopper.
+        put(generation, if sim.cards[card(sim, of)?].has_gpm() { 5 } else { 4 })
+    }
+
+    fn nvmlDeviceGetMaxPcieLinkWidth(sim, now, of: b::nvmlDevice_t, lanes: *mut u32) {
+        card(sim, of)?;
+        put(lanes, 16)
+    }
+
     fn nvmlDeviceGetClockInfo(sim, now, of: b::nvmlDevice_t, kind: u32, mhz: *mut u32) {
         let card = device(sim, of)?.card;
         put(mhz, clock_mhz(sim, card, kind)?)

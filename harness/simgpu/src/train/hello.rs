@@ -16,6 +16,8 @@ impl Member {
             () if wrong("no-cuda") => "cpu",
             () => &self.places[0].uuid,
         };
+        // As `as_seen` of collo_torch writes it: CUDA shows digits, those of an instance too, and the script puts `GPU-` before them.
+        let seen = device.strip_prefix("MIG-").map_or_else(|| device.to_string(), |digits| format!("GPU-{digits}"));
         let sms = if wrong("wrong-sm") { sms + 2 } else { sms };
         let sms = (!wrong("no-cuda")).then_some(sms);
         let text = |name: &str, other: &str| options.0.get(name).cloned().unwrap_or_else(|| other.to_string());
@@ -23,7 +25,7 @@ impl Member {
         let mut hello = json!({
             "protocol": 1,
             "pid": std::process::id(),
-            "device": device,
+            "device": seen,
             "sm_count": sms,
             "memory_bytes": self.places[0].memory_bytes,
             "threads": threads,

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::place::sync_folder;
 use crate::{
-    Attestation, CellRecord, Cooling, DeviceRecord, EpochRecord, Error, Journal, MemberSpec, ObserverRecord, Outcome,
-    RequestRecord, Result, SampleWriter, TraceRecord, Validity, Verdict, XidError, digest, names, place, tables,
+    Attestation, CellRecord, Check, Cooling, DEVICE_SEEN, DeviceRecord, EpochRecord, Error, Journal, MemberSpec, ObserverRecord,
+    Outcome, RequestRecord, Result, SampleWriter, TraceRecord, Validity, Verdict, XidError, digest, names, place, tables,
 };
 use collo_text::{open_folder, open_regular};
 
@@ -171,6 +171,15 @@ impl RunRecord {
             }
         }
         all
+    }
+
+    /// The UUID of the device that a member was given. What a member reports as its device is no name of an instance: CUDA shows the digits
+    /// of a UUID alone, and a script puts `GPU-` before them (`as_seen` of workloads/collo_torch.py; `cuDeviceGetUuid_v2` of the CUDA
+    /// driver API: "16-octets", inside an instance the MIG UUID's). It is taken only where nothing was asked.
+    pub fn device_of(&self, member: usize) -> Option<&str> {
+        let is_it = |check: &&Check| check.what == DEVICE_SEEN && check.member.is_some_and(|own| own as usize == member);
+        let asked = self.attestation.checks.iter().find(is_it).map(|check| check.asked.as_str());
+        asked.or_else(|| self.members.get(member)?.hello.as_ref()?.get("device")?.as_str())
     }
 
     /// The file with the output of a member, in the run's folder: that of its process, which it may share.

@@ -2,6 +2,7 @@
 
 use super::discovery::Hierarchy;
 use super::dmon::Parser;
+use super::inventory::Inventory;
 
 /// The parsed content of a text.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -34,4 +35,18 @@ pub fn dmon(text: &str) -> Understood {
 /// Whether the output of `dcgmi discovery -c` has this GPU, by its UUID.
 pub fn hierarchy_has(text: &str, uuid: &str) -> bool {
     Hierarchy::parse(text).gpu(uuid).is_some()
+}
+
+/// The entity of a GPU in the output of `dcgmi discovery -l`, by its UUID: DCGM's own number, which is not always the driver's index.
+pub fn entity(text: &str, uuid: &str) -> Option<u32> {
+    Inventory::parse(text).card(uuid)
+}
+
+/// The entities of a GPU and of its GPU instances in the output of `dcgmi discovery -c`, by its UUID; `None` if it is not there, as without
+/// instances.
+pub fn parts(text: &str, uuid: &str) -> Option<(u32, Vec<u32>)> {
+    let hierarchy = Hierarchy::parse(text);
+    let gpu = hierarchy.gpu(uuid)?;
+    let parts = hierarchy.instances.iter().filter(|instance| instance.gpu == gpu.index).map(|instance| instance.entity);
+    Some((gpu.entity, parts.collect()))
 }
