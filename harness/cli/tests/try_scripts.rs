@@ -45,6 +45,8 @@ fn two_scripts_are_measured_alone_and_together_from_one_line() {
     bench.collo(&["-C", "mine/tried", "plan", "try"]).exits(0);
     bench.collo(&["-C", "mine/tried", "report", "last"]).exits(0).answers("steps+timed naive");
     bench.collo(&["-C", "mine", "try", "python3 timed.py", "--save", "tried"]).exits(2).says("is a project already");
+    let inside = bench.collo(&["-C", "mine", "try", "python3 timed.py", "--save", "tried/experiments"]).exits(2);
+    inside.says("is there already, and is not an empty folder").says("hint: name a new folder with `--save`");
 }
 
 #[test]
@@ -61,6 +63,36 @@ fn a_script_that_shows_no_progress_and_ends_is_measured_by_its_whole_runs() {
         let run_s = cell["epoch_time_s"]["estimate"].as_f64().expect("measured");
         assert!(run_s >= 0.3, "a whole run takes longer than its loop: {run_s} s");
     }
+}
+
+/// Lines that recur, and then silence for longer than lines of progress are watched for: 4 s of 40 s.
+#[test]
+fn lines_of_a_set_up_that_is_silent_after_them_are_no_progress() {
+    let loading = "import time
+for part in range(5):
+    time.sleep(0.1); print('checking a file in the cache')
+time.sleep(6)
+for epoch in range(400):
+    start = time.monotonic()
+    while time.monotonic() - start < 0.25: sum(range(1000))
+    print(f'epoch {epoch}: loss 0.3')
+";
+    let bench = bench().file("mine/loading.py", loading);
+    let tried = bench.collo(&["-C", "mine", "try", "python3 loading.py", "--for", "40s", "--save", "tried"]);
+    tried.says("each line such as `epoch ");
+}
+
+#[test]
+fn a_script_that_shows_progress_and_soon_ends_is_not_asked_for_more_than_it_shows() {
+    let short = "import time
+for epoch in range(5):
+    start = time.monotonic()
+    while time.monotonic() - start < 0.3: sum(range(1000))
+    print(f'Epoch {epoch} done')
+";
+    let bench = bench().file("mine/short.py", short);
+    let tried = bench.collo(&["-C", "mine", "try", "python3 short.py", "--for", "40s"]).exits(0);
+    tried.says("each line such as `Epoch ").answers("each copy of `python3 short.py` takes ");
 }
 
 #[test]

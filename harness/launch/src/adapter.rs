@@ -55,6 +55,12 @@ const SILENT_NS: u64 = 30_000_000_000;
 /// what is logged next stands behind it. `format_meter` and `format_interval` in tqdm/std.py, tqdm 4.67.1.
 static BAR: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\[(?:\d+:)?\d\d:\d\d(?:<[^\]]*|, [^\]]*/[^\]]*)\] *").ok());
 
+/// What stands behind a bar on its line, if anything does.
+pub fn behind_bar(line: &str) -> Option<&str> {
+    let bar = BAR.as_ref()?.find_iter(line).last()?;
+    Some(&line[bar.end()..]).filter(|behind| !behind.is_empty())
+}
+
 /// Turns output lines into `epoch` and `done` messages.
 pub struct Translator {
     pattern: Regex,
@@ -205,9 +211,8 @@ impl Translator {
     fn find<'a>(&self, line: &'a str) -> Option<(Captures<'a>, &'a str)> {
         let whole = self.pattern.captures(line).map(|found| (found, line));
         whole.or_else(|| {
-            let bar = BAR.as_ref()?.find_iter(line).last()?;
-            let behind = &line[bar.end()..];
-            self.pattern.captures(behind).filter(|_| !behind.is_empty()).map(|found| (found, behind))
+            let behind = behind_bar(line)?;
+            self.pattern.captures(behind).map(|found| (found, behind))
         })
     }
 

@@ -126,6 +126,39 @@ fn an_epoch_of_ultralytics_ends_with_its_bar_that_is_full() {
     assert_eq!(told("ultralytics", ULTRALYTICS), [(0, 0, 3), (1, 3, 7)]);
 }
 
+/// Recorded from train_text_to_image.py of diffusers, of August 2026 with diffusers 0.42.1, cut at carriage returns: a step is drawn
+/// when it is counted, if a tenth of a second has gone by since the last drawing, and again with its loss.
+const DIFFUSERS: &str = "\
+Steps:   0%|          | 0/32 [00:00<?, ?it/s]
+Steps:   3%|▎         | 1/32 [00:00<00:07,  3.88it/s]
+Steps:   3%|▎         | 1/32 [00:00<00:07,  3.88it/s, lr=0.0001, step_loss=1.13]
+Steps:   6%|▋         | 2/32 [00:00<00:06,  4.98it/s, lr=0.0001, step_loss=1.13]
+Steps:   9%|▉         | 3/32 [00:00<00:07,  3.79it/s, lr=0.0001, step_loss=1.13]
+Steps: 100%|██████████| 32/32 [00:11<00:00,  3.81it/s, lr=0.0001, step_loss=0.768]";
+
+#[test]
+fn the_unit_of_diffusers_is_a_step() {
+    assert_eq!(told("diffusers", DIFFUSERS), [(0, 0, 1), (1, 1, 3), (2, 3, 4)]);
+    let of_steps: Vec<&str> = PRESETS.iter().filter(|preset| !preset.is_of_epochs()).map(|preset| preset.name).collect();
+    assert_eq!(of_steps, ["diffusers"]);
+}
+
+/// Recorded from train_unconditional.py of diffusers in the same way: a bar for each epoch, without its name in its first drawing.
+const DIFFUSERS_UNCONDITIONAL: &str = "\
+  0%|          | 0/8 [00:00<?, ?it/s]
+Epoch 2:   0%|          | 0/8 [00:00<?, ?it/s]
+Epoch 2:  88%|████████▊ | 7/8 [00:31<00:04,  4.55s/it, loss=1.05, lr=4.6e-6, step=23]
+Epoch 2: 100%|██████████| 8/8 [00:39<00:00,  5.83s/it, loss=1.05, lr=4.6e-6, step=23]
+Epoch 2: 100%|██████████| 8/8 [00:39<00:00,  5.83s/it, loss=1.02, lr=4.8e-6, step=24]
+100%|██████████| 2/2 [00:02<00:00,  1.04s/it]
+Epoch 3:   0%|          | 0/8 [00:00<?, ?it/s]
+Epoch 3: 100%|██████████| 8/8 [01:00<00:00,  6.36s/it, loss=0.953, lr=6.2e-6, step=31]";
+
+#[test]
+fn an_epoch_of_unconditional_diffusion_ends_with_its_bar_that_is_full() {
+    assert_eq!(told("lightning", DIFFUSERS_UNCONDITIONAL), [(0, 0, 3), (1, 3, 7)]);
+}
+
 #[test]
 fn three_epochs_are_never_taken_for_one() {
     assert_eq!(told("huggingface", EVERY_THIRD_STEP), [(0, 0, 1)]);
@@ -134,7 +167,7 @@ fn three_epochs_are_never_taken_for_one() {
 #[test]
 fn a_preset_says_what_an_epoch_has_in_it() {
     let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-    assert_eq!(names, ["timm", "lightning", "huggingface", "keras", "ultralytics"]);
+    assert_eq!(names, ["timm", "lightning", "huggingface", "keras", "ultralytics", "diffusers"]);
     for preset in PRESETS {
         assert!(preset.about.starts_with("from ") && !preset.about.contains("  "), "{}", preset.about);
     }

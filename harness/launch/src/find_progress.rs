@@ -18,7 +18,7 @@ use collo_plan::goal::EpochGoal;
 use collo_plan::workload::adapters::{PRESETS, Preset};
 use regex::Regex;
 
-use super::adapter::{Adapter, Translator};
+use super::adapter::{Adapter, Translator, behind_bar};
 use pieces::{
     Piece, before, beginning, is_time, is_unit, is_whole_unit, names_time, number, numbers, pattern_of, pieces, place,
     text_after, unit_after, word_before,
@@ -44,6 +44,8 @@ pub struct FoundProgress {
     pub lines: Vec<String>,
     /// When the first of them came, seconds after the launch.
     pub first_s: f64,
+    /// When the newest line that ends an epoch came, seconds after the launch.
+    pub last_s: f64,
     /// Durations of the epochs after the first, which has the start of the script in it, seconds.
     pub epochs_s: Vec<f64>,
 }
@@ -52,6 +54,13 @@ impl FoundProgress {
     /// Whether the lines are those of steps that name the epoch in which they are.
     pub fn is_within_epochs(&self) -> bool {
         !self.names_epochs && self.lines.iter().any(|line| line.to_lowercase().contains("epoch"))
+    }
+
+    /// Whether its lines may still come, so many seconds after the launch: lines of the set-up end with it, and nothing need be printed
+    /// after them. A silence of at most `pause_s` shows nothing.
+    pub fn may_go_on_at(&self, at_s: f64, pause_s: f64) -> bool {
+        let longest_s = self.epochs_s.iter().copied().fold(0.0, f64::max);
+        at_s - self.last_s <= (MOST_APART * longest_s).max(pause_s)
     }
 
     /// The line of `[epochs]` in a `workload.toml`.
@@ -76,6 +85,8 @@ const LONGEST: usize = 2000;
 const MOST_KINDS: usize = 400;
 /// Texts with words that distinguish the beginning of a line from those of others, at most.
 const MOST_WORDS: usize = 4;
+/// A percent of a bar is as late as its drawing, up to a tenth of a second: shorter ones are not timed, seconds.
+const LEAST_PERCENT_S: f64 = 0.5;
 /// Lines that are shown of a pattern.
 const SHOWN: usize = 3;
 /// A printed duration may differ from the time between two lines by this ratio and this time, seconds.
@@ -88,8 +99,8 @@ const ALIKE: f64 = 0.1;
 const SPREAD: u64 = 4;
 /// Seconds and milliseconds since 1970, of the years 2001 to 2100.
 const UNIX_TIMES: [Range<u64>; 2] = [1_000_000_000..4_102_444_800, 1_000_000_000_000..4_102_444_800_000];
-/// Words before a number of epochs.
-const EPOCH: &str = r"(?i)\bep(?:och|ochs)?\b\W*$";
+/// Words before a number of epochs, also in `epoch_0003`, in `Epoch(train) [3]` of mmengine, and in other languages.
+const EPOCH: &str = r"(?i)(?:\b|_)(?:ep(?:och|ochs|oche|oca)?|époque|época|epok|эпоха)(?:\(\w+\))?[\W_]*$";
 
 /// The time at which a line was logged, near its beginning: `2026-11-27 15:40:46,842`, `[11/27 15:39:51`, `Nov 27 15:40:09`, glog's
 /// `I1127 15:40:09.123456 12345`; also behind a level or a
@@ -108,9 +119,16 @@ pub fn find_progress(lines: &[OutputLine], launched_ns: u64) -> Vec<FoundProgres
     let presets = PRESETS
         .iter()
         .filter(is_its)
-        .filter_map(|preset| found(preset.pattern.to_string(), Some(preset.name), true, &lines, launched_ns));
+        .filter_map(|preset| found(preset.pattern.to_string(), Some(preset.name), preset.is_of_epochs(), &lines, launched_ns));
     let mut all: Vec<FoundProgress> = presets.collect();
     all.extend(bars(&lines).into_iter().filter_map(|drawn| bar(&drawn, &lines, launched_ns)));
+    // What is logged while a bar is drawn stands behind it.
+    let without_bar = |line: &&OutputLine| {
+        let text = behind_bar(&line.text).unwrap_or(&line.text).to_string();
+        OutputLine { at_ns: line.at_ns, text }
+    };
+    let texts: Vec<OutputLine> = lines.iter().map(without_bar).collect();
+    let lines: Vec<&OutputLine> = texts.iter().collect();
     let mut kinds = BTreeMap::<Vec<String>, Vec<(&OutputLine, Vec<Piece<'_>>)>>::new();
     for &line in &lines {
         if is_bar(&line.text) {
@@ -190,8 +208,9 @@ fn counted(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], lines: &[&OutputLine], lau
             }
         }
         let steps: Vec<i128> = firsts.windows(2).map(|pair| i128::from(pair[1].0) - i128::from(pair[0].0)).collect();
-        let step = *steps.first()?;
-        let is_even = steps.iter().all(|s| *s == step) && step > 0;
+        // The first may be printed besides: 1, 10, 20, 30.
+        let step = *steps.get(1).filter(|_| firsts.len() > FEWEST).or(steps.first())?;
+        let is_even = (1..=step).contains(&steps[0]) && steps.iter().skip(1).all(|s| *s == step);
         let names_epochs = Regex::new(EPOCH).ok()?.is_match(&before(&of_kind[0].1, slot));
         // What counts seconds counts as evenly as any, whatever is done meanwhile.
         let is_clock =
@@ -267,24 +286,36 @@ fn recurring(of_kind: &[(&OutputLine, Vec<Piece<'_>>)], lines: &[&OutputLine], l
 
 /// A drawing of a bar of tqdm.
 struct Drawn<'a> {
+    /// The place of its line among all.
+    at: usize,
     line: &'a str,
     description: &'a str,
     count: u64,
     total: &'a str,
+    /// It is the first of its start. A bar is drawn again before its first step where its postfix or numbers of its description are set.
+    starts: bool,
 }
 
 /// The drawings of each bar of tqdm, the first bar first: bars differ in their totals and in their first words, as those of training, of
-/// validation and of what was prepared before (tqdm 4, `format_meter`).
+/// validation and of what was prepared before (tqdm 4, `format_meter`), and where they start in any word.
 fn bars<'a>(lines: &[&'a OutputLine]) -> Vec<Vec<Drawn<'a>>> {
     let Ok(bar) = Regex::new(r"^(.*?)\s*\d+%\|.*?\| (\d+)/(\d+) \[") else { return Vec::new() };
     let mut all: Vec<Vec<Drawn<'_>>> = Vec::new();
-    for line in lines {
+    for (at, line) in lines.iter().enumerate() {
         let Some((_, [description, count, total])) = bar.captures(&line.text).map(|found| found.extract()) else { continue };
-        let Ok(count) = count.parse() else { continue };
-        let drawn = Drawn { line: &line.text, description, count, total };
-        let is_its = |of: &&mut Vec<Drawn<'_>>| of[0].total == total && words(of[0].description) == words(description);
-        match all.iter_mut().find(is_its) {
-            Some(of) => of.push(drawn),
+        let Ok(count) = count.parse::<u64>() else { continue };
+        let is_alike = |of: &[Drawn<'_>]| of[0].total == total && words(of[0].description) == words(description);
+        // The one of them that was drawn last goes on. `Epoch 1 [train]` is followed by `Epoch 1 [val]`.
+        let newest = (0..all.len()).filter(|n| is_alike(&all[*n])).max_by_key(|n| all[*n].last().map(|last| last.at));
+        let is_other = |last: &Drawn<'_>| last.count > 0 || all_words(last.description) != all_words(description);
+        let starts = count == 0 && newest.is_none_or(|n| all[n].last().is_some_and(is_other));
+        let its = match starts {
+            true => all.iter().position(|of| is_alike(of) && all_words(of[0].description) == all_words(description)),
+            false => newest,
+        };
+        let drawn = Drawn { at, line: &line.text, description, count, total, starts };
+        match its {
+            Some(n) => all[n].push(drawn),
             None => all.push(vec![drawn]),
         }
     }
@@ -296,8 +327,14 @@ fn words(description: &str) -> &str {
     description.split(|c: char| c.is_ascii_digit()).next().unwrap_or_default()
 }
 
+/// The words of a description, without its numbers, an exponent of one included.
+fn all_words(description: &str) -> Vec<&str> {
+    let words = description.split(|c: char| !c.is_alphabetic());
+    words.filter(|word| word.chars().count() > 1 && !["nan", "inf"].contains(word)).collect()
+}
+
 /// Of a bar that starts again and again each start is the end of an epoch, and of one that counts by ones and does not start again each
-/// step is; in between it is drawn after a time (tqdm 4, `mininterval`).
+/// step is; in between it is drawn after a time (tqdm 4, `mininterval`). Of one whose steps are shorter than that each percent is.
 fn bar(drawn: &[Drawn<'_>], lines: &[&OutputLine], launched_ns: u64) -> Option<FoundProgress> {
     let first = drawn.first()?;
     // A description may have numbers in it, such as a loss.
@@ -310,12 +347,25 @@ fn bar(drawn: &[Drawn<'_>], lines: &[&OutputLine], launched_ns: u64) -> Option<F
     let mut counts: Vec<u64> = drawn.iter().map(|drawn| drawn.count).collect();
     counts.dedup();
     let by_ones = counts.len() > FEWEST && counts.windows(2).all(|pair| pair[1] == pair[0] + 1);
-    let pattern = match by_ones {
-        true => format!(r"{begin}\d+%\|.*?\| (?P<epoch>[1-9]\d*)/{} \[", first.total),
-        // Below half a percent it is `0%` as well.
-        false => format!(r"{begin}0%\|.*?\| 0/{} \[", first.total),
+    if by_ones {
+        let pattern = format!(r"{begin}\d+%\|.*?\| (?P<epoch>[1-9]\d*)/{} \[", first.total);
+        return found(pattern, None, false, lines, launched_ns);
+    }
+    // Below half a percent it is `0%` as well. At its start a bar has the description that it was made with, and no postfix.
+    let starts = [format!("{begin}0%"), format!(r"^{described}\s*0%")];
+    let ends = [r" \[", r" \[[\d:]+<\?, [^,\]]*\]"];
+    let patterns = starts.iter().flat_map(|start| ends.map(|end| format!(r"{start}\|.*?\| 0/{}{end}", first.total)));
+    let patterns: Vec<String> = patterns.collect();
+    let is_of_starts = |pattern: &&String| {
+        Regex::new(pattern).is_ok_and(|start| drawn.iter().all(|drawn| start.is_match(drawn.line) == drawn.starts))
     };
-    found(pattern, None, !by_ones, lines, launched_ns)
+    let pattern = patterns.iter().find(is_of_starts).or(patterns.first())?;
+    found(pattern.clone(), None, true, lines, launched_ns).or_else(|| {
+        let pattern = format!(r"{begin}(?P<epoch>\d+)%\|.*?\| \d+/{} \[", first.total);
+        let percents = found(pattern, None, false, lines, launched_ns)?;
+        let least_s = percents.epochs_s.iter().copied().fold(f64::INFINITY, f64::min);
+        (percents.epochs_s.len() >= FEWEST && least_s >= LEAST_PERCENT_S).then_some(percents)
+    })
 }
 
 /// Whether a line is a drawing of a bar.
@@ -372,6 +422,7 @@ fn found(
         names_epochs,
         lines: shown,
         first_s: first_ns.unwrap_or(launched_ns).saturating_sub(launched_ns) as f64 / 1e9,
+        last_s: matched_ns.saturating_sub(launched_ns) as f64 / 1e9,
         epochs_s,
     })
 }
@@ -400,9 +451,13 @@ fn begins_again(line: &str, pieces: &[Piece<'_>], slot: usize) -> bool {
 /// The pattern from the beginning of a line to one of its numbers, which becomes this group of these digits if there is one.
 fn begin(pieces: &[Piece<'_>], slot: usize, group: Option<&str>, digits: &str) -> String {
     let before = pattern_of(&pieces[..place(pieces, slot).unwrap_or(pieces.len())]);
-    // What follows belongs to it: `epoch 1` is not the beginning of `epoch 10`.
-    let counted = group.map_or(r"\d+\b".into(), |group| format!(r"(?P<{group}>{digits})\b"));
-    format!("^{before}{counted}")
+    let counted = group.map_or(r"\d+".into(), |group| format!("(?P<{group}>{digits})"));
+    // What follows belongs to it: `epoch 1` is not the beginning of `epoch 10`. Before a letter no word ends: `3epoch`, `第3轮`.
+    let end = match text_after(pieces, slot).chars().next() {
+        Some(next) if next.is_alphanumeric() || next == '_' => regex::escape(&next.to_string()),
+        _ => r"\b".into(),
+    };
+    format!("^{before}{counted}{end}")
 }
 
 /// The rest of a pattern, from behind the number that counts to a duration, if all lines have one at the same place.

@@ -45,6 +45,20 @@ fn a_duration_of_the_line_is_read_if_it_is_about_the_time_between_lines() {
     assert_eq!(since, Some((r"^step (?P<epoch>\d+)\b".into(), vec![100, 100, 100])));
 }
 
+/// Full-width punctuation, frames, bytes that are no UTF-8: what stands directly before a word may have several bytes.
+#[test]
+fn lines_of_any_alphabet_are_searched() {
+    let of = |line: &dyn Fn(u64) -> String| {
+        let lines = (1..5).map(|n| OutputLine { at_ns: n * 1_000_000_000, text: line(n) });
+        best(&lines.collect::<Vec<_>>()).map(|found| found.1)
+    };
+    assert_eq!(of(&|n| format!("Epoch {n}，loss：0.5，time：1.00s")), Some(vec![100; 3]));
+    assert_eq!(of(&|n| format!("第{n}轮，损失：0.5，用时：1.00秒")), Some(vec![100; 3]));
+    assert_eq!(of(&|n| format!("│epoch {n}│loss 0.5│")), Some(vec![100; 3]));
+    assert_eq!(of(&|n| format!("\u{fffd}poque {n} termin\u{fffd}e")), Some(vec![100; 3]));
+    assert_eq!(of(&|n| format!("Epoch\u{a0}{n}\u{a0}: perte\u{a0}0,5")), Some(vec![100; 3]));
+}
+
 #[test]
 fn epochs_come_before_steps() {
     let found = best(&output(&[
@@ -59,6 +73,31 @@ fn epochs_come_before_steps() {
     let (pattern, epochs) = found.expect("epochs");
     // Its first line ends nothing: the epoch that it begins is the warm-up.
     assert_eq!((&*pattern, epochs), (r"^Epoch: \[(?P<epoch>0*[1-9]\d*)\b", vec![100]));
+}
+
+#[test]
+fn epochs_are_found_in_other_words_and_directly_before_a_letter() {
+    let of = |line: &dyn Fn(u64) -> String| {
+        let lines: Vec<OutputLine> = (1..5).map(|n| OutputLine { at_ns: n * 1_000_000_000, text: line(n) }).collect();
+        find_progress(&lines, 0).into_iter().next().map(|found| (found.pattern, found.names_epochs, found.epochs_s.len()))
+    };
+    let pattern = |text: &str, names_epochs: bool| Some((text.to_string(), names_epochs, 3));
+    assert_eq!(of(&|n| format!("epoch_{n:04}: loss 0.5")), pattern(r"^epoch_(?P<epoch>\d+)\b", true));
+    assert_eq!(of(&|n| format!("Epoche {n} von 60, Verlust 0,5")), pattern(r"^Epoche (?P<epoch>\d+)\b", true));
+    assert_eq!(of(&|n| format!("Époque {n} : perte 0,5")), pattern(r"^Époque (?P<epoch>\d+)\b", true));
+    assert_eq!(of(&|n| format!("Epoch(val) [{n}][5/5]  top1: 50.1")), pattern(r"^Epoch\(val\) \[(?P<epoch>\d+)\b", true));
+    assert_eq!(of(&|n| format!("INFO: {n}epoch results: loss=5.{n}")), pattern(r"^INFO: (?P<epoch>\d+)e", false));
+    assert_eq!(of(&|n| format!("第{n}轮 损失 0.5")), pattern(r"^第(?P<epoch>\d+)轮", false));
+    assert_eq!(of(&|n| format!("Episode {n} reward 3")), pattern(r"^Episode (?P<epoch>\d+)\b", false));
+}
+
+/// `if epoch == 1 or epoch % 5 == 0`.
+#[test]
+fn the_first_of_numbers_may_be_at_another_distance() {
+    let lines: Vec<(f64, String)> =
+        [1, 5, 10, 15, 20].map(|n| (1.0 + 0.1 * f64::from(n), format!("Epoch [{n}/300], Loss: 0.5"))).into();
+    let found = best(&output(&lines.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect::<Vec<_>>()));
+    assert_eq!(found, Some((r"^Epoch \[(?P<epoch>\d+)\b".into(), vec![50; 3])));
 }
 
 /// The first epoch takes longer: it has what is done once in it.
@@ -101,6 +140,17 @@ fn of_two_lines_in_each_epoch_the_one_at_its_end_is_taken() {
     assert_eq!(best(&output(&lines)), Some(("^Class Images Instances Box$".into(), vec![100, 100, 100])));
 }
 
+/// As the libraries of Hugging Face print where a file is looked up again and again, before a minute of loading in silence.
+#[test]
+fn lines_of_the_set_up_do_not_go_on_while_nothing_is_printed() {
+    let lines = [0.4, 0.8, 1.2, 1.6, 2.0].map(|at_s| (at_s, "[transformers] Offline mode: forcing local_files_only=True"));
+    let all = find_progress(&output(&lines), 0);
+    let found = all.first().expect("they recur, and nothing else is known yet");
+    assert!(found.may_go_on_at(2.5, 1.0) && found.may_go_on_at(5.9, 1.0));
+    assert!(!found.may_go_on_at(10.8, 1.0));
+    assert!(found.may_go_on_at(10.8, 10.0));
+}
+
 /// Each line of an epoch is logged twice, at its end.
 #[test]
 fn lines_that_come_twice_at_the_end_of_an_epoch_end_it() {
@@ -129,6 +179,22 @@ fn a_preset_is_found_by_name() {
     let bar = |epoch: u32| format!("Epoch {epoch}: 100%|██████████| 250/250 [00:00<00:00, 859.61it/s, loss=0.653]");
     let lines = output(&[(1.0, &bar(0)), (2.0, &bar(1)), (3.0, &bar(2))]);
     assert_eq!(find_progress(&lines, 0).first().and_then(|found| found.preset), Some("lightning"));
+}
+
+/// As train_text_to_image.py of diffusers 0.42.1 draws it: each step twice.
+#[test]
+fn the_preset_of_a_bar_over_steps_is_found_by_name() {
+    let lines: Vec<(f64, String)> = (0..8u32)
+        .flat_map(|n| {
+            let bar = move |rest: &str| format!("Steps: {:3}%|▎         | {n}/32 [00:00<00:10,  2.86it/s{rest}]", 100 * n / 32);
+            let at_s = 20.0 + 0.4 * f64::from(n);
+            [(at_s, bar("")), (at_s + 0.001, bar(", lr=0.0001, step_loss=0.768"))]
+        })
+        .collect();
+    let all = find_progress(&output(&lines.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect::<Vec<_>>()), 0);
+    let best = all.first().expect("steps");
+    assert_eq!((best.preset, best.names_epochs, best.epochs_s.len()), (Some("diffusers"), false, 6));
+    assert_eq!(best.toml(), "preset = \"diffusers\"");
 }
 
 /// As tqdm 4.70.1 draws it, cut at carriage returns: every tenth of a second, and twice at its end.
@@ -171,6 +237,88 @@ fn bars_of_training_are_found_beside_those_of_validation_and_of_preparation() {
     assert_eq!((pattern.contains("val") || pattern.contains("train"), epochs), (true, vec![100; 3]), "{pattern}");
 }
 
+/// As tqdm 4.70.1 draws a bar whose postfix or description is set before its first step is counted.
+#[test]
+fn a_bar_that_is_drawn_again_at_its_start_starts_once() {
+    let read = |draw: &dyn Fn(u32, u32) -> Vec<String>| {
+        let drawn: Vec<(f64, String)> = (0..4u32)
+            .flat_map(|epoch| (0..=10u32).map(move |n| (epoch, n)))
+            .flat_map(|(epoch, n)| {
+                let lines = draw(epoch, n).into_iter().enumerate();
+                lines.map(move |(at, line)| (1.0 + 0.6 * f64::from(epoch) + 0.06 * (f64::from(n) + at as f64), line))
+            })
+            .collect();
+        let (pattern, epochs) = best(&output(&drawn.iter().map(|(at, line)| (*at, &**line)).collect::<Vec<_>>())).expect("a bar");
+        assert_eq!(epochs, [60; 3], "{pattern}");
+    };
+    let bar = |n: u32, rate: &str| format!("{:3}%|     | {n}/10 [00:00<{}, {rate}", 10 * n, if n == 0 { "?" } else { "00:00" });
+    // `set_postfix` in the loop over it.
+    read(&|epoch, n| match n {
+        0 => vec![format!("Epoch {epoch}: {}", bar(0, "?it/s]")), format!("Epoch {epoch}: {}", bar(0, "?it/s, loss=0.5]"))],
+        n => vec![format!("Epoch {epoch}: {}", bar(n, "17.0it/s, loss=0.4]"))],
+    });
+    read(&|_, n| match n {
+        0 => vec![format!("train: {}", bar(0, "?it/s]")), format!("train: {}", bar(0, "?it/s, loss=0.5]"))],
+        n => vec![format!("train: {}", bar(n, "17.0it/s, loss=0.4]"))],
+    });
+    // `set_description` in it.
+    read(&|epoch, n| match n {
+        0 => vec![format!("Epoch {epoch}: {}", bar(0, "?it/s]")), format!("Epoch {epoch} loss 0.5: {}", bar(0, "?it/s]"))],
+        n => vec![format!("Epoch {epoch} loss 0.4: {}", bar(n, "17.0it/s]"))],
+    });
+}
+
+#[test]
+fn bars_of_as_many_steps_that_differ_in_a_later_word_are_two() {
+    let drawn: Vec<(f64, String)> = (0..4u32)
+        .flat_map(|epoch| {
+            let draw = move |name: &'static str, at_s: f64, step_s: f64| {
+                (0..=10u32).map(move |n| {
+                    let line = format!("Epoch {epoch} [{name}]: {:3}%|     | {n}/10 [00:00<00:00, 9.9it/s]", 10 * n);
+                    (f64::from(epoch) + at_s + step_s * f64::from(n), line)
+                })
+            };
+            draw("train", 1.0, 0.07).chain(draw("val", 1.75, 0.02))
+        })
+        .collect();
+    let lines: Vec<(f64, &str)> = drawn.iter().map(|(at, line)| (*at, line.as_str())).collect();
+    let (pattern, epochs) = best(&output(&lines)).expect("a bar");
+    assert_eq!(epochs, [100; 3], "{pattern}");
+}
+
+/// Both on stderr, as in `run_glue_no_trainer.py` of transformers: a bar over all steps, drawn by tqdm 4.70.1, has no end of line.
+#[test]
+fn lines_that_are_logged_behind_a_bar_are_found() {
+    let lines: Vec<(f64, String)> = (0..50u32)
+        .flat_map(|n| {
+            let bar = format!("{:3}%|     | {}/200 [00:01<00:05, 32.20it/s]", 2 * n, 4 * n);
+            let epoch = format!("11/29/2026 03:55:{n:02} - INFO - __main__ - epoch {}: perplexity: 20.5", n / 10);
+            [(f64::from(n) / 10.0, if n % 10 == 9 { bar + &epoch } else { bar })]
+        })
+        .collect();
+    let found = best(&output(&lines.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect::<Vec<_>>()));
+    let (pattern, epochs) = found.expect("epochs");
+    assert_eq!((pattern.ends_with(r"\- epoch (?P<epoch>\d+)\b"), epochs), (true, vec![100; 4]), "{pattern}");
+}
+
+/// As `run_clm_no_trainer.py` prints it with accelerate 1.15.0, whose logger names the rank: a number before that of the epoch.
+#[test]
+fn the_rank_in_a_line_that_is_logged_behind_a_bar_is_no_epoch() {
+    let lines: Vec<(f64, String)> = (0..50u32)
+        .flat_map(|n| {
+            let bar = format!("{:3}%|     | {}/200 [00:01<00:05, 32.20it/s]", 2 * n, 4 * n);
+            let epoch = format!(
+                "11/29/2026 04:51:{n:02} - INFO - __main__ - [RANK 0] epoch {}: perplexity: 15.6{n:02} eval_loss: 2.749",
+                n / 10
+            );
+            [(f64::from(n) / 10.0, if n % 10 == 9 { bar + &epoch } else { bar })]
+        })
+        .collect();
+    let found = best(&output(&lines.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect::<Vec<_>>()));
+    let (pattern, epochs) = found.expect("epochs");
+    assert_eq!((pattern.ends_with(r"\[RANK [\d.:,]+\] epoch (?P<epoch>\d+)\b"), epochs), (true, vec![100; 4]), "{pattern}");
+}
+
 #[test]
 fn of_a_bar_over_epochs_each_step_counts() {
     let lines = output(&[
@@ -189,6 +337,24 @@ fn drawings_of_a_long_bar_are_no_epochs() {
     let draw = |n: u32| format!("train:   0%|          | {n}/10000 [00:00<03:20, 49.9it/s]");
     let lines: Vec<OutputLine> = (0..9).map(|n| OutputLine { at_ns: u64::from(n) * 100_000_000, text: draw(5 * n) }).collect();
     assert_eq!(best(&lines), None);
+}
+
+/// As tqdm 4.70.1 draws a bar over all steps of a training, each of which takes less than a tenth of a second.
+#[test]
+fn of_a_long_bar_each_percent_counts_if_it_takes_long_enough() {
+    let of = |step_s: f64| {
+        let per_draw = (0.1 / step_s).ceil() as u32;
+        let draw =
+            |n: u32| (step_s * f64::from(n), format!("Steps: {:3}%|     | {n}/2000 [00:01<00:30, 33.1it/s, loss=0.1]", n / 20));
+        let drawn: Vec<(f64, String)> = (0..60).map(|draws| draw(draws * per_draw)).collect();
+        best(&output(&drawn.iter().map(|(at_s, line)| (*at_s, line.as_str())).collect::<Vec<_>>()))
+    };
+    let (pattern, epochs) = of(0.05).expect("a percent takes a second");
+    assert!(
+        pattern.contains("(?P<epoch>") && epochs.len() >= 4 && epochs.iter().all(|hundredths| *hundredths == 100),
+        "{epochs:?}"
+    );
+    assert_eq!(of(0.01), None, "a percent takes a fifth of one");
 }
 
 #[test]
@@ -369,6 +535,7 @@ fn a_pattern_is_written_as_toml_reads_it() {
             names_epochs: true,
             lines: Vec::new(),
             first_s: 0.0,
+            last_s: 0.0,
             epochs_s: Vec::new(),
         };
         found.toml()

@@ -70,10 +70,10 @@ impl CpuNotice {
 }
 
 impl LockHolder {
-    /// `process 4711 of root, `collo run x``
+    /// `process 4711 of root (collo run x)`. In backticks it would be printed as a command to type here, with the folder of this collo.
     pub fn text(&self) -> String {
         let user = self.user.as_ref().map(|user| format!(" of {user}")).unwrap_or_default();
-        let command = self.command.as_ref().map(|command| format!(", `{command}`")).unwrap_or_default();
+        let command = self.command.as_ref().map(|command| format!(" ({command})")).unwrap_or_default();
         match self.pid {
             Some(pid) => format!("process {pid}{user}{command}"),
             None => format!("a process{user} not visible from here"),
@@ -218,6 +218,14 @@ mod tests {
         assert!(is_held_by(&uuid, std::process::id()) && !is_held_by(&uuid, 1));
         drop(lock);
         assert_eq!(holder(&uuid), None);
+    }
+
+    #[test]
+    fn the_command_of_another_collo_is_shown_as_it_was_typed() {
+        let holder = LockHolder { pid: Some(4711), user: Some("`root`".into()), command: Some("collo run x".into()) };
+        let text = holder.text();
+        assert_eq!(text, "process 4711 of `root` (collo run x)");
+        assert_eq!(collo_text::commands::in_place_of_collo(&text, "collo -C here", |_, _| true), text);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //!
 //! To add a unit: a row of [`UNITS`], and of [`GROUPS`] if a pattern may name it.
 
+use std::borrow::Cow;
+
 use regex::{Captures, Match};
 
 /// The groups of a pattern that name a duration; those of one line are added up.
@@ -67,7 +69,8 @@ fn rounded(seconds: f64) -> f64 {
 
 /// Seconds and resolution of a text; `unit_s` is that of a number without a unit.
 fn parse(text: &str, unit_s: f64) -> Option<(f64, f64)> {
-    let text = text.trim();
+    // `took (?P<seconds>\S+)` matches what ends the sentence, too.
+    let text = text.trim().trim_end_matches([',', ';', '.', ')', ']']);
     let found = match text.contains(':') {
         true => clock(text)?,
         false => with_units(text).or_else(|| number(text).map(|(n, digit)| (n * unit_s, digit * unit_s)))?,
@@ -76,14 +79,14 @@ fn parse(text: &str, unit_s: f64) -> Option<(f64, f64)> {
 }
 
 /// `02:05`, `1:02:03.5`, and as `str(datetime.timedelta)` prints them `1 day, 2:03:04`
-/// (https://docs.python.org/3/library/datetime.html#datetime.timedelta).
+/// (https://docs.python.org/3/library/datetime.html#datetime.timedelta), as pandas `1 days 02:03:04`.
 fn clock(text: &str) -> Option<(f64, f64)> {
-    let (days, time) = match text.rsplit_once(", ") {
+    let (days, time) = match text.rsplit_once(' ') {
         Some((days, time)) => (with_units(days).filter(|(days, _)| days % 86_400.0 == 0.0)?.0, time),
         None => (0.0, text),
     };
     let (before, seconds) = time.rsplit_once(':')?;
-    let (seconds, digit) = number(seconds)?;
+    let (seconds, digit) = number(&seconds.replace(',', "."))?;
     let whole = |part: &str| part.parse::<u32>().ok().filter(|_| part.bytes().all(|b| b.is_ascii_digit()));
     let (hours, minutes) = match before.split_once(':') {
         Some((hours, minutes)) => (whole(hours)?, whole(minutes)?),
@@ -119,9 +122,10 @@ fn unit_of(name: &str) -> Option<f64> {
     UNITS.iter().find(|(names, _)| names.contains(&name.as_str())).map(|(_, unit_s)| *unit_s)
 }
 
-/// A number and the value of its last digit: `12`, `1,234.5`, `1.5e-3`.
+/// A number and the value of its last digit: `12`, `1,234.5`, `1.5e-3`, `0,25`.
 fn number(text: &str) -> Option<(f64, f64)> {
-    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let text = with_point(text);
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&*text, "0"));
     let exponent: i32 = exponent.parse().ok()?;
     let (whole, decimals) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let is_grouped = whole.split(',').skip(1).all(|three| three.len() == 3);
@@ -136,6 +140,14 @@ fn number(text: &str) -> Option<(f64, f64)> {
     }
     let value: f64 = text.replace(',', "").parse().ok()?;
     Some((value, 10f64.powi(exponent.saturating_sub(decimals.len() as i32)))).filter(|(value, _)| value.is_finite())
+}
+
+/// A comma before decimals as a point: the only comma, with other than three digits behind it or a zero before it. `1,234` is a thousand.
+fn with_point(text: &str) -> Cow<'_, str> {
+    let Some((whole, decimals)) = text.split_once(',').filter(|_| !text.contains('.')) else { return text.into() };
+    let is_decimal = whole == "0" || decimals.len() != 3;
+    let are_digits = !decimals.is_empty() && decimals.bytes().all(|b| b.is_ascii_digit());
+    if is_decimal && are_digits { format!("{whole}.{decimals}").into() } else { text.into() }
 }
 
 #[cfg(test)]
@@ -154,6 +166,14 @@ mod tests {
             ("0.25", 0.25),
             ("1.5e-3", 0.0015),
             ("1,234.5", 1234.5),
+            ("1,234", 1234.0),
+            ("12,5", 12.5),
+            ("0.6 sec.", 0.6),
+            ("0:01:02,", 62.0),
+            ("1 days 02:03:04.5", 93_784.5),
+            ("0,600", 0.6),
+            ("0:00:12,250", 12.25),
+            ("2,5 min", 150.0),
             ("0:00:01", 1.0),
             ("02:05", 125.0),
             ("1:02:03.5", 3723.5),
@@ -171,7 +191,8 @@ mod tests {
         ] {
             assert_eq!(seconds(text), Some(expected), "{text}");
         }
-        for no_time in ["nan", "NaN", "inf", "-1.0", "1e999", "1.2.3", "", "1m30", "12,5", "1:2:3:4", "x:01", "-0:01", "3 apples"]
+        for no_time in
+            ["nan", "NaN", "inf", "-1.0", "1e999", "1.2.3", "", "1m30", "1,23,4", "1:2:3:4", "x:01", "-0:01", "3 apples"]
         {
             assert_eq!(seconds(no_time), None, "{no_time}");
         }

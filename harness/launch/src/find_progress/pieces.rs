@@ -123,7 +123,8 @@ pub fn word_before(pieces: &[Piece<'_>], slot: usize) -> String {
     let before = place(pieces, slot).and_then(|place| place.checked_sub(1));
     let Some(Piece::Text(text)) = before.and_then(|place| pieces.get(place)) else { return String::new() };
     let trimmed = text.trim_end_matches(|c: char| !c.is_alphanumeric());
-    let from = trimmed.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
+    let before_it = trimmed.char_indices().rfind(|(_, c)| !c.is_alphanumeric() && *c != '_');
+    let from = before_it.map_or(0, |(at, c)| at + c.len_utf8());
     text[from..].trim_start().to_string()
 }
 

@@ -77,7 +77,25 @@ pub const PRESETS: &[Preset] = &[
         condition: "its default output (`verbose=True`)",
         beside: None,
     },
+    // The bar over all steps of train_text_to_image.py, train_dreambooth.py, train_controlnet.py … in huggingface/diffusers/examples.
+    // `set_postfix` draws it after each step, however short that is. Its first drawing, of step 0, comes before the first step.
+    Preset {
+        name: "diffusers",
+        pattern: r"^Steps:\s+\d+%\|.*?\| (?P<step>[1-9]\d*)/\d+ \[",
+        tested_with: "train_text_to_image.py of diffusers, of August 2026 with diffusers 0.42.1",
+        about: "from one step of the optimizer to the next, and the checkpoint or the validation between them, if there is one: a step, \
+                because these scripts print no epochs",
+        condition: "a bar that is called `Steps`: that of train_unconditional.py is read by the preset `lightning`",
+        beside: None,
+    },
 ];
+
+impl Preset {
+    /// Whether what it measures is an epoch, and not a step.
+    pub fn is_of_epochs(&self) -> bool {
+        self.pattern.contains("(?P<epoch>")
+    }
+}
 
 /// The preset of this name.
 pub fn preset(name: &str) -> Option<&'static Preset> {

@@ -38,6 +38,11 @@ pub fn first_look(total: Duration, scripts: usize) -> Duration {
     (total / (4 * scripts.max(1) as u32)).max(SHORTEST_LOOK)
 }
 
+/// How long a command goes on after its first line of progress: as long as a run may measure, because it may end by itself before.
+pub fn going_on(total: Duration) -> Duration {
+    (total / 10).min(Duration::from_secs_f64(LONGEST_S))
+}
+
 /// The plan for commands in so many modes, within the time that is left.
 pub fn plan(looks: &[FirstLook], scripts: &[Script], modes: u32, left: Duration) -> BudgetPlan {
     let degree: f64 = scripts.iter().map(|script| f64::from(script.count)).sum();
@@ -78,6 +83,7 @@ mod tests {
             names_epochs: true,
             lines: Vec::new(),
             first_s: 0.0,
+            last_s: 0.0,
             epochs_s: epochs_s.to_vec(),
         };
         FirstLook { progress, set_up_s, has_ended: ends, is_repeated: false }
@@ -107,6 +113,15 @@ mod tests {
         assert_eq!(of(&[look(0.1, &[1.0], true)]), None);
         // Beside one with other epochs, which does not end.
         assert_eq!(of(&[look(0.1, &[0.1; 100], true), look(0.1, &[2.0; 3], false)]), Some(7.0));
+    }
+
+    #[test]
+    fn no_run_measures_for_longer_than_a_command_was_looked_at() {
+        for total in [20, 30, 53, 60, 100, 140, 180, 600].map(Duration::from_secs) {
+            let plan = plan(&[look(0.0, &[0.1; 3], false)], &[script(2)], 1, total);
+            let measured_s = plan.measure_for_s.unwrap_or_default();
+            assert!(measured_s <= going_on(total).as_secs_f64(), "{measured_s} s of {total:?}");
+        }
     }
 
     #[test]

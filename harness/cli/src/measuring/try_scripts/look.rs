@@ -39,6 +39,7 @@ impl FirstLook {
             names_epochs: false,
             lines: Vec::new(),
             first_s: took.as_secs_f64(),
+            last_s: took.as_secs_f64(),
             epochs_s: vec![took.as_secs_f64()],
         };
         FirstLook { progress, set_up_s: 0.0, has_ended: false, is_repeated: true }
@@ -83,6 +84,8 @@ const READ_EVERY: Duration = Duration::from_millis(1);
 const END_EVERY: Duration = Duration::from_millis(10);
 /// How often progress is looked for in its output.
 const SEARCH_EVERY: Duration = Duration::from_millis(300);
+/// Lines of progress may be late by this much, whatever the time between them, seconds.
+const LATE_S: f64 = 1.0;
 /// Lines of progress that are enough, after the first.
 const ENOUGH: usize = 3;
 /// Lines that are kept at most, the newest ones.
@@ -96,8 +99,14 @@ const SHORTEST_RUN: Duration = Duration::from_millis(100);
 /// How long it may take to end.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Run a command for at most so long, on the GPU with this UUID if there is one.
-pub fn at(script: &Script, folder: &Path, gpu: Option<&str>, at_most: Duration) -> Result<FirstLook, Diagnostics> {
+/// Run a command for at most so long, on the GPU with this UUID if there is one; it goes on for a time after its first line of progress.
+pub fn at(
+    script: &Script,
+    folder: &Path,
+    gpu: Option<&str>,
+    at_most: Duration,
+    going_on: Duration,
+) -> Result<FirstLook, Diagnostics> {
     let scratch = tempfile::tempdir()?;
     fs_err::write(scratch.path().join(COMMAND), command_script(folder, script, false)?)?;
     let places = ["out", "err"].map(|name| scratch.path().join(name));
@@ -125,9 +134,10 @@ pub fn at(script: &Script, folder: &Path, gpu: Option<&str>, at_most: Duration) 
     let (lines, over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
     let so_far = || lines.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let ended = std::thread::scope(|scope| {
+        let _reading = Reading(&over);
         scope.spawn(|| read(streams, &lines, &over));
         let mut searched = launched;
-        let ended = loop {
+        let ended: Result<_, Stopped> = loop {
             std::thread::sleep(END_EVERY);
             if let Some(end) = service.end() {
                 break Ok(Some((end, launched.elapsed())));
@@ -140,27 +150,34 @@ pub fn at(script: &Script, folder: &Path, gpu: Option<&str>, at_most: Duration) 
             }
             searched = Instant::now();
             let is_flood = places.iter().any(|place| place.metadata().is_ok_and(|file| file.len() > MOST_BYTES));
-            let best = find_progress(&so_far(), launched_ns).into_iter().next();
+            let searched_s = launched.elapsed().as_secs_f64();
+            // What set-up printed is no progress once it has been silent for long, even if nothing else has been printed since.
+            let best = find_progress(&so_far(), launched_ns).into_iter().find(|found| found.may_go_on_at(searched_s, LATE_S));
             // Steps may be shorter than the epochs that come after them, and where they name their epoch such epochs do come.
             let is_enough = best.is_some_and(|found| {
                 let may_be_epochs = found.names_epochs || !found.is_within_epochs() && launched.elapsed() >= at_most / 4;
-                found.epochs_s.len() >= ENOUGH && may_be_epochs
+                // It would have to go on for another epoch if the time of a run ends within one.
+                let longest_s = found.epochs_s.iter().copied().fold(0.0, f64::max);
+                let may_end_s = found.first_s + going_on.as_secs_f64() + longest_s;
+                found.epochs_s.len() >= ENOUGH && may_be_epochs && launched.elapsed().as_secs_f64() >= may_end_s
             });
             if is_enough || is_flood || launched.elapsed() >= at_most {
                 break Ok(None);
             }
         };
+        let looked_s = launched.elapsed().as_secs_f64();
         if !matches!(ended, Ok(Some(_))) {
             service.stop(TIMEOUT);
         }
-        over.store(true, Ordering::Relaxed);
-        ended
+        ended.map(|ended| (ended, looked_s))
     });
-    let ended = ended.map_err(|stopped| ended_by(script, stopped))?;
+    let (ended, looked_s) = ended.map_err(|stopped| ended_by(script, stopped))?;
     let mut lines = lines.into_inner().unwrap_or_else(PoisonError::into_inner);
     lines.sort_by_key(|line: &OutputLine| line.at_ns);
     let failed = ended.as_ref().filter(|(end, _)| end.code != Some(0)).map(|(end, _)| end.text.as_str());
-    let found = find_progress(&lines, launched_ns).into_iter().next().filter(|_| failed.is_none());
+    // One that was stopped while it was silent may have been in an evaluation, but not for as long as the search would have gone on.
+    let is_progress = |found: &FoundProgress| ended.is_some() || found.may_go_on_at(looked_s, going_on.as_secs_f64());
+    let found = find_progress(&lines, launched_ns).into_iter().find(is_progress).filter(|_| failed.is_none());
     let progress = match (found, &ended) {
         (Some(progress), _) => progress,
         (None, Some((_, took))) if failed.is_none() && *took < SHORTEST_RUN => return Err(too_short(script, *took).into()),
@@ -179,8 +196,10 @@ fn ended_by(script: &Script, stopped: Stopped) -> Diagnostic {
 fn too_short(script: &Script, took: Duration) -> Diagnostic {
     let run = number::duration(took.as_secs_f64());
     let least = number::duration(SHORTEST_RUN.as_secs_f64());
-    Diagnostic::new(format!("{}: it shows no progress, and a whole run takes only {run}", script.named()))
-        .hint(format!("give it more work: below {least} it is mostly the start of its process that would be measured"))
+    Diagnostic::new(format!("{}: it shows no progress, and a whole run takes only {run}", script.named())).hint(format!(
+        "give it more work: below {least} it is mostly the start of its process that would be measured; if it trains in the \
+             background, start it without `&`: what a command leaves behind is ended with it"
+    ))
 }
 
 /// Why a command cannot be measured.
@@ -207,6 +226,15 @@ fn not_found(script: &Script, lines: &[OutputLine], failed: Option<&str>, took: 
                  (`collo init`)",
             ))
         }
+    }
+}
+
+/// Output is read until this is gone, also where the search panics: a scope waits for its threads.
+struct Reading<'a>(&'a AtomicBool);
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -266,6 +294,16 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reading_ends_where_the_search_panics() {
+        let over = AtomicBool::new(false);
+        let searched = std::panic::catch_unwind(|| {
+            let _reading = Reading(&over);
+            std::panic::resume_unwind(Box::new("a search"));
+        });
+        assert!(searched.is_err() && over.into_inner());
+    }
 
     #[test]
     fn a_command_without_progress_that_does_not_end_is_refused_with_its_last_lines_and_what_to_print() {

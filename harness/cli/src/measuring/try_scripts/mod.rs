@@ -47,7 +47,7 @@ pub fn run(context: &Context<'_>, a: &args::Try) -> Ended {
         let mut looks = Vec::new();
         for script in &scripts {
             output::note(format!("{}: looking for its progress, for at most {} s", script.named(), at_most.as_secs()));
-            let found = look::at(script, &folder, uuid.as_deref(), at_most)?;
+            let found = look::at(script, &folder, uuid.as_deref(), at_most, budget::going_on(a.time_limit))?;
             output::note(format!("{}: {}", script.named(), found.found()));
             looks.push(found);
         }
@@ -130,6 +130,11 @@ fn root(folder: &Path, a: &args::Try) -> Result<PathBuf, Diagnostics> {
     let save = folder.join(save);
     if save.join("experiments").exists() || save.join("workloads").exists() {
         let what = format!("{} is a project already, and nothing in it is replaced", shown(&save));
+        return Err(Diagnostic::new(what).hint("name a new folder with `--save`").into());
+    }
+    // In a folder of another project, such as its `experiments`, this one's files would be taken for that one's.
+    if save.exists() && !save.read_dir().is_ok_and(|mut entries| entries.next().is_none()) {
+        let what = format!("{} is there already, and is not an empty folder", shown(&save));
         return Err(Diagnostic::new(what).hint("name a new folder with `--save`").into());
     }
     Ok(save)
