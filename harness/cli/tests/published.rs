@@ -10,6 +10,29 @@ use crate::sim;
 use crate::support::{Bench, checkout};
 
 #[test]
+fn every_published_figure_of_a_policy_has_its_cell_in_the_experiment_with_its_trace() {
+    let root = checkout();
+    let place = root.to_str().expect("text");
+    let text = fs_err::read_to_string(root.join("reports/published/manager.json")).expect("readable");
+    let published: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let bench = Bench::new();
+    for trace in ["60", "90"] {
+        let name = format!("trace-{trace}");
+        let answer = bench.collo(&["-C", place, "plan", &name, "--gpu", "a100-40gb", "--no-predict", "--json"]);
+        let plan: serde_json::Value = serde_json::from_str(&answer.stdout).expect("a plan");
+        let cells: Vec<&str> =
+            plan["cells"].as_array().expect("a list").iter().filter_map(|cell| cell["cell"].as_str()).collect();
+        let figures = published["figures"].as_array().expect("a list").iter().filter(|figure| figure["trace"] == *trace);
+        for figure in figures {
+            let word = |key: &str| figure[key].as_str().expect("a word");
+            let estimate = if word("estimate") == "none" { String::new() } else { format!(" {}", word("estimate")) };
+            let label = format!("philly-{trace}/1 {}{estimate} {} ×4", word("policy"), word("sharing"));
+            assert!(cells.contains(&label.as_str()), "{label} is not in {name}");
+        }
+    }
+}
+
+#[test]
 fn every_experiment_for_gpus_plans_on_every_card_and_says_what_it_refuses() {
     let root = checkout();
     let place = root.to_str().expect("text");

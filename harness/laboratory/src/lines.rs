@@ -1,5 +1,5 @@
-//! Tables in CSV; lines that begin with `#` are comments. In: the text of a file. Out: its rows, each with its place in the file; or every
-//! mistake with its line.
+//! Tables in CSV, with semicolons or tabs where their first line has no comma; lines that begin with `#` are comments. In: the text of a
+//! file. Out: its rows, each with its place in the file; or every mistake with its line.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,11 +20,23 @@ pub struct Row<'a> {
     start: usize,
     places: &'a Places,
     record: &'a StringRecord,
+    separator: u8,
 }
 
 fn reader(text: &str) -> csv::Reader<&[u8]> {
     let text = text.trim_start_matches('\u{feff}');
-    csv::ReaderBuilder::new().comment(Some(b'#')).flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes())
+    let mut builder = csv::ReaderBuilder::new();
+    builder.delimiter(separator(text)).comment(Some(b'#')).flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes())
+}
+
+/// What is between the fields: spreadsheets write semicolons where the comma is that of decimals.
+fn separator(text: &str) -> u8 {
+    let lines = || text.trim_start_matches('\u{feff}').lines();
+    let head = lines().find(|line| !line.trim().is_empty() && !line.starts_with('#')).unwrap_or_default();
+    if head.contains(',') {
+        return b',';
+    }
+    [b';', b'\t'].into_iter().find(|other| head.contains(char::from(*other))).unwrap_or(b',')
 }
 
 /// The names of its columns, whatever they are.
@@ -40,7 +52,7 @@ pub fn read(
     mut each: impl FnMut(&Row<'_>) -> Result<(), Diagnostic>,
 ) -> Result<(), Diagnostics> {
     let text = source.text();
-    let mut reader = reader(text);
+    let (mut reader, separator) = (reader(text), separator(text));
     let begin = text.len() - text.trim_start_matches('\u{feff}').len();
     let broken = |e: csv::Error| Diagnostic::new(format!("{} is not a CSV table", source.name())).caused_by(e);
     let head = reader.headers().map_err(broken)?.clone();
@@ -52,12 +64,17 @@ pub fn read(
         if record.iter().all(|field| field.trim().is_empty()) && record.len() == 1 {
             continue;
         }
-        let row = Row::at(source, begin + record.position().map_or(0, |p| p.byte() as usize), &places, &record);
+        let start = begin + record.position().map_or(0, |p| p.byte() as usize);
+        let row = Row { separator, ..Row::at(source, start, &places, &record) };
         let found = match record.len() == head.len() {
             true => each(&row),
             false => {
                 let what = format!("the row has {} fields, but {} columns are named", record.len(), head.len());
-                let hint = "a field with a comma is in double quotes";
+                let hint = match separator {
+                    b';' => "a field with a semicolon is in double quotes",
+                    b'\t' => "a field with a tab is in double quotes",
+                    _ => "a field with a comma is in double quotes",
+                };
                 Err(Diagnostic::new(what).at(source, row.start..row.start + row.text().len()).hint(hint))
             }
         };
@@ -118,7 +135,7 @@ impl<'a> Row<'a> {
     fn at(source: &'a Arc<Source>, start: usize, places: &'a Places, record: &'a StringRecord) -> Row<'a> {
         let is_before = |line: &&str| line.trim().is_empty() || line.starts_with('#');
         let skipped: usize = source.text()[start..].split_inclusive('\n').take_while(is_before).map(str::len).sum();
-        Row { source, start: start + skipped, places, record }
+        Row { source, start: start + skipped, places, record, separator: b',' }
     }
 
     fn text(&self) -> &str {
@@ -138,8 +155,8 @@ impl<'a> Row<'a> {
     /// A mistake in a column, underlined.
     pub fn wrong(&self, column: &str, what: impl Into<String>) -> Diagnostic {
         let line = self.text();
-        let before: usize =
-            self.places.get(column).map_or(0, |n| line.match_indices(',').nth(n.wrapping_sub(1)).map_or(0, |(i, _)| i + 1));
+        let after = |n: usize| line.match_indices(char::from(self.separator)).nth(n.wrapping_sub(1)).map_or(0, |(i, _)| i + 1);
+        let before: usize = self.places.get(column).copied().map_or(0, after);
         let value = self.get(column);
         let at = line[before..].find(value).map_or(0, |i| before + i);
         Diagnostic::new(what).at(self.source, self.start + at..self.start + at + value.len().max(1))

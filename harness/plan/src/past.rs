@@ -22,7 +22,7 @@ use crate::goal::EpochGoal;
 
 /// So many of the newest campaigns are opened whatever their cells are: a plan may not have the cells of its members alone.
 const NEWEST: usize = 40;
-/// Runs that are read at most.
+/// Runs that are read at most; of more cells than that, one of each.
 const MOST_RUNS: usize = 300;
 /// Runs of one cell that are read at most.
 const OF_A_CELL: usize = 4;
@@ -84,9 +84,11 @@ impl PastRuns {
             return PastRuns::default();
         }
         let wanted: Vec<&CellRecord> = cells.collect();
-        let here = Here { device, threads, cpu_model: cpu_model() };
+        let of_a_cell = runs_of_a_cell(wanted.len());
+        let here = Here { device, threads, cpu_model: cpu_model(), of_a_cell };
         let mut past = PastRuns::default();
-        let mut left = MOST_RUNS;
+        // Not every run serves.
+        let mut left = MOST_RUNS.max(2 * wanted.len());
         for campaign in newest {
             past.learn(campaign, &here, &wanted, &mut left);
         }
@@ -138,7 +140,7 @@ impl PastRuns {
             }
             let mut runs = Vec::new();
             for planned in plan.order.iter().filter(|run| run.cell == index) {
-                if runs.len() == OF_A_CELL || *left == 0 {
+                if runs.len() == here.of_a_cell || *left == 0 {
                     break;
                 }
                 let path = campaign.path().join(plan.folder(planned));
@@ -277,6 +279,12 @@ struct Here<'a> {
     device: &'a DeviceRecord,
     threads: Option<u32>,
     cpu_model: Option<String>,
+    of_a_cell: usize,
+}
+
+/// So many runs of each of so many cells are read, or the first of a large plan would leave none for the last.
+fn runs_of_a_cell(cells: usize) -> usize {
+    (MOST_RUNS / cells.max(1)).clamp(1, OF_A_CELL)
 }
 
 impl Here<'_> {

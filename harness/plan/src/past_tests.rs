@@ -195,6 +195,12 @@ fn the_measured_gain_of_a_group_is_not_that_of_the_group_under_an_observer() {
 }
 
 #[test]
+fn of_a_large_plan_fewer_runs_of_each_cell_are_read_and_every_cell_has_one() {
+    assert_eq!([0, 1, 75, 76, 204, 1000].map(runs_of_a_cell), [4, 4, 4, 3, 1, 1]);
+    assert!((1..2000).all(|cells| runs_of_a_cell(cells) * cells <= MOST_RUNS.max(cells)));
+}
+
+#[test]
 fn a_counter_that_decreases_or_stands_still_tells_no_power() {
     let at = |s: u64, value: f64| (s * 1_000_000_000, 0, Some(value));
     assert_eq!(growth_per_s(&[at(0, 0.0), at(2, 100.0), at(4, 300.0), at(9, 1.0)], 1, 5_000_000_000), Some(100.0));

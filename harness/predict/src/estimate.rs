@@ -1,7 +1,8 @@
 //! What the literature says of a training's memory before it runs, for schedulers that are compared under the estimates of others.
 //!
 //! In: a training by its folder, settings and batch size. Out: bytes of the card that the published figure of exactly this training names;
-//! none where nobody published one, or only that it is unknown. The figures are those of `reports/published/estimators.json`.
+//! the whole card where it is published that an estimator did not know; none where nothing was published. The figures are those of
+//! `reports/published/estimators.json`.
 //!
 //! To add a published job: a line of `jobs` there, then `collo predict fit`; one that no predictor is fitted to, a line of
 //! `tasks`.
@@ -12,6 +13,10 @@ use std::fmt;
 use serde_json::Value as Json;
 
 use crate::published::{MIB, estimators};
+
+/// What the study's scheduler was given where an estimator did not know, or estimated more: as much as its cards have, so that such a task shares
+/// none that is not empty. A task without any figure would be let onto every card.
+const UNKNOWN_MIB: f64 = 40_000.0;
 
 /// Whose word is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,7 +47,7 @@ impl EstimateSource {
                 && workload.folder == folder
                 && workload.settings.iter().all(|(name, value)| settings.get(name) == Some(value))
         })?;
-        let estimate = |name: &str| estimated.get(name).copied().flatten();
+        let estimate = |name: &str| estimated.get(name).map(|mib| mib.unwrap_or(UNKNOWN_MIB));
         let mib = match self {
             EstimateSource::Measured => measured.get("thesis").copied(),
             EstimateSource::Horus => estimate("horus"),
@@ -81,13 +86,14 @@ mod tests {
         let [measured, horus, faketensor, gpumemnet] = said("vision", &vgg, 32);
         assert_eq!((measured, gpumemnet), (Some(8222 * MIB), Some(16000 * MIB)));
         assert_eq!((horus, faketensor), (Some(22_571_464_733), Some(3_272_967_035)));
-        assert_eq!(said("vision", &vgg, 64)[1], None, "Horus said no more than the scheduler's cap");
+        assert_eq!(said("vision", &vgg, 64)[1], Some(40_000 * MIB), "Horus said no more than the scheduler's cap");
     }
 
     #[test]
     fn tasks_of_two_cards_have_the_memory_of_each() {
         let gpt2 = [("model", "gpt2-large"), ("recipe", "carma"), ("precision", "torch")];
-        assert_eq!(said("language", &gpt2, 4), [Some(27902 * MIB), None, None, None]);
+        let whole = Some(40_000 * MIB);
+        assert_eq!(said("language", &gpt2, 4), [Some(27902 * MIB), whole, whole, whole], "nobody knew, so it shares no card");
         assert_eq!(said("mnist", &[], 32)[0], Some(1776 * MIB));
     }
 

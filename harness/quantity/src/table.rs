@@ -355,11 +355,11 @@ quantities! {
     }
     OutOfMemoryNewcomers: "out_of_memory_newcomers", "newcomers out of memory", COUNT, Smaller, TRACE {
         short: "OOM, newcomer",
-        definition: "attempts that ran out of memory and had come last, or had nobody beside them",
+        definition: "attempts that ran out of memory before they had all of theirs, or had come last, or had nobody beside them",
     }
     OutOfMemoryResidents: "out_of_memory_residents", "residents out of memory", COUNT, Smaller, TRACE {
         short: "OOM, resident",
-        definition: "attempts that ran out of memory when others had come after them",
+        definition: "attempts that had all their memory, and ran out when others had come after them",
     }
     Recoveries: "recoveries", "recoveries", COUNT, Smaller, TRACE {
         definition: "attempts at tasks that had run out of memory",

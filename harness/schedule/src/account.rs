@@ -87,7 +87,8 @@ pub struct AttemptAccount {
 pub struct Ended {
     /// `None` if it moved, with what it had done.
     pub how: Option<HowEnded>,
-    /// It came last of all on each of its cards, or had nobody beside it for a window; if not, it is a resident that somebody joined.
+    /// It came last of all on each of its cards, or had nobody beside it for a window, or never had all its memory; if not, it is a
+    /// resident that somebody joined.
     pub newcomer: bool,
     /// It had its cards for itself, for at least a window or from its beginning.
     pub alone: bool,

@@ -139,8 +139,9 @@ impl Cards {
                 Company::Has => false,
                 Company::LeftAt(ns) => now_ns.saturating_sub(ns) >= window_ns,
             };
-            // Whoever came to it may have left a moment before, for want of the same memory.
-            left.newcomer &= alone || !gone.joined;
+            // Whoever came to it may have left a moment before, for want of the same memory. One that never had all of its own memory has not
+            // grown.
+            left.newcomer &= alone || !gone.joined || gone.settled_ns.is_none();
             left.alone &= alone;
             if let [last] = books.residents.as_mut_slice() {
                 last.company = Company::LeftAt(now_ns);

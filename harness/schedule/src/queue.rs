@@ -15,6 +15,8 @@ pub enum Discipline {
     /// First come, first asked for. While the first waits, up to `pass` tasks behind it are asked for; each task is passed at most `pass`
     /// times.
     Fifo { pass: u32 },
+    /// First come, first asked for; each time one task is placed at most, as by managers that look every so often and place the first.
+    One,
     /// By believed utilisation, the greatest first; of whom nothing is believed comes before all, by arrival. All are asked for.
     Decreasing,
 }
@@ -22,7 +24,7 @@ pub enum Discipline {
 const NAMES: [&str; 2] = ["fifo", "decreasing"];
 
 impl Discipline {
-    /// `fifo`, `fifo:pass=K`, `decreasing`.
+    /// `fifo`, `fifo:pass=K`, `fifo:one`, `decreasing`.
     pub fn parse(text: &str) -> Result<Discipline, Diagnostic> {
         let source = Source::argument("queue", text);
         let wrong = |what: String, span, note: String| Err(Diagnostic::new(what).at(&source, span).note(note));
@@ -30,9 +32,13 @@ impl Discipline {
         match (name, text.strip_prefix("fifo:")) {
             ("fifo", None) => Ok(Discipline::Fifo { pass: 0 }),
             ("decreasing", None) if text == name => Ok(Discipline::Decreasing),
+            ("fifo", Some("one")) => Ok(Discipline::One),
             ("fifo", Some(rest)) => match rest.strip_prefix("pass=").and_then(|n| n.parse().ok()) {
                 Some(pass) => Ok(Discipline::Fifo { pass }),
-                None => wrong(format!("{} is no rule of a queue", quoted(rest)), 5..text.len(), "write `fifo:pass=3`".into()),
+                None => {
+                    let note = "write `fifo:pass=3` or `fifo:one`".into();
+                    wrong(format!("{} is no rule of a queue", quoted(rest)), 5..text.len(), note)
+                }
             },
             _ => {
                 let near = nearest(name, NAMES).map(|near| format!("did you mean `{near}`?"));
@@ -48,6 +54,7 @@ impl fmt::Display for Discipline {
         match self {
             Discipline::Fifo { pass: 0 } => f.write_str("fifo"),
             Discipline::Fifo { pass } => write!(f, "fifo:pass={pass}"),
+            Discipline::One => f.write_str("fifo:one"),
             Discipline::Decreasing => f.write_str("decreasing"),
         }
     }
@@ -73,7 +80,7 @@ impl Queue {
 
     fn rank(&self, task: &Task) -> Rank {
         let greatest = match self.discipline {
-            Discipline::Fifo { .. } => 0,
+            Discipline::Fifo { .. } | Discipline::One => 0,
             Discipline::Decreasing => task.believed_permille.unwrap_or(u32::MAX),
         };
         (Reverse(greatest), task.arrives_ns, task.id)
@@ -192,11 +199,11 @@ mod tests {
 
     #[test]
     fn a_queue_reads_back_as_it_is_written_and_a_slip_finds_its_word() {
-        for text in ["fifo", "fifo:pass=3", "decreasing"] {
+        for text in ["fifo", "fifo:pass=3", "fifo:one", "decreasing"] {
             assert_eq!(Discipline::parse(text).expect("known").to_string(), text);
         }
         assert_eq!(Discipline::parse("fif").expect_err("unknown").way_out(), Some("did you mean `fifo`?"));
-        for wrong in ["fifo:pass=", "fifo:pas=3", "fifo:", "decreasing:pass=1", "shortest", ""] {
+        for wrong in ["fifo:pass=", "fifo:pas=3", "fifo:", "fifo:two", "decreasing:pass=1", "decreasing:one", "shortest", ""] {
             assert!(Discipline::parse(wrong).is_err(), "{wrong}");
         }
     }

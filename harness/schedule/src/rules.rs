@@ -13,7 +13,7 @@ pub const DEFAULT_ATTEMPTS: u32 = 4;
 pub struct Rules {
     /// The label of a policy: `magm:sm=80%,free=5GB`.
     pub policy: String,
-    /// `fifo`, `fifo:pass=K` or `decreasing`.
+    /// `fifo`, `fifo:pass=K`, `fifo:one` or `decreasing`.
     #[serde(default = "fifo")]
     pub queue: String,
     /// `exclusive`, `step:5GB` or `none`.

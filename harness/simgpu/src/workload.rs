@@ -19,6 +19,9 @@ const REFERENCE_GBS: f64 = 1555.0;
 const KAPPA: f64 = 1.4;
 /// What a CUDA context takes.
 pub const CONTEXT_MIB: u64 = 400;
+/// What table 6.2 has of its cards beside the training: other processes, which are there once and not with each training. The median over
+/// the thirty trainings that the authors measured again without them (`reports/published/estimators.json`).
+const OTHERS_MIB: u64 = 1192;
 
 /// One entry.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -124,7 +127,7 @@ impl Workload {
             self.item_ms = epoch_min * 60_000.0 * f64::from(self.cards.unwrap_or(1)) / *count as f64;
         }
         if let Some(card_mib) = self.card_mib {
-            self.memory_mib = card_mib - CONTEXT_MIB;
+            self.memory_mib = card_mib - OTHERS_MIB - CONTEXT_MIB;
         }
         Ok(self)
     }
@@ -267,7 +270,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_whole_epoch_takes_the_minutes_and_the_card_shows_the_memory_that_were_published() {
+    fn a_whole_epoch_takes_the_minutes_and_holds_the_memory_that_were_published() {
         let card = Card::find("a100-40gb").unwrap();
         for (folder, model, batch, cards, minutes, card_mib) in TABLE {
             let data = match folder {
@@ -280,7 +283,7 @@ mod tests {
             let items = workload.items(&asked) as f64;
             let took = items * workload.on(&card).item_s / f64::from(cards) / 60.0;
             assert!((took / minutes - 1.0).abs() < 1e-4, "{model}: {took} of {minutes} min");
-            assert_eq!(workload.memory_mib_on(0) + CONTEXT_MIB, card_mib, "{model}");
+            assert_eq!(workload.memory_mib_on(0) + CONTEXT_MIB + OTHERS_MIB, card_mib, "{model}");
         }
     }
 

@@ -83,6 +83,12 @@ impl Manager {
         Some(self)
     }
 
+    /// True if a figure can be read beside a trace of so many tasks: where the study has a trace as long, those of that one alone.
+    pub fn is_beside(&self, figure: &PolicyFigure, tasks: u32) -> bool {
+        let tasks = tasks.to_string();
+        figure.trace == tasks || self.figures.iter().all(|other| other.trace != tasks)
+    }
+
     /// What was published about the claim of a guideline.
     pub fn claim(&'static self, guideline: &str) -> Option<Published> {
         let claim = self.claims.get(guideline)?;
@@ -105,7 +111,21 @@ impl PolicyFigure {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn a_trace_as_long_as_one_of_the_study_is_beside_the_figures_of_that_one_alone() {
+        let manager = manager();
+        let beside = |tasks: u32| {
+            let figures = manager.figures.iter().filter(|figure| manager.is_beside(figure, tasks));
+            figures.map(|figure| figure.trace.as_str()).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(beside(60), BTreeSet::from(["60"]));
+        assert_eq!(beside(90), BTreeSet::from(["90"]));
+        assert_eq!(beside(12), BTreeSet::from(["60", "90"]), "of no other is there a nearer one");
+    }
 
     #[test]
     fn the_file_is_read_whole_and_each_figure_has_a_value_of_a_quantity() {

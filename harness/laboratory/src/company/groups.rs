@@ -44,6 +44,7 @@ pub struct Groups {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
     pub changed: usize,
+    /// Of those that changed; 0 if none did.
     pub median: f64,
     pub largest: f64,
 }
@@ -100,10 +101,11 @@ pub fn read(caller: &dyn Caller, asked: &[String]) -> Result<Groups, Diagnostics
 impl Groups {
     /// By how much slowdowns changed, if there are pairs.
     pub fn change(&self) -> Option<Change> {
-        let mut sorted = self.changes.clone();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let changed = sorted.iter().filter(|change| **change > 0.005).count();
-        Some(Change { changed, median: *sorted.get(sorted.len() / 2)?, largest: *sorted.last()? })
+        let largest = self.changes.iter().copied().max_by(f64::total_cmp)?;
+        let mut changed: Vec<f64> = self.changes.iter().copied().filter(|change| *change > LEAST_CHANGE).collect();
+        changed.sort_unstable_by(f64::total_cmp);
+        let median = changed.get(changed.len() / 2).copied().unwrap_or(0.0);
+        Some(Change { changed: changed.len(), median, largest })
     }
 
     /// Warnings, what was left out, and what the times alone changed.
@@ -115,8 +117,8 @@ impl Groups {
         }
         if let Some(Change { changed, median, largest }) = self.change() {
             note(format!(
-                "the time in which one trained alone is taken out: {changed} of {} slowdowns changed, half of them by more than {}, at \
-                 most by {}",
+                "the time in which one trained alone is taken out: {changed} of {} slowdowns changed, half of these {changed} by more \
+                 than {}, at most by {}",
                 self.changes.len(),
                 percent(median),
                 percent(largest)
@@ -137,6 +139,8 @@ impl Groups {
     }
 }
 
+/// A slowdown that changed by a smaller share of itself is the same.
+const LEAST_CHANGE: f64 = 0.005;
 /// Where seconds of a step were given.
 pub(super) const STEP_S: &str = "its seconds";
 
@@ -149,5 +153,19 @@ impl Measured {
             (None, collo_predict::TargetDevice::Gpu) => "a device that is not named",
         };
         format!("{said}{device}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_change_is_that_of_the_slowdowns_that_changed() {
+        let change = |changes: &[f64]| Groups { changes: changes.into(), ..Groups::default() }.change();
+        let of_few = change(&[0.0, 0.0, 0.0, 0.0, 0.1, 0.3, 0.2]).expect("some changed");
+        assert_eq!(of_few, Change { changed: 3, median: 0.2, largest: 0.3 });
+        assert_eq!(change(&[0.0, 0.004]), Some(Change { changed: 0, median: 0.0, largest: 0.004 }));
+        assert_eq!(change(&[]), None);
     }
 }

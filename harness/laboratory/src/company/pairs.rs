@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use collo_predict::{Alone, CompanyMode, Conditions, MeasuredGroup, MeasuredMember, PairTimes, StandIn, Together};
 use collo_store::Sharing;
+use collo_text::units::percent;
 use collo_text::{Diagnostic, Diagnostics, Source, nearest, quoted};
 
 use super::groups::{AloneProfile, Groups, Measured, STEP_S};
 use crate::lines::{self, Row};
-use crate::table::{family_of, memory};
+use crate::table::{family_of, is_share_for_percent, memory};
 
 const PAIRS: [&str; 10] = ["a", "b", "solo_a_s", "solo_b_s", "pair_a_s", "pair_b_s", "speed_a", "speed_b", "mode", "device"];
 /// What a table of whole runs needs, and one of speeds.
@@ -76,6 +77,13 @@ pub fn read_profiles(
 fn profile(row: &Row<'_>) -> Result<(AloneProfile, &'static str), Diagnostic> {
     let compute = share(row, "sm_active_ratio", 1.0)?;
     let busy = share(row, "gpu_utilisation_percent", 100.0)?;
+    if let (Some(compute), Some(busy)) = (compute, busy)
+        && is_share_for_percent(compute, busy)
+    {
+        let (given, active) = (quoted(row.get("gpu_utilisation_percent")), percent(compute));
+        let what = format!("`gpu_utilisation_percent` is {given}, and SMs were active for {active} of the time");
+        return Err(row.wrong("gpu_utilisation_percent", what).hint("write percentages, as in 37 for 37 %"));
+    }
     let stand_in = StandIn::of(compute, busy);
     let (Some(compute), Some(busy)) = (compute.or(busy), busy.or(compute)) else {
         let wrong = row.wrong("key", format!("of {} neither SMACT nor GPU utilisation is known", quoted(row.get("key"))));

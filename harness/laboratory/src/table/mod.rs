@@ -162,6 +162,12 @@ impl Rows<'_> {
     }
 }
 
+/// SMs are active only while something runs, so that their activity is no larger than the utilisation. Far above it, the utilisation is a
+/// share in a column of percentages.
+pub fn is_share_for_percent(sm_active: f64, utilisation: f64) -> bool {
+    sm_active > 0.05 && sm_active > 10.0 * utilisation
+}
+
 const NO_MEMORY: &str = "ran out of memory: what was read is the card's size, not the training's need";
 
 /// Why a row of a table is not compared.

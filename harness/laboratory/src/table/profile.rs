@@ -4,7 +4,7 @@ use collo_gpus::Peaks;
 use collo_predict::utilisation::{Measured, peaks_of};
 use collo_text::{Diagnostic, quoted};
 
-use super::Reading;
+use super::{Reading, is_share_for_percent};
 use crate::lines::Row;
 
 /// What was read of a training alone.
@@ -66,6 +66,14 @@ impl Reading for Profile {
         };
         if measured == Measured::default() && !is_dataset {
             return Err(row.wrong("sm_active_ratio", "nothing was read of this training").hint("an absent reading is no row"));
+        }
+        if let (Some(active), Some(busy)) = (measured.sm_active_percent, measured.gpu_utilisation_percent)
+            && !is_dataset
+            && is_share_for_percent(active / 100.0, busy / 100.0)
+        {
+            let what = format!("the GPU utilisation is {busy} %, and SMs were active for {active} % of the time");
+            let hint = "`gpu_utilisation_percent` is from 0 to 100, `gpu_utilisation_ratio` from 0 to 1";
+            return Err(row.wrong("gpu_utilisation_percent", what).hint(hint));
         }
         let device = row.get("device");
         let peaks = match device.is_empty() {

@@ -52,6 +52,19 @@ fn a_missing_column_is_named_with_the_one_that_was_meant() {
 }
 
 #[test]
+fn a_table_with_semicolons_or_tabs_is_one_and_its_mistakes_are_at_their_place() {
+    let text = "workload,settings,batch_size,memory_mib,measured_by\ntiny,images=64,32,668,smi\ntiny,images=64,64,x,smi\n";
+    let right = text.replace(",x,", ",700,");
+    for separator in [";", "\t"] {
+        let all = read(&right.replace(',', separator)).expect("as a spreadsheet writes it");
+        let numbers: Vec<(u64, f64)> = all.rows.iter().map(|row| (row.batch_size, row.reading)).collect();
+        assert_eq!(numbers, [(32, 668.0 * 1_048_576.0), (64, 700.0 * 1_048_576.0)]);
+        let wrong = read(&text.replace(',', separator)).expect_err("no number");
+        assert!(wrong.contains("`memory_mib` is `x`") && wrong.contains("mine.csv:3:"), "{wrong}");
+    }
+}
+
+#[test]
 fn every_mistake_is_shown_at_its_line() {
     let text = "model,input,batch_size,memory_bytes,measured_by\n\
                 timm:resnet18,3x32x32,32,788,x\n\
@@ -83,6 +96,20 @@ fn memory_is_in_bytes_or_in_mib() {
         let refused = bytes(head, fields).expect_err(wrong);
         assert!(refused.contains(wrong), "{refused}");
     }
+}
+
+#[test]
+fn a_utilisation_as_a_share_in_a_column_of_percentages_is_no_utilisation() {
+    let profile = |utilisation: &str| {
+        let mut all = Measurements::<Profile>::default();
+        all.sources.push("mine.csv".into());
+        let text = format!("workload,sm_active_ratio,gpu_utilisation_percent\ntiny,0.226,{utilisation}\n");
+        super::read(&Source::file("mine.csv", text), &workloads(), &mut all).map_err(|e| e.to_string())?;
+        Ok::<_, String>(all.rows[0].reading.measured.gpu_utilisation_percent)
+    };
+    assert_eq!(profile("37.2"), Ok(Some(37.2)));
+    let refused = profile("0.372").expect_err("a share");
+    assert!(refused.contains("the GPU utilisation is 0.372 %, and SMs were active for 22.6 % of the time"), "{refused}");
 }
 
 #[test]

@@ -149,7 +149,9 @@ collo_text::keys! { "collo schema experiment";
         settle [DurationOr("ready")] = "ready",
             "when readings contain a newcomer: once it is `ready`, or a duration after its launch for scripts without the \
              protocol";
-        queue [Text] = "fifo", "`fifo`, or `fifo:pass=3`: a task may be passed so often by later ones that fit";
+        queue [Text] = "fifo",
+            "`fifo`, or `fifo:pass=3`: a task may be passed so often by later ones that fit; or `fifo:one`: one task at each \
+             decision";
         recovery [Text] = "exclusive",
             "where a task that ran out of memory goes: an idle card (`exclusive`), one with so much more free (`step:5GB`), \
              nowhere (`none`)";

@@ -31,7 +31,8 @@ fn table(analysis: &Analysis, matrix: &TraceMatrix, of: &Manager) -> Table {
     table.look = TableLayout::Prose;
     for figure in &of.figures {
         let Some(key) = figure.key() else { continue };
-        let arm = matrix.arms.iter().find(|arm| figure.is_of(arm) && !arm.by_order.is_empty());
+        let is_ours = |arm: &&Arm| figure.is_of(arm) && of.is_beside(figure, matrix.tasks) && !arm.by_order.is_empty();
+        let arm = matrix.arms.iter().find(is_ours);
         let cells = vec![
             TableCell::with_note(figure.name.clone(), format!("{}-trace, {} cards", figure.trace, of.cards)),
             TableCell::text(words(figure)),

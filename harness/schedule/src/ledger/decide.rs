@@ -57,13 +57,19 @@ impl Ledger {
         let mut look_ns = None;
         for id in self.queue.recovering() {
             self.keep();
-            if let Asked::Waits(waits) = self.ask(id, acts) {
-                look_ns = earlier(look_ns, waits.look_ns);
+            match self.ask(id, acts) {
+                Asked::Waits(waits) => look_ns = earlier(look_ns, waits.look_ns),
+                Asked::Gone if self.was_the_one(id) => {
+                    self.keep();
+                    return look_ns;
+                }
+                Asked::Gone => {}
             }
         }
         self.keep();
         match self.queue.discipline {
             Discipline::Fifo { pass } => earlier(look_ns, self.ask_in_order(pass, acts)),
+            Discipline::One => earlier(look_ns, self.ask_in_order(0, acts)),
             Discipline::Decreasing => {
                 let mut behind: Option<Task> = None;
                 while let Some(id) = self.queue.after(behind.as_ref()) {
@@ -75,6 +81,11 @@ impl Ledger {
                 look_ns
             }
         }
+    }
+
+    /// It was placed, and the queue places no more than one at a time.
+    fn was_the_one(&self, id: TaskId) -> bool {
+        self.queue.discipline == Discipline::One && self.state(id) == Some(State::Starting)
     }
 
     /// The first of the queue; while it waits, those behind it, as far as they may pass.
@@ -93,6 +104,7 @@ impl Ledger {
                     look_ns = earlier(look_ns, waits.look_ns);
                     ahead.push(id);
                 }
+                Asked::Gone if self.was_the_one(id) => break,
                 Asked::Gone if self.state(id) == Some(State::Starting) => {
                     for id in &ahead {
                         self.tasks.get_mut(id).into_iter().for_each(|entry| entry.passed += 1);

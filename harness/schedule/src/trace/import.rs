@@ -29,13 +29,15 @@ pub(super) fn lines(source: &Source) -> impl Iterator<Item = (Range<usize>, &str
 /// A table without this head, a line that is cut short or goes back in time, with its place.
 pub fn table(source: &Arc<Source>, names: &mut NameMap) -> Result<String, Diagnostic> {
     const HEAD: &str = "submit_time_s,task";
+    // Spreadsheets begin a table with a byte order mark.
+    let is_head = |line: &str| line.trim_start_matches('\u{feff}').split(',').map(str::trim).eq(HEAD.split(','));
     let mut lines = lines(source);
     let head = lines.next();
-    let Some((_, HEAD)) = head else {
+    if !head.as_ref().is_some_and(|(_, line)| is_head(line)) {
         let wrong = Diagnostic::new(format!("`{}` does not begin with `{HEAD}`", source.name()));
         let wrong = if let Some((span, _)) = head { wrong.at(source, span) } else { wrong };
         return Err(wrong.note("write it as its first line"));
-    };
+    }
     let (mut times, mut tasks, mut last_s) = (Vec::new(), String::new(), 0.0);
     for (span, line) in lines {
         let wrong = |what: String, note: &str| Err(Diagnostic::new(what).at(source, span.clone()).note(note));

@@ -240,6 +240,8 @@ fn a_table_of_submissions_becomes_a_trace() {
         [("a", 0, 1), ("b", 73_500_000_000, 2)]
     );
     assert_eq!(order[0].settings["batch_size"], 32);
+    let as_written = "\u{feff}submit_time_s, task\r\n0, a:b32 20e\r\n73.5, b 2c\r\n";
+    assert_eq!(import(as_written).expect("as a spreadsheet writes it"), text);
     assert_snapshot!(import("submit_time_s,task\n0,a\n73").expect_err("cut"), @r#"
     error: a line without a task at t.csv:3:1
      3 | 73

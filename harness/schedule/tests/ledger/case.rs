@@ -59,7 +59,7 @@ fn policies() -> impl Strategy<Value = String> {
 
 fn rules() -> impl Strategy<Value = Rules> {
     let cards = proptest::collection::vec((4u64..12, 0u64..2, 0u32..2), 1..6);
-    let queue = prop_oneof![Just("fifo"), Just("fifo:pass=1"), Just("fifo:pass=3"), Just("decreasing")];
+    let queue = prop_oneof![Just("fifo"), Just("fifo:pass=1"), Just("fifo:pass=3"), Just("fifo:one"), Just("decreasing")];
     let recovery = prop_oneof![Just("exclusive"), Just("step:2GB"), Just("none")];
     let keeps = prop_oneof![Just(Keeps::Card), Just(Keeps::All), Just(Keeps::Nothing)];
     // A cadence is shorter than the window: or else the cards' readings may be too old whenever it decides.

@@ -120,7 +120,7 @@ fn first<'a>(body: &'a Body<'_>, state: State) -> Option<&'a TaskAccount> {
 
 /// 3, 4: nobody who may have it waits beside an idle card; a recovery keeps as many cards as it needs, and no more.
 fn nobody_waits_beside_an_idle_card(body: &Body<'_>, rules: &Rules) -> Held {
-    if rules.decide_every_ns.is_some() || !rules.queue.starts_with("fifo") {
+    if rules.decide_every_ns.is_some() || !rules.queue.starts_with("fifo") || rules.queue == "fifo:one" {
         return Ok(());
     }
     let fresh = |ns: u64| ns + rules.window_ns >= body.now_ns;
@@ -282,10 +282,27 @@ fn held(case: &Case, bounds: bool) -> Result<usize, String> {
     everybody_ends(&mut body)?;
     check(&body)?;
     nobody_is_passed_too_often(&body, &case.rules)?;
+    one_is_placed_at_a_time(&body, &case.rules)?;
     time_adds_up(&body)?;
     the_same_in_is_the_same_out(&body, &case.rules)?;
     decisions_are_recorded(&body)?;
     Ok(body.events.len())
+}
+
+/// Each decision places one task at most, if the queue says so; who was watched alone goes on besides.
+fn one_is_placed_at_a_time(body: &Body<'_>, rules: &Rules) -> Held {
+    if rules.queue != "fifo:one" || rules.policy.contains("profile=") {
+        return Ok(());
+    }
+    let starts: Vec<u64> = body.acts.iter().filter(|(_, act)| matches!(act, Act::Start(_))).map(|(at_ns, _)| *at_ns).collect();
+    let mut events: BTreeMap<u64, usize> = BTreeMap::new();
+    body.events.iter().for_each(|(at_ns, _)| *events.entry(*at_ns).or_default() += 1);
+    for at_ns in &starts {
+        let placed = starts.iter().filter(|other| *other == at_ns).count();
+        let decisions = if rules.decide_every_ns.is_some() { 1 } else { events.get(at_ns).copied().unwrap_or_default() };
+        holds!(placed <= decisions, "{placed} were placed at {at_ns} ns, in {decisions} decisions");
+    }
+    Ok(())
 }
 
 fn sober(case: Case) -> Case {

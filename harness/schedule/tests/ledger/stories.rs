@@ -87,6 +87,7 @@ fn a_task_goes_through_its_states_and_then_it_is_over() {
 fn whoever_comes_last_is_the_newcomer_and_who_had_no_company_was_alone() {
     let mut told = Told::of(&rules("magm", 1));
     told.arrives(0, Some(10));
+    told.settles(0, 10);
     told.arrives(1, Some(10));
     told.ends(0, HowEnded::OutOfMemory);
     assert_eq!(told.ended(0), Ended { how: Some(HowEnded::OutOfMemory), newcomer: false, alone: false });
@@ -100,10 +101,20 @@ fn whoever_comes_last_is_the_newcomer_and_who_had_no_company_was_alone() {
 }
 
 #[test]
+fn of_two_that_come_up_together_both_are_newcomers() {
+    let mut told = Told::of(&rules("rr", 1));
+    told.arrives(0, None);
+    told.arrives(1, None);
+    told.ends(0, HowEnded::OutOfMemory);
+    assert!(told.ended(0).newcomer, "another came after it, but it never had its memory");
+}
+
+#[test]
 fn company_that_left_a_window_ago_is_none() {
     for (since_ns, state) in [(999, State::Starting), (1000, State::Failed)] {
         let mut told = Told::of(&rules("magm", 1));
         told.arrives(0, Some(10));
+        told.settles(0, 10);
         told.arrives(1, Some(10));
         told.ends(1, HowEnded::Completed);
         told.now_ns += since_ns - 1;
@@ -374,6 +385,26 @@ fn so_many_behind_the_first_are_asked_for_and_no_more() {
     told.arrives(0, Some(20));
     told.arrives(1, Some(30));
     assert_eq!(told.arrives(2, Some(5)), [start(1, 2, 0)]);
+}
+
+#[test]
+fn one_at_a_time_is_placed_at_each_look_and_a_recovery_is_one() {
+    let mut told = Told::of(&Rules { queue: "fifo:one".into(), decide_every_ns: Some(100), ..rules("rr", 2) });
+    assert_eq!(told.arrives(0, None), [start(0, 0, 0)], "the first look is at once");
+    (1..3).for_each(|id| drop(told.arrives(id, None)));
+    let looked = |told: &mut Told, at_ns: u64| {
+        told.now_ns = at_ns - 1;
+        let acts = told.tell(Happened::Look);
+        acts.into_iter().filter(|act| matches!(act, Act::Start(_))).collect::<Vec<_>>()
+    };
+    assert_eq!(looked(&mut told, 100), [start(1, 1, 1)]);
+    assert_eq!(looked(&mut told, 150), [], "it is not time yet");
+    assert_eq!(looked(&mut told, 200), [start(2, 2, 0)]);
+    told.arrives(3, None);
+    told.ends(1, HowEnded::Completed);
+    told.ends(2, HowEnded::OutOfMemory);
+    assert_eq!(looked(&mut told, 300), [start(3, 2, 1)], "who recovers comes first, and nobody besides");
+    assert_eq!(looked(&mut told, 400), [start(4, 3, 0)]);
 }
 
 #[test]

@@ -218,6 +218,8 @@ impl CellRecord {
     pub fn is_same(&self, other: &CellRecord) -> bool {
         (&self.sharing, self.after_measured, &self.trace, &self.observe)
             == (&other.sharing, other.after_measured, &other.trace, &other.observe)
+            // The hash in its name has what the record of a trace has not: its tasks, and the rules of its manager.
+            && (self.trace.is_none() || self.slug == other.slug)
             && self.slots.as_ref().zip(other.slots.as_ref()).is_none_or(|(own, others)| own == others)
             && self.members.len() == other.members.len()
             && self.members.iter().zip(&other.members).all(|(own, others)| own.is_same(others))
@@ -398,6 +400,19 @@ mod tests {
             trace: None,
             observe: None,
         }
+    }
+
+    #[test]
+    fn a_trace_with_other_tasks_or_under_other_rules_is_another_cell() {
+        let trace = |slug: &str| {
+            let (trace, policy, estimate) = ("tiny-12".to_string(), "rr".to_string(), "none".to_string());
+            CellRecord {
+                trace: Some(TraceCell { trace, order: 1, policy, estimate, scale: 1, cards: 2, tasks: 12 }),
+                ..cell(slug, 1)
+            }
+        };
+        assert!(trace("rr~1a2b").is_same(&trace("rr~1a2b")) && !trace("rr~1a2b").is_same(&trace("rr~3c4d")));
+        assert!(cell("tiny~1a2b", 1).is_same(&cell("tiny~3c4d", 1)), "a group is its members and its mode");
     }
 
     #[test]

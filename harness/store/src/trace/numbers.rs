@@ -32,9 +32,9 @@ pub struct TraceNumbers {
     pub lost_ns: u64,
     /// Time in which the first of the queue waited and a later task would have fit.
     pub blocked_ns: u64,
-    /// Attempts that ran out of memory beside others and had come last, or had nobody beside them.
+    /// Attempts that ran out of memory before they had all of theirs, or had come last, or had nobody beside them.
     pub out_of_memory_newcomers: u32,
-    /// Attempts that ran out of memory when others had come after them: they grew, or were robbed.
+    /// Attempts that had all their memory and ran out when others had come after them: they grew, or were robbed.
     pub out_of_memory_residents: u32,
     /// Attempts at tasks that had run out of memory.
     pub recoveries: u32,

@@ -87,12 +87,15 @@ pub fn import(context: &Context<'_>, what: &TraceVerb) -> Answered {
     };
     let main = folder.join(main);
     let source = read(&main, LARGEST)?;
-    let is_table = main.extension().is_some_and(|end| end == "csv") || source.text().starts_with("submit_time");
+    let is_table = main.extension().is_some_and(|end| end == "csv")
+        || source.text().trim_start_matches('\u{feff}').starts_with("submit_time");
     let text = match is_table {
         true => import::table(&source, &mut names)?,
         false => {
             let named: Vec<PathBuf> = rads.into_iter().map(|path| folder.join(path)).collect();
-            import::script(&source, &task_files(&source, &main, &named)?, &mut names)?
+            let tasks = task_files(&source, &main, &named)?;
+            tasks.values().filter_map(of_each_card).for_each(output::warning);
+            import::script(&source, &tasks, &mut names)?
         }
     };
     let (trace, workloads) = (place.readable(&text)?, place.workloads()?);
@@ -111,6 +114,19 @@ pub fn import(context: &Context<'_>, what: &TraceVerb) -> Answered {
         output::warning(format!("{}, {}{way_out}", shown(&place.path), mistake.what()));
     }
     place.write(&text, &trace)
+}
+
+/// What a task on several cards is taken to be: its file does not say whether its batch is that of each of them.
+fn of_each_card(task: &Rad) -> Option<String> {
+    let (batch, cards) = (task.batch_size, task.cards);
+    let doubt = "where its script splits one batch among them, as DataParallel does";
+    (cards > 1).then(|| {
+        format!(
+            "{}: its batch of {batch} is taken to be that of each of its {cards} cards; {doubt}, write `batch_size = {}` into the trace",
+            quoted(&task.name),
+            (batch / cards).max(1)
+        )
+    })
 }
 
 /// The task files that a script submits, by their paths as it has them: the named ones by their file names, the others where they are found.
@@ -198,6 +214,16 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_batch_of_a_task_on_several_cards_is_doubted_aloud() {
+        let text = |cards: u32| format!("# c\nenv\ntrain\nm.txt\nwikitext\n8\ncollocation\n{cards}\n");
+        let doubt = |cards: u32| of_each_card(&import::rad(&Source::file("gpt2_large.rad", text(cards))).expect("a task file"));
+        assert_eq!(doubt(1), None);
+        let said = doubt(2).expect("a doubt");
+        assert!(said.starts_with("`gpt2_large`: its batch of 8 is taken to be that of each of its 2 cards"), "{said}");
+        assert!(said.contains("write `batch_size = 4` into the trace"), "{said}");
+    }
 
     #[test]
     fn a_class_is_a_share_and_the_tasks_that_are_drawn() {
