@@ -30,6 +30,8 @@ enum Part {
     Bytes(Vec<u8>),
     Json(Value),
     Hint(String),
+    /// A note whose commands are for another machine.
+    Elsewhere(String),
     Remark(Remark),
 }
 
@@ -87,9 +89,9 @@ impl Answer {
         answer
     }
 
-    /// A document as it is presented.
+    /// A document as it is presented, its commands as the user would type them.
     pub fn present(context: &Context<'_>, document: &impl Present) -> Answer {
-        Answer::either(context, || document.json(), |width| document.text(width))
+        Answer::either(context, || document.json(), |width| output::as_typed(&document.text(width)).into_owned())
     }
 
     /// Its lines for people, without notes, hints and remarks; its object, if only that was asked for.
@@ -99,7 +101,7 @@ impl Answer {
         }
         let lines = self.text.iter().filter_map(|part| match part {
             Part::Lines(text) | Part::Line(text) => Some(text.as_str()),
-            Part::Bytes(_) | Part::Json(_) | Part::Hint(_) | Part::Remark(_) => None,
+            Part::Bytes(_) | Part::Json(_) | Part::Hint(_) | Part::Elsewhere(_) | Part::Remark(_) => None,
         });
         lines.collect::<Vec<_>>().join("\n")
     }
@@ -134,6 +136,11 @@ impl Answer {
     /// A note beside the text.
     pub fn note(&mut self, text: impl Into<String>) {
         self.text.push(Part::Remark(Remark::Note(text.into())));
+    }
+
+    /// A note beside the text whose commands are for another machine: they are typed as they stand.
+    pub fn elsewhere(&mut self, text: impl Into<String>) {
+        self.text.push(Part::Elsewhere(text.into()));
     }
 
     /// A hint beside the text.
@@ -181,6 +188,7 @@ impl Part {
             Part::Bytes(bytes) => output::bytes(&bytes),
             Part::Json(object) => output::json(&object),
             Part::Hint(text) => output::hint(text),
+            Part::Elsewhere(text) => output::elsewhere(text),
             Part::Remark(remark) => output::remark(&remark),
         }
     }

@@ -154,6 +154,13 @@ pub fn note(text: impl std::fmt::Display) {
     }
 }
 
+/// The same, with commands for another machine: this folder is not there.
+pub fn elsewhere(text: impl std::fmt::Display) {
+    if !is_quiet() {
+        let _ = writeln!(anstream::stderr(), "{}", quoting::line(&text.to_string()));
+    }
+}
+
 /// `warning: …` on stderr.
 pub fn warning(text: impl std::fmt::Display) {
     noticed(&Line::of(Label::Warning, text.to_string()));

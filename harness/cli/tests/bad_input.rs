@@ -55,6 +55,14 @@ fn an_unknown_key_has_its_nearest_name() {
 }
 
 #[test]
+fn a_key_above_its_table_is_answered_with_the_table() {
+    for (key, table) in [("workload = \"sleep\"", "axes"), ("degree = 2", "axes"), ("relevant = \"3%\"", "thresholds")] {
+        let toml = format!("device = \"cpu\"\n{key}\n[axes]\nworkload = \"sleep\"\n");
+        mistake(&toml, 2, &["at experiments/mine.toml:2:1", &format!("it belongs below `[{table}]`")]);
+    }
+}
+
+#[test]
 fn a_wrong_type_is_said_with_what_to_write() {
     let toml = "device = \"cpu\"\nrepetitions = \"3\"\n[axes]\nworkload = \"sleep\"\n";
     let budget = "device = \"cpu\"\nretries = 3\n[axes]\nworkload = \"sleep\"\n";
@@ -164,6 +172,15 @@ fn a_project_whose_path_is_no_text_is_refused() {
 }
 
 #[test]
+fn verbs_that_write_files_or_explain_answer_in_json_as_well() {
+    let bench = Bench::new();
+    for (words, key) in [(&["init", "new"][..], "written"), (&["man", "pages"], "folder"), (&["help", "all"], "text")] {
+        let json = bench.collo(&[words, &["--json"]].concat()).exits(0).json();
+        assert!(json["schema"] == 1 && !json[key].is_null(), "{words:?}: {json}");
+    }
+}
+
+#[test]
 fn a_folder_that_is_gone_is_named() {
     let bench = Bench::of("[axes]\nworkload = \"sleep\"");
     let gone = bench.at("gone");
@@ -237,7 +254,11 @@ fn the_command_line_is_checked_before_anything_else() {
     bench.collo(&["run", "quikstart"]).exits(2).says("quikstart");
     bench.collo(&["run", "experiments/none.toml"]).exits(2).says("experiments/none.toml");
     bench.collo(&["plan", "--tag", "none"]).exits(2).says("no experiment has the tag `none`");
+    let unfinished = bench.collo(&["plan", "--tag", "gpu &&"]).exits(2);
+    unfinished.says("error: expected a tag, as in `gpu && !slow`, at column 7 of `--tag`");
     bench.collo(&["show", "beef"]).exits(2).says("no campaign `beef`");
+    bench.collo(&["run", "last-1"]).exits(2).says("no campaign `last-1`: none is stored");
+    bench.collo(&["run", "away.tar.gz"]).exits(2).says("no bundle at `away.tar.gz`").says("hint: `collo bundle CAMPAIGN`");
     bench.collo(&["--help"]).exits(0).answers("Start with: collo run quickstart");
     assert!(!bench.at("runs").exists());
 }
@@ -248,6 +269,11 @@ fn outside_a_project_the_way_in_is_said() {
     let place = folder.path().to_str().expect("text");
     let bench = Bench::new();
     bench.collo(&["-C", place, "run", "x"]).exits(2).says(&format!("hint: `collo -C {place} init DIR` writes them"));
+    for verb in ["show", "report", "verify"] {
+        let answer = bench.collo(&["-C", place, verb]).exits(2).says(&format!("no project is here: `collo -C {place} init DIR`"));
+        assert!(!answer.stderr.contains("run quickstart"), "{}", answer.stderr);
+    }
+    bench.collo(&["-C", place, "list"]).exits(0).says(&format!("next: collo -C {place} init DIR"));
 }
 
 #[test]
@@ -257,6 +283,9 @@ fn a_python_that_cannot_be_used_is_said_before_anything_is_stored() {
         bench.collo(&["run", "x", "--python", python]).exits(3).says(python).says("hint: leave out `--python`");
     }
     assert!(!bench.at("runs").exists());
+    let of_variable = Bench::of("[axes]\nworkload = \"tiny\"").env("COLLO_PYTHON", "/no/such/python");
+    of_variable.collo(&["run", "x"]).exits(3).says("/no/such/python").says("hint: `unset COLLO_PYTHON` takes the pinned set");
+    of_variable.collo(&["doctor"]).exits(0).answers("✗ python").answers("`/no/such/python` is not a usable Python");
     let bench = bench.env("COLLO_CACHE", "/proc/no-cache");
     bench.collo(&["run", "x"]).exits(3).says("/proc/no-cache");
     assert!(!bench.at("runs").exists());

@@ -122,9 +122,10 @@ fn a_campaign_on_one_card_goes_on_on_that_card_and_on_no_other() {
     machine.bench.write("collo.toml", "");
     let id = machine.bench.campaign().manifest().short_id().to_string();
     let refused = machine.collo(&["run", &id, "--gpu", "0", "--no-report"]).exits(2);
-    refused.says("cannot be continued").says("without `--gpu` continues it on its own cards");
+    let there = format!("`{id}` continues only on its own GPU, {own}: there `collo run {id}`, without `--gpu`");
+    refused.says("cannot be continued").says(&there);
     let forced = machine.collo(&["run", &id, "--gpu", "0", "--force", "--no-report"]).exits(2);
-    forced.says("cannot be continued").says("without `--gpu` continues it on its own cards");
+    forced.says("cannot be continued").says(&there);
     machine.run(&["--gpu", "0", "--for", "1ms"]).exits(4).says("is not continued");
     assert_eq!((machine.bench.campaigns(), cards(&machine)), (2, vec![machine.uuid(0)]));
 }
@@ -224,8 +225,9 @@ fn limits_are_those_of_all_cards_together_and_a_campaign_goes_on_on_its_own_card
     let campaign = machine.bench.campaign();
     let (id, m) = (campaign.manifest().short_id().to_string(), campaign.manifest().id.clone());
     let other = machine.run(&["--gpu", "0,1", "--for", "400ms"]).exits(4);
-    other.says(&format!("{m} is not continued")).says("cards").says(&format!("on its own cards: collo run {id}"));
-    machine.bench.run_named(&id, &["--gpu", "0,1"]).exits(2).says(&format!("`collo run {id}` without `--gpu`"));
+    let own = format!("its own GPUs, {} and {}", machine.uuid(0), machine.uuid(2));
+    other.says(&format!("{m} is not continued")).says("cards").says(&format!("continues only on {own}; there: collo run {id}"));
+    machine.bench.run_named(&id, &["--gpu", "0,1"]).exits(2).says(&format!("`collo run {id}`, without `--gpu`"));
     let goes_on = machine.bench.run_named(&id, &["--for", "400ms"]).exits(4);
     goes_on.says("2 of 6 runs stored, 4 to do").says("GPU 0 small").says("GPU 2 small");
 }

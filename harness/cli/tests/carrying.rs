@@ -41,6 +41,8 @@ fn a_bundle_is_read_and_run_again_in_a_folder_of_its_own() {
     assert_eq!(files(&campaigns[0]), files(&campaigns[1]), "the same ingredients");
     elsewhere.collo(&["run", "carried.tar.gz"]).exits(2).says("already exists");
     elsewhere.collo(&["-C", &folder, "compare", "last-1", "last"]).exits(0);
+    let typed = format!("collo -C {folder} run study-uniform");
+    elsewhere.collo(&["-C", &folder, "compare", "published:study", "last"]).exits(2).answers(&typed);
 }
 
 #[test]
@@ -97,6 +99,10 @@ fn a_bundle_of_changed_workloads_is_refused_and_a_damaged_one_is_none() {
         0
     );
     bench.collo(&["bundle", "last", "--force", "--to", "b.tar.gz"]).exits(0);
+    // The folder that it is in here is not there.
+    let place = bench.at("").display().to_string();
+    let named = bench.collo(&["-C", &place, "bundle", "last", "--force", "--to", "c.tar.gz"]).exits(0);
+    named.says("next, on another machine: collo run c.tar.gz");
     let mut bytes = fs_err::read(bench.at("b.tar.gz")).expect("there");
     bytes.truncate(bytes.len() / 2);
     fs_err::write(bench.at("half.tar.gz"), bytes).expect("written");

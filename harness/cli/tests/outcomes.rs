@@ -34,6 +34,8 @@ fn a_member_that_exits_ends_its_group_and_the_campaign_goes_on() {
     let (bench, answer, run) = pair("epoch1", "exit", "");
     let answer = answer.exits(1).says("crashed: member 1 exited with 3 in epoch 1; 0 was stopped");
     assert_eq!(answer.last_line(), "again:  collo run x --only failed");
+    let id = bench.campaign().manifest().short_id().to_string();
+    bench.collo(&["verify"]).exits(1).says(&format!("next: collo run {id} --only failed"));
     assert_eq!(crash(&run), (1, "exited with 3".into(), "in epoch 1".into()));
     assert_eq!(run.record.members[0].exit.as_deref(), Some("exited with 0"), "it obeyed `stop`");
     baselines_complete(&bench);

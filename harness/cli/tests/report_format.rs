@@ -82,6 +82,20 @@ fn what_cannot_be_meant_is_refused_before_anything_is_read() {
 }
 
 #[test]
+fn what_cannot_be_written_is_named_as_it_was_typed_with_the_way_out() {
+    let bench = measured().file("mine", "a file");
+    let refused = |arguments: &[&str]| bench.collo(&[&["report"], arguments].concat()).exits(3);
+    refused(&["--to", "mine"]).says("hint: a file lies where a folder is needed: move it away, or name another place");
+    refused(&["--format", "csv", "--to", "mine/a.csv"]).says("error: failed to write `mine/a.csv`").says("hint: a file lies");
+    refused(&["--format", "csv", "--to", "absent/a.csv"]).says("hint: check the path, and that its folder exists");
+    let bench = Bench::new().file("runs", "a file");
+    for verb in ["list", "show", "status", "prune"] {
+        bench.collo(&[verb]).exits(3).says("/runs`").says("hint: a file lies where a folder is needed");
+    }
+    bench.collo(&["doctor"]).answers("/runs is a file, not a folder");
+}
+
+#[test]
 fn a_report_json_is_rendered_without_its_campaign_and_replaces_nothing() {
     let bench = measured();
     bench.collo(&["report"]).exits(0);

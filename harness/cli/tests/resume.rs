@@ -251,7 +251,8 @@ fn ctrl_c_is_heard_while_members_set_up_and_between_runs() {
     wait_for("the first run", || (!bench.runs_folder().find("last").ok()?.runs().ok()?.0.is_empty()).then_some(()));
     std::thread::sleep(Duration::from_millis(200));
     running.signal(Signal::SIGINT);
-    running.ends().exits(130).says("1 of 2 runs stored");
+    let answer = running.ends().exits(130).says("1 of 2 runs stored; no process is left");
+    assert!(!answer.stderr.contains("interrupted"), "{}", answer.stderr);
     assert_eq!(interrupted(&bench), 0);
 }
 
@@ -402,7 +403,8 @@ fn a_selection_is_resumed_by_the_line_that_collo_prints() {
     // By its id, the campaign brings its selection along, and that is what its status says.
     let short = collo_store::last_part(&first).to_string();
     bench.collo(&["status", &first]).exits(4).says(&format!("resume: collo run {short}"));
-    bench.collo(&["verify", &first]).exits(1).says(&format!("next: collo run {short} "));
+    let answer = bench.collo(&["verify", &first]).exits(1).says(&format!("next: collo run {short}"));
+    assert!(!answer.stderr.contains("failed"), "nothing did: {}", answer.stderr);
     bench.run_named(&first, &[]).exits(0).says("1 of 3 runs stored, 2 to do");
     let campaign = bench.runs_folder().find(&first).expect("it is there");
     let degrees: Vec<u32> = campaign.manifest().plan.cells.iter().map(|c| c.degree).collect();

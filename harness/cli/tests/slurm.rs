@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
 
-use crate::support::{Bench, skip::skip};
+use crate::support::{Bench, checkout, collo, skip::skip};
 
 /// Two shards of one cell each, and their merge: seconds of work, and a minute on a machine under load.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -17,11 +17,17 @@ const PATIENCE: Duration = Duration::from_secs(240);
 struct Cluster {
     folder: tempfile::TempDir,
     daemons: Vec<Child>,
+    variables: Vec<(&'static str, PathBuf)>,
 }
 
 impl Cluster {
     /// `None` where Slurm is not installed, or may not be started.
     fn start() -> Option<Cluster> {
+        Cluster::start_with("", |_| Vec::new())
+    }
+
+    /// With further lines of slurm.conf, and with variables of its daemons; the second makes the files that it needs in the cluster's folder.
+    fn start_with(lines: &str, files: impl FnOnce(&Path) -> Vec<(&'static str, PathBuf)>) -> Option<Cluster> {
         let lacking: Vec<&str> = ["munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol"]
             .into_iter()
             .filter(|name| program(name).is_none())
@@ -40,8 +46,9 @@ impl Cluster {
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
-        let mut cluster = Cluster { folder, daemons: Vec::new() };
-        cluster.configure(cores);
+        let variables = files(folder.path());
+        let mut cluster = Cluster { folder, daemons: Vec::new(), variables };
+        cluster.configure(cores, lines);
         let munged = ["--foreground", "--force"].map(String::from).into_iter().chain(
             [
                 ("socket", "munge.socket"),
@@ -66,7 +73,7 @@ impl Cluster {
     }
 
     /// slurm.conf(5); of the cluster only this machine is there.
-    fn configure(&self, cores: usize) {
+    fn configure(&self, cores: usize, lines: &str) {
         std::fs::write(self.at("munge.key"), [7u8; 128]).expect("written");
         std::fs::set_permissions(self.at("munge.key"), std::os::unix::fs::PermissionsExt::from_mode(0o400)).expect("a key");
         // Clients of any user reach its socket.
@@ -83,7 +90,7 @@ impl Cluster {
              SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\nReturnToService=2\nMpiDefault=none\n\
              SchedulerParameters=sched_interval=1,bf_interval=1\n\
              NodeName={host} NodeAddr=127.0.0.1 CPUs={cores} RealMemory=500 State=UNKNOWN\n\
-             PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP\n"
+             PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP\n{lines}"
         );
         std::fs::write(self.at("slurm.conf"), text).expect("written");
         for name in ["state", "spool"] {
@@ -94,6 +101,7 @@ impl Cluster {
     fn spawn(&mut self, name: &str, words: impl Iterator<Item = String>) {
         let mut command = Command::new(program(name).expect("installed"));
         command.args(words).env("SLURM_CONF", self.at("slurm.conf")).stdin(Stdio::null());
+        command.envs(self.variables.iter().map(|(name, path)| (*name, path)));
         let log = std::fs::File::create(self.at(&format!("{name}.out"))).expect("a log");
         command.stdout(log.try_clone().expect("a log")).stderr(log);
         self.daemons.push(command.spawn().expect("it starts"));
@@ -178,13 +186,67 @@ fn the_tasks_of_an_array_measure_a_shard_each_and_the_job_after_them_merges() {
     bench.collo(&["verify", "last"]).exits(0);
 }
 
+/// Where Debian has the plugins of Slurm.
+fn has_lua() -> bool {
+    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    folders.map(|folder| folder.path().join("slurm-wlm/job_submit_lua.so")).any(|plugin| plugin.is_file())
+}
+
+#[test]
+fn the_plugin_of_the_guide_places_holds_and_refuses_jobs() {
+    if !has_lua() {
+        return skip("slurm", "job_submit_lua.so not installed: `apt-get install slurm-wlm`");
+    }
+    let bench = Bench::new();
+    let card = |free_gib: u64| {
+        format!(
+            r#"[{{"id": "0", "node": "{}", "gpu": "a100-40gb", "sharing": "mps", "free_bytes": {}, "sm_active_ratio": 0.3, "tasks": [{{"id": "t"}}]}}]"#,
+            host(),
+            free_gib << 30
+        )
+    };
+    bench.write("cards.json", &card(30));
+    let started = Cluster::start_with("JobSubmitPlugins=lua\n", |folder| {
+        fs_err::copy(checkout().join("docs/examples/job_submit.lua"), folder.join("job_submit.lua")).expect("copied");
+        vec![("COLLO_PROJECT", bench.at("")), ("COLLO_CARDS", bench.at("cards.json")), ("COLLO", collo())]
+    });
+    let Some(cluster) = started else { return };
+    let submit = |task: &str| {
+        let mut command = Command::new(program("sbatch").expect("installed"));
+        command.args(["--parsable", "--wrap=true", "--output=/dev/null", &format!("--comment=collo:{task}")]);
+        command.env("SLURM_CONF", cluster.at("slurm.conf")).output().expect("it starts")
+    };
+    let job = |output: &std::process::Output| {
+        let id = String::from_utf8_lossy(&output.stdout).trim().to_string();
+        assert!(output.status.success(), "{output:?}\n{}", cluster.logs());
+        cluster.ask("scontrol", &["show", "job", &id])
+    };
+    let placed = job(&submit(r#"{"memory_bytes": 6442450944}"#));
+    assert!(
+        placed.contains(&format!("ReqNodeList={}", host())) && placed.contains("AdminComment=collo: place, "),
+        "{placed}\n{}",
+        cluster.logs()
+    );
+    let refused = submit(r#"{"memory_bytes": 64424509440}"#);
+    assert!(!refused.status.success(), "{refused:?}");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("it needs 60.0 GiB, and no card has as much memory"), "{said}");
+    bench.write("cards.json", &card(2));
+    let held = job(&submit(r#"{"memory_bytes": 6442450944}"#));
+    assert!(held.contains("Priority=0") && held.contains("AdminComment=collo: wait, "), "{held}");
+}
+
 #[test]
 fn where_slurm_is_not_the_scripts_are_written_and_submitting_says_why_not() {
     let bench = Bench::of("[axes]\nworkload = \"sleep\"\ndegree = [2, 3, 4]\n").env("PATH", "/nowhere");
     let too_many = bench.collo(&["slurm", "x", "--shards", "4"]).exits(2).says("`x` has cells for 3 shards, not for 4");
     too_many.says("hint: `--shards 3`");
     assert!(!bench.at("slurm").exists(), "nothing is written");
-    bench.collo(&["slurm", "x", "--shards", "3"]).exits(0).answers("an array of 3 tasks").says("sbatch --dependency=afterany:ID");
+    bench
+        .collo(&["slurm", "x", "--shards", "3"])
+        .exits(0)
+        .answers("an array of 3 tasks")
+        .says("or sbatch slurm/x/array.sh, then sbatch --dependency=afterany:ID slurm/x/merge.sh");
     assert!(bench.at("slurm/x/array.sh").exists() && bench.at("slurm/x/merge.sh").exists());
     bench.collo(&["slurm", "x", "--submit"]).exits(3).says("cannot be started");
     bench.write("slurm/x/array.sh", "#!/bin/sh\necho mine\n");

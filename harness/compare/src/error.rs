@@ -37,7 +37,7 @@ impl From<Error> for Diagnostic {
             Error::Store(e) => e.into(),
             Error::Guidelines(e) => e.into(),
             Error::Figures(e) => e.into(),
-            Error::Io(_) => shown.of_machine(),
+            Error::Io(e) => shown.of_machine().way_out_of(&e),
             Error::NothingInCommon { .. } => shown.hint("what each has: `collo show CAMPAIGN`"),
             Error::AcrossDevices { .. } => shown.hint("`--quantity throughput_gain`, or another ratio"),
             Error::NoQuantity { known, .. } => shown.hint(format!("there are {}", known.join(", "))),

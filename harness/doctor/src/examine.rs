@@ -1,5 +1,7 @@
 //! All checks, in their order. In: the folder's project and stored runs. Out: the checks, and what can be measured here.
 
+use std::path::PathBuf;
+
 use collo_device::has_gpu;
 use collo_device::nvml::{self, NoDriver};
 use collo_gpus::mig::Cards;
@@ -19,6 +21,8 @@ pub struct Place {
     pub project: Option<Project>,
     /// `None` if the folder cannot be read.
     pub runs: Option<Runs>,
+    /// The user's own Python, if one is named.
+    pub python: Option<PathBuf>,
 }
 
 impl Place {
@@ -52,12 +56,12 @@ pub fn examine(
         Ok(driver) => on_gpus(&place.cards(), &driver),
         Err(reason) => {
             let can = "workloads on the CPU, `solo` and `naive`. Cannot: anything on a GPU".to_string();
-            (vec![none(&reason)], can, Vec::new())
+            (vec![none(&reason, place.project.is_some())], can, Vec::new())
         }
     };
     let simulated = checks.iter().position(|c| c.subject == "simulated").map(|at| checks.remove(at));
     let mut all: Vec<Check> = simulated.into_iter().collect();
-    let python = machine::python(place.project.as_ref());
+    let python = machine::python(place.project.as_ref(), place.python.as_deref());
     all.extend([machine::cpu(&facts), machine::load(&facts), machine::memory(), python]);
     all.extend(checks);
     let deep = deep()?;
@@ -83,7 +87,7 @@ fn ask(place: &Place, remark: &dyn Fn(Remark)) -> Result<Driver, NoDriver> {
 }
 
 /// No GPU, or one whose driver does not respond.
-fn none(reason: &NoDriver) -> Check {
+fn none(reason: &NoDriver, is_in_project: bool) -> Check {
     match reason {
         NoDriver::Unsafe(_) => Check::new(Mark::Fixable, "driver", reason.to_string()).hint(reason.hint().unwrap_or_default()),
         NoDriver::Silent { .. } if has_gpu() => {
@@ -91,8 +95,11 @@ fn none(reason: &NoDriver) -> Check {
             Check::new(Mark::Fixable, "gpu", reason.to_string()).hint(reason.hint().unwrap_or(general))
         }
         _ => {
-            let general = "plan for one with `collo plan small-7way-mps --gpu a100-40gb`, simulate one with `collo --simulate a100-40gb run small-7way-mps`";
-            Check::new(Mark::Absent, "gpu", format!("no NVIDIA GPU: {reason}")).hint(reason.hint().unwrap_or(general))
+            let project = if is_in_project { "" } else { "in a project, which `collo init DIR` writes, " };
+            let general = format!(
+                "{project}plan for one with `collo plan small-7way-mps --gpu a100-40gb`, simulate one with `collo --simulate a100-40gb run small-7way-mps`"
+            );
+            Check::new(Mark::Absent, "gpu", format!("no NVIDIA GPU: {reason}")).hint(reason.hint().unwrap_or(&general))
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Checks that need no GPU: cores, memory, Python, a store.
 
+use std::path::Path;
+
 use collo_plan::facts::DeviceFacts;
 use collo_plan::project::Project;
 use collo_prepare::machine;
-use collo_prepare::python::{self, PinSet, PythonEnvironment};
+use collo_prepare::python::{self, PinSet, PythonEnvironment, PythonError};
 use collo_sample::{NoEnergy, RaplDomain, RaplEnergy};
 use collo_store::Runs;
 
@@ -45,16 +47,21 @@ pub fn memory() -> Check {
     }
 }
 
-pub fn python(project: Option<&Project>) -> Check {
+pub fn python(project: Option<&Project>, own: Option<&Path>) -> Check {
+    let unusable = |e: PythonError| {
+        let check = Check::new(Mark::Fixable, "python", e.to_string());
+        match e.hint() {
+            Some(hint) => check.hint(hint),
+            None => check,
+        }
+    };
+    // Members would start with it.
+    if let Some(e) = own.and_then(|own| python::own(own).err()) {
+        return unusable(e);
+    }
     let found = match python::find_system() {
         Ok(found) => found,
-        Err(e) => {
-            let check = Check::new(Mark::Fixable, "python", e.to_string());
-            return match e.hint() {
-                Some(hint) => check.hint(hint),
-                None => check,
-            };
-        }
+        Err(e) => return unusable(e),
     };
     let version = &found.version;
     let Some(project) = project else {
@@ -118,6 +125,10 @@ pub fn store(runs: Option<&Runs>) -> Check {
     let Some(runs) = runs else { return Check::new(Mark::Absent, "runs", "this folder cannot be read") };
     let mut folder = runs.path().to_path_buf();
     while !folder.exists() && folder.pop() {}
+    if folder.is_file() {
+        return Check::new(Mark::Fixable, "runs", format!("{} is a file, not a folder", folder.display()))
+            .hint("move it away; `collo -C DIR` works in another folder");
+    }
     let writable = nix::unistd::access(&folder, nix::unistd::AccessFlags::W_OK).is_ok();
     let free = nix::sys::statvfs::statvfs(&folder).map(|s| s.blocks_available() as f64 * s.fragment_size() as f64).ok();
     match (writable, free) {

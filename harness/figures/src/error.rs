@@ -20,7 +20,11 @@ pub enum Error {
 
 impl From<Error> for Diagnostic {
     fn from(e: Error) -> Diagnostic {
-        Diagnostic::new(e.to_string()).of_machine()
+        let shown = Diagnostic::new(e.to_string()).of_machine();
+        match e {
+            Error::Io(e) => shown.way_out_of(&e),
+            Error::Page(_) | Error::Figure { .. } => shown,
+        }
     }
 }
 

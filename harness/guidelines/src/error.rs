@@ -20,7 +20,7 @@ impl From<Error> for Diagnostic {
         let shown = Diagnostic::new(e.to_string()).of_machine();
         match e {
             Error::NotAReport { .. } => shown.hint("`collo report CAMPAIGN` rewrites it"),
-            Error::Io(_) => shown,
+            Error::Io(e) => shown.way_out_of(&e),
         }
     }
 }

@@ -34,7 +34,9 @@ impl From<Error> for Diagnostic {
             Error::Store(e) => e.into(),
             Error::Guidelines(e) => e.into(),
             Error::NoRuns { .. } => shown.hint("where its runs are stored: `collo report CAMPAIGN`"),
-            Error::Io(_) | Error::Database(_) | Error::Figures(_) => shown.of_machine(),
+            Error::Figures(e) => e.into(),
+            Error::Io(e) => shown.of_machine().way_out_of(&e),
+            Error::Database(_) => shown.of_machine(),
         }
     }
 }

@@ -457,6 +457,14 @@ fn who_only_serves_is_asked_nothing_about_epochs() {
 }
 
 #[test]
+fn where_groups_gain_a_narrow_screen_keeps_the_gain_longer_than_what_a_server_answered_in_time() {
+    let whole = analysed(&Fixture::quickstart().serves("serve", &Serves::usual()));
+    let heads: Vec<String> = (60..=140).map(|width| terminal(&whole, width).lines().nth(2).unwrap().to_string()).collect();
+    assert!(heads.iter().any(|head| head.contains("in time")), "{heads:#?}");
+    assert!(heads.iter().all(|head| head.contains("gain") || !head.contains("in time")), "{heads:#?}");
+}
+
+#[test]
 fn the_end_of_a_run_says_latency() {
     let whole = analysed(&campaign());
     insta::assert_snapshot!(terminal(&whole, 120), @r"

@@ -101,8 +101,7 @@ fn nothing_to_say_is_said_shortly() {
     tiny×2 naive b32  not run
     tiny×3 naive b32  not run
 
-    unfinished: 12 of 12 runs are missing; nothing was measured under naive; `collo run quickstart`
-      continues
+    unfinished: 12 of 12 runs are missing; nothing was measured under naive; `collo run 7f3a` continues
     ");
 }
 

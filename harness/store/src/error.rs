@@ -39,7 +39,7 @@ pub enum Error {
     NotFound { asked: String, known: String },
     /// There is no campaign at all.
     #[error("no campaign `{asked}`: none is stored in {place}")]
-    NoneStored { asked: String, place: PathBuf },
+    NoneStored { asked: String, place: PathBuf, first: &'static str },
     /// The text is a prefix of several campaigns.
     #[error("`{asked}` begins {} campaigns: {}", candidates.len(), candidates.join(", "))]
     Ambiguous { asked: String, candidates: Vec<String> },
@@ -89,7 +89,7 @@ impl From<Error> for Diagnostic {
                 shown.hint("another experiment: `NAME/last-1`; all: `collo list`")
             }
             Error::NotFound { .. } => shown.hint("all: `collo list`"),
-            Error::NoneStored { .. } => shown.hint("`collo run quickstart` measures one; `-C DIR` looks in another project"),
+            Error::NoneStored { first, .. } => shown.hint(format!("{first}; `-C DIR` looks in another project")),
             Error::Ambiguous { candidates, .. } => {
                 let last = candidates.first().map_or("", |c| last_part(c));
                 let part = match candidates.iter().filter(|c| last_part(c) == last).count() {
@@ -109,7 +109,8 @@ impl From<Error> for Diagnostic {
             Error::Corrupt { .. } => {
                 shown.of_machine().hint("restore it from a copy, or move its folder out of `runs/`; nothing was changed")
             }
-            Error::Io(_) | Error::Table { .. } => shown.of_machine(),
+            Error::Io(e) => shown.of_machine().way_out_of(&e),
+            Error::Table { .. } => shown.of_machine(),
         }
     }
 }

@@ -31,19 +31,20 @@ pub fn place_file(path: &Path, content: &[u8]) -> std::io::Result<()> {
 
 fn place(path: &Path, content: &[u8], flush: bool) -> std::io::Result<()> {
     let aside = aside(path);
-    let written = (|| {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&aside)?;
+    // The error has the name that the file should get, not the one that it has meanwhile.
+    let written: std::io::Result<()> = (|| {
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&aside)?;
         file.write_all(content)?;
         if flush {
             file.sync_all()?;
         }
-        fs::rename(&aside, path)
+        std::fs::rename(&aside, path)
     })();
     if written.is_err() {
         // The first error is the one to tell.
         let _ = std::fs::remove_file(&aside);
     }
-    written
+    written.map_err(|e| std::io::Error::new(e.kind(), format!("failed to write `{}`: {e}", path.display())))
 }
 
 /// A unique name: of this process, and of this call.
@@ -128,6 +129,9 @@ mod tests {
         std::fs::create_dir_all(folder.path().join("a.json/full")).unwrap();
         assert!(place_file(&folder.path().join("a.json"), b"x").is_err());
         assert_eq!(names(folder.path()), ["a.json"]);
+        let absent = folder.path().join("absent/a.json");
+        let why = place_file(&absent, b"x").unwrap_err().to_string();
+        assert_eq!(why, format!("failed to write `{}`: No such file or directory (os error 2)", absent.display()));
     }
 
     #[test]

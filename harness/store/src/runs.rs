@@ -21,7 +21,12 @@ use collo_text::entries;
 #[derive(Debug, Clone)]
 pub struct Runs {
     root: PathBuf,
+    /// What leads to a first campaign, for users who ask for one where none is stored.
+    first: &'static str,
 }
+
+/// What leads to a first campaign in a project.
+const FIRST: &str = "`collo run quickstart` measures one";
 
 /// A folder of `runs/` that may be a campaign and was not read.
 #[derive(Debug, Clone)]
@@ -48,7 +53,12 @@ impl UnreadCampaign {
 impl Runs {
     /// The folder need not exist yet.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Runs { root: root.into() }
+        Runs { root: root.into(), first: FIRST }
+    }
+
+    /// The same where something else leads to a first campaign.
+    pub fn begun_by(self, first: &'static str) -> Self {
+        Runs { first, ..self }
     }
 
     /// Its path.
@@ -152,9 +162,9 @@ impl Runs {
         if let Some(found) = relative(&campaigns, asked) {
             // Where the only ones that are stored cannot be read, it is one of them that is meant.
             let damaged = || foreign.iter().filter(|_| campaigns.is_empty()).find_map(why_unreadable);
-            return found.cloned().ok_or_else(|| damaged().unwrap_or_else(|| not_so_many(asked, &campaigns, &self.root)));
+            return found.cloned().ok_or_else(|| damaged().unwrap_or_else(|| self.not_so_many(asked, &campaigns)));
         }
-        let known = not_found(asked, &campaigns, &self.root);
+        let known = self.not_found(asked, &campaigns);
         // `NAME/ID` asks among those of one experiment.
         let of_one = |name: &str| campaigns.iter().any(|c| c.manifest.experiment == name);
         let id = match asked.split_once('/').filter(|(name, _)| of_one(name)) {
@@ -186,6 +196,29 @@ impl Runs {
             (Some(one), None) => Ok(one.clone()),
             (None, _) => Err(unreadable(id, &foreign).unwrap_or(known)),
             (Some(_), Some(_)) => Err(ambiguous(asked, campaigns.iter().filter(begins))),
+        }
+    }
+
+    /// Why there is no campaign so far back: `last-1` is the one before the newest of the same experiment.
+    fn not_so_many(&self, asked: &str, campaigns: &[CampaignFolder]) -> Error {
+        let (experiment, word) =
+            asked.rsplit_once('/').unwrap_or((campaigns.first().map_or("", |c| &c.manifest.experiment), asked));
+        let stored = campaigns.iter().filter(|c| c.manifest.experiment == experiment).count();
+        if stored == 0 || !word.contains('-') {
+            return self.not_found(asked, campaigns);
+        }
+        let stored = if stored == 1 { "1 campaign".to_string() } else { format!("{stored} campaigns") };
+        let known = format!(": it counts back from the newest campaign of the same experiment, and `{experiment}` has {stored}");
+        Error::NotFound { asked: asked.into(), known }
+    }
+
+    fn not_found(&self, asked: &str, campaigns: &[CampaignFolder]) -> Error {
+        let asked = asked.to_string();
+        match campaigns.first().map(|campaign| &campaign.manifest) {
+            None => Error::NoneStored { asked, place: self.root.clone(), first: self.first },
+            Some(newest) => {
+                Error::NotFound { asked, known: format!("; the newest is `{}` of `{}`", newest.id, newest.experiment) }
+            }
         }
     }
 }
@@ -238,26 +271,6 @@ fn why_unreadable(f: &Foreign) -> Option<Error> {
     let is_campaign =
         f.path.join("campaign.json").symlink_metadata().map_or_else(|e| e.kind() == ErrorKind::PermissionDenied, |_| true);
     CampaignFolder::open_in(&f.path, f.path.parent()?).err().filter(|_| is_campaign)
-}
-
-/// Why there is no campaign so far back: `last-1` is the one before the newest of the same experiment.
-fn not_so_many(asked: &str, campaigns: &[CampaignFolder], root: &Path) -> Error {
-    let (experiment, word) = asked.rsplit_once('/').unwrap_or((campaigns.first().map_or("", |c| &c.manifest.experiment), asked));
-    let stored = campaigns.iter().filter(|c| c.manifest.experiment == experiment).count();
-    if stored == 0 || !word.contains('-') {
-        return not_found(asked, campaigns, root);
-    }
-    let stored = if stored == 1 { "1 campaign".to_string() } else { format!("{stored} campaigns") };
-    let known = format!(": it counts back from the newest campaign of the same experiment, and `{experiment}` has {stored}");
-    Error::NotFound { asked: asked.into(), known }
-}
-
-fn not_found(asked: &str, campaigns: &[CampaignFolder], root: &Path) -> Error {
-    let asked = asked.to_string();
-    match campaigns.first().map(|campaign| &campaign.manifest) {
-        None => Error::NoneStored { asked, place: root.to_path_buf() },
-        Some(newest) => Error::NotFound { asked, known: format!("; the newest is `{}` of `{}`", newest.id, newest.experiment) },
-    }
 }
 
 fn stray(path: PathBuf) -> Foreign {

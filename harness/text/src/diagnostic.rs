@@ -154,6 +154,25 @@ impl Diagnostic {
         self
     }
 
+    /// The same with the way out of an error of the file system, where its kind shows one.
+    pub fn way_out_of(self, e: &std::io::Error) -> Diagnostic {
+        use std::io::ErrorKind;
+        let hint = match e.kind() {
+            ErrorKind::PermissionDenied => "this user may not use it: change its owner or its rights, or name another place",
+            ErrorKind::ReadOnlyFilesystem => "nothing can be written on that file system: name a place on another",
+            ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
+                "a file lies where a folder is needed: move it away, or name another place"
+            }
+            ErrorKind::IsADirectory => "a folder lies where a file is needed: move it away, or name another place",
+            ErrorKind::NotFound => "check the path, and that its folder exists",
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                "free space there, or name a place on another disk"
+            }
+            _ => return self,
+        };
+        self.hint(hint)
+    }
+
     /// The same, with another exit code.
     pub fn of(mut self, class: ExitClass) -> Diagnostic {
         self.0.class = class;
@@ -337,7 +356,7 @@ impl<E: Into<Diagnostic>> From<E> for Diagnostics {
 
 impl From<std::io::Error> for Diagnostic {
     fn from(e: std::io::Error) -> Diagnostic {
-        Diagnostic::new(e.to_string()).of_machine()
+        Diagnostic::new(e.to_string()).of_machine().way_out_of(&e)
     }
 }
 

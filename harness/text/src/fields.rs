@@ -127,9 +127,12 @@ impl FieldReader<'_> {
             let kind = shape.keys.iter().find(|k| k.name == name).map(|k| &k.kind).or(shape.others);
             let Some(kind) = kind else {
                 let names = || shape.keys.iter().map(|k| k.name);
-                let note = match nearest(name, names()).or_else(|| abbreviated(name, names())) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("all keys: `{}`", shape.help),
+                let has_it = |kind: &ValueKind| matches!(kind, ValueKind::Table(of) if of.keys.iter().any(|k| k.name == name));
+                let table = shape.keys.iter().find(|k| has_it(&k.kind));
+                let note = match (table, nearest(name, names()).or_else(|| abbreviated(name, names()))) {
+                    (Some(table), _) => format!("it belongs below `[{}]`", table.name),
+                    (None, Some(near)) => format!("did you mean `{near}`?"),
+                    (None, None) => format!("all keys: `{}`", shape.help),
                 };
                 self.wrong(format!("unknown key {}", quoted(name)), key.span(), Some(note));
                 continue;

@@ -51,7 +51,7 @@ pub struct Doctor {
     /// With --collect: how long the GPU is observed under each load
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=60), requires = "collect")]
     pub seconds: u32,
-    /// With --deep or --collect: use this Python, which must have torch, instead of the provided one
+    /// Check this Python, which must have torch; with --deep or --collect use it instead of the provided one
     #[arg(long, value_name = "PATH", env = "COLLO_PYTHON")]
     pub python: Option<PathBuf>,
 }

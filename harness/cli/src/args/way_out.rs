@@ -2,14 +2,15 @@
 //!
 //! In: the error of clap. Out: a hint, and the error without a suggestion that does not help.
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, ValueEnum};
+use collo_plan::experiment::Experiment;
 use collo_text::nearest;
 
 use super::Arguments;
 
 /// Options that other tools have, and what does the same for an experiment.
-const OPTIONS: [(&[&str], &str); 10] = [
+const OPTIONS: [(&[&str], &str); 12] = [
     (&["--dry-run", "-n"], "`collo plan NAME` shows what would run, and measures nothing"),
     (&["--resume", "--continue"], "`collo run NAME` finishes an unfinished campaign by itself; `--new` starts another"),
     (
@@ -22,6 +23,11 @@ const OPTIONS: [(&[&str], &str); 10] = [
         &["--batch-size", "--batch_size"],
         "`--set batch_size=32` changes the experiment; `--where 'batch_size == 32'` selects its cells",
     ),
+    (
+        &["--workload", "--workloads", "--model"],
+        "`--set workload=small` changes the experiment; `--where 'workload == \"small\"'` selects its cells",
+    ),
+    (&["--filter", "--select", "-k"], "`--where 'degree == 2'` selects cells"),
     (&["--wait"], "`--wait 2h` waits for so long at most until no other collo measures on this device"),
     (&["--epochs"], "`--set epochs=5` changes the experiment"),
     (&["--device"], "`--gpu 0` names a GPU; `--set device=cpu` measures on the CPU"),
@@ -29,16 +35,30 @@ const OPTIONS: [(&[&str], &str); 10] = [
 ];
 
 /// Verbs that other tools have.
-const VERBS: [(&[&str], &str); 5] = [
+const VERBS: [(&[&str], &str); 12] = [
     (&["watch", "progress"], "`collo status --watch` shows what is measured now"),
     (&["results", "result"], "`collo show NAME` shows the newest results of an experiment, `collo list` all campaigns"),
     (&["export"], "`collo report NAME --format csv` exports; `collo report --help` lists the formats"),
     (&["open", "view"], "`collo report NAME --open` opens its page"),
+    (&["ls"], "`collo list` lists campaigns, `collo list experiments` what can be measured"),
+    (&["resume", "continue"], "`collo run NAME` finishes an unfinished campaign by itself"),
+    (&["stop", "kill", "cancel"], "Ctrl-C ends `collo run`, and what is stored is safe; `collo status` has its process"),
+    (
+        &["logs", "log"],
+        "`collo show NAME CELL` shows a cell; what its members printed is in `runs/NAME/CAMPAIGN/RUN/member-0.log`",
+    ),
+    (&["history"], "`collo nightly NAME` compares an experiment with its own history, `collo compare last-1 last` two campaigns"),
+    (&["rm", "remove", "delete", "clean", "gc"], "`collo prune` lists what it would delete; `--yes` deletes it"),
+    (&["serve"], "`collo status --serve` serves the page of what is measured now; `collo report NAME --open` opens one"),
     (&["bench", "start", "measure"], "`collo run NAME` measures an experiment, `collo try 'python train.py'` a script"),
 ];
 
+/// An option among the commands of `collo try` is one of theirs.
+const UNQUOTED: &str = "quote each command as a whole, with its options: `collo try 'python train.py --lr 0.1'`";
+
 /// Take the suggestion out of an error that has a way out, which is the result.
 pub fn add_way_out(wrong: &mut clap::Error) -> Option<String> {
+    without_separator(wrong);
     let word = |kind| match wrong.get(kind) {
         Some(ContextValue::String(word)) => Some(word.clone()),
         _ => None,
@@ -50,18 +70,24 @@ pub fn add_way_out(wrong: &mut clap::Error) -> Option<String> {
     let hint = match (word(ContextKind::InvalidSubcommand), word(ContextKind::InvalidArg)) {
         (Some(typed), _) => {
             let is_first = usage().is_some_and(|usage| usage.starts_with('['));
-            same(&VERBS, &typed).or_else(|| near(&typed).filter(|_| is_first))
+            same(&VERBS, &typed).or_else(|| near(&typed)).filter(|_| is_first)
         }
         (None, Some(argument)) => {
             let verb = usage().unwrap_or_default();
             let verb = verb.split_whitespace().next().unwrap_or_default();
-            // Where a value is missing clap names no usage.
-            let has_set = verb.is_empty()
+            let option = argument.split(['=', ' ']).next().unwrap_or_default();
+            // Where a value is missing or wrong clap names no usage, and the option is one of collo's.
+            let has_set = option == "--wait" && verb.is_empty()
                 || Arguments::command()
                     .find_subcommand(verb)
                     .is_some_and(|verb| verb.get_arguments().any(|argument| argument.get_id() == "set"));
-            let option = argument.split(['=', ' ']).next().unwrap_or_default();
-            same(&OPTIONS, option).filter(|_| has_set).or_else(|| of_value(&argument, has_set))
+            let of_option = || same(&OPTIONS, option).or_else(|| key(option)).filter(|_| has_set);
+            match verb {
+                "try" if wrong.kind() == ErrorKind::UnknownArgument && word(ContextKind::SuggestedArg).is_none() => {
+                    Some(UNQUOTED.into())
+                }
+                _ => of_option().or_else(|| of_value(&argument, has_set)),
+            }
         }
         _ => None,
     }?;
@@ -69,6 +95,23 @@ pub fn add_way_out(wrong: &mut clap::Error) -> Option<String> {
         wrong.remove(kind);
     }
     Some(hint)
+}
+
+/// Nothing of collo's begins with a hyphen and is no option, so that no `--` before it helps.
+fn without_separator(wrong: &mut clap::Error) {
+    if let Some(ContextValue::StyledStrs(tips)) = wrong.remove(ContextKind::Suggested) {
+        let tips: Vec<_> = tips.into_iter().filter(|tip| !tip.to_string().starts_with("to pass ")).collect();
+        if !tips.is_empty() {
+            wrong.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        }
+    }
+}
+
+/// An option that has the name of a key of experiments.
+fn key(option: &str) -> Option<String> {
+    let name = option.strip_prefix("--")?.replace('-', "_");
+    let key = Experiment::KEYS.keys.iter().find(|key| key.name == name)?;
+    Some(format!("`--set {}=…` changes the experiment", key.name))
 }
 
 fn same(table: &[(&[&str], &str)], typed: &str) -> Option<String> {
@@ -125,6 +168,13 @@ mod tests {
             ("collo watch", "`collo status --watch`"),
             ("collo rn", "did you mean `collo run`?"),
             ("collo experiments", "`collo list experiments` lists them"),
+            ("collo resume x", "`collo run NAME`"),
+            ("collo logs", "member-0.log"),
+            ("collo rm x", "`collo prune`"),
+            ("collo run x --seed 3", "`--set seed=…`"),
+            ("collo run x --stall-timeout=3m", "`--set stall_timeout=…`"),
+            ("collo run x --model small", "`--set workload=small`"),
+            ("collo try python train.py --epochs 3", "`collo try 'python train.py --lr 0.1'`"),
         ] {
             let (error, hint) = answer(line);
             assert!(hint.as_ref().is_some_and(|hint| hint.contains(part)), "{line}: {hint:?}\n{error}");
@@ -137,5 +187,15 @@ mod tests {
         let (error, hint) = answer("collo run x --onyl failed");
         assert!(hint.is_none() && error.contains("tip:") && error.contains("--only"), "{error}");
         assert_eq!(answer("collo list --reps 3").1, None);
+        assert_eq!(answer("collo try x --degree 0").1, None, "it has no `--set`");
+        assert_eq!(answer("collo workload logs").1, None);
+    }
+
+    #[test]
+    fn no_separator_is_advised_that_would_make_an_experiment_of_an_option() {
+        for line in ["collo run x --verbose", "collo run x -j", "collo man --to y"] {
+            let (error, hint) = answer(line);
+            assert!(hint.is_none() && !error.contains("as a value"), "{error}");
+        }
     }
 }

@@ -70,7 +70,7 @@ pub fn experiments(
         }
     }
     if found.is_empty() {
-        let all = "tags are in `collo list experiments`";
+        let all = "tags are in `collo list experiments`; several of them: `--tag 'gpu && quick'`";
         return Err(Diagnostic::new(format!("no experiment has the tag `{tag}`")).hint(all).into());
     }
     Ok(found)

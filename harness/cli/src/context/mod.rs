@@ -19,6 +19,9 @@ use crate::{bundled, output};
 /// The result of a verb that has printed what it did: its exit code.
 pub type Ended = Result<u8, Diagnostics>;
 
+/// What comes before the first campaign where there is no project.
+const NO_PROJECT: &str = "no project is here: `collo init DIR` writes one";
+
 /// What every verb may need.
 pub struct Context<'a> {
     pub arguments: &'a Arguments,
@@ -51,7 +54,8 @@ impl<'a> Context<'a> {
         match self.unpacked.as_ref().or(self.arguments.folder.as_ref()) {
             Some(folder) if !folder.is_dir() => {
                 let what = if folder.exists() { "is not a folder" } else { "does not exist" };
-                Err(Diagnostic::new(format!("`-C {}`: it {what}", folder.display())))
+                Err(Diagnostic::new(format!("`-C {}`: it {what}", folder.display()))
+                    .hint("name an existing folder; a project is one with `experiments/` and `workloads/`"))
             }
             Some(folder) => Ok(folder.clone()),
             None => std::env::current_dir().map_err(|e| {
@@ -76,12 +80,15 @@ impl<'a> Context<'a> {
 
     /// The stored campaigns; a folder of results alone, without a project around it, is enough.
     pub fn runs(&self) -> Result<Runs, Diagnostic> {
-        let folder = self.folder()?;
-        let found = match Project::nearest(&folder) {
-            Ok(Some(_)) => Some(self.project()?),
-            Ok(None) | Err(_) => None,
-        };
-        Ok(Runs::at(found.map_or_else(|| folder.join("runs"), |p| p.runs())))
+        Ok(match self.is_in_project()? {
+            true => Runs::at(self.project()?.runs()),
+            false => Runs::at(self.folder()?.join("runs")).begun_by(NO_PROJECT),
+        })
+    }
+
+    /// Whether there is a project to run experiments of.
+    pub fn is_in_project(&self) -> Result<bool, Diagnostic> {
+        Ok(matches!(Project::nearest(&self.folder()?), Ok(Some(_))))
     }
 }
 

@@ -42,7 +42,7 @@ fn with_commands(page: &str) -> String {
 }
 
 fn text(text: String) -> Answer {
-    let mut answer = Answer::default();
+    let mut answer = Answer::of(json!({"text": text.trim_end()}));
     answer.lines(text.trim_end());
     answer
 }

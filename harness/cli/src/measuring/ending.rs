@@ -10,7 +10,7 @@ use collo_plan::select::Selection;
 use collo_quantity::number;
 use collo_text::{Diagnostic, ExitClass, shown};
 
-use collo_store::{Outcome, Shard};
+use collo_store::{Outcome, Shard, StoredRun};
 
 use crate::args::{self, Foreign, Services};
 use crate::shell::quoted;
@@ -82,6 +82,12 @@ fn lost(finished: &Finished) -> String {
     }
 }
 
+/// Whether a run is stored as interrupted: between two runs there is none.
+fn was_interrupted(finished: &Finished) -> bool {
+    let is_interrupted = |run: &StoredRun| run.record.outcome == Outcome::Interrupted;
+    finished.campaign.runs().is_ok_and(|(runs, _)| runs.values().any(is_interrupted))
+}
+
 /// If a campaign stopped before its last run, report it; returns the exit code.
 pub fn stopped(finished: &Finished, resume: &str) -> Option<u8> {
     let total = finished.campaign.manifest().plan.order.len();
@@ -100,7 +106,8 @@ pub fn stopped(finished: &Finished, resume: &str) -> Option<u8> {
         CampaignEnd::DeviceLost => format!("{} lost: {stored}; no process is left", lost(finished)),
         CampaignEnd::Interrupted { killed: false } | CampaignEnd::Terminated => {
             let after = finished.stopping.map(|d| format!(" after {:.1} s", d.as_secs_f64())).unwrap_or_default();
-            format!("stopped{after}: {stored}, the current run is recorded as interrupted; no process is left")
+            let current = if was_interrupted(finished) { ", the current run is recorded as interrupted" } else { "" };
+            format!("stopped{after}: {stored}{current}; no process is left")
         }
     });
     if let CampaignEnd::TooManyFailures { cause: Some(cause), .. } = &finished.end {

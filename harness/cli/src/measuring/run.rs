@@ -1,5 +1,7 @@
 //! `collo run`: measure an experiment, or finish an unfinished campaign.
 
+use std::path::Path;
+
 use collo_measure::campaign::{self, CampaignOptions, FailureLimit, Finished, Only};
 use collo_measure::session::{Request, Session};
 use collo_plan::experiment::{Experiment, Overrides, is_script};
@@ -86,6 +88,9 @@ fn requests(
         }
         Err(failure) => failure,
     };
+    if let Some(name) = name.filter(|name| is_bundle(Path::new(name))) {
+        return Err(Diagnostic::new(format!("no bundle at `{name}`")).hint("`collo bundle CAMPAIGN` writes one").into());
+    }
     // Perhaps it is a campaign. If it is neither, what was said about the experiment tells more.
     let is_name = name.is_some_and(|n| !project.experiments().join(format!("{n}.toml")).exists());
     let campaign = name.filter(|_| is_name).map(|n| context.runs()?.find(n).map_err(Diagnostics::from));
@@ -95,8 +100,15 @@ fn requests(
             let request = of_campaign(a, project, workloads, campaign)?;
             Ok(vec![(request.experiment.name.clone(), Ok(request))])
         }
+        Some(Err(no_campaign)) if name.is_some_and(counts_back) => Err(no_campaign),
         _ => Err(no_experiment),
     }
+}
+
+/// `last`, `last-2`, `NAME/last-2`, as no experiment is called.
+fn counts_back(name: &str) -> bool {
+    let word = name.rsplit('/').next().unwrap_or(name);
+    word == "last" || word.strip_prefix("last-").is_some_and(|back| back.parse::<usize>().is_ok())
 }
 
 /// The request that leads to the plan of a stored campaign.

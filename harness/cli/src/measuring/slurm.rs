@@ -80,7 +80,11 @@ pub fn run(context: &Context<'_>, a: &args::Slurm) -> Answered {
     }
     answer.note(match jobs {
         Some(jobs) => format!("submitted: job {}, then {}     watch: {}", jobs.array, jobs.merge, jobs.watch()),
-        None => "next: the same with --submit; or sbatch array.sh, then sbatch --dependency=afterany:ID merge.sh".into(),
+        None => {
+            let here = std::env::current_dir().unwrap_or_default();
+            let [array, after] = [&array, &after].map(|script| quoted(script.strip_prefix(&here).unwrap_or(script)));
+            format!("next: the same with --submit; or sbatch {array}, then sbatch --dependency=afterany:ID {after}")
+        }
     });
     Ok(answer)
 }

@@ -13,6 +13,8 @@ use crate::forecast_text;
 const MOST_ROWS: usize = 40;
 /// The columns up to the memory of a cell.
 const MEMORY: usize = 6;
+/// What goes where space is short, the last of them first: the label of a cell has most of it.
+const SPARE: [&str; 3] = ["slots", "degree", "sharing"];
 /// The cells, at most `width` columns wide.
 pub fn cells(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
     if plan.cells.len() <= MOST_ROWS { each(plan, facts, width) } else { summary(plan, width) }
@@ -59,6 +61,9 @@ fn each(plan: &Plan, facts: &DeviceFacts, width: usize) -> String {
         columns.insert(columns.len() - 1, "#gain");
     }
     let mut table = Table::new(&columns, 2);
+    for (i, name) in SPARE.iter().enumerate() {
+        table.columns.iter_mut().filter(|column| column.name == *name).for_each(|column| column.rank = columns.len() + i);
+    }
     for (i, PlannedCell { record: cell, forecast, .. }) in plan.cells.iter().enumerate() {
         let time = |s: f64| format!("{}{}", if forecast.is_bound(facts.kind) { "≤ " } else { "" }, units::clock(s));
         let from = forecast.basis.as_ref().filter(|_| gains).map_or(String::new(), |b| format!(" {}", b.source().letter()));

@@ -125,11 +125,11 @@ fn mixed_groups_show_what_they_are_held_against() {
     insta::assert_snapshot!(text(&plan, &facts(), None, 100), @"
     mine on cpu (2 cores, 24 GiB)
 
-       cell                        sharing  degree  slots                memory  runs  each  total
-    1  tiny solo b32               solo          1  whole CPU          0.75 GiB     2  0:06   0:11
-    2  tiny solo b128              solo          1  whole CPU          0.75 GiB     2  0:06   0:11
-    3  tiny:b32+tiny:b128×2 naive  naive         3  whole CPU, shared   2.2 GiB     1  0:06   0:06
-    (not shown at this width: against)
+       cell                  sharing  degree  slots                memory  runs  each  total  against
+    1  tiny solo b32         solo          1  whole CPU          0.75 GiB     2  0:06   0:11  baseline
+    2  tiny solo b128        solo          1  whole CPU          0.75 GiB     2  0:06   0:11  baseline
+    3  tiny:b32+tiny:b128×2  naive         3  whole CPU, shared   2.2 GiB     1  0:06   0:06  1 2
+       naive
 
     order     1 1 2 3 2     1 block, shuffled by seed 42
     runs      5 × 1 epoch (measured); finished members keep running, in mixed groups they exit;
@@ -140,16 +140,15 @@ fn mixed_groups_show_what_they_are_held_against() {
 }
 
 #[test]
-fn a_narrow_screen_keeps_the_labels() {
+fn a_narrow_screen_keeps_the_labels_and_what_is_forecast() {
     let plan = planned("[axes]\nworkload = \"tiny\"\ndegree = [1, 2]\n");
     insta::assert_snapshot!(text(&plan, &facts(), None, 60), @"
     mine on cpu (2 cores, 24 GiB)
 
-       cell              sharing  degree  slots
-    1  tiny solo b32     solo          1  whole CPU
-    2  tiny×2 naive b32  naive         2  whole CPU, shared
-    (not shown at this width: memory, runs, each, total,
-      against)
+       cell                memory  runs  each  total  against
+    1  tiny solo b32     0.75 GiB     6  0:07   0:43  baseline
+    2  tiny×2 naive b32  1.49 GiB     3  0:07   0:22  1
+    (not shown at this width: slots, degree, sharing)
 
     order     1 2 1 · 1 2 1 · 1 2 1
               3 blocks, shuffled by seed 42

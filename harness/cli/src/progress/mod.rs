@@ -11,7 +11,7 @@ use std::io::IsTerminal;
 
 use collo_device::lease::Restored;
 use collo_device::services;
-use collo_measure::campaign::CARDS;
+use collo_measure::campaign::{CARDS, own_gpus};
 use collo_measure::events::Event;
 use collo_plan::experiment::ChangedKey;
 use collo_quantity::number;
@@ -52,7 +52,7 @@ fn notice(event: &Event<'_>) -> Vec<Line> {
             lines.extend(keys.iter().map(|key| Line::plain(changed_key(key))));
             let way = match changes.iter().any(|change| change.name == CARDS) {
                 // Its runs are divided among its cards, which no other can take over.
-                true => Some(format!("  to continue on its own cards: collo run {last}")),
+                true => Some(format!("  it continues only on {}; there: collo run {last}", own_gpus(m))),
                 false => may_be_forced.then(|| format!("  to continue anyway, marked indicative: collo run {last} --force")),
             };
             lines.extend(way.map(Line::plain));

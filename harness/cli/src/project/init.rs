@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use fs_err as fs;
+use serde_json::json;
 
 use collo_text::{Diagnostic, shown};
 
@@ -31,13 +32,14 @@ pub fn run(context: &Context<'_>, a: &args::Init) -> Answered {
         write(&place, content).map_err(|e| {
             Diagnostic::new(format!("{} cannot be written", shown(&place)))
                 .of_machine()
-                .caused_by(e)
+                .caused_by(&e)
+                .way_out_of(&e)
                 .hint("`collo init` again writes the missing files; existing ones are kept")
         })?;
         written += 1;
     }
     let there = if kept == 0 { String::new() } else { format!(", {kept} already there, unchanged") };
-    let mut answer = Answer::default();
+    let mut answer = Answer::of(json!({"folder": root, "written": written, "kept": kept}));
     answer.line(format!("{written} files written to {}{there}", a.place.display()));
     let first = if a.place == Path::new(".") { String::new() } else { format!("cd {} && ", a.place.display()) };
     answer.note(format!("next: {first}collo run quickstart"));

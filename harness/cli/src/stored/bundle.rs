@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::answer::{Answer, Answered};
 use crate::bundled::{is_bundle, its_campaign};
 use crate::context::Context;
-use crate::{args, output};
+use crate::{args, output, shell};
 
 /// Where the files lie that are ingredients of a campaign, besides its experiment's.
 const FOLDERS: [&str; 3] = ["workloads/", "traces/", "observers/"];
@@ -73,7 +73,8 @@ pub fn run(context: &Context<'_>, a: &args::Bundle) -> Answered {
         .iter()
         .for_each(|link| answer.beside(Remark::Warning(format!("{link}, outside the project; its contents are packed"))));
     data.iter().for_each(|set| answer.line(format!("  not in it: {} ({}); {}", set.name, set.version, set.get)));
-    answer.note(format!("next, on another machine: collo run {}", to.file_name().unwrap_or_default().to_string_lossy()));
+    let file = shell::quoted(to.file_name().unwrap_or_default());
+    answer.elsewhere(format!("next, on another machine: {} run {file}", output::command()));
     Ok(answer)
 }
 

@@ -99,7 +99,7 @@ fn campaigns(context: &Context<'_>, a: &args::List) -> Answered {
     };
     let mut answer = Answer::list("campaigns", &list, &table, Some(none).filter(|_| campaigns.is_empty()));
     if campaigns.is_empty() && a.tag.is_none() && foreign.is_empty() {
-        answer.note("next: collo run quickstart");
+        answer.note(if context.is_in_project()? { "next: collo run quickstart" } else { "next: collo init DIR" });
     }
     answer.after(broken.into_iter().map(Remark::Warning).chain(left_alone(&foreign)));
     Ok(answer)

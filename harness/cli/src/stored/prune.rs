@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use collo_compare::history;
 use collo_figures::document::Table;
 use collo_store::{CampaignFolder, JournalEntry, Shard, utc_seconds};
-use collo_text::Diagnostics;
+use collo_text::{Diagnostics, Remark, nearest};
 use fs_err as fs;
 use serde_json::json;
 
@@ -37,7 +37,7 @@ pub fn run(context: &Context<'_>, a: &args::Prune) -> Answered {
     let reports = runs.path().parent().map(|p| p.join("reports")).unwrap_or_else(|| "reports".into());
     let (campaigns, foreign) = runs.campaigns()?;
     let fates = fates(&campaigns, a)?;
-    let mut table = Table::new(&["campaign", "experiment", "#age", "#MB", ""], 1);
+    let mut table = fates_table();
     let (mut list, mut freed, mut gone, mut kept) = (Vec::new(), 0, 0, 0);
     if a.yes {
         freed += rests(runs.path())?;
@@ -84,8 +84,24 @@ pub fn run(context: &Context<'_>, a: &args::Prune) -> Answered {
             answer.note(format!("nothing was deleted; to delete: collo prune{} --yes", again(a)));
         }
     }
+    answer.after(unknown(&campaigns, a).map(Remark::Warning));
     answer.after(super::list::left_alone(&foreign));
     Ok(answer)
+}
+
+/// That there is no campaign of the experiment that was named.
+fn unknown(campaigns: &[CampaignFolder], a: &args::Prune) -> Option<String> {
+    let stored = || campaigns.iter().map(|campaign| campaign.manifest().experiment.as_str());
+    let unknown = a.experiment.as_deref().filter(|experiment| !stored().any(|stored| stored == *experiment))?;
+    let near = nearest(unknown, stored()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    Some(format!("no campaign of `{unknown}` is stored: {near}all are in `collo list`"))
+}
+
+/// A campaign in a row. What happens to it is never left out, however narrow the screen: it has no head that could be named instead.
+fn fates_table() -> Table {
+    let mut table = Table::new(&["campaign", "experiment", "#age", "#MB", ""], 1).with_prose_last();
+    table.columns.iter_mut().filter(|column| column.name.is_empty()).for_each(|column| column.rank = 0);
+    table
 }
 
 /// The same selection, as arguments to type again.
@@ -212,4 +228,23 @@ fn measured_utc(campaign: &CampaignFolder) -> String {
 pub fn age_s(utc: &str) -> Option<f64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs_f64();
     Some(now - utc_seconds(utc)? as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_screen_shows_what_happens_to_each_campaign() {
+        let mut table = fates_table();
+        let unfinished = "kept: unfinished; `--unfinished` includes it";
+        table.values(["20261129-0357-fd31", "nightly", "0 d", "2.1", unfinished].map(|text| Some(text.into())));
+        insta::assert_snapshot!(table.render(60), @"
+        campaign            experiment  age   MB
+        20261129-0357-fd31  nightly     0 d  2.1  kept: unfinished;
+                                                  `--unfinished`
+                                                  includes it
+        ");
+        assert!(table.render(40).contains("kept: unfinished;"), "{}", table.render(40));
+    }
 }

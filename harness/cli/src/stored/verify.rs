@@ -5,13 +5,13 @@ use collo_analysis::cell::verdict::CellVerdict;
 use collo_quantity::number;
 use collo_report::Report;
 use collo_schedule::{Act, Happened, Rules, replay};
-use collo_store::{CampaignFolder, Error, Finding, HAPPENED, Level, StoredRun, TraceRecord, read_attempts};
+use collo_store::{CampaignFolder, Error, Finding, HAPPENED, Level, Standing, StoredRun, TraceRecord, read_attempts};
 use collo_text::read_small_text;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Answered};
 use crate::context::Context;
-use crate::{args, exit};
+use crate::{args, exit, output};
 
 /// The way out where a merged campaign is not complete: it is not continued itself.
 pub const MERGED_LACKS: &str = "measure what is missing in the campaigns that it was merged from, and merge again";
@@ -28,7 +28,7 @@ pub fn run(context: &Context<'_>, a: &args::Verify) -> Answered {
     let no = findings.iter().any(|f| f.level == Level::No);
     let mut answer = Answer::of(json!({"campaign": campaign.manifest().id, "holds": !no, "digest": campaign.digest()?,
         "findings": findings}));
-    findings.iter().for_each(|f| answer.line(line(f)));
+    findings.iter().for_each(|f| answer.line(output::as_typed(&line(f))));
     answer.line(format!("campaign.json: {}", campaign.digest()?));
     // Measured again, a number is what it was.
     let says_no = |intact: bool| {
@@ -42,11 +42,17 @@ pub fn run(context: &Context<'_>, a: &args::Verify) -> Answered {
     if says_no(false) {
         let short = campaign.manifest().short_id();
         let progress = campaign.progress()?;
+        let has_failed = campaign.runs()?.0.values().any(|run| run.record.standing() == Standing::Failed);
         answer.note(match (progress.running, progress.is_complete(), campaign.manifest().is_merged()) {
             (true, ..) => format!("it is still being measured: collo status {short}"),
             (.., true) => MERGED_LACKS.into(),
-            (_, false, _) => format!("next: collo run {short}     and what failed: collo run {short} --only failed"),
-            (_, true, _) => format!("next: collo run {short} --only failed"),
+            (_, false, _) if has_failed => {
+                format!("next: collo run {short}     and what failed: collo run {short} --only failed")
+            }
+            (_, false, _) => format!("next: collo run {short}"),
+            (_, true, _) if has_failed => format!("next: collo run {short} --only failed"),
+            // No run of it is measured again.
+            (_, true, _) => format!("next: collo run {} --new", campaign.manifest().experiment),
         });
     }
     answer.code = if no { exit::FAILED } else { exit::DONE };

@@ -1,5 +1,6 @@
 //! A comparison in words, wherever it is printed. In: a comparison. Out: short texts without markup.
 
+use collo_analysis::campaign::environment::word;
 use collo_figures::document::Table;
 use collo_quantity::number::{self, ABSENT};
 use collo_quantity::{Better, Trait, key};
@@ -135,7 +136,7 @@ pub fn environment(comparison: &Comparison, shown: impl Fn(&str) -> String) -> T
     let text = |t: &Option<String>| t.as_deref().map_or_else(|| ABSENT.into(), &shown);
     let explains = |d: &EnvironmentDifference| d.may_explain.map_or_else(String::new, |word| format!("may explain `{word}`"));
     for d in &comparison.environment.different {
-        table.texts([d.name.clone(), text(&d.left), text(&d.right), explains(d)]);
+        table.texts([word(&d.name).to_string(), text(&d.left), text(&d.right), explains(d)]);
     }
     table
 }
@@ -143,7 +144,7 @@ pub fn environment(comparison: &Comparison, shown: impl Fn(&str) -> String) -> T
 /// What both environments have in common.
 pub fn alike(comparison: &Comparison) -> Option<String> {
     let alike = &comparison.environment.alike;
-    (!alike.is_empty()).then(|| alike.join(", "))
+    (!alike.is_empty()).then(|| alike.iter().map(|name| word(name)).collect::<Vec<_>>().join(", "))
 }
 
 /// A cell of only one side.

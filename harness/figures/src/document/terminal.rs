@@ -10,7 +10,7 @@ use super::model::{Align, Block, Column, DOUBTS, Table};
 /// Columns of the names of facts, at least; a longer name than the second stands out.
 const NAME: usize = 10;
 const LONGEST_NAME: usize = 32;
-/// A column of sentences is made no narrower than this, and the first column, which has names, no narrower than the second.
+/// A column of sentences is made no narrower than this, and that of the labels no narrower than the second.
 const LEAST_PROSE: usize = 12;
 const LEAST_LABEL: usize = 20;
 /// Lines of a field at most.
@@ -89,7 +89,8 @@ impl Table {
     }
 
     /// Text left-aligned, numbers right-aligned or on their points, two spaces between, one header line, no rules. If space is short,
-    /// sentences take several lines, then the labels of the first column; what has no room even so is left out, and named.
+    /// sentences take several lines, then the labels of the first column that is not of numbers; what has no room even so is left out, and
+    /// named.
     pub fn render(&self, width: usize) -> String {
         let mut columns: Vec<Printed> = self
             .columns
@@ -149,11 +150,13 @@ struct Printed<'t> {
     least: usize,
 }
 
-/// Make the columns as narrow as the screen needs; true if they fit. Sentences give way first, then the first column.
+/// Make the columns as narrow as the screen needs; true if they fit. Sentences give way first, then the labels.
 fn fit(columns: &mut [Printed], width: usize) -> bool {
     let room = |columns: &[Printed]| columns.iter().map(|c| c.width + 2).sum::<usize>().saturating_sub(2);
     let prose: Vec<usize> = (0..columns.len()).filter(|i| columns[*i].column.prose).collect();
-    for (of, least) in [(prose, LEAST_PROSE), (vec![0], LEAST_LABEL)] {
+    // Before the labels there may be their numbers.
+    let labels: Vec<usize> = columns.iter().position(|c| c.column.align == Align::Left).into_iter().collect();
+    for (of, least) in [(prose, LEAST_PROSE), (labels, LEAST_LABEL)] {
         // The widest gives way first, so that short sentences stay on one line.
         while room(columns) > width
             && let Some(widest) = of.iter().copied().filter(|i| *i < columns.len()).max_by_key(|i| columns[*i].width)
@@ -274,6 +277,18 @@ mod tests {
         cell                         slowdown  gain
         mobilenet-v3-small solo b32      1.27  5.49
         limit_batches=0.2
+        ");
+    }
+
+    #[test]
+    fn a_label_behind_its_number_takes_two_lines_as_well() {
+        let heads = [("", Align::Right), ("cell", Align::Left), ("each", Align::Right), ("total", Align::Right)];
+        let mut table = Table::new(&heads, 2);
+        table.values(["1", "mobilenet-v3-small solo b32 limit_batches=0.2", "0:57", "5:42"].map(|text| Some(text.into())));
+        insta::assert_snapshot!(table.render(50), @"
+           cell                         each  total
+        1  mobilenet-v3-small solo b32  0:57   5:42
+           limit_batches=0.2
         ");
     }
 

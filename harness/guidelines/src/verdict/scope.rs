@@ -33,7 +33,7 @@ pub struct Scope {
     /// Fewest and most repetitions of a judged group.
     pub repetitions_min: Option<usize>,
     pub repetitions_max: Option<usize>,
-    /// The same as a sentence; null without any group.
+    /// The same as a sentence; null where no group was judged: the finding has the reason.
     pub text: Option<String>,
 }
 
@@ -70,14 +70,16 @@ impl Scope {
         self.unjudged.values().sum()
     }
 
-    /// `Based on 3 of 5 groups: 1 workload, ×7, 1 GPU, 3 repetitions; not judged: 2 not run.` `None` without any group.
+    /// `Based on 3 of 5 groups: 1 workload, ×7, 1 GPU, 3 repetitions; not judged: 2 not run.` `None` where no group was judged.
     fn sentence(&self, unjudged: &[(String, usize)], device_noun: &str) -> Option<String> {
         let missing = self.missing();
         let all = self.judged + missing;
         if all + self.out_of_memory == 0 {
             return None;
         }
-        let not_judged = if missing > 0 { format!("not judged: {}", counted(unjudged)) } else { String::new() };
+        // Where none was judged, the finding has the reason.
+        let partly = missing > 0 && self.judged > 0;
+        let not_judged = if partly { format!("not judged: {}", counted(unjudged)) } else { String::new() };
         let memory = if self.out_of_memory > 0 { format!("{} out of memory", self.out_of_memory) } else { String::new() };
         let basis = self.repetitions_min.zip(self.repetitions_max).map(|(least, most)| {
             let repetitions =
@@ -95,7 +97,7 @@ impl Scope {
             )
         });
         let parts: Vec<String> = basis.into_iter().chain([not_judged, memory]).filter(|part| !part.is_empty()).collect();
-        Some(format!("{}.", collo_analysis::words::capital(&parts.join("; "))))
+        (!parts.is_empty()).then(|| format!("{}.", collo_analysis::words::capital(&parts.join("; "))))
     }
 
     /// An instruction, limited to the workloads that it was found with where these are few: `For small b32: choose MPS.`
@@ -163,12 +165,12 @@ pub fn unfinished(analysis: &Analysis) -> Vec<String> {
                 modes.iter().map(|m| collo_figures::modes::mode_label(m)).collect::<Vec<_>>().join(", ")
             )
         };
-        found.push(format!(
-            "unfinished: {} of {} are missing{nothing}; `collo run {}` continues",
-            missing,
-            number::runs(analysis.planned),
-            analysis.campaign.experiment
-        ));
+        // By its id a campaign is continued with its selection, its settings and its shard.
+        let continued = match analysis.campaign.is_merged() {
+            true => "measure them in the campaigns that it was merged from, and merge again".to_string(),
+            false => format!("`collo run {}` continues", analysis.campaign.short_id()),
+        };
+        found.push(format!("unfinished: {missing} of {} are missing{nothing}; {continued}", number::runs(analysis.planned)));
     }
     found.extend(selection(analysis).map(|condition| format!("a part of the experiment: {condition}")));
     found
@@ -208,6 +210,10 @@ mod tests {
         insta::assert_snapshot!(text(&["small b32"], &[]), @"Based on 3 groups: 1 workload, ×2 and ×7, 1 GPU, 3 repetitions.");
         insta::assert_snapshot!(text(&["a", "b", "c"], &[("not run", 2), ("crashed", 1)]), @"Based on 3 of 6 groups: 3 workloads, ×2 and ×7, 1 GPU, 3 repetitions; not judged: 2 not run, 1 crashed.");
         assert_eq!(Scope::default().sentence(&[], "GPU"), None);
+        let none = Scope { judged: 0, repetitions_min: None, repetitions_max: None, ..scope(&[], &[("crashed", 2)]) };
+        assert_eq!(none.sentence(&[("crashed".to_string(), 2)], "GPU"), None, "the finding has the reason");
+        let full = Scope { out_of_memory: 1, ..none }.sentence(&[("crashed".to_string(), 2)], "GPU");
+        assert_eq!(full.as_deref(), Some("1 out of memory."));
     }
 
     #[test]

@@ -26,6 +26,15 @@ fn is_of_device(change: &Change) -> bool {
     [CARDS, PROCESSOR].contains(&change.name.as_str()) && change.before != ABSENT
 }
 
+/// The GPUs that a campaign began on, which alone it is continued on.
+pub fn own_gpus(campaign: &Campaign) -> String {
+    let uuids: Vec<&str> = campaign.machine.gpus.iter().map(|gpu| gpu.uuid.as_str()).collect();
+    match &uuids[..] {
+        [one] => format!("its own GPU, {one}"),
+        several => format!("its own GPUs, {}", several.join(" and ")),
+    }
+}
+
 /// The selection that a campaign was planned with: part of its identity.
 pub fn selection(campaign: &Campaign) -> Result<Option<Selection>, Diagnostic> {
     let text = campaign.ingredients.get(SELECTION).and_then(|i| i.version.as_deref());

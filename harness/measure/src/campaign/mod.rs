@@ -30,7 +30,7 @@ use collo_prepare::ingredients::{Change, Ingredients};
 use collo_prepare::{machine, surroundings};
 
 pub use caught::is_want_of_threads;
-pub use depends::{CARDS, files, selection, set};
+pub use depends::{CARDS, files, own_gpus, selection, set};
 pub use failures::{FailureLimit, Failures};
 use leased::Leases;
 
@@ -260,7 +260,10 @@ impl CampaignSpec<'_> {
                 let what = Diagnostic::new(format!("`{id}` cannot be continued"));
                 let name = &self.commands.experiment.name;
                 let continues = match changes.iter().any(|change| change.name == depends::CARDS) {
-                    true => format!(", `collo run {id}` without `--gpu` continues it on its own cards where these may be used"),
+                    true => {
+                        let own = depends::own_gpus(candidate.manifest());
+                        format!("; `{id}` continues only on {own}: there `collo run {id}`, without `--gpu`")
+                    }
                     false if may_be_forced => format!(", `--force` continues `{id}`"),
                     false => String::new(),
                 };

@@ -14,7 +14,7 @@ impl TagFilter {
     /// Read the argument of `--tag`; a wrong expression is shown with the place in it.
     pub fn parse(text: &str) -> Result<TagFilter, Diagnostic> {
         match text.contains(['&', '|', '!', '(', ')']) {
-            true => Expression::parse("--tag", text).map(TagFilter::Expression),
+            true => Expression::of_tags("--tag", text).map(TagFilter::Expression),
             false => Ok(TagFilter::Tag(text.into())),
         }
     }

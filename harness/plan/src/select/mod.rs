@@ -129,7 +129,14 @@ impl Expression {
     }
 
     pub fn read(source: &Arc<Source>) -> Result<Expression, Diagnostic> {
-        Ok(Expression { source: source.clone(), condition: parse::condition(source)? })
+        Ok(Expression { source: source.clone(), condition: parse::condition(source, &parse::OF_AXES)? })
+    }
+
+    /// One whose names are tags, as an argument has it.
+    pub fn of_tags(argument: &str, text: &str) -> Result<Expression, Diagnostic> {
+        let source = Source::argument(argument, text);
+        let condition = parse::condition(&source, &parse::OF_TAGS)?;
+        Ok(Expression { source, condition })
     }
 
     pub fn text(&self) -> &str {

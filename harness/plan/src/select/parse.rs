@@ -26,9 +26,20 @@ enum Token {
 
 const SIGNS: [&str; 15] = ["==", "!=", "<=", ">=", "=~", "&&", "||", "<", ">", "!", "(", ")", "[", "]", ","];
 
-pub fn condition(source: &Arc<Source>) -> Result<Condition, Diagnostic> {
-    let words = words(source)?;
-    let mut reader = ExpressionReader { source, words, next: 0, depth: 0 };
+/// What an expression consists of, for users who write something else.
+pub struct Written {
+    /// What it begins with.
+    first: &'static str,
+    whole: &'static str,
+}
+
+pub const OF_AXES: Written =
+    Written { first: "an axis, as in `degree <= 2`", whole: "as in `sharing == \"naive\" && degree <= 2`" };
+pub const OF_TAGS: Written = Written { first: "a tag, as in `gpu && !slow`", whole: "as in `gpu && !slow`" };
+
+pub fn condition(source: &Arc<Source>, written: &Written) -> Result<Condition, Diagnostic> {
+    let words = words(source, written)?;
+    let mut reader = ExpressionReader { source, written, words, next: 0, depth: 0 };
     let condition = reader.any()?;
     match reader.peek() {
         None => Ok(condition),
@@ -36,7 +47,7 @@ pub fn condition(source: &Arc<Source>) -> Result<Condition, Diagnostic> {
     }
 }
 
-fn words(source: &Arc<Source>) -> Result<Vec<(Token, Range<usize>)>, Diagnostic> {
+fn words(source: &Arc<Source>, written: &Written) -> Result<Vec<(Token, Range<usize>)>, Diagnostic> {
     let text = source.text();
     let mut words = Vec::new();
     let mut at = 0;
@@ -74,7 +85,7 @@ fn words(source: &Arc<Source>) -> Result<Vec<(Token, Range<usize>)>, Diagnostic>
                 '=' => "equal is `==`",
                 '&' => "and is `&&`",
                 '|' => "or is `||`",
-                _ => "as in `sharing == \"naive\" && degree <= 2`",
+                _ => written.whole,
             };
             let what = format!("unexpected {}", quoted(&c.to_string()));
             return Err(Diagnostic::new(what).at(source, at..at + c.len_utf8()).note(note));
@@ -87,6 +98,7 @@ fn words(source: &Arc<Source>) -> Result<Vec<(Token, Range<usize>)>, Diagnostic>
 
 struct ExpressionReader<'a> {
     source: &'a Arc<Source>,
+    written: &'a Written,
     words: Vec<(Token, Range<usize>)>,
     next: usize,
     depth: usize,
@@ -149,7 +161,7 @@ impl ExpressionReader<'_> {
     }
 
     fn test(&mut self) -> Result<Test, Diagnostic> {
-        let Some(Token::Name(axis)) = self.peek().cloned() else { return Err(self.expected("an axis, as in `degree <= 2`")) };
+        let Some(Token::Name(axis)) = self.peek().cloned() else { return Err(self.expected(self.written.first)) };
         let axis_span = self.span();
         self.next += 1;
         let comparison = match self.peek() {

@@ -81,7 +81,12 @@ impl Describer<'_> {
             groups.entry(one.question.process()).or_default().push(one);
         }
         for group in groups.values().flat_map(|group| group.chunks(MOST)).filter(|group| group.len() > 1) {
-            together(group, &mut answers, &mut |done| tell(Traced { done: asked + done, of }))?;
+            // Seconds pass before the first is done, which is counted every second.
+            let mut count = |done: usize| match asked + done {
+                0 => {}
+                done => tell(Traced { done, of }),
+            };
+            together(group, &mut answers, &mut count)?;
             asked += group.len();
         }
         for one in open {

@@ -129,6 +129,9 @@ impl PythonError {
                     }
                 }
             }
+            PythonError::Unusable { path, .. } if std::env::var_os("COLLO_PYTHON").is_some_and(|set| set == path.as_os_str()) => {
+                "`unset COLLO_PYTHON` takes the pinned set, `--python PATH` another Python".into()
+            }
             PythonError::Unusable { .. } => {
                 "leave out `--python`, or `environment` in a workload.toml, to take the pinned set".into()
             }

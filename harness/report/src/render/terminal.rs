@@ -115,10 +115,19 @@ fn table(analysis: &Analysis) -> Table {
     ];
     // A column that nobody fills says nothing; where there is no room, the last go first.
     let filled: Vec<_> = columns.into_iter().filter(|(.., get)| cells.iter().any(|c| get(c).is_some())).collect();
+    let place = |key: Key| filled.iter().position(|(name, ..)| *name == key.head());
+    let has_gain = cells.iter().any(|c| !c.is_solo() && c.get(Key::ThroughputGain).is_some());
+    let gain_and_within = place(Key::ThroughputGain).zip(place(Key::WithinSlo)).filter(|_| has_gain);
     let mut table = Table::default();
     for (rank, (name, align, _)) in filled.iter().enumerate() {
-        // The word that decides whether a number counts stays, however narrow the screen.
-        let rank = if *name == VALIDITY { 0 } else { rank };
+        let rank = match gain_and_within {
+            // The word that decides whether a number counts stays, however narrow the screen.
+            _ if *name == VALIDITY => 0,
+            // What a server has besides its p99 goes before the gain of the trainings beside it.
+            Some((gain, within)) if rank == gain => within,
+            Some((gain, within)) if rank == within => gain,
+            _ => rank,
+        };
         table.columns.push(Column { name: (*name).into(), align: *align, rank, ..Column::default() });
     }
     for cell in cells {

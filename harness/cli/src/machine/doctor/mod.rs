@@ -19,7 +19,7 @@ pub fn run(context: &Context<'_>, a: &args::Doctor) -> Answered {
     if a.collect {
         return collect::run(context, a);
     }
-    let place = Place { project: context.project().ok(), runs: context.runs().ok() };
+    let place = Place { project: context.project().ok(), runs: context.runs().ok(), python: a.python.clone() };
     let deep = || if a.deep { deep(context, a) } else { Ok(Vec::new()) };
     let found = examine(&place, deep, &|remark| output::remark(&remark))?;
     let mut answer = Answer::of(
