@@ -75,7 +75,7 @@ fn a_preset_trains_with_its_own_settings_and_variables() {
     bench.collo(&["report"]).exits(0);
     let page = bench.collo(&["show", "last"]).exits(0);
     let page = page.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(page.contains("epochs cut short by `limit_batches`: 3 batches of `mine-wide`"), "{page}");
+    assert!(page.contains("shortened epochs: 3 batches of `mine-wide`"), "{page}");
 }
 
 #[test]

@@ -163,6 +163,11 @@ fn a_night_before_anything_is_judged_is_neither_quiet_nor_judged() {
     let page = fs_err::read_to_string(early.write(folder.path()).expect("written").markdown).expect("there");
     assert!(page.contains("Not judged yet: every cell is learning") && page.contains("4 nights, 4 complete"), "{page}");
     assert!(!page.contains("No confirmed change") && !page.contains("No cell stepped"), "nothing could be judged: {page}");
+    let nights = (0..5).map(|i| night(i, &NAMES)).collect();
+    let fifth = History::of("nightly", NightlySummary { nights, problems: Vec::new() }, Rules::default());
+    let page = fs_err::read_to_string(fifth.write(folder.path()).expect("written").markdown).expect("there");
+    assert!(page.contains("the next night is the first that is judged") && !page.contains("every cell is learning"), "{page}");
+    assert!(page.contains("from now on") && !page.contains("could have shown"), "{page}");
 }
 
 #[test]

@@ -15,12 +15,22 @@ fn decimals(half_width: f64) -> i32 {
     if lead < 1.95 { 1 - e } else { -e }
 }
 
+/// Maximum significant digits of an estimate: a spread that is far below them, of counters or of a model, is no accuracy.
+const DIGITS: i32 = 5;
+
 /// Decimals that an interval allows, without losing the estimate: if an interval is much wider than its estimate, neither the
 /// estimate nor (as far as one more digit goes) the lower end is rounded to 0.
 fn decimals_of(estimate: f64, low: f64, half_width: f64) -> i32 {
     let place = |x: f64| if x == 0.0 { i32::MIN } else { -(x.abs().log10().floor() as i32) };
     let least = place(estimate);
-    decimals(half_width).max(least).max(place(low).min(least.saturating_add(1)))
+    let most = if estimate == 0.0 { i32::MAX } else { least.saturating_add(DIGITS - 1) };
+    decimals(half_width).min(most).max(least).max(place(low).min(least.saturating_add(1)))
+}
+
+/// The upper end of an interval; one that is far above its estimate shows no more than its order, and has two digits.
+fn upper(estimate: f64, high: f64, decimals: i32) -> String {
+    let two = 1 - (high.abs().log10().floor() as i32);
+    fixed(high, if estimate > 0.0 && high > 100.0 * estimate { decimals.min(two) } else { decimals })
 }
 
 /// A number with this many decimals; negative decimals round to tens, hundreds …
@@ -69,9 +79,11 @@ pub fn scaled(q: &Quantity, factor: f64) -> String {
     }
     let d = decimals_of(estimate, low, half);
     if (above - below).abs() > 0.2 * below.max(above) {
-        format!("{} [{}, {}]", fixed(estimate, d), fixed(low, d), fixed(high, d))
+        format!("{} [{}, {}]", fixed(estimate, d), fixed(low, d), upper(estimate, high, d))
     } else {
-        format!("{} ±{}", fixed(estimate, d), fixed((below + above) / 2.0, d))
+        let spread = fixed((below + above) / 2.0, d);
+        let spread = if spread.bytes().all(|c| matches!(c, b'0' | b'.')) { "0".into() } else { spread };
+        format!("{} ±{spread}", fixed(estimate, d))
     }
 }
 
@@ -91,7 +103,7 @@ pub fn bounds(q: &Quantity) -> String {
     match (q.low, q.high) {
         (Some(low), Some(high)) if high - low > q.estimate.abs() * 1e-9 => {
             let d = decimals_of(q.estimate, low, (q.estimate - low).max(high - q.estimate));
-            format!("[{}, {}]", fixed(low, d), fixed(high, d))
+            format!("[{}, {}]", fixed(low, d), upper(q.estimate, high, d))
         }
         // A baseline against itself has no spread to speak of, and no degrees of freedom.
         (Some(_), Some(_)) if q.df.is_none() => "by definition".into(),
@@ -207,7 +219,16 @@ mod tests {
         assert_eq!(with_interval(&q(340.0, 20.0, 4000.0)), "340 [20, 4000]");
         assert_eq!(estimate(&q(340.0, 20.0, 4000.0)), "340");
         assert_eq!(bounds(&q(0.2, 0.03, 9.0)), "[0.03, 9.00]");
+        assert_eq!(bounds(&q(96.0, 0.003, 2_915_147.0)), "[0, 2900000]", "an end that far above shows no more than its order");
         assert_eq!(bounds(&q(5.0, 1e-6, 15.0)), "[0.0, 15.0]", "one more digit than the estimate's, and no more");
+    }
+
+    #[test]
+    fn an_estimate_has_five_digits_at_most_however_narrow_its_interval_is() {
+        let narrow = q(11.699_999_67, 11.699_999_55, 11.699_999_79);
+        assert_eq!((estimate(&narrow), bounds(&narrow)), ("11.700".to_string(), "[11.700, 11.700]".to_string()));
+        assert_eq!(with_interval(&narrow), "11.700 ±0");
+        assert_eq!(with_interval(&q(1234.56, 1234.5, 1234.62)), "1234.6 ±0.1");
     }
 
     #[test]

@@ -139,7 +139,14 @@ fn row(reports: &Path, file: &Path, report: &ListedReport) -> Vec<TableCell> {
 fn validity(report: &ListedReport) -> (String, Vec<String>) {
     let count = |verdict: CellVerdict| report.validities().filter(|word| *word == verdict.as_str()).count();
     let what = if report.has_only_traces() { "policies" } else { "cells" };
-    let text = format!("{} of {} {what} valid", count(CellVerdict::Valid), report.validities().count());
+    let text = match report.validities().count() {
+        // Cells that are watched have no validity of their own in a report.
+        0 => {
+            let completed = report.accounted.get("completed").copied().unwrap_or(0);
+            format!("{completed} of {} completed", number::runs(report.planned))
+        }
+        all => format!("{} of {all} {what} valid", count(CellVerdict::Valid)),
+    };
     let others = CellVerdict::ALL.into_iter().filter(|verdict| *verdict != CellVerdict::Valid && count(*verdict) > 0);
     let mut caveats: Vec<String> = others.map(|verdict| format!("{} {}", count(verdict), verdict.text())).collect();
     let missing = report.accounted.get("missing").copied().unwrap_or(0);

@@ -119,6 +119,7 @@ fn answer_by_findings(sections: &mut [Section]) {
     let findings = sections.iter().filter(|s| s.answers).map(|s| s.finding.clone());
     let findings: Vec<String> = findings.filter(|finding| !finding.is_empty()).take(2).collect();
     let Some(summary) = sections.iter_mut().find(|s| s.id == "summary") else { return };
+    let mut is_used = false;
     for block in &mut summary.blocks {
         if let Block::Answer(answer) = block
             && answer.paragraphs.is_empty()
@@ -126,7 +127,12 @@ fn answer_by_findings(sections: &mut [Section]) {
         {
             answer.paragraphs.clone_from(&findings);
             summary.finding.clear();
+            is_used = true;
         }
+    }
+    // The page has them once.
+    for section in sections.iter_mut().filter(|s| is_used && s.answers && findings.contains(&s.finding)) {
+        section.finding.clear();
     }
 }
 
@@ -183,7 +189,7 @@ fn alone(report: &Report) -> String {
     match &report.digest {
         Some(digest) if !campaign.is_merged() && report.anonymity.is_none() => {
             let begin: String = digest.chars().take(DIGITS).collect();
-            format!("{links}; `collo bundle {}` packs it with the runs and `campaign.json`, {begin}….", campaign.short_id())
+            format!("{links}; `collo bundle {}` packs it with the runs and `campaign.json` ({begin}…).", campaign.short_id())
         }
         _ => format!("{links}."),
     }

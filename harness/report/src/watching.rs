@@ -7,6 +7,7 @@ use collo_figures::document::{Block, Section, Table, TableCell, TableLayout};
 use collo_figures::draw::{PANELS, Panel, cut};
 use collo_figures::modes::mode_label;
 use collo_guidelines::published::watching::published_tools;
+use collo_guidelines::rule::names;
 use collo_quantity::number;
 use collo_quantity::stats::{Quantity, RatioVerdict};
 use collo_store::observer_name;
@@ -52,15 +53,15 @@ fn finding(analysis: &Analysis) -> String {
     match worst {
         None => "No observer was measured beside nobody in the same block.".into(),
         Some((group, row, ratio)) => {
-            let others = rows.iter().filter(|(_, row, _)| verdict_text(row) == "same").count();
-            let same = match others {
-                0 => String::new(),
-                n => {
-                    format!(" {} within {} of 1.", number::count(n, "observer"), number::percent_as_written(threshold(analysis)))
-                }
+            let of = |wanted: &str| {
+                let those = rows.iter().filter(|(_, row, _)| verdict_text(row) == wanted);
+                Some(names(those.map(|(_, row, _)| row.observer.clone()))).filter(|named| !named.is_empty())
             };
+            let within = number::percent_as_written(threshold(analysis));
+            let same = of("same").map_or_else(String::new, |named| format!(" Within {within} of unwatched: {named}."));
+            let open = of("can't tell").map_or_else(String::new, |named| format!(" Undecided: {named}."));
             format!(
-                "The largest: under `{}` an epoch of `{}` takes {}× as long as unwatched.{same}",
+                "Under `{}` an epoch of `{}` takes {}× as long as unwatched, the most of all observers.{same}{open}",
                 row.observer,
                 group.name,
                 text(ratio)
@@ -103,12 +104,12 @@ fn drawn(analysis: &Analysis) -> Option<Block> {
         .take(PANELS)
         .map(|group| {
             let rows: Vec<MarkRow> = group.rows.iter().filter(|row| !row.is_nobody()).map(|row| dot(analysis, row)).collect();
-            let caption = "epoch time ÷ that under nobody";
+            let caption = "epoch time ÷ that unwatched";
             let drawing =
                 MarkRows { caption, rows: &rows, scale: RowScale::Ratios(low, high), threshold: Some((limit, &said)) }.draw();
             let mode = group.rows.first().map(|row| mode_label(&analysis.watching.cells[row.cell].record.sharing));
             Panel {
-                label: format!("epoch time of {} under each observer divided by that under nobody", group.name),
+                label: format!("epoch time of {} under each observer divided by that unwatched", group.name),
                 title: group.name.clone(),
                 subtitle: mode.unwrap_or_default(),
                 drawing,
@@ -141,7 +142,7 @@ fn drawn(analysis: &Analysis) -> Option<Block> {
     let method =
         groups().find_map(|g| g.method.as_ref()).map_or("One block carries no interval.".into(), |m| format!("Whiskers: {m}."));
     let caption = format!(
-        "Time of an epoch under each observer ÷ that under nobody within the same block. 1: it costs no time. {method}{}{left_out}",
+        "Time of an epoch under each observer ÷ that unwatched within the same block. 1: it costs no time. {method}{}{left_out}",
         indicative_note(cells())
     );
     let mut fig = figure(analysis, "watching", "Epoch time under each observer", panels, caption, values);
@@ -151,7 +152,7 @@ fn drawn(analysis: &Analysis) -> Option<Block> {
 
 fn dot(analysis: &Analysis, row: &WatchedCost) -> MarkRow {
     let cell = &analysis.watching.cells[row.cell];
-    let dot = row.ratio.as_ref().map(|q| mark(cell, "epoch time ÷ that under nobody", Some(q), 1.0, ""));
+    let dot = row.ratio.as_ref().map(|q| mark(cell, "epoch time ÷ that unwatched", Some(q), 1.0, ""));
     let note = failure(cell).unwrap_or_default();
     MarkRow { label: cut(&row.observer, 24), marks: dot.into_iter().collect(), least: 22.0, note }
 }
@@ -170,7 +171,7 @@ fn times(analysis: &Analysis, group: &WatchedGroup) -> Table {
         ("runs".into(), Box::new(|row| number_cell(Some(row.runs as f64), number::factor))),
     ];
     let method = group.method.as_ref().map_or("one block carries no interval".into(), |m| format!("95 % interval, {m}"));
-    let caption = format!("{}: time of an epoch, and its ratio to that of nobody within the same block ({method})", group.name);
+    let caption = format!("{}: time of an epoch, and its ratio to that unwatched within the same block ({method})", group.name);
     table(analysis, group, caption, columns)
 }
 

@@ -11,7 +11,7 @@ fn first_screen(fixture: &Fixture) -> String {
     let runs = tempfile::tempdir().unwrap();
     let report = Report::of(&fixture.write(runs.path())).unwrap();
     let page = String::from_utf8(crate::support::exports::export(&report, "markdown").unwrap()).unwrap();
-    let from = page.find("## How to use").unwrap();
+    let from = page.find("\n## ").unwrap() + 1;
     let section = &page[from..];
     section[..section.find("\n## Guidelines").unwrap()].to_string()
 }
@@ -86,7 +86,7 @@ fn groups_that_failed_are_named_and_decide_nothing() {
 fn a_group_measured_once_leaves_the_answer_open() {
     let once = tiny().group("tiny", 32, 2, "naive", 1.1).repetitions(1);
     insta::assert_snapshot!(answer(&once), @r#"
-    `tiny`: open. No group is shown to have more throughput than running in turn. Some groups are not judged: with one run.
+    `tiny`: open. No group is shown to have more throughput than running in turn. None is judged: with one run.
 
     No group is decided, because each run measured only 1.0 s of training and groups have 1 repetition. To decide: set `measure_for = "10s"` in the experiment, or more `epochs`; or more repetitions, `collo run answers --more 2`.
     "#);
@@ -103,14 +103,31 @@ fn two_batch_sizes_of_a_workload_are_two_answers_that_can_be_distinguished() {
 }
 
 #[test]
+fn what_is_true_of_both_batch_sizes_is_said_once() {
+    let both = tiny().group("tiny", 32, 2, "naive", 1.4).solo("tiny", 64, 1.0).group("tiny", 64, 2, "naive", 1.5);
+    let said = answer(&both);
+    assert_eq!(said.matches("More than two were not tried.").count(), 1, "{said}");
+    assert!(said.contains("For each of them: More than two were not tried."), "{said}");
+}
+
+#[test]
 fn workloads_with_the_same_answer_are_in_one_paragraph_and_what_did_not_run_is_not_discarded() {
     let both = tiny().group("tiny", 32, 2, "naive", 1.1).solo("small", 32, 1.0).group("small", 32, 2, "naive", 1.5);
     let begun = Fixture { stop_after: 1, ..both };
-    insta::assert_snapshot!(answer(&begun), @"`tiny`, `small`: open. No group is shown to have more throughput than running in turn. Some groups are not judged: not run.");
+    insta::assert_snapshot!(answer(&begun), @"`tiny`, `small`: open. No group is shown to have more throughput than running in turn. None is judged: not run.");
     let runs = tempfile::tempdir().unwrap();
     let report = Report::of(&begun.write(runs.path())).unwrap();
     let page = String::from_utf8(crate::support::exports::export(&report, "markdown").unwrap()).unwrap();
     assert!(page.contains("0 cells valid, 1 indicative, 3 not run"), "{page}");
+}
+
+#[test]
+fn failed_runs_are_a_doubt_and_those_that_ran_out_of_memory_a_result() {
+    let crash = Outcome::Crashed { member: 0, status: "exited with 1".into(), message: "boom".into(), place_alone: false };
+    let oom = Outcome::OutOfMemory { member: 1, message: "no memory".into() };
+    let two = || tiny().group("tiny", 32, 2, "naive", 1.1).group("tiny", 32, 3, "naive", 1.2);
+    let is_doubted = |outcome| doubts(&two().ends(outcome)).iter().any(|name| name.starts_with("failed runs"));
+    assert_eq!([crash, oom].map(is_doubted), [true, false]);
 }
 
 #[test]

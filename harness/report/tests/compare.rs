@@ -390,15 +390,15 @@ fn the_best_way_on_each_gpu_is_a_sentence_a_table_and_a_figure() {
 
     From simulated A100-SXM4-40GB to simulated H200, nothing is known about the throughput of `small`: open on simulated H200 (2 not run).
 
-    Best way to share (simulated)
+    What to run on each GPU (simulated)
 
-    | workload | GPU | best way | items per second | ÷ first GPU | joules per item | gain | cost |
+    | workload | GPU | best way | items per second | ÷ first GPU | joules per item | gain | cost per million items |
     |---|---|---|--:|--:|--:|--:|--:|
     | small | simulated A100-SXM4-40GB | in turn | 1800 ±18 | 1 | 0.0556 ? | – | 0.1852 ±0.0019 |
     | small | simulated H100 80GB HBM3 | MPS ×7 | 15000 ±150 | 8.33 ±0.12 | 0.00667 | – | 0.0648 ±0.0006 |
     | small | simulated H200 | open: 2 not run | – | –: open on simulated H200 (2 not run) | – | – | – |
 
-    The best way is the decision of each report, among what was measured there. Intervals are of the repetitions of one campaign on each GPU: what changes on another day or another machine is not in them. Cost: of a million items, from the price of an hour, in its currency. ?: of too few steps of the energy counter to be sound; longer epochs have more.
+    The best way is the decision of each report, among what was measured there. Intervals are of the repetitions of one campaign on each GPU: what changes on another day or another machine is not in them. Cost: from the price of an hour, in its currency. ?: of too few steps of the energy counter to be sound; longer epochs have more.
 
     ![Throughput by GPU model (simulated)](plots/throughput-by-gpu.svg)
 

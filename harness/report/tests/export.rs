@@ -677,7 +677,7 @@ fn what_is_printed_stands_alone() {
     let markdown = text(&report, "markdown");
     assert!(markdown.starts_with("# ") && markdown.contains("SIMULATED"));
     assert!(!markdown.contains("![") && !markdown.contains(".svg"), "{markdown}");
-    assert!(markdown.contains("\n**Time per epoch"), "{markdown}");
+    assert!(markdown.contains("\nTime per epoch"), "{markdown}");
     let value: serde_json::Value = serde_json::from_str(&text(&report, "json")).unwrap();
     assert_eq!(value, collo_report::json(&report));
     assert_eq!(value["device"]["simulated"], true);

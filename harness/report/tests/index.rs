@@ -39,7 +39,7 @@ fn every_campaign_is_listed_with_the_answer_of_its_page() {
     two(reports.path());
     let page = index(reports.path());
     insta::assert_snapshot!(text(&page, "<tbody>", "</table>"), @"
-    second | 2026-11-20 18:42:09 UTC, 20261121-0200-93be | simulated | &#60;b&#62;A100&#60;/b&#62; | synthetic data | 0 of 2 cells valid | 2 indicative, unfinished: 7 of 9 runs not run | tiny | : open. No group is shown to have more throughput than running in turn. Some groups are not judged: with one run.
+    second | 2026-11-20 18:42:09 UTC, 20261121-0200-93be | simulated | &#60;b&#62;A100&#60;/b&#62; | synthetic data | 0 of 2 cells valid | 2 indicative, unfinished: 7 of 9 runs not run | tiny | : open. No group is shown to have more throughput than running in turn. None is judged: with one run.
     first | 2026-11-20 18:42:09 UTC, 20261120-1842-7f3a | measured | cpu | synthetic data | 2 of 2 cells valid | tiny | : run two together under naive sharing: 1.681× [1.665, 1.697] the throughput of running in turn. More than two were not tried. No measured group keeps the slowdown of every member within 10 %.
     ");
     let own = fs_err::read_to_string(reports.path().join("first/20261120-1842-7f3a/report.html")).unwrap();

@@ -136,7 +136,7 @@ fn shortened_epochs_and_mixed_data_are_said_on_every_face() {
     fixture.limit_batches = Some(4);
     let report = analysed(&fixture);
     let said = terminal(&report, 200).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("epochs cut short by `limit_batches`: 4 batches of `tiny`"), "{said}");
+    assert!(said.contains("shortened epochs: 4 batches of `tiny`"), "{said}");
     assert_eq!(json(&report)["shortened"][0]["limit_batches"], 4);
     let reports = tempfile::tempdir().unwrap();
     let written = write(&report, reports.path()).unwrap();
@@ -167,7 +167,7 @@ fn markdown_begins_with_what_to_do() {
     - Campaign: 2026-11-20 18:42:09 UTC; `20261120-1842-7f3a`
     - 12 planned, 12 accounted for: 12 completed in 1 min 27 s; 3 cells valid, 0 indicative
 
-    Links to files need the folder of this report; `collo bundle 7f3a` packs it with the runs and `campaign.json`, SHA-256 b012a284427ecfeb….
+    Links to files need the folder of this report; `collo bundle 7f3a` packs it with the runs and `campaign.json` (SHA-256 b012a284427ecfeb…).
 
     ## How to use these cores
 

@@ -76,7 +76,12 @@ fn on(analysis: &Analysis, machine: &Machine) -> Vec<(String, String)> {
 
 /// The name of a fact as people read it.
 pub fn word(name: &str) -> &str {
-    if name == "cut as found" { "MIG as found" } else { name }
+    match name {
+        "cut as found" => "MIG as found",
+        "cards" => "GPUs",
+        "own" => "your Python",
+        name => name,
+    }
 }
 
 /// The members of all runs of these cells.

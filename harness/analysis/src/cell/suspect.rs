@@ -43,13 +43,21 @@ pub fn all(cells: &mut [Cell]) {
 const ENERGY_STEPS: u32 = 20;
 const ENERGY_WINDOW_S: f64 = 1.0;
 
+/// What the text about such an energy begins with.
+const SHORT_OF_ENERGY: &str = "its energy rests on";
+
+/// Whether a text of `suspicious` is about energies from few steps of the counter. A cell of a `report.json` has these texts and no runs.
+pub fn is_short_of_energy(text: &str) -> bool {
+    text.starts_with(SHORT_OF_ENERGY)
+}
+
 /// Energies from so few steps of the counter, or so short a window, that they say little.
 pub fn short_of_energy(cell: &Cell) -> Option<String> {
     let found = cell.counted().filter_map(|r| Some((r.energy?.steps, r.measured?.seconds())));
     let (steps, window_s) = found.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1)))?;
     (steps < ENERGY_STEPS || window_s < ENERGY_WINDOW_S).then(|| {
         format!(
-            "its energy rests on as few as {} of the counter, in windows as short as {}: more `epochs`, or longer ones, make it sound",
+            "{SHORT_OF_ENERGY} as few as {} of the counter, in windows as short as {}: more `epochs`, or longer ones, make it sound",
             number::count(steps as usize, "step"),
             number::duration(window_s)
         )

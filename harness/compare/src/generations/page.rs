@@ -39,7 +39,7 @@ fn answer(found: &Generations) -> Section {
     let mut blocks: Vec<Block> = sentences.map(Block::Text).collect();
     blocks.extend(best(found).if_any());
     if !found.best.is_empty() {
-        let cost = if found.has_prices { " Cost: of a million items, from the price of an hour, in its currency." } else { "" };
+        let cost = if found.has_prices { " Cost: from the price of an hour, in its currency." } else { "" };
         let mixed = if found.best.iter().any(|row| row.members.len() > 1) {
             " Items per second of a mix are those of each member, as items of different workloads have no sum; its gain compares the \
              whole mix with running its members in turn."
@@ -63,10 +63,10 @@ fn answer(found: &Generations) -> Section {
 fn best(found: &Generations) -> Table {
     let mut heads = vec!["workload", "GPU", "best way", "#items per second", "#÷ first GPU", "#joules per item", "#gain"];
     if found.has_prices {
-        heads.push("#cost");
+        heads.push("#cost per million items");
     }
     let mut table = Table::with(&heads).looking(TableLayout::Prose);
-    table.caption = "Best way to share".into();
+    table.caption = "What to run on each GPU".into();
     table.tags = found.tags();
     for row in &found.best {
         for (at, (card, on)) in found.cards.iter().zip(&row.on).enumerate() {
@@ -117,8 +117,9 @@ fn guidelines(found: &Generations) -> Section {
     let mut table = by_model(found, "guideline");
     for row in &found.guidelines {
         let changed = if row.changed { "changed" } else { "" };
-        let note = row.common_statement().map_or_else(|| changed.to_string(), |statement| statement.replace('`', ""));
-        let mut cells = vec![TableCell::with_note(&row.id, note)];
+        // Without a statement in common the name of the rule.
+        let rule = row.common_statement().map_or_else(|| row.id.replace('-', " "), |statement| statement.replace('`', ""));
+        let mut cells = vec![TableCell::with_note(rule, changed)];
         cells.extend(row.on.iter().map(|on| on.as_ref().map_or_else(TableCell::default, |answer| field(row, answer))));
         table.rows.push(Row { marked: row.changed, cells, ..Row::default() });
     }

@@ -127,7 +127,7 @@ fn bar(cells: &[CellJson], mode: &str, device: &str) -> Option<Bar> {
         failure: q.is_none().then(|| if cell.outcome == "out_of_memory" { "OOM".into() } else { outcome(cell) }),
         indicative: q.is_some() && cell.validity != "valid",
         title: format!("{} on {device}\n{said}", cell.label),
-        text: q.as_ref().map_or_else(String::new, |q| number::three(q.estimate)),
+        text: q.as_ref().map_or_else(String::new, number::estimate),
         ..Bar::default()
     })
 }

@@ -136,6 +136,10 @@ fn verdict(history: &History) -> String {
     }
     if parts.is_empty() {
         parts.push(match judged.judged {
+            // Its own repetitions were the last that its cells had to learn from.
+            0 if !history.rows().iter().any(|r| matches!(r.class, Class::Learning(_))) => {
+                "Not judged: its cells were still learning; the next night is the first that is judged".into()
+            }
             0 => "Not judged yet: every cell is learning".into(),
             n => format!("No confirmed change in {}", number::count(n, "judged cell")),
         });

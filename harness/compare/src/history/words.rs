@@ -9,6 +9,9 @@ use super::track::Step;
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
+/// A common move from which on it is named although it cannot be judged.
+const LARGE: f64 = 0.05;
+
 /// `14 Nov` of `2026-11-14T02:00:11Z`; any other text as it is.
 pub fn day(created_utc: &str) -> String {
     let mut parts = created_utc.get(..10).unwrap_or_default().split('-').skip(1);
@@ -85,7 +88,9 @@ pub fn head(history: &History) -> Vec<String> {
     let (able, all) = history.could_show();
     let learning = history.rows().iter().filter(|r| matches!(r.class, Class::Learning(_))).count();
     let still = if learning > 0 { format!("; {} still learning", number::count(learning, "cell")) } else { String::new() };
-    lines.push(format!("{able} of {} could have shown a step of 5 %{still}.", number::count(all, "cell")));
+    let could =
+        if judged.judged == 0 && learning == 0 { "can show a step of 5 % from now on" } else { "could have shown a step of 5 %" };
+    lines.push(format!("{able} of {} {could}{still}.", number::count(all, "cell")));
     if let Some(factor) = judged.disturbed {
         lines.push(format!(
             "The night was noisy: its cells scatter {factor:.1} times as much as usual, and are judged accordingly."
@@ -130,6 +135,15 @@ pub fn together(history: &History) -> Vec<String> {
     let look = first_look(history, judged.night);
     let common = judged.common.as_ref().filter(|c| c.moved);
     let mut lines = Vec::new();
+    // Before anything is judged it is removed from the plots all the same.
+    let unjudged = |c: &&Common| judged.judged == 0 && !c.moved && c.ratio.ln().abs() > LARGE.ln_1p();
+    if let Some(common) = judged.common.as_ref().filter(unjudged) {
+        lines.push(format!(
+            "Not judged, with too few nights: {} {} relative to earlier nights, removed from each cell; {look}.",
+            agreeing(common),
+            change(common.ratio)
+        ));
+    }
     if let Some(common) = common {
         let (way, moved) = (way(common.ratio), change(common.ratio));
         lines.push(format!(

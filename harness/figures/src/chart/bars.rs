@@ -151,7 +151,11 @@ impl Bars<'_> {
                     svg.line("capl", (left, 22.0), (left + 18.0, 22.0));
                     svg.text("capt", (left + 24.0, 26.0), Anchor::Start, &text);
                 })?,
-                None => limit.map_or(Ok(()), |limit| chart.capacity(limit))?,
+                None => limit.map_or(Ok(()), |limit| capacity(&mut chart, limit))?,
+            }
+            // Below the bars, so that it crosses none of their numbers.
+            if let Some(level) = self.level {
+                self::level(&mut chart, level, frame.left)?;
             }
             for (g, group) in self.groups.iter().enumerate() {
                 for (k, bar) in group.bars.iter().enumerate().filter_map(|(k, bar)| Some((k, bar.as_ref()?))) {
@@ -166,9 +170,6 @@ impl Bars<'_> {
                 }
                 references(&mut chart, group, &slots, g)?;
             }
-            if let Some(level) = self.level {
-                self::level(&mut chart, level, frame.left)?;
-            }
             let stand = self.groups.iter().map(|g| {
                 let places = g.bars.iter().map(|b| b.as_ref().map(|b| Place { sharing: &b.sharing, below: &b.below }));
                 places.collect::<Vec<_>>()
@@ -177,6 +178,16 @@ impl Bars<'_> {
             limit.filter(|_| self.stacked).map_or(Ok(()), |(value, _)| chart.level("capl", value))
         })
     }
+}
+
+/// A limit as a line across, and its text in the head, where no number of a bar can be.
+fn capacity(chart: &mut Chart, (value, text): (f64, &str)) -> DrawResult<()> {
+    chart.level("capl", value)?;
+    chart.own(|svg, _| {
+        let from = WIDTH - 4.0 - text_width(text);
+        svg.line("capl", (from - 24.0, 25.0), (from - 6.0, 25.0));
+        svg.text("capt", (from, 29.0), Anchor::Start, text);
+    })
 }
 
 /// How the numbers above bars are written.
@@ -397,6 +408,7 @@ mod tests {
         let body = Bars { caption: "s", groups: &groups, level: Some(&solo), ..Bars::default() }.draw().body;
         assert_eq!((body.matches("class=\"lvl\"").count(), body.matches("class=\"band\"").count()), (2, 1));
         assert!(body.contains("solo 1.50") && body.matches("class=\"bar\"").count() == 1 && body.contains(hue("solo")));
+        assert!(body.rfind("class=\"lvl\"") < body.find("class=\"bar\""), "it crosses no number: {body}");
     }
 
     #[test]

@@ -166,6 +166,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_stands_on_the_darkest_shade_is_ink() {
+        for css in [include_str!("../../templates/page.css"), include_str!("../../templates/figure.css")] {
+            let (_, look) = css.split_once(".hb{").unwrap();
+            let (look, _) = look.split_once('}').unwrap();
+            assert!(look.contains("fill:var(--ink)") || look.contains("fill:#171a1f"), "{look}");
+        }
+    }
+
+    #[test]
     fn shades_follow_the_logarithm_and_stay_in_their_range() {
         assert_eq!([1.0, 2.0, 4.0, 9.0, 0.5].map(|v| shade(v, (1.0, 4.0))), [0, 5, 10, 10, 0]);
         assert_eq!(shade(1.0, (1.0, 1.0)), 0);

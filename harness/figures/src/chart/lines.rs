@@ -63,6 +63,8 @@ const LINE: f64 = 13.0;
 /// Width of the repetitions of a point, and where they and what was published stand beside it.
 const RUNS: f64 = 7.0;
 const RIGHT: f64 = 9.0;
+/// Where labels begin, right of the axis: beyond the repetitions of a last point.
+const COLUMN: f64 = 13.0;
 const LEFT: f64 = -13.0;
 
 impl Lines<'_> {
@@ -70,7 +72,7 @@ impl Lines<'_> {
     pub fn draw(&self) -> Drawing {
         let y = Axis::from_zero(self.largest.max(1.2));
         let widest = self.lines.iter().map(|l| l.end.chars().count()).max().unwrap_or(0);
-        let right = 14.0 + 6.9 * widest as f64;
+        let right = COLUMN + 6.0 + 6.9 * widest as f64;
         let failed = self.failed_modes();
         let top = HEAD + FAILED * failed.len() as f64;
         let frame = Frame { right, top, ..Frame::of_values(self.caption, &y) };
@@ -176,11 +178,11 @@ impl Lines<'_> {
         let end = |l: &'_ ModeLine| l.points.last().map(|p| place(f64::from(p.degree), p.value));
         let mut ends: Vec<((f64, f64), &ModeLine)> = self.lines.iter().filter_map(|l| end(l).map(|at| (at, l))).collect();
         ends.sort_by(|a, b| a.0.1.total_cmp(&b.0.1));
-        let (column, foot) = (place(f64::MAX, 0.0).0 + 8.0, place(1.0, 0.0).1);
+        let (column, foot) = (place(f64::MAX, 0.0).0 + COLUMN, place(1.0, 0.0).1);
         let heights = spread(&ends.iter().map(|e| e.0.1).collect::<Vec<_>>(), LINE, foot);
         for (((x, y), line), height) in ends.into_iter().zip(heights) {
             svg.open(hue(&line.sharing));
-            if column - x > 14.0 || (height - y).abs() > 6.0 {
+            if column - x > COLUMN + 6.0 || (height - y).abs() > 6.0 {
                 svg.line("lead", (x + 5.0, y), (column - 2.0, height));
             }
             svg.text("lb", (column, height + 4.0), Anchor::Start, &line.end);

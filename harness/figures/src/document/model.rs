@@ -244,9 +244,9 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// True if its table stands open beside its only panel.
+    /// True if its table stands open beside its only panel; the fields of the map of gains have their numbers already.
     pub fn is_open(&self) -> bool {
-        self.panels.len() == 1 && self.values.rows.len() <= 24 && !self.long()
+        self.panels.len() == 1 && self.values.rows.len() <= 24 && !self.long() && self.id != "gain-by-mode"
     }
 
     /// True if its panels are as wide as the page, below each other.

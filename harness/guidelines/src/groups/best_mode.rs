@@ -49,8 +49,13 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
         () if undecided > 0 => Holds::Open,
         () => Holds::No,
     };
-    let otherwise =
-        if behind > 0 { "choose the mode per workload.".to_string() } else { format!("a tie with {}.", ties.join(" and ")) };
+    // Ahead somewhere and behind nowhere is more than a tie.
+    let is_ahead = measured.iter().any(|r| !r.is_beaten() && r.pairs.ahead() > 0);
+    let otherwise = match () {
+        () if behind > 0 => "choose the mode per workload.".to_string(),
+        () if is_ahead => format!("it is never behind, and not ahead of {} in most groups.", ties.join(" and ")),
+        () => format!("a tie with {}.", ties.join(" and ")),
+    };
     let sides: Vec<String> = measured.iter().filter_map(|r| r.pairs.text(r.name)).collect();
     let all = rivals.iter().fold(Pairs::default(), |all, r| all.with(r.pairs.clone()));
     let key = all.extreme(behind == 0);

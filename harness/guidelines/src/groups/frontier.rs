@@ -68,12 +68,15 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
         || "of none that ran out are the footprints known".into(),
         |a| format!("the smallest that ran out {}", what(a)),
     );
-    let finding = format!(
-        "Comparing the sum with {1} predicted {right} of {0}; {ran}, {ran_out}.{2}",
-        number::count(asked.len(), "group"),
-        number::gib(room),
-        not_judged(unknown.iter().map(|c| c.name().to_string()))
-    );
+    let unjudged = not_judged(unknown.iter().map(|c| c.name().to_string()));
+    let finding = match asked.len() {
+        0 => format!("Of no group are both the sum and its end known.{unjudged}"),
+        all => format!(
+            "Comparing the sum with {1} predicted {right} of {0}; {ran}, {ran_out}.{unjudged}",
+            number::count(all, "group"),
+            number::gib(room)
+        ),
+    };
     let groups = Groups {
         judged: asked.iter().filter(|a| a.ran).map(|a| a.cell).collect(),
         unjudged: unknown.iter().map(|c| (*c, cause(analysis, c))).collect(),

@@ -40,9 +40,10 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     };
     let most = pairs.extreme(true);
     let finding = most.map_or_else(String::new, |pair| {
-        let gibs = pair.left.metric(METRIC).map_or_else(String::new, |q| format!(", {} GiB/s", number::gib_number(q.estimate)));
+        // In the unit of the figures of PCIe traffic.
+        let rate = pair.left.metric(METRIC).map_or_else(String::new, |q| format!(", {} MB/s", number::three(q.estimate * 1e-6)));
         format!(
-            "MPS moves up to {}× the bytes per second of naive sharing into the GPU (`{}` against `{}`{gibs}); {}.",
+            "MPS moves up to {}× the bytes per second of naive sharing into the GPU (`{}` against `{}`{rate}); {}.",
             number::estimate(&pair.ratio),
             pair.left.name(),
             pair.right.name(),

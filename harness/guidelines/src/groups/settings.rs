@@ -39,8 +39,9 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let away = |p: &Pair| p.ratio.estimate.ln().abs();
     let most = pairs.judged.iter().filter(decided).max_by(|a, b| away(a).total_cmp(&away(b)))?;
     let gain = |c: &Cell| c.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
+    let none = if same > 0 { format!(", none in {same}") } else { String::new() };
     let finding = format!(
-        "`{}` gains {}, `{}` {}; a difference in {changed} of {}, none in {same}.",
+        "`{}` gains {}, `{}` {}; a difference in {changed} of {}{none}.",
         most.right.name(),
         gain(most.right),
         most.left.name(),

@@ -209,7 +209,10 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             0 => {
                 crate::rule::nothing(&all, "the slowdown", "No group under MPS or naive sharing has baselines with SM activity.")
             }
-            n if n < GROUPS => format!("{} with SM activity; a fit needs {GROUPS}.", number::count(n, "group")),
+            n if n < GROUPS => {
+                let under = super::collocate::mode_name(sharing);
+                format!("{} under {under} with SM activity; a fit needs {GROUPS}.", number::count(n, "group"))
+            }
             _ => format!("All groups, or all but one, are on the same side of a slowdown of {limit}."),
         },
     };

@@ -61,7 +61,8 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             let slows = if costly.is_empty() {
                 "no observer certainly slows its members".into()
             } else {
-                format!("{} slow their members", costly.join(", "))
+                let verb = if costly.len() == 1 { "slows its" } else { "slow their" };
+                format!("{} {verb} members", costly.join(", "))
             };
             format!(
                 "Of {}, {slows}; the largest ratio is {} (`{}`).{}",

@@ -58,7 +58,7 @@ pub fn naive_waits(analysis: &Analysis) -> Option<Guideline> {
     };
     let words = Wording {
         id: "trace-naive-waits",
-        question: "Does naive sharing shorten waits, and the total hardly?",
+        question: "Does naive sharing shorten waits, but not the total?",
         advice: "Collocate naively for shorter waits, not for a shorter total.",
         otherwise: "naive sharing does not leave the total as it is while waits become shorter.",
         tested: format!(

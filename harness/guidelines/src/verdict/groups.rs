@@ -53,7 +53,9 @@ impl<'a> Groups<'a> {
         }
         Some(match self.cause() {
             Some(cause) => {
-                let reason = cause.reason().map_or_else(String::new, |why| format!(" ({why})"));
+                let others = self.unjudged.iter().any(|(_, other)| other.reason().is_some() && other.reason() != cause.reason());
+                let one = if others { "in one of them " } else { "" };
+                let reason = cause.reason().map_or_else(String::new, |why| format!(" ({one}{why})"));
                 format!("No group can be judged by {what}: {}{reason}.", super::scope::counted(&self.causes()))
             }
             None => format!("No group fits into memory ({}).", collo_quantity::number::count(n, "group")),

@@ -43,7 +43,7 @@ pub fn next(analysis: &Analysis, groups: &Groups, more: Option<usize>, measure: 
         Some(Cause::Lowered(why)) => {
             Next::after(format!("Remove the cause first: {why}."), Some(format!("collo run {name} --new")))
         }
-        Some(Cause::FewSteps) => Next::after("Set more `epochs`, or longer ones, for more steps of the energy counter.", None),
+        Some(Cause::FewSteps) => Next::after("Set more `epochs`, or longer ones.", None),
         Some(Cause::NoReading(_)) => Next::default(),
         Some(Cause::OneRun) => Next::command(format!("collo run {name} --more {}", more.unwrap_or(2))),
         None => Next { command: more.map(|more| format!("collo run {name} --more {more}")), before: None },

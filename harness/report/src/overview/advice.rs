@@ -40,6 +40,16 @@ fn advice(analysis: &Analysis, g: &Guideline) -> Advice {
     } else {
         evidence.push(Block::Table(table(analysis, &g.evidence)));
     }
+    let is_widened = |key: &Evidence| {
+        let same = |e: &&Evidence| e.name() == key.name() && e.quantity == key.quantity;
+        g.evidence.iter().find(same).is_some_and(|e| e.value.low != key.value.low)
+    };
+    if g.key.as_ref().is_some_and(is_widened) {
+        evidence.push(Block::Remark(
+            "The interval above is wider than in this table: it allows for the number being picked from these for its value."
+                .into(),
+        ));
+    }
     if g.evidence.len() > SHOWN {
         evidence.push(Block::Remark(format!("{} more in report.json.", g.evidence.len() - SHOWN)));
     }

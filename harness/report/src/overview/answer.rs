@@ -6,6 +6,7 @@ use collo_analysis::cell::Cell;
 use collo_analysis::cell::verdict::CellVerdict;
 use collo_analysis::words::capital;
 use collo_guidelines::groups::collocate::mode_name;
+use collo_guidelines::verdict::Groups;
 use collo_quantity::{Key, number, stats::Quantity};
 
 use super::decision::{Choice, Subject, is_within};
@@ -13,10 +14,12 @@ use crate::parts::panels::mode_and_degree;
 
 /// Subjects named in one paragraph.
 const NAMES: usize = 6;
+/// Answers that have a paragraph in common for what is the same in all of them: as many as a page shows beside it.
+const ALIKE: std::ops::RangeInclusive<usize> = 2..=3;
 
 /// A paragraph about each subject; those with the same answer are in one.
 pub fn paragraphs(analysis: &Analysis, subjects: &[Subject]) -> Vec<String> {
-    let mut found: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut found: Vec<([String; 2], Vec<&str>)> = Vec::new();
     for subject in subjects {
         let text = text(analysis, subject);
         match found.iter_mut().find(|(known, _)| *known == text) {
@@ -24,24 +27,28 @@ pub fn paragraphs(analysis: &Analysis, subjects: &[Subject]) -> Vec<String> {
             None => found.push((text, vec![&subject.name])),
         }
     }
-    let paragraph = |(text, names): &(String, Vec<&str>)| {
+    // What is true of each of a few subjects is said once.
+    let rest = found.first().map_or_else(String::new, |([_, rest], _)| rest.clone());
+    let is_common = ALIKE.contains(&found.len()) && !rest.is_empty() && found.iter().all(|([_, other], _)| *other == rest);
+    let paragraph = |([first, rest], names): &([String; 2], Vec<&str>)| {
         let named: Vec<String> = names.iter().take(NAMES).map(|name| format!("`{name}`")).collect();
         let more = if names.len() > NAMES { format!(" and {} more", names.len() - NAMES) } else { String::new() };
-        format!("{}{more}: {text}", named.join(", "))
+        let rest = if is_common || rest.is_empty() { String::new() } else { format!(" {rest}") };
+        format!("{}{more}: {first}{rest}", named.join(", "))
     };
-    found.iter().map(paragraph).collect()
+    found.iter().map(paragraph).chain(is_common.then(|| format!("For each of them: {rest}"))).collect()
 }
 
-/// The answer for one subject.
-fn text(analysis: &Analysis, subject: &Subject) -> String {
+/// The answer for one subject: what to run, and what else there is to it.
+fn text(analysis: &Analysis, subject: &Subject) -> [String; 2] {
     let throughput = subject.throughput(analysis);
-    let mut sentences = vec![first(analysis, subject, &throughput)];
+    let mut sentences = Vec::new();
     if let Choice::Run { leaders, .. } = &throughput {
         sentences.extend(beyond(subject, leaders));
         sentences.extend(limit(analysis, subject, leaders));
     }
     sentences.extend(out_of_memory(subject));
-    sentences.join(" ")
+    [first(analysis, subject, &throughput), sentences.join(" ")]
 }
 
 /// What to run for the most throughput.
@@ -58,10 +65,17 @@ fn first(analysis: &Analysis, subject: &Subject, throughput: &Choice) -> String 
             format!("run in turn. No measured group gains {relevant} or more{nearest}.{fewer}")
         }
         Choice::Open { nearest, cause } => {
-            let nearest = nearest.and_then(nearest_gain).map_or_else(String::new, |text| format!("; the nearest is {text}"));
+            // Its own interval is above 1, and the test of all groups together is not decided.
+            let limit = 1.0 + analysis.campaign.thresholds.relevant_ratio;
+            let is_above =
+                |c: &Cell| c.is_valid() && c.get(Key::ThroughputGain).and_then(|q| q.low).is_some_and(|low| low > limit);
+            let but = if nearest.is_some_and(is_above) { ", not certain when all groups are tested together" } else { "" };
+            let nearest = nearest.and_then(nearest_gain).map_or_else(String::new, |text| format!("; the nearest is {text}{but}"));
             let why = cause.as_ref().map_or_else(String::new, |cause| {
                 let reason = cause.reason().map_or_else(String::new, |reason| format!(" ({reason})"));
-                format!(" Some groups are not judged: {}{reason}.", cause.text())
+                let judged = Groups::of(analysis, subject.groups.iter().copied(), Key::ThroughputGain).judged;
+                let which = if judged.is_empty() { "None is judged" } else { "Some groups are not judged" };
+                format!(" {which}: {}{reason}.", cause.text())
             });
             format!("open. No group is shown to have more throughput than running in turn{nearest}.{why}")
         }

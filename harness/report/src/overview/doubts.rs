@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use collo_analysis::campaign::reference::ReferenceVerdict;
 use collo_analysis::campaign::{Analysis, limitation};
 use collo_analysis::cell::Cell;
+use collo_analysis::cell::suspect::is_short_of_energy;
 use collo_analysis::reading::data::batches;
+use collo_analysis::words;
 use collo_figures::document::{Doubt, Tone};
 use collo_guidelines::verdict;
 use collo_quantity::number;
@@ -39,6 +41,7 @@ pub fn all(analysis: &Analysis) -> Vec<Doubt> {
         Some((name, rest)) => grave(name, rest.into()),
         None => grave("unfinished", text),
     }));
+    found.extend(failed(analysis).map(|text| grave("failed runs", text)));
     found.extend(analysis.campaign.indicative.iter().map(|why| grave("indicative", why.clone())));
     let outside = analysis.references.iter().filter(|r| r.verdict == ReferenceVerdict::Outside);
     found.extend(outside.take(OUTSIDE).map(|r| grave("not as the reference", r.text())));
@@ -63,11 +66,21 @@ pub fn all(analysis: &Analysis) -> Vec<Doubt> {
     found.extend(
         notes::cards(analysis).into_iter().chain(notes::differences(analysis)).map(|text| doubt("several devices", text)),
     );
+    found.extend(notes::few_energy_steps(analysis).map(|text| doubt("energy", text)));
     found.extend(suspicious(analysis).map(|text| doubt("suspicious", text)));
     if nothing(analysis).is_none() {
         found.push(doubt("scope", SCOPE.into()));
     }
     found
+}
+
+/// Runs that ended neither with numbers nor with a result.
+fn failed(analysis: &Analysis) -> Option<String> {
+    const RESULTS: [&str; 5] = ["completed", "missing", "interrupted", "out_of_memory", "host_out_of_memory"];
+    let failed: Vec<_> = analysis.accounted.iter().filter(|(word, n)| *n > 0 && !RESULTS.contains(word)).collect();
+    let all: usize = failed.iter().map(|(_, n)| *n).sum();
+    let named: Vec<String> = failed.iter().map(|(word, n)| format!("{n} {}", words::outcome(word))).collect();
+    (all > 0).then(|| format!("{all} of {} have no numbers: {}", number::runs(analysis.planned), named.join(", ")))
 }
 
 fn busy(analysis: &Analysis) -> Option<String> {
@@ -126,12 +139,17 @@ fn drift(analysis: &Analysis) -> Option<String> {
     ))
 }
 
+/// What is suspicious about a cell, its energy aside.
+pub fn besides_energy(cell: &Cell) -> Vec<&str> {
+    cell.suspicious.iter().map(String::as_str).filter(|text| !is_short_of_energy(text)).collect()
+}
+
 fn suspicious(analysis: &Analysis) -> Option<String> {
-    let mut cells = analysis.cells.iter().filter(|c| !c.suspicious.is_empty());
-    let first = cells.next()?;
+    let mut cells = analysis.cells.iter().filter_map(|c| Some((c, besides_energy(c).first().copied()?)));
+    let (first, why) = cells.next()?;
     let more = match cells.count() {
         0 => String::new(),
         more => format!(" ({more} more: see Measurement quality)"),
     };
-    Some(format!("`{}`: {}{more}", first.name(), first.suspicious.first()?))
+    Some(format!("`{}`: {why}{more}", first.name()))
 }

@@ -37,7 +37,8 @@ pub fn section(analysis: &Analysis, digest: Option<&str>) -> Section {
     let known = environment::of(analysis)
         .into_iter()
         .filter(|(name, _)| analysis.is_reported() || !["run order", "epochs"].contains(&name.as_str()));
-    facts.extend(known.map(|(name, text)| (environment::word(&name).to_string(), text)));
+    // What stands here is set as it is, without the marks of names.
+    facts.extend(known.map(|(name, text)| (environment::word(&name).to_string(), text.replace('`', ""))));
     let mut put =
         |name: &str, value: Option<String>| facts.extend(value.filter(|v| !v.is_empty()).map(|v| (name.to_string(), v)));
     put("precision", environment::precision(&analysis.cells.iter().collect::<Vec<_>>()));

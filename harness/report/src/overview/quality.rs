@@ -171,8 +171,10 @@ fn remarks(analysis: &Analysis) -> Vec<String> {
         let others = references.iter().filter(|r| r.verdict != ReferenceVerdict::Within);
         lines.extend(others.take(REASONS).map(|r| format!("Reference: {}.", r.text())));
     }
-    let odd: Vec<&Cell> = analysis.cells.iter().filter(|c| !c.suspicious.is_empty()).collect();
-    lines.extend(odd.iter().take(REASONS).map(|c| format!("`{}` is suspicious: {}.", c.name(), c.suspicious.join("; "))));
+    lines.extend(notes::few_energy_steps(analysis).map(|text| format!("Energy: {text}.")));
+    let odd: Vec<(&Cell, Vec<&str>)> =
+        analysis.cells.iter().map(|c| (c, doubts::besides_energy(c))).filter(|(_, odd)| !odd.is_empty()).collect();
+    lines.extend(odd.iter().take(REASONS).map(|(c, odd)| format!("`{}` is suspicious: {}.", c.name(), odd.join("; "))));
     if odd.len() > REASONS {
         lines.push(format!("{} more are suspicious; all are in `report.json`.", number::count(odd.len() - REASONS, "cell")));
     }

@@ -64,7 +64,11 @@ pub fn section(report: &Report) -> Section {
     }
     blocks.extend(report.read.as_ref().and_then(|read| stored(analysis, &read.decisions).if_any()));
     blocks.extend(matrix::of(analysis).map(Block::Figure));
-    let what = if analysis.campaign.device.kind == "cpu" { "How to use these cores" } else { "How to use this GPU" };
+    let what = match analysis.campaign.device.kind.as_str() {
+        _ if analysis.cells.is_empty() && !analysis.watching.is_empty() => "Which observer to use",
+        "cpu" => "How to use these cores",
+        _ => "How to use this GPU",
+    };
     Section { title: what, finding, blocks, ..Section::default() }
 }
 
@@ -156,7 +160,7 @@ fn field(choice: &Choice, key: Key, sentence: &dyn Fn(&str) -> String) -> TableC
             TableCell { mode, ..TableCell::with_note(names.join(" or "), note.join("; ")) }
         }
         Choice::InTurn { nearest: cell } => {
-            let note = nearest(cell).map_or_else(String::new, |text| format!("next: {text}"));
+            let note = nearest(cell).map_or_else(String::new, |text| format!("nearest: {text}"));
             TableCell { mode: "solo".into(), ..TableCell::with_note("in turn", note) }
         }
         Choice::Open { nearest: cell, cause } => {

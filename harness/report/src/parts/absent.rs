@@ -29,7 +29,7 @@ pub fn apart(sections: Vec<Section>) -> (Vec<Section>, String) {
 }
 
 /// What is said where a campaign compares observers alone.
-pub const ONLY_WATCHED: &str = "Every cell says who watches it: see The cost of watching.";
+pub const ONLY_WATCHED: &str = "Every cell is watched, or the baseline of watched ones: see The cost of watching.";
 
 /// Why a section that shows single runs is absent in a report that was read.
 pub const NO_RUNS: &str = "It needs the stored runs, and a report.json has none.";

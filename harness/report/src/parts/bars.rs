@@ -14,7 +14,7 @@ use super::figure::{failure, figure, hover, indicative_note, interval, whiskers}
 use super::panels::{describe, drawn};
 use super::places::{Places, compute_slices, drawn_as, places_note};
 use super::published::{self, PublishedBeside};
-use super::values::{reading, values};
+use super::values::{reading, times, values};
 
 /// What most quantities are.
 pub const MEAN: &str = "Mean over the time when all members train past their warm-up.";
@@ -80,7 +80,7 @@ impl<'a> BarFigure<'a> {
         }
     }
 
-    /// The figure, if some cell of equal members has the quantity; a table where it would have a single bar.
+    /// The figure, if some cell of equal members has the quantity; a table where its panels would have a single bar each.
     pub fn draw(&self, analysis: &Analysis) -> Option<Block> {
         let (panels, left_out) = self.panels(analysis);
         let (shared, own) = match self.scale {
@@ -99,7 +99,8 @@ impl<'a> BarFigure<'a> {
         let values = values(analysis, &columns);
         match panels.len() {
             0 => None,
-            1 if values.rows.len() == 1 => Some(Block::Table(Table { caption: self.title.into(), ..values })),
+            // A single bar in each of them compares nothing.
+            n if values.rows.len() <= n => Some(Block::Table(Table { caption: self.title.into(), ..values })),
             _ => {
                 let mut fig = figure(analysis, self.id, self.title, panels, text, values);
                 beside.add_to(&mut fig);
@@ -154,11 +155,7 @@ impl<'a> BarFigure<'a> {
             let sum = number::three(each * f64::from(cell.record.degree));
             bar.title += &format!("\nalone its members use {sum}, added up");
         }
-        let text = |q: &Quantity| match q.estimate * self.factor {
-            _ if self.factor == GIB => number::gib_number(q.estimate),
-            value if value < 9.95 => number::three(value),
-            value => format!("{value:.0}"),
-        };
+        let text = |q: &Quantity| if self.factor == GIB { number::gib_number(q.estimate) } else { short(q, self.factor) };
         Bar {
             segments: segments.filter(|_| q.is_some()).unwrap_or_default(),
             asked: asked.map_or_else(Vec::new, |each| vec![each; cell.record.degree as usize]),
@@ -230,9 +227,10 @@ struct BarPanel<'a> {
     level: Option<Bar>,
 }
 
-/// An estimate above a bar: three digits are what a bar shows.
+/// An estimate above a bar, as the table beside it has it, with three digits at most, which are what a bar shows.
 fn short(q: &Quantity, factor: f64) -> String {
-    number::three(q.estimate * factor)
+    let (said, three) = (number::estimate(&times(q, factor)), number::three(q.estimate * factor));
+    if said.chars().count() <= three.chars().count() { said } else { three }
 }
 
 /// A baseline with its interval, unless that is too small to be read.

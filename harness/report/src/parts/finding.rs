@@ -2,7 +2,7 @@
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::words::capital;
-use collo_guidelines::groups::collocate::{Knee, knees, rank};
+use collo_guidelines::groups::collocate::{Knee, knees, mode_name, rank};
 use collo_quantity::{Key, number};
 use collo_store::without_mode;
 
@@ -33,9 +33,9 @@ pub fn remarks(analysis: &Analysis) -> Vec<String> {
             Some((leaders, tie)) => {
                 let others: Vec<String> =
                     leaders.iter().filter(|c| c.record.sharing != k.sharing).map(|c| mode_and_degree(c)).collect();
-                format!("{} ({tie}: {})", k.sharing, others.join(", "))
+                format!("{} ({tie}: {})", mode_name(k.sharing), others.join(", "))
             }
-            None => k.sharing.to_string(),
+            None => mode_name(k.sharing),
         };
         Some(if several { format!("`{}` under {modes}: {sentence}", without_mode(k.workload)) } else { sentence })
     };

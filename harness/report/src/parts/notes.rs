@@ -7,6 +7,7 @@ use collo_analysis::campaign::Analysis;
 use collo_analysis::campaign::devices::DeviceDifference;
 use collo_analysis::cell::Cell;
 use collo_analysis::cell::lent::Lender;
+use collo_analysis::cell::suspect::is_short_of_energy;
 use collo_analysis::cell::verdict::CellVerdict;
 use collo_analysis::reading::data::batches;
 use collo_analysis::words;
@@ -153,10 +154,11 @@ pub fn without_energy(analysis: &Analysis) -> Option<String> {
 pub fn indicative_cells(analysis: &Analysis) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for cell in analysis.all_cells().filter(|c| !c.is_valid() && c.counts()) {
-        let why = cell.validity.reasons.join("; ");
-        match reasons.iter_mut().find(|(w, _)| *w == why) {
-            Some((_, cells)) => cells.push(cell.name()),
-            None => reasons.push((why, vec![cell.name()])),
+        for why in &cell.validity.reasons {
+            match reasons.iter_mut().find(|(w, _)| w == why) {
+                Some((_, cells)) => cells.push(cell.name()),
+                None => reasons.push((why.clone(), vec![cell.name()])),
+            }
         }
     }
     let line = |(why, cells): &(String, Vec<&str>)| match cells[..] {
@@ -422,16 +424,16 @@ pub fn synthetic(analysis: &Analysis) -> Option<String> {
 /// As many counts of batches are told one by one.
 const SHORTENED: usize = 8;
 
-/// `epochs cut short by limit_batches: 4 batches of small`.
+/// `shortened epochs: 4 batches of small`; by `limit_batches`, or by the simulator.
 pub fn shortened(analysis: &Analysis) -> Option<String> {
     let counts = || analysis.shortened.iter().map(|s| s.limit_batches);
     if let (true, Some(least), Some(most)) = (counts().count() > SHORTENED, counts().min(), counts().max()) {
         let workloads: BTreeSet<&str> = analysis.shortened.iter().map(|s| s.workload.as_str()).collect();
         let workloads = number::count(workloads.len(), "workload");
-        return Some(format!("epochs cut short by `limit_batches`: {least} to {most} batches, of {workloads}"));
+        return Some(format!("shortened epochs: {least} to {most} batches, of {workloads}"));
     }
     let all = batches(&analysis.shortened);
-    (!all.is_empty()).then(|| format!("epochs cut short by `limit_batches`: {}", all.join(", ")))
+    (!all.is_empty()).then(|| format!("shortened epochs: {}", all.join(", ")))
 }
 
 /// `3 of 3 runs`, and by what.
@@ -446,4 +448,13 @@ pub fn attested(cell: &Cell) -> String {
     }
     let by = if by.is_empty() { String::new() } else { format!(" by {}", by.join(", ")) };
     format!("{attested} of {}{by}", number::runs(completed.len()))
+}
+
+/// In how many cells the energy rests on too few steps of the counter, once; `None` where it does in none.
+pub fn few_energy_steps(analysis: &Analysis) -> Option<String> {
+    let few = analysis.cells.iter().filter(|c| c.suspicious.iter().any(|text| is_short_of_energy(text))).count();
+    let cells = number::count(analysis.cells.len(), "cell");
+    (few > 0).then(|| {
+        format!("in {few} of {cells} it rests on too few steps of the counter: more `epochs`, or longer ones, make it sound")
+    })
 }

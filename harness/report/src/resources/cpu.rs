@@ -8,6 +8,7 @@ use collo_quantity::{Key, number};
 use super::memory::one_process_note;
 use crate::parts::absent::{Content, numbers, of_file};
 use crate::parts::bars::{BarFigure, Scale};
+use crate::parts::values::times;
 
 pub fn section(analysis: &Analysis) -> Content {
     numbers(analysis)?;
@@ -55,5 +56,7 @@ fn finding(analysis: &Analysis) -> String {
     let waited = most.metrics.get("cpu_pressure_some_ratio").map_or_else(String::new, |q| {
         format!(" Some process waited for a core during {} of that time.", number::percent(q.estimate))
     });
-    format!("`{}` uses {}{of}.{waited}", most.name(), number::percent(used(&most)))
+    // With the digits of the figure and its table.
+    let percent = most.get(Key::Cpu).map_or_else(String::new, |q| number::estimate(&times(q, 100.0)));
+    format!("`{}` uses {percent} %{of}.{waited}", most.name())
 }

@@ -10,6 +10,7 @@ use collo_quantity::{Key, number};
 use super::over_time::TraceFigure;
 use crate::parts::absent::{Content, numbers, of_file};
 use crate::parts::bars::{BarFigure, Scale};
+use crate::parts::notes;
 use crate::parts::values::has;
 
 pub fn section(analysis: &Analysis) -> Content {
@@ -67,7 +68,8 @@ pub fn section(analysis: &Analysis) -> Content {
     if !variants.is_empty() {
         blocks.push(Block::Folded("Energy above idle, and power".into(), variants));
     }
-    Ok(Section { finding: finding(analysis, factor, unit), blocks, ..Section::default() })
+    let doubt = notes::few_energy_steps(analysis).map_or_else(String::new, |text| format!(" Uncertain: {text}."));
+    Ok(Section { finding: format!("{}{doubt}", finding(analysis, factor, unit)), blocks, ..Section::default() })
 }
 
 fn absent(analysis: &Analysis) -> String {
@@ -110,7 +112,7 @@ fn finding(analysis: &Analysis, factor: f64, unit: &str) -> String {
         }
         [only] => format!("Against the same work in turn, the energy is {}.", said(only)),
         [first, .., last] => {
-            format!("Against the same work in turn, the energy is {} at best and {} at worst.", said(first), said(last))
+            format!("Against the same work in turn, the energy is at best {} and at worst {}.", said(first), said(last))
         }
     }
 }

@@ -62,5 +62,10 @@ fn finding(analysis: &Analysis) -> String {
         analysis.cells.iter().filter_map(|c| Some((c, c.get(Key::Memory)?))).max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
     let Some((cell, q)) = most else { return String::new() };
     let of = analysis.campaign.device.memory_bytes.map_or_else(String::new, |b| format!(" of {}", number::gib(b as f64)));
-    format!("`{}` uses most: {} GiB{of}.", cell.name(), number::scaled(q, GIB))
+    let used = if q.low.is_some() {
+        format!("{} GiB", number::scaled(q, GIB))
+    } else {
+        format!("{} ({})", number::gib(q.estimate), number::runs(q.n))
+    };
+    format!("`{}` uses most: {used}{of}.", cell.name())
 }

@@ -45,7 +45,11 @@ fn finding(analysis: &Analysis) -> String {
     }
     groups.sort_by(|a, b| slowdown(a).total_cmp(&slowdown(b)));
     let text = |c: &Cell| c.get(Key::Slowdown).map_or_else(String::new, number::with_interval);
+    // Members of a mixed group have slowdowns of their own, and beside a server the group has none.
+    let is_of_mixed =
+        || analysis.groups().any(|c| !c.record.is_uniform() && c.members.iter().any(|m| m.get(Key::Slowdown).is_some()));
     match groups[..] {
+        [] if is_of_mixed() => "No group of equal members was measured; the slowdowns of mixed ones are by member.".into(),
         [] => "No group can be compared with a baseline.".into(),
         [only] => format!("An epoch of `{}` takes {} times as long as alone.", only.name(), text(only)),
         [first, .., last] => format!(

@@ -83,8 +83,12 @@ impl TimeUnit {
         format!("times in {}{}", self.symbol, self.scale)
     }
 
+    /// Three digits; times that the manager needs for itself are no more than short.
     fn number(&self, seconds: f64) -> String {
-        number::three(seconds * self.factor)
+        match seconds * self.factor {
+            x if x > 0.0 && x < 0.01 => "< 0.01".into(),
+            x => number::three(x),
+        }
     }
 
     /// `34.2 min (scale 1:20)`.

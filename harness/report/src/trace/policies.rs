@@ -230,7 +230,7 @@ fn undecided(analysis: &Analysis, matrix: &TraceMatrix) -> Table {
     }
     table.caption =
         "The policy with the shortest total beside each other one, within the same orders; corrected for all pairs (Holm). \
-                     Orders that would tell: at 5 %, with a power of 80 %, if the spread stays as it is"
+                     More orders: as many as show the difference at 5 % with a power of 80 %, if the spread stays as it is"
             .into();
     table
 }
