@@ -3,6 +3,7 @@
 //! To add a verb: a variant of [`Verb`] and its place in `GROUPS`, its arguments in a file below `args/`, a file in the room of what it
 //! is about that returns an [`Answer`](crate::answer::Answer), its line in `main.rs`, a row in `docs/guide/commands.md`.
 
+mod advise;
 pub mod compare;
 mod gpu;
 mod import;
@@ -30,6 +31,7 @@ use collo_text::Diagnostic;
 
 use crate::complete;
 
+pub use advise::Advise;
 pub use gpu::{Doctor, Format, Mig, MigVerb, Need, Restore, Services};
 pub use import::{Import, ImportFrom};
 pub use init::{Completions, Help, Init, Kind, Man, Schema};
@@ -50,7 +52,7 @@ pub use workload::{Data, DataVerb, Workload, WorkloadCheck, WorkloadVerb};
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Every day", &["try", "init", "plan", "run", "report", "compare", "list", "show", "doctor"]),
     ("Measure", &["status", "restore", "nightly", "slurm", "merge"]),
-    ("Predict", &["predict"]),
+    ("Predict", &["predict", "advise"]),
     ("Stored", &["verify", "bundle", "import", "prune"]),
     ("Project and machine", &["workload", "data", "trace", "schema", "mig", "completions", "man", "help"]),
 ];
@@ -147,6 +149,8 @@ pub enum Verb {
     Slurm(Slurm),
     /// Predict the memory of a workload, or of an experiment's cells, before it is run, without a GPU; list, show, evaluate or fit predictors
     Predict(Predict),
+    /// Decide which of the given GPUs one task should go to, and what sharing it is expected to cost: JSON in, JSON out
+    Advise(Advise),
     /// Combine the shards of an experiment, from several GPUs or machines, into one campaign
     Merge(Merge),
     /// Write the guideline report of a campaign

@@ -3,7 +3,8 @@
 //! To add a page: a row of [`PAGES`].
 
 /// Topic and page. A topic is named after its file, except where a verb has that name.
-pub const PAGES: [(&str, &str); 18] = [
+pub const PAGES: [(&str, &str); 19] = [
+    ("advising", include_str!("../../../docs/guide/advising.md")),
     ("benchmarks", include_str!("../../../docs/guide/benchmarks.md")),
     ("catalogue", include_str!("../../../docs/guide/catalogue.md")),
     ("commands", include_str!("../../../docs/guide/commands.md")),

@@ -83,6 +83,7 @@ fn main() -> ExitCode {
         Verb::Restore(a) => machine::restore::run(&context, a),
         Verb::Slurm(a) => measuring::slurm::run(&context, a),
         Verb::Predict(a) => models::predict::run(&context, a),
+        Verb::Advise(a) => models::advise::run(&context, a),
         Verb::Merge(a) => stored::merge::run(&context, a),
         Verb::Report(a) => stored::report::run(&context, a),
         Verb::Compare(a) => stored::compare::run(&context, a),

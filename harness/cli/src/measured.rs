@@ -17,7 +17,7 @@ pub fn on(project: &Project, device: &DeviceRecord) -> Measured {
     let mut reports: Vec<ReportJson> = paths.filter_map(|path| ReportJson::read(&path).ok()).collect();
     reports.retain(|report| report.measured_by.is_none() && is_of(report, device, cpu_model().as_deref()));
     reports.sort_by(|a, b| (&b.created_utc, &b.campaign).cmp(&(&a.created_utc, &a.campaign)));
-    reports.iter().flat_map(|report| report.cells.iter().filter_map(measured)).collect()
+    reports.iter().flat_map(|report| report.cells.iter().filter_map(|cell| measured(report, cell))).collect()
 }
 
 /// All CPUs have one name, and differ by their model and the number of cores.
@@ -34,7 +34,7 @@ fn is_of(report: &ReportJson, device: &DeviceRecord, cpu_model: Option<&str>) ->
 }
 
 /// None: it was discarded, or did not fit.
-fn measured(cell: &CellJson) -> Option<(CellRecord, MeasuredCell)> {
+fn measured(report: &ReportJson, cell: &CellJson) -> Option<(CellRecord, MeasuredCell)> {
     let usable = [CellVerdict::Valid, CellVerdict::Indicative].map(CellVerdict::as_str);
     let metric = |name: &str| estimate(&cell.metrics, name);
     let record = CellRecord {
@@ -45,7 +45,10 @@ fn measured(cell: &CellJson) -> Option<(CellRecord, MeasuredCell)> {
         members: cell.members.iter().map(spec).collect::<Option<_>>()?,
         ..CellRecord::default()
     };
+    let slowdown = |member: &MemberJson| member.quantities.get(Key::Slowdown.name)?.clone();
     let known = MeasuredCell {
+        campaign: report.campaign.clone(),
+        slowdowns: cell.members.iter().map(slowdown).collect(),
         throughput_gain: estimate(&cell.quantities, Key::ThroughputGain.name),
         sm_active_ratio: metric(Key::SmActive.name),
         gpu_utilization_ratio: metric(Key::GpuUtilization.name),

@@ -2,6 +2,7 @@
 //!
 //! To add a test: a file here and its line below; `cargo test -p collo --test command NAME::` runs it alone.
 
+mod advising;
 mod asked_to_end;
 mod bad_input;
 mod cards;

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use collo_quantity::stats::Quantity;
 use collo_store::{CellRecord, MemberSpec};
 
 /// Cells of one device.
@@ -69,11 +70,15 @@ pub type Measured = Earlier<MeasuredCell>;
 /// What a report has of one cell, without what it does not trust; what was not measured is absent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MeasuredCell {
+    /// The campaign whose report it is from.
+    pub campaign: String,
     /// Work per second relative to running in turn.
     pub throughput_gain: Option<f64>,
     pub sm_active_ratio: Option<f64>,
     pub gpu_utilization_ratio: Option<f64>,
     pub dram_active_ratio: Option<f64>,
+    /// How many times as long each member takes as alone, in their order.
+    pub slowdowns: Vec<Option<Quantity>>,
     /// Of a member alone; absent of a group.
     pub alone: MeasuredMember,
 }

@@ -12,7 +12,7 @@ use collo_text::{Diagnostic, Source};
 use serde::Deserialize;
 
 use crate::DESCRIPTION_SCHEMA;
-use crate::json::{self, Kind, amount, amount_of, whole, whole_of};
+use crate::json::{self, JsonKind, amount, amount_of, whole, whole_of};
 
 /// A traced training step: set-up, then two steps, because the gradients and moments of the first are alive in the second.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -180,8 +180,8 @@ impl TryFrom<(f64, f64)> for FakeTensorLine {
     }
 }
 
-const KIND: Kind =
-    Kind { name: "a description", way_out: "describe the workload again, with `--fresh`", newest_schema: DESCRIPTION_SCHEMA };
+const KIND: JsonKind =
+    JsonKind { name: "a description", way_out: "describe the workload again, with `--fresh`", newest_schema: DESCRIPTION_SCHEMA };
 /// The largest model described so far has a hundredth of this.
 const MOST_EVENTS: usize = 4_000_000;
 const MOST_KINDS: usize = 64;

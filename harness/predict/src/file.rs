@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::PREDICTOR_SCHEMA;
-use crate::json::{self, Kind};
+use crate::json::{self, JsonKind};
 
 /// What a predictor predicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -154,7 +154,8 @@ pub struct PredictorFile<L> {
     pub law: L,
 }
 
-const KIND: Kind = Kind { name: "a predictor", way_out: "fit it again, or restore the file", newest_schema: PREDICTOR_SCHEMA };
+const KIND: JsonKind =
+    JsonKind { name: "a predictor", way_out: "fit it again, or restore the file", newest_schema: PREDICTOR_SCHEMA };
 /// Of a new file.
 const WIDENING: f64 = 1.5;
 /// With a larger one nothing would be left of an interval after one step.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use collo_text::{Diagnostic, Source};
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned, de::Error};
 
-/// A kind of file: its name, `a description`, and what to do about a bad one.
-pub struct Kind {
+/// A kind of JSON file: its name, `a description`, and what to do about a bad one.
+pub struct JsonKind {
     pub name: &'static str,
     pub way_out: &'static str,
     pub newest_schema: u32,
 }
 
-pub fn read<T: DeserializeOwned>(source: &Arc<Source>, kind: &Kind) -> Result<T, Diagnostic> {
+pub fn read<T: DeserializeOwned>(source: &Arc<Source>, kind: &JsonKind) -> Result<T, Diagnostic> {
     serde_json::from_str(source.text()).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         let message = error.to_string();
@@ -32,7 +32,7 @@ pub fn to_text(value: &impl Serialize) -> String {
 }
 
 /// The schema of a file, before anything else of it is read.
-pub fn check_schema(source: &Arc<Source>, kind: &Kind) -> Result<(), Diagnostic> {
+pub fn check_schema(source: &Arc<Source>, kind: &JsonKind) -> Result<(), Diagnostic> {
     #[derive(Deserialize)]
     struct Versioned {
         schema: u32,

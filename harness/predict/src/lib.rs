@@ -43,6 +43,7 @@ pub use company::{
     Alone, Assumed, CompanyFit, CompanyLeftOut, CompanyMode, CompanyModes, CompanyPrediction, CompanyPredictor, CompanyScore,
     Extrapolated, GroupEstimate, GroupQuantities, Impossible, Law, LeftOutBy, MeasuredGroup, MeasuredMember, ModeFit, NamedScore,
     NotPredicted, PairTimes, Slice, SliceLaw, StandIn, Together, Unseen, Widths, fit_company, score_company, score_left_out,
+    why_uncertain,
 };
 pub use conformal::{Bounds, FEWEST_FAMILIES, Interval, Residual, Width, WidthFrom, probability_above};
 pub use covariance::Covariance;
@@ -52,6 +53,7 @@ pub use estimators::{MemoryCase, MemoryCases, NamedEstimates};
 pub use evaluate::{BoundScore, FEWEST_TO_FIT, MeasuredRow, MemoryFit, Score, Scored, fit_memory, score};
 pub use file::{Conditions, Mark, PredictorFile, PredictorLaw, Quantity, TargetDevice};
 pub use fit::Unfit;
+pub use json::{JsonKind, read as read_json};
 pub use memory::{Basis, Coefficients, DoesNotFit, Footprint, NotReplayed, Part, Peaks, Replay, replay};
 pub use memory_law::{Factors, LeftOut, MemoryLaw, MemoryPredictor, Prediction};
 pub use peers::{DeepSpeed, Peer};

@@ -142,6 +142,18 @@ impl Ledger {
         self
     }
 
+    /// Book a task that runs on these cards since before the ledger was opened, and has all its memory, which readings count.
+    pub fn adopt(&mut self, task: Task, cards: Vec<CardId>, held_bytes: Option<u64>) {
+        let id = task.id;
+        if self.tasks.contains_key(&id) {
+            return;
+        }
+        self.enter(task, State::Waiting);
+        if let Some(attempt) = self.start(id, cards, None, &mut Vec::new()) {
+            self.settled(attempt, held_bytes);
+        }
+    }
+
     /// Book what happened, and decide. Time never goes back: an earlier `now_ns` counts as the last one.
     pub fn on(&mut self, what: Happened, now_ns: u64, acts: &mut Vec<Act>) {
         self.book(what, now_ns, acts);
@@ -236,6 +248,10 @@ impl Ledger {
         if !self.closed {
             self.queue.add(&task, false);
         }
+        self.enter(task, state);
+    }
+
+    fn enter(&mut self, task: Task, state: State) {
         self.counts[state as usize] += 1;
         let account = TaskAccount {
             arrived_ns: self.now_ns,

@@ -27,7 +27,7 @@ pub use law::{Law, SliceLaw};
 pub use left_out::Unseen;
 pub use modes::{CompanyLeftOut, CompanyModes, CompanyPredictor, ModeFit};
 pub use pair::{Impossible, PairTimes, Together};
-pub use prediction::{Assumed, CompanyPrediction, Extrapolated, GroupQuantities, NotPredicted, Widths};
+pub use prediction::{Assumed, CompanyPrediction, Extrapolated, GroupQuantities, NotPredicted, Widths, why_uncertain};
 
 /// A member as it is alone on the device.
 #[derive(Debug, Clone, Copy, PartialEq)]

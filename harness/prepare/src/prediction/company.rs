@@ -2,8 +2,7 @@
 //! claims, each with where its members' profiles come from; or why there is none.
 
 use collo_predict::utilisation::{StoredStep, step_time};
-use collo_predict::{Alone, Chosen, CompanyMode, CompanyPrediction, CompanyPredictor, Interval, Slice, StandIn};
-use collo_quantity::number::three;
+use collo_predict::{Alone, Chosen, CompanyMode, CompanyPrediction, CompanyPredictor, Interval, Slice, StandIn, why_uncertain};
 use collo_store::{
     AfterMeasured, AloneFrom, MemberSpec, PredictedAlone, PredictedCell, PredictedCompany, PredictedMember, PredictedValue,
 };
@@ -27,26 +26,6 @@ pub struct Groups<'a> {
 struct Profile {
     alone: Alone,
     from: AloneFrom,
-}
-
-/// A gain whose upper bound is this many times its lower one is no basis for a plan.
-const WIDEST_SPAN: f64 = 2.0;
-
-/// Why a predicted gain is no basis for a plan.
-fn withheld(mode: Option<CompanyMode>, said: &CompanyPrediction, gain: PredictedValue) -> Option<String> {
-    let naive = mode == Some(CompanyMode::Naive);
-    let span = gain.high / gain.low;
-    if naive && said.by_mode != CompanyMode::Naive {
-        // Seven small networks on an A100 gain 5.35 under MPS and 1.98 under time slicing (published:study).
-        Some("the sharing mode of the predictor's groups is not recorded, and naive sharing may gain far less".into())
-    } else if naive && let Some(beyond) = &said.extrapolated {
-        let (measured, asked) = (beyond.measured, beyond.asked);
-        Some(format!("only groups of up to {measured} members were measured under naive sharing, and this one has {asked}"))
-    } else if span >= WIDEST_SPAN {
-        Some(format!("its interval, {} to {}, spans a factor of {}", three(gain.low), three(gain.high), three(span)))
-    } else {
-        None
-    }
 }
 
 impl Groups<'_> {
@@ -102,7 +81,10 @@ impl Groups<'_> {
             from,
             extrapolated: said.extrapolated.iter().map(ToString::to_string).collect(),
             assumed: said.assumed.iter().map(ToString::to_string).collect(),
-            gain_withheld: withheld(CompanyMode::of(&planned.record.mode), said, throughput_gain.unwrap_or(value(said.gain))),
+            gain_withheld: said.why_of_another_mode(CompanyMode::of(&planned.record.mode)).or_else(|| {
+                let PredictedValue { low, high, .. } = throughput_gain.unwrap_or(value(said.gain));
+                why_uncertain(low, high)
+            }),
         }
     }
 

@@ -37,7 +37,7 @@ fn solo(spec: &MemberSpec, epoch_s: f64, cpu_ratio: f64, sm_active: Option<f64>)
     };
     let (sm_active_ratio, gpu_utilization_ratio) = (sm_active, sm_active);
     let known =
-        MeasuredCell { throughput_gain: Some(1.0), sm_active_ratio, gpu_utilization_ratio, dram_active_ratio: None, alone };
+        MeasuredCell { throughput_gain: Some(1.0), sm_active_ratio, gpu_utilization_ratio, alone, ..MeasuredCell::default() };
     (CellRecord { cell, sharing, members, ..CellRecord::default() }, known)
 }
 
