@@ -11,8 +11,8 @@ use collo_predict::{Alone, CompanyMode, Interval, StandIn, Target, choose, why_u
 use collo_store::{AfterMeasured, DeviceRecord, PredictedValue};
 use serde_json::{Value as Json, json};
 
-use crate::Sources;
-use crate::question::{AskedTask, SharedBy};
+use crate::question::SharedBy;
+use crate::{Asked, Sources};
 
 /// What the reports of a project have of each GPU model of a question, and the predictors of company.
 pub struct Company<'a> {
@@ -31,9 +31,6 @@ pub struct Known {
     dram: Option<f64>,
 }
 
-/// The member of a task, if it names a workload.
-type Asked<'a> = (&'a AskedTask, Option<&'a Arc<Member>>);
-
 impl<'a> Company<'a> {
     pub fn on<'d>(sources: &Sources<'a>, devices: impl Iterator<Item = &'d DeviceRecord>) -> Company<'a> {
         let mut measured: Vec<(DeviceRecord, Measured)> = Vec::new();
@@ -50,7 +47,8 @@ impl<'a> Company<'a> {
     }
 
     /// What is given of a task, else what was measured of it alone.
-    pub fn known(&self, device: &DeviceRecord, task: &AskedTask, member: Option<&Arc<Member>>) -> Known {
+    pub fn known(&self, device: &DeviceRecord, asked: &Asked<'_>) -> Known {
+        let (task, member) = (asked.task, asked.member.as_ref());
         let alone = member.and_then(|member| self.measured_on(device)?.alone(&member.spec()));
         let read = |get: fn(&MeasuredCell) -> Option<f64>| alone.and_then(get);
         Known {
@@ -63,7 +61,7 @@ impl<'a> Company<'a> {
     }
 
     /// The slowdowns of the first task, which is to be placed, and of those that run on the card.
-    pub fn expected(&self, device: &DeviceRecord, shared_by: SharedBy, tasks: &[Asked<'_>]) -> Json {
+    pub fn expected(&self, device: &DeviceRecord, shared_by: SharedBy, tasks: &[&Asked<'_>]) -> Json {
         if tasks.len() < 2 {
             return json!({"from": "alone", "slowdown": {"estimate": 1.0}, "of_others": []});
         }
@@ -74,9 +72,9 @@ impl<'a> Company<'a> {
     }
 
     /// As the newest report with the same group has it.
-    fn measured_together(&self, device: &DeviceRecord, shared_by: SharedBy, tasks: &[Asked<'_>]) -> Option<Json> {
+    fn measured_together(&self, device: &DeviceRecord, shared_by: SharedBy, tasks: &[&Asked<'_>]) -> Option<Json> {
         let measured = self.measured_on(device)?;
-        let members: Vec<Arc<Member>> = tasks.iter().map(|(_, member)| member.cloned()).collect::<Option<_>>()?;
+        let members: Vec<Arc<Member>> = tasks.iter().map(|asked| asked.member.clone()).collect::<Option<_>>()?;
         let mode = sharing::parse(shared_by.as_str()).ok()?;
         // A slowdown is of the time in which all train, whatever members do at their end.
         let group = [None, Some(AfterMeasured::KeepRunning), Some(AfterMeasured::Exit)].into_iter().find_map(|after| {
@@ -84,18 +82,18 @@ impl<'a> Company<'a> {
             Some((measured.of(&record)?, record))
         });
         let (known, record) = group?;
-        let mut slowdowns: Vec<(usize, Json)> = Vec::new();
         let mut taken = vec![false; record.members.len()];
-        for (task, member) in members.iter().enumerate() {
-            let place = (0..record.members.len()).find(|at| !taken[*at] && record.members[*at].is_same(&member.spec()))?;
+        let slowdown = |member: &Arc<Member>| {
+            let place = (0..taken.len()).find(|at| !taken[*at] && record.members[*at].is_same(&member.spec()))?;
             taken[place] = true;
-            slowdowns.push((task, json!(known.slowdowns.get(place)?.as_ref()?)));
-        }
+            Some(json!(known.slowdowns.get(place)?.as_ref()?))
+        };
+        let slowdowns: Vec<Json> = members.iter().map(slowdown).collect::<Option<_>>()?;
         Some(answer(tasks, slowdowns, json!({"from": "measured", "campaign": known.campaign, "simulated": device.simulated})))
     }
 
     /// By the nearest predictor; or why there is none.
-    fn predicted(&self, device: &DeviceRecord, shared_by: SharedBy, tasks: &[Asked<'_>]) -> Result<Json, String> {
+    fn predicted(&self, device: &DeviceRecord, shared_by: SharedBy, tasks: &[&Asked<'_>]) -> Result<Json, String> {
         let mode = match shared_by {
             SharedBy::Naive => CompanyMode::Naive,
             SharedBy::Mps => CompanyMode::Mps,
@@ -105,14 +103,14 @@ impl<'a> Company<'a> {
             .ok_or("no predictor of company serves this GPU: `collo predict list`")?;
         let alone: Vec<Alone> = tasks
             .iter()
-            .map(|(task, member)| self.known(device, task, *member).alone().map_err(|what| format!("{}: {what}", task.name())))
+            .map(|asked| self.known(device, asked).alone().map_err(|what| format!("{}: {what}", asked.task.name())))
             .collect::<Result<_, _>>()?;
         let predicted = chosen.predictor.predict(mode, &alone, chosen.widened).map_err(|why| why.to_string())?;
         let value = |of: Interval| PredictedValue { estimate: of.estimate, low: of.low, high: of.high };
         if let Some(why) = predicted.why_of_another_mode(Some(mode)) {
             return Err(why);
         }
-        let slowdowns = predicted.slowdown.iter().map(|slowdown| json!(value(*slowdown))).enumerate().collect();
+        let slowdowns = predicted.slowdown.iter().map(|slowdown| json!(value(*slowdown))).collect();
         let assumed: Vec<String> = predicted
             .extrapolated
             .iter()
@@ -142,14 +140,12 @@ impl Known {
     }
 }
 
-/// The keys of where it is from, with each task's slowdown.
-fn answer(tasks: &[Asked<'_>], slowdowns: Vec<(usize, Json)>, mut from: Json) -> Json {
-    let of_others = |(task, slowdown): &(usize, Json)| {
-        let (asked, _) = tasks[*task];
-        json!({"id": asked.id, "workload": asked.workload, "slowdown": slowdown})
-    };
-    from["slowdown"] = slowdowns.first().map(|(_, slowdown)| slowdown.clone()).unwrap_or_default();
-    from["of_others"] = slowdowns.iter().skip(1).map(of_others).collect();
+/// The keys of where it is from, with the slowdown of each task in their order.
+fn answer(tasks: &[&Asked<'_>], slowdowns: Vec<Json>, mut from: Json) -> Json {
+    let mut all = tasks.iter().zip(slowdowns);
+    from["slowdown"] = all.next().map(|(_, slowdown)| slowdown).unwrap_or_default();
+    let of_others = |(Asked { task, .. }, slowdown): (&&Asked<'_>, Json)| json!({"id": task.id, "workload": task.workload, "slowdown": slowdown});
+    from["of_others"] = all.map(of_others).collect();
     from
 }
 

@@ -14,6 +14,8 @@ const KIND: JsonKind =
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
+    #[serde(default = "one")]
+    schema: u32,
     /// A policy by its label.
     #[serde(default = "default_policy")]
     pub policy: String,
@@ -105,12 +107,10 @@ impl Question {
         Ok(question)
     }
 
-    /// Every task: the one that is to be placed, and those that run.
-    pub fn tasks(&self) -> impl Iterator<Item = &AskedTask> {
-        std::iter::once(&self.task).chain(self.cards.iter().flat_map(|card| &card.tasks))
-    }
-
     fn check(&self) -> Result<(), String> {
+        if self.schema != KIND.newest_schema {
+            return Err(format!("its schema is {}, and this collo reads {}", self.schema, KIND.newest_schema));
+        }
         if self.cards.is_empty() {
             return Err("`cards` is empty: there is nothing to choose from".into());
         }
@@ -203,6 +203,7 @@ mod tests {
         assert!(refused(r#", "memory_bytes": 1, "free_bytes": 2"#).contains("`free_bytes` 2 is more than `memory_bytes` 1"));
         assert!(refused(r#", "tasks": [{"id": "t", "cards": 2}]"#).contains("task `t` runs on 2 cards"));
         assert!(refused(r#", "sharing": "mig""#).contains("unknown variant `mig`"));
+        assert!(wrong(r#"{"schema": 2, "task": {}, "cards": []}"#).contains("its schema is 2, and this collo reads 1"));
         assert!(wrong(r#"{"task": {}, "cards": []}"#).contains("there is nothing to choose from"));
         assert!(wrong(r#"{"task": {"memory_bytes": 0}, "cards": [{"id": "a", "gpu": "l4"}]}"#).contains("leave it out"));
         assert!(wrong("{").contains("not a question of `collo advise`"));

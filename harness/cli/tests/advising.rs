@@ -11,6 +11,15 @@ use crate::support::{Bench, checkout, collo};
 
 const GIB: u64 = 1 << 30;
 
+/// A project with two GPU models.
+fn bench() -> Bench {
+    ["a100-40gb", "l4"].into_iter().fold(Bench::new(), |bench, name| {
+        let path = format!("mig-profiles/{name}.toml");
+        let text = fs_err::read_to_string(checkout().join(&path)).expect("there");
+        bench.file(&path, &text)
+    })
+}
+
 fn advice(bench: &Bench, question: &Value) -> Value {
     bench.write("question.json", &question.to_string());
     bench.collo(&["advise", "question.json"]).exits(0).json()
@@ -29,7 +38,7 @@ fn task() -> Value {
 
 #[test]
 fn a_task_goes_to_the_card_with_the_most_free_memory_whose_sms_have_room() {
-    let bench = Bench::new();
+    let bench = bench();
     let question = json!({"task": task(), "cards": [card("a", 34, 0.92), card("b", 20, 0.4), card("c", 30, 0.5)]});
     let said = advice(&bench, &question);
     assert_eq!(
@@ -51,7 +60,7 @@ fn a_task_goes_to_the_card_with_the_most_free_memory_whose_sms_have_room() {
 
 #[test]
 fn it_waits_for_memory_and_is_refused_what_no_card_has() {
-    let bench = Bench::new();
+    let bench = bench();
     let cards = json!([card("a", 3, 0.2), card("b", 5, 0.2)]);
     let waits = advice(&bench, &json!({"task": task(), "cards": cards}));
     assert_eq!((&waits["decision"], &waits["why"]), (&json!("wait"), &json!("no card: too little free memory")), "{waits:#}");
@@ -60,6 +69,13 @@ fn it_waits_for_memory_and_is_refused_what_no_card_has() {
         (&never["decision"], &never["why"]),
         (&json!("never"), &json!("it needs 60.0 GiB, and no card has as much memory"))
     );
+    // The limit on each card is no less than the need: MPS counts in MiB.
+    let card_of = |id: &str| json!({"id": id, "node": "n", "gpu": "nvidia a100-sxm4-40gb", "sharing": "mps"});
+    let two =
+        json!({"task": {"cards": 2, "memory_bytes": GIB + 1}, "cards": [card_of("a"), card_of("b")], "policy": "exclusive"});
+    let placed = advice(&bench, &two);
+    assert_eq!(placed["cards"], json!(["a", "b"]), "{placed:#}");
+    assert_eq!(placed["limit"]["environment"]["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"], "0=1025M,1=1025M");
     // Of cards of one node each.
     let both = advice(&bench, &json!({"task": {"cards": 2}, "cards": cards}));
     assert_eq!(both["decision"], "never", "{both:#}");
@@ -67,7 +83,7 @@ fn it_waits_for_memory_and_is_refused_what_no_card_has() {
 
 #[test]
 fn memory_that_no_listed_task_explains_is_of_a_task_that_nothing_is_known_of() {
-    let bench = Bench::new();
+    let bench = bench();
     let unlisted = json!({"id": "a", "gpu": "a100-40gb", "free_bytes": 5 * GIB});
     let said = advice(&bench, &json!({"policy": "ff", "task": task(), "cards": [unlisted]}));
     assert_eq!((&said["decision"], &said["seen"][0]["unlisted_task"]), (&json!("wait"), &json!(true)), "{said:#}");
@@ -78,7 +94,7 @@ fn memory_that_no_listed_task_explains_is_of_a_task_that_nothing_is_known_of() {
 
 #[test]
 fn nothing_is_predicted_of_a_mode_that_the_predictor_does_not_know() {
-    let bench = Bench::new();
+    let bench = bench();
     let mut naive = card("a", 30, 0.4);
     naive["sharing"] = json!("naive");
     let said = advice(&bench, &json!({"task": task(), "cards": [naive]}));
@@ -94,13 +110,15 @@ fn nothing_is_predicted_of_a_mode_that_the_predictor_does_not_know() {
 
 #[test]
 fn a_question_that_cannot_be_read_is_answered_with_its_place() {
-    let bench = Bench::new();
+    let bench = bench();
     bench.write("q.json", "{\"task\": {},\n \"cards\": [{\"id\": \"a\", \"gpu\": \"a100-40gb\", \"sharing\": \"mig\"}]}");
     bench.collo(&["advise", "q.json"]).exits(2).says("unknown variant `mig`").says("q.json:2");
     bench.write("q.json", "{\"task\": {}, \"cards\": [{\"id\": \"a\", \"gpu\": \"a100-41gb\"}]}");
-    bench.collo(&["advise", "q.json"]).exits(2).says("unknown GPU `a100-41gb`");
+    bench.collo(&["advise", "q.json"]).exits(2).says("unknown GPU `a100-41gb`").says("did you mean `a100-40gb`?");
     bench.write("q.json", "{\"task\": {\"workload\": \"smal\"}, \"cards\": [{\"id\": \"a\", \"gpu\": \"l4\"}]}");
     bench.collo(&["advise", "q.json"]).exits(2).says("smal");
+    bench.write("q.json", "{\"policy\": \"magm:margin=2GB\", \"task\": {}, \"cards\": [{\"id\": \"a\", \"gpu\": \"l4\"}]}");
+    bench.collo(&["advise", "q.json"]).exits(2).says("`magm:margin=2GB` decides by the memory of the task, which is not known");
     bench.collo(&["advise", "none.json"]).exits(2).says("`none.json`");
 }
 
@@ -174,7 +192,7 @@ impl Drop for Extender {
 
 #[test]
 fn the_extender_of_the_guide_answers_the_scheduler_of_kubernetes() {
-    let bench = Bench::new();
+    let bench = bench();
     bench.write("cards.json", &json!([card("a", 34, 0.92), card("b", 20, 0.4), card("c", 30, 0.5)]).to_string());
     let extender = Extender::start(&bench.at("cards.json"), &bench.at(""));
     // Keys as Go writes the fields of ExtenderArgs, which have no names of their own for JSON.

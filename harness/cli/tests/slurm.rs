@@ -197,7 +197,8 @@ fn the_plugin_of_the_guide_places_holds_and_refuses_jobs() {
     if !has_lua() {
         return skip("slurm", "job_submit_lua.so not installed: `apt-get install slurm-wlm`");
     }
-    let bench = Bench::new();
+    let profile = fs_err::read_to_string(checkout().join("mig-profiles/a100-40gb.toml")).expect("there");
+    let bench = Bench::new().file("mig-profiles/a100-40gb.toml", &profile);
     let card = |free_gib: u64| {
         format!(
             r#"[{{"id": "0", "node": "{}", "gpu": "a100-40gb", "sharing": "mps", "free_bytes": {}, "sm_active_ratio": 0.3, "tasks": [{{"id": "t"}}]}}]"#,

@@ -12,10 +12,6 @@ use nvml_wrapper::{Device, Nvml};
 
 use crate::{holders, nvml};
 
-/// More than the driver's own contexts and the rounding of its lists; a training process uses more.
-const IDLE_BYTES: u64 = 1 << 30;
-/// Utilisation below this may come from monitoring.
-const BUSY_PERCENT: u32 = 10;
 /// A process that has just ended may still show: number of checks, and the time between them.
 const LOOKS: u32 = 5;
 const BETWEEN: Duration = Duration::from_millis(500);
@@ -50,12 +46,13 @@ fn unlisted(nvml: &Nvml, device: &Device<'_>, listed: &[Holder]) -> Option<Unlis
     // A process whose memory is not told may hold all of it.
     let explained: Option<u64> = listed.iter().map(|h| h.memory_bytes).sum();
     let memory_bytes = match (used_bytes(nvml, device), explained) {
-        (Some(used), Some(explained)) => Some(used.saturating_sub(explained)).filter(|bytes| *bytes > IDLE_BYTES),
+        (Some(used), Some(explained)) => Some(used.saturating_sub(explained)).filter(|bytes| *bytes > Unlisted::LEAST_BYTES),
         _ => None,
     };
     // Without persistence mode the driver is loaded for this very question, and its scrubbing of memory counts as busy.
     let believable = listed.is_empty() && device.is_in_persistent_mode().unwrap_or(true);
-    let busy_percent = device.utilization_rates().ok().map(|u| u.gpu).filter(|percent| believable && *percent >= BUSY_PERCENT);
+    let busy_percent =
+        device.utilization_rates().ok().map(|u| u.gpu).filter(|percent| believable && *percent >= Unlisted::LEAST_BUSY_PERCENT);
     let found = Unlisted { memory_bytes, busy_percent };
     (found != Unlisted::default()).then_some(found)
 }

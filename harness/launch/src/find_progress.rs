@@ -87,6 +87,8 @@ const MOST_KINDS: usize = 400;
 const MOST_WORDS: usize = 4;
 /// A percent of a bar is as late as its drawing, up to a tenth of a second: shorter ones are not timed, seconds.
 const LEAST_PERCENT_S: f64 = 0.5;
+/// Lines of progress may be late by this much, whatever the time between them, seconds.
+pub const LATE_S: f64 = 1.0;
 /// Lines that are shown of a pattern.
 const SHOWN: usize = 3;
 /// A printed duration may differ from the time between two lines by this ratio and this time, seconds.

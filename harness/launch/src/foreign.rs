@@ -14,7 +14,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::{Value, json};
 
 use super::adapter::{Adapter, Translator};
-use super::find_progress::{OutputLine, find_progress};
+use super::find_progress::{FoundProgress, LATE_S, OutputLine, find_progress};
 use super::output::OutputLines;
 
 /// The default capacity of a pipe (pipe(7)).
@@ -93,7 +93,7 @@ impl Foreign {
                 break;
             }
         }
-        let report = self.translator.wait(monotonic_ns()).map(|report| self.propose(report));
+        let report = self.translator.wait(monotonic_ns()).map(|report| self.propose(report, Some(monotonic_ns())));
         self.send(report);
         more
     }
@@ -105,7 +105,7 @@ impl Foreign {
             self.translate(stream, OutputLines::end);
         }
         let messages: Vec<Value> = self.translator.end(ended_well);
-        let messages: Vec<Value> = messages.into_iter().map(|message| self.propose(message)).collect();
+        let messages: Vec<Value> = messages.into_iter().map(|message| self.propose(message, None)).collect();
         self.send(messages);
     }
 
@@ -146,12 +146,16 @@ impl Foreign {
         self.send(messages);
     }
 
-    /// A report of what its output lacks, with a pattern that its first lines match, if there is one.
-    fn propose(&self, mut report: Value) -> Value {
+    /// A report of what its output lacks, with a pattern that its first lines match, if there is one. While it runs, what its set-up
+    /// printed before it fell silent is none.
+    fn propose(&self, mut report: Value, runs_at_ns: Option<u64>) -> Value {
         if report["event"] != "shortfall" || report["newest"].as_array().is_none_or(Vec::is_empty) {
             return report;
         }
-        if let Some(found) = find_progress(&self.unmatched, self.started_ns).first()
+        let after_s = |ns: u64| ns.saturating_sub(self.started_ns) as f64 / 1e9;
+        let found = find_progress(&self.unmatched, self.started_ns);
+        let goes_on = |found: &&FoundProgress| runs_at_ns.is_none_or(|ns| found.may_go_on_at(after_s(ns), LATE_S));
+        if let Some(found) = found.iter().find(goes_on)
             && let Some(message) = report["message"].as_str()
         {
             let (toml, line) = (found.toml(), found.lines.last().map_or("", |line| line.trim()));

@@ -49,7 +49,7 @@ pub use adapter::Adapter;
 pub use advice::{advice_for_failure, bar_without_terminal};
 pub use ask::CommandOutput;
 pub use errand::{Errand, ErrandOutput, Unanswered};
-pub use find_progress::{FoundProgress, OutputLine, find_progress};
+pub use find_progress::{FoundProgress, LATE_S, OutputLine, find_progress};
 pub use group::{Ended, Group, LaunchError, Live, MemberLaunch, NOT_STARTED, Signal};
 pub use group::{HostLaunch, channel_of};
 pub use output::OutputLines;

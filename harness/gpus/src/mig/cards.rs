@@ -72,6 +72,12 @@ impl Cards {
         self.iter().find_map(|card| card.peaks_of(product)).or_else(|| crate::peaks_of(product))
     }
 
+    /// The model of the board with this name in the driver, and the name as its file has it.
+    pub fn of_product(&self, product: &str) -> Option<(&GpuModel, &str)> {
+        let of = |card: &'_ GpuModel| card.product_names.iter().position(|name| crate::is_same_product(name, product));
+        self.iter().find_map(|card| of(card).map(|at| (card, card.product_names[at].as_str())))
+    }
+
     /// The GPU model of this name, or the error: unknown or broken.
     pub fn find(&self, name: &str) -> Result<&GpuModel, Diagnostics> {
         if let Some(card) = self.all.get(name) {

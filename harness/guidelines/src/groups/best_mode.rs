@@ -53,7 +53,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let is_ahead = measured.iter().any(|r| !r.is_beaten() && r.pairs.ahead() > 0);
     let otherwise = match () {
         () if behind > 0 => "choose the mode per workload.".to_string(),
-        () if is_ahead => format!("it is never behind, and not ahead of {} in most groups.", ties.join(" and ")),
+        () if is_ahead => format!("MPS is never behind, and not ahead of {} in most groups.", ties.join(" and ")),
         () => format!("a tie with {}.", ties.join(" and ")),
     };
     let sides: Vec<String> = measured.iter().filter_map(|r| r.pairs.text(r.name)).collect();

@@ -70,7 +70,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     );
     let unjudged = not_judged(unknown.iter().map(|c| c.name().to_string()));
     let finding = match asked.len() {
-        0 => format!("Of no group are both the sum and its end known.{unjudged}"),
+        0 => format!("For no group are both the sum of footprints and its outcome known.{unjudged}"),
         all => format!(
             "Comparing the sum with {1} predicted {right} of {0}; {ran}, {ran_out}.{unjudged}",
             number::count(all, "group"),

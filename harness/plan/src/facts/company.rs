@@ -20,6 +20,13 @@ pub struct Unlisted {
     pub busy_percent: Option<u32>,
 }
 
+impl Unlisted {
+    /// More than the driver's own contexts and the rounding of its lists; a training process uses more.
+    pub const LEAST_BYTES: u64 = 1 << 30;
+    /// Utilisation below this may come from monitoring.
+    pub const LEAST_BUSY_PERCENT: u32 = 10;
+}
+
 /// `a process the driver does not list: 12.0 GiB used, 40 % busy`
 impl fmt::Display for Unlisted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

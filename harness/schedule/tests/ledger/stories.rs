@@ -101,6 +101,26 @@ fn whoever_comes_last_is_the_newcomer_and_who_had_no_company_was_alone() {
 }
 
 #[test]
+fn a_task_that_ran_before_the_ledger_was_opened_is_a_resident_that_readings_count() {
+    let mut told = Told::of(&rules("magm:sm=80%", 2));
+    let resident = Task { id: TaskId(9), arrives_ns: 0, cards: 1, estimate_bytes: None, believed_permille: None };
+    told.ledger.adopt(resident, vec![CardId(0)], None);
+    assert_eq!((told.state(9), told.ledger.residents(CardId(0)).len()), (State::Running, 1));
+    let read = |card: u32, free_gb: u64, sm: u32| {
+        let reading = Reading { free_bytes: Some(free_gb * GB), sm_permille: Some(sm), read_ns: 1, ..Reading::default() };
+        Happened::Read(CardId(card), reading)
+    };
+    told.tell(read(0, 30, 500));
+    told.tell(read(1, 12, 900));
+    let view = told.ledger.cards()[0];
+    assert_eq!(
+        (view.free_bytes, view.promised_bytes, view.unsettled),
+        (30 * GB, 0, 0),
+        "nothing is promised besides the reading"
+    );
+}
+
+#[test]
 fn of_two_that_come_up_together_both_are_newcomers() {
     let mut told = Told::of(&rules("rr", 1));
     told.arrives(0, None);

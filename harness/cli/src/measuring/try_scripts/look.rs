@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use collo_launch::environment::scrubbed;
 use collo_launch::interrupted::{Noted, Stopped};
 use collo_launch::{
-    FoundProgress, OutputLine, OutputLines, Service, ServiceOrders, advice_for_failure, bar_without_terminal, find_progress,
+    FoundProgress, LATE_S, OutputLine, OutputLines, Service, ServiceOrders, advice_for_failure, bar_without_terminal,
+    find_progress,
 };
 use collo_quantity::number;
 use collo_store::monotonic_ns;
@@ -84,8 +85,6 @@ const READ_EVERY: Duration = Duration::from_millis(1);
 const END_EVERY: Duration = Duration::from_millis(10);
 /// How often progress is looked for in its output.
 const SEARCH_EVERY: Duration = Duration::from_millis(300);
-/// Lines of progress may be late by this much, whatever the time between them, seconds.
-const LATE_S: f64 = 1.0;
 /// Lines of progress that are enough, after the first.
 const ENOUGH: usize = 3;
 /// Lines that are kept at most, the newest ones.
@@ -198,7 +197,7 @@ fn too_short(script: &Script, took: Duration) -> Diagnostic {
     let least = number::duration(SHORTEST_RUN.as_secs_f64());
     Diagnostic::new(format!("{}: it shows no progress, and a whole run takes only {run}", script.named())).hint(format!(
         "give it more work: below {least} it is mostly the start of its process that would be measured; if it trains in the \
-             background, start it without `&`: what a command leaves behind is ended with it"
+             background, start it without `&`: processes that a command leaves running are ended with it"
     ))
 }
 
