@@ -63,10 +63,11 @@ quantities! {
     }
     SlowdownOnSlice: "slowdown_on_slice", "slowdown on its slice", RATIO, Smaller, TRAINING {
         short: "slice slowdown",
-        traits: &[Cell, PerEpoch, Unmissed],
+        traits: &[Cell, Member, PerEpoch, Unmissed],
         absent: "its members were not measured alone on such slices",
         definition: "mean of *eᵢ ÷ sᵢ*, where *sᵢ* is the epoch time of the same workload alone on a slice of the same size: what the \
-            neighbours cost. *sᵢ ÷ bᵢ*, the slowdown of that other cell, is what the smaller slice costs. Null without slices",
+            neighbours cost. Per member: *eᵢ ÷ sᵢ*. *sᵢ ÷ bᵢ*, the slowdown of that other cell, is what the smaller slice costs. Null \
+            without slices",
     }
     ThroughputGain: "throughput_gain", "throughput gain", RATIO, Larger, TRAINING {
         short: "gain",

@@ -82,8 +82,8 @@ fn the_saving_of_energy_covers_the_truth() {
     assert!(all > 250 && likely(covered, all), "{covered} of {all}");
 }
 
-/// Two of a large workload on halves of a card, with each alone on such a half; `slow_down` is what the neighbour costs.
-fn on_halves(slow_down: f64) -> Fixture {
+/// Members of a large workload on halves of a card, with each alone on such a half; each is slowed by its neighbours as given.
+fn on_halves(slowdowns: &[f64]) -> Fixture {
     let card = Card::find("a100-40gb").unwrap();
     let mut fixture = on(&card, "halves");
     let truth = |members: &[&str], mode: &str| -> (Vec<f64>, CardTruth) {
@@ -95,24 +95,47 @@ fn on_halves(slow_down: f64) -> Fixture {
     fixture = fixture.on_card("solo", &[("large", alone[0])], card_alone, 0.005);
     fixture = fixture.on_card("mig:3g.20gb", &[("large", two[0])], card_two.clone(), 0.005);
     let label = fixture.cells.last().unwrap().record.cell.clone();
-    let beside: Vec<(&str, f64)> = two.iter().map(|e| ("large", e * slow_down)).collect();
+    let beside: Vec<(&str, f64)> = slowdowns.iter().map(|slowdown| ("large", two[0] * slowdown)).collect();
     fixture = fixture.on_card("mig", &beside, card_two, 0.005);
-    fixture.cells.last_mut().unwrap().record.alone_on_slice = vec![label; 2];
+    fixture.cells.last_mut().unwrap().record.alone_on_slice = vec![label; slowdowns.len()];
     fixture
 }
 
 #[test]
 fn a_smaller_slice_and_a_neighbour_are_told_apart() {
-    let apart = analysed(&on_halves(1.0));
+    let apart = analysed(&on_halves(&[1.0; 2]));
     let cell = apart.analysis.groups().find(|c| c.record.degree == 2).unwrap();
     let (whole, slice) = (cell.get(Key::Slowdown).unwrap().estimate, cell.get(Key::SlowdownOnSlice).unwrap());
     assert!((slice.estimate - 1.0).abs() < 0.02 && whole > 1.05, "{whole}, {slice:?}");
     assert_eq!(named(&apart, "isolation").holds, Holds::Yes);
 
-    let disturbed = analysed(&on_halves(1.2));
+    let disturbed = analysed(&on_halves(&[1.2; 2]));
     let cell = disturbed.analysis.groups().find(|c| c.record.degree == 2).unwrap();
     assert!((cell.get(Key::SlowdownOnSlice).unwrap().estimate - 1.2).abs() < 0.02);
     assert_eq!(named(&disturbed, "isolation").holds, Holds::No);
+}
+
+#[test]
+fn one_disturbed_member_is_not_hidden_by_the_mean_of_all() {
+    let report = analysed(&on_halves(&[1.0, 1.0, 1.15, 1.0]));
+    let cell = report.analysis.groups().find(|c| c.record.degree == 4).unwrap();
+    let mean = cell.get(Key::SlowdownOnSlice).unwrap();
+    assert!(mean.high.unwrap() < 1.05, "the mean is the same within 5 %: {mean:?}");
+    let isolation = named(&report, "isolation");
+    assert_eq!(isolation.holds, Holds::No, "{}", isolation.finding);
+    let key = isolation.key.as_ref().unwrap();
+    assert_eq!(key.member, Some(2), "{}", isolation.finding);
+    assert!((key.value.estimate - 1.15).abs() < 0.02, "{key:?}");
+}
+
+#[test]
+fn equal_members_on_unequal_instances_are_not_expected_to_progress_equally() {
+    let mut fixture = on_halves(&[1.0, 1.5]);
+    let unequal = named(&analysed(&fixture), "fairness").holds;
+    let slices = &mut fixture.cells.last_mut().unwrap().record.alone_on_slice;
+    let equal = std::mem::replace(slices, vec!["large×1 mig:4g.20gb b32".into(), "large×1 mig:3g.20gb b32".into()]);
+    assert_ne!(*slices, equal);
+    assert_eq!((unequal, named(&analysed(&fixture), "fairness").holds), (Holds::No, Holds::Open));
 }
 
 #[test]
@@ -159,7 +182,7 @@ fn of_an_instance_that_was_not_measured_nothing_is_said() {
 #[test]
 fn members_that_share_an_instance_say_nothing_of_isolation() {
     for sharing in ["mig:3g.20gb+mps", "mig:2×3c.7g.40gb"] {
-        let mut fixture = on_halves(1.5);
+        let mut fixture = on_halves(&[1.5; 2]);
         let group = fixture.cells.last_mut().unwrap();
         (group.record.sharing, group.record.mode) = (sharing.into(), Sharing::of_label(sharing));
         let report = analysed(&fixture);

@@ -108,7 +108,8 @@ fn is_of_the_file(title: &str, line: &str) -> bool {
             true
         }
         // The decisions without the numbers that they rest on, and the sentences that follow the first.
-        _ if title.starts_with("How to use") && (line.starts_with('|') || line.contains(" more sentence")) => true,
+        _ if title.starts_with("How to use") && ["|", "What to run"].iter().any(|it| line.starts_with(it)) => true,
+        _ if title.starts_with("How to use") && line.contains(" more sentence") => true,
         "All cells" => line.starts_with('|'),
         "Provenance" => of(&["- run order: ", "- epochs: ", "- merged from: "]),
         "Feasibility" => of(&["planned; "]),

@@ -179,11 +179,11 @@ fn markdown_begins_with_what_to_do() {
     - **few repetitions**: groups have three: a rare slow run may be in none of them
     - **scope**: nothing follows for other models, batch sizes, numbers of members, modes, devices or drivers; of many 95 % intervals some miss the truth
 
-    What to run (synthetic data)
+    What to run; intervals allow for the group being picked from several (synthetic data)
 
     | workload | most throughput | slowest member within 10 % | least energy |
     |---|---|---|---|
-    | tiny: resnet8 / CIFAR-10, batch 32 | naive ×2: gain 1.97 ±0.02 | naive ×2: slowdown 1.013 ±0.011 | –: no readable counter |
+    | tiny: resnet8 / CIFAR-10, batch 32 | naive ×2: gain 1.97 ±0.03 | naive ×2: slowdown 1.013 ±0.014 | –: no readable counter |
 
     ![Throughput gain by mode and degree (synthetic data)](20261120-1842-7f3a/plots/gain-by-mode.svg)
 

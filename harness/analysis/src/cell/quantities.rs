@@ -300,7 +300,7 @@ pub fn of_cell(r: &Repetition, baselines: &Baselines) -> Values {
         let (leans_on, one) = (lean(&alone, Key::PcieRxPerItem, -1.0), alone[0]);
         values.insert(Key::PcieRxOfSolo, RepetitionValue { leans_on, ..plain(traffic / one) });
     }
-    if let Some(q) = on_slice(r, &epochs, baselines) {
+    if let Some(q) = on_slice(r, baselines) {
         values.insert(Key::SlowdownOnSlice, q);
     }
     if let Some(fairness) =
@@ -341,17 +341,25 @@ fn of_work_in_turn(
 }
 
 /// Mean slowdown relative to the same workloads alone on slices of the same size: the slowdown without the effect of the slice.
-fn on_slice(r: &Repetition, epochs: &Option<Vec<f64>>, baselines: &Baselines) -> Option<RepetitionValue> {
-    let (e, labels) = (epochs.as_ref()?, &r.record().cell.alone_on_slice);
-    if labels.is_empty() || labels.len() != e.len() {
+fn on_slice(r: &Repetition, baselines: &Baselines) -> Option<RepetitionValue> {
+    let cell = &r.record().cell;
+    if cell.alone_on_slice.is_empty() {
         return None;
     }
     let slowdowns: Vec<f64> =
-        labels.iter().zip(e).map(|(label, e)| Some(e / baselines.get(r, label, Key::EpochTime)?)).collect::<Option<_>>()?;
+        (0..cell.members.len()).map(|index| Some(member_on_slice(r, index, baselines)?.value)).collect::<Option<_>>()?;
     let whole: f64 = slowdowns.iter().sum();
     let lean = |(label, s): (&String, &f64)| baselines.lean(r, label, Key::EpochTime, -s / whole);
-    let leans_on = labels.iter().zip(&slowdowns).filter_map(lean).collect();
-    Some(RepetitionValue { leans_on, ..plain(whole / e.len() as f64) })
+    let leans_on = cell.alone_on_slice.iter().zip(&slowdowns).filter_map(lean).collect();
+    Some(RepetitionValue { leans_on, ..plain(whole / slowdowns.len() as f64) })
+}
+
+/// Slowdown of one member relative to its workload alone on a slice of the same size.
+fn member_on_slice(r: &Repetition, index: usize, baselines: &Baselines) -> Option<RepetitionValue> {
+    let (epoch_s, label) = (r.members.get(index)?.epoch_s?, r.record().cell.alone_on_slice.get(index)?);
+    let alone_s = baselines.get(r, label, Key::EpochTime)?;
+    let leans_on = baselines.lean(r, label, Key::EpochTime, -1.0).into_iter().collect();
+    Some(RepetitionValue { leans_on, ..plain(epoch_s / alone_s) })
 }
 
 type Solos<'a> = &'a dyn Fn(Key) -> Option<Vec<f64>>;
@@ -454,6 +462,9 @@ pub fn of_member(r: &Repetition, index: usize, baselines: &Baselines) -> Values 
     if let (Some(e), Some(b)) = (member.epoch_s, baselines.get(r, &spec.solo, Key::EpochTime)) {
         let leans_on = baselines.lean(r, &spec.solo, Key::EpochTime, -1.0).into_iter().collect();
         values.insert(Key::Slowdown, RepetitionValue { leans_on, ..plain(e / b) });
+    }
+    if let Some(q) = member_on_slice(r, index, baselines) {
+        values.insert(Key::SlowdownOnSlice, q);
     }
     measured_on(r, values)
 }

@@ -34,7 +34,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
         return None;
     }
     let tests = compared(analysis, &groups.judged, Key::Slowdown);
-    let holds = all_one(&tests, groups.missing());
+    let holds = all_one(tests.iter().map(|(_, test)| test), groups.missing());
     let (shared, divided): (Vec<&Cell>, Vec<&Cell>) = groups.judged.iter().copied().partition(|c| mps(c));
     let what = match (shared.is_empty(), divided.is_empty()) {
         (false, false) => "MPS or a whole-GPU instance",

@@ -214,15 +214,15 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             format!(" {}.", crate::rule::tally(&all, &[(gain, "gain"), (no_gain, "do not gain"), (undecided, "undecided")]))
         }
     };
+    let picked = |c: &Cell| Evidence::of(c, Key::ThroughputGain).map(|e| e.picked_from(groups.judged.len()));
     let said = |c: &Cell| {
-        let gain = number::with_interval(c.get(Key::ThroughputGain)?);
+        let gain = number::with_interval(&picked(c)?.value);
         Some(format!("`{}` has {gain}× the throughput of running in turn", c.name()))
     };
     let sentence = alone.map_or_else(|| best.and_then(Knee::sentence), said);
     let sentence = sentence.map(|text| format!("{}.{counts}", capital(&text)));
     let finding = sentence.unwrap_or_else(|| nothing(&groups, "the throughput gain", NO_GROUP));
-    let key = alone.or(best.map(Knee::cell)).and_then(|c| Evidence::of(c, Key::ThroughputGain));
-    let key = key.map(|e| e.picked_from(groups.judged.len()));
+    let key = alone.or(best.map(Knee::cell)).and_then(picked);
     let two_at_once = |f: &crate::published::study::PublishedFigure| {
         ["throughput_gain", "slowdown"].contains(&f.quantity.as_str()) && f.is_uniform()
     };

@@ -4,6 +4,7 @@
 //! each member's mean over the repetitions, and the value that equal members would show by their scatter stands beside the measured one.
 
 use collo_analysis::campaign::Analysis;
+use collo_analysis::cell::Cell;
 use collo_quantity::stats::seats::Seats;
 use collo_quantity::{Key, number};
 
@@ -18,7 +19,10 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     if crate::rule::only_mixed(analysis) {
         return None;
     }
-    let groups = Groups::of(analysis, crate::rule::training(analysis).filter(|c| c.record.is_uniform()), Key::Fairness);
+    // Equal members on unequal instances are not treated equally, and should not be.
+    let has_equal_slices = |c: &&Cell| c.record.alone_on_slice.windows(2).all(|two| two[0] == two[1]);
+    let alike = crate::rule::training(analysis).filter(|c| c.record.is_uniform()).filter(has_equal_slices);
+    let groups = Groups::of(analysis, alike, Key::Fairness);
     let seats: Vec<Option<Seats>> = groups.judged.iter().map(|c| c.seats()).collect();
     // All pairs of members of all groups are compared together.
     let pairs = seats.iter().flatten().map(Seats::pairs).sum::<usize>();

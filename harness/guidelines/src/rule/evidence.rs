@@ -14,6 +14,9 @@ use serde_json::Value;
 #[schemars(inline, deny_unknown_fields)]
 pub struct Evidence {
     pub cell: String,
+    /// If the value is of one member: its index, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<usize>,
     /// If the value is a ratio: the cell in its denominator, or `PREDICTED`.
     pub against: Option<String>,
     #[schemars(with = "String")]
@@ -33,13 +36,19 @@ pub(super) fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Ev
 
 impl Evidence {
     pub fn new(cell: impl Into<String>, against: Option<String>, quantity: Key, value: Quantity) -> Evidence {
-        Evidence { cell: cell.into(), against, quantity, repetitions: value.n, value }
+        Evidence { cell: cell.into(), member: None, against, quantity, repetitions: value.n, value }
     }
 
     /// A cell's quantity as evidence.
     pub fn of(cell: &Cell, quantity: Key) -> Option<Evidence> {
         let value = cell.reading(quantity)?.clone();
         Some(Evidence::new(cell.name(), None, quantity, value))
+    }
+
+    /// A quantity of a member of a cell as evidence.
+    pub fn of_member(cell: &Cell, index: usize, quantity: Key) -> Option<Evidence> {
+        let value = cell.members.get(index)?.get(quantity)?.clone();
+        Some(Evidence { member: Some(index), ..Evidence::new(cell.name(), None, quantity, value) })
     }
 
     /// A ratio of two cells as evidence.
@@ -52,9 +61,13 @@ impl Evidence {
         Evidence { value: collo_analysis::cell::quantities::capped(self.quantity, self.value.picked_from(n)), ..self }
     }
 
-    /// The cell, or both of a ratio.
+    /// The cell, or a member of it, or both of a ratio.
     pub fn name(&self) -> String {
-        self.against.as_ref().map_or_else(|| self.cell.clone(), |other| format!("{} ÷ {other}", self.cell))
+        match (&self.against, self.member) {
+            (Some(other), _) => format!("{} ÷ {other}", self.cell),
+            (None, Some(member)) => format!("{}, member {member}", self.cell),
+            (None, None) => self.cell.clone(),
+        }
     }
 
     /// The value on its own: ratios to 1 as `5.35×`, shares of a GPU in percent, bytes in GiB.

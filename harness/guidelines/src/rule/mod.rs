@@ -133,10 +133,10 @@ pub fn is_undecided(test: &RatioTest) -> bool {
 }
 
 /// Are all of these ratios within the threshold of 1? One that is certainly above contradicts it.
-pub fn all_one(tests: &[(&Cell, RatioTest)], missing: usize) -> Holds {
-    let of = |wanted| how_many(tests.iter().map(|(_, test)| test), wanted);
+pub fn all_one<'t>(tests: impl Iterator<Item = &'t RatioTest> + Clone, missing: usize) -> Holds {
+    let of = |wanted| how_many(tests.clone(), wanted);
     let (same, above) = (of(RatioVerdict::Same), of(RatioVerdict::Better));
-    crate::verdict::of_all(same, above, tests.len() - same - above + missing)
+    crate::verdict::of_all(same, above, tests.clone().count() - same - above + missing)
 }
 
 /// The cell with the largest value of a quantity, or with the smallest.

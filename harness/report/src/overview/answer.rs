@@ -7,7 +7,7 @@ use collo_analysis::cell::verdict::CellVerdict;
 use collo_analysis::words::capital;
 use collo_guidelines::groups::collocate::mode_name;
 use collo_guidelines::verdict::Groups;
-use collo_quantity::{Key, number, stats::Quantity};
+use collo_quantity::{Key, number};
 
 use super::decision::{Choice, Subject, is_within};
 use crate::parts::panels::mode_and_degree;
@@ -56,21 +56,26 @@ fn first(analysis: &Analysis, subject: &Subject, throughput: &Choice) -> String 
     match throughput {
         Choice::Run { leaders, tie } => {
             let tie = tie.as_ref().map_or_else(String::new, |tie| format!(" ({tie})"));
-            format!("run {}{tie}: {} the throughput of running in turn.", groups(leaders), gains(leaders))
+            format!("run {}{tie}: {} the throughput of running in turn.", groups(leaders), gains(subject, leaders))
         }
         Choice::InTurn { nearest } => {
-            let nearest = nearest.and_then(nearest_gain).map_or_else(String::new, |text| format!("; the nearest is {text}"));
+            let nearest = nearest
+                .and_then(|c| nearest_gain(subject, c))
+                .map_or_else(String::new, |text| format!("; the nearest is {text}"));
             let relevant = number::percent_as_written(analysis.campaign.thresholds.relevant_ratio);
             let fewer = fewer(subject).map_or_else(String::new, |fewer| format!(" {}.", capital(&fewer)));
             format!("run in turn. No measured group gains {relevant} or more{nearest}.{fewer}")
         }
         Choice::Open { nearest, cause } => {
-            // Its own interval is above 1, and the test of all groups together is not decided.
+            // Its interval is above 1, and the test of all groups of the campaign together is not decided.
             let limit = 1.0 + analysis.campaign.thresholds.relevant_ratio;
-            let is_above =
-                |c: &Cell| c.is_valid() && c.get(Key::ThroughputGain).and_then(|q| q.low).is_some_and(|low| low > limit);
+            let is_above = |c: &Cell| {
+                c.is_valid() && subject.picked(c, Key::ThroughputGain).and_then(|q| q.low).is_some_and(|low| low > limit)
+            };
             let but = if nearest.is_some_and(is_above) { ", not certain when all groups are tested together" } else { "" };
-            let nearest = nearest.and_then(nearest_gain).map_or_else(String::new, |text| format!("; the nearest is {text}{but}"));
+            let nearest = nearest
+                .and_then(|c| nearest_gain(subject, c))
+                .map_or_else(String::new, |text| format!("; the nearest is {text}{but}"));
             let why = cause.as_ref().map_or_else(String::new, |cause| {
                 let reason = cause.reason().map_or_else(String::new, |reason| format!(" ({reason})"));
                 let judged = Groups::of(analysis, subject.groups.iter().copied(), Key::ThroughputGain).judged;
@@ -106,17 +111,18 @@ fn alternatives(mut names: Vec<String>) -> String {
     }
 }
 
-/// `5.35× [5.22, 5.49]`.
-fn gain(q: &Quantity) -> String {
-    format!("{}× {}", number::estimate(q), number::bounds(q))
+/// `5.35× [5.22, 5.49]`; the interval covers whichever group is picked.
+fn gain(subject: &Subject, cell: &Cell) -> Option<String> {
+    let gain = subject.picked(cell, Key::ThroughputGain)?;
+    Some(format!("{}× {}", number::estimate(&gain), number::bounds(&gain)))
 }
 
-fn gains(leaders: &[&Cell]) -> String {
-    leaders.iter().filter_map(|c| c.get(Key::ThroughputGain)).map(gain).collect::<Vec<_>>().join(" and ")
+fn gains(subject: &Subject, leaders: &[&Cell]) -> String {
+    leaders.iter().filter_map(|c| gain(subject, c)).collect::<Vec<_>>().join(" and ")
 }
 
-fn nearest_gain(cell: &Cell) -> Option<String> {
-    Some(format!("{}, {}", mode_and_degree(cell), gain(cell.get(Key::ThroughputGain)?)))
+fn nearest_gain(subject: &Subject, cell: &Cell) -> Option<String> {
+    Some(format!("{}, {}", mode_and_degree(cell), gain(subject, cell)?))
 }
 
 /// What to run where no member may be slowed much.

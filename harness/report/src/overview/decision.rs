@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use collo_analysis::campaign::Analysis;
 use collo_analysis::cell::Cell;
+use collo_analysis::cell::quantities::capped;
 use collo_analysis::cell::suspect::short_of_energy;
 use collo_figures::modes::mode_order;
 use collo_guidelines::groups::collocate::{knees, rank_by_gain};
@@ -112,6 +113,12 @@ impl<'a> Subject<'a> {
         self.beyond.get(candidate.name()).map(String::as_str)
     }
 
+    /// A quantity of a group that was picked for its value, with the interval that covers whichever group of this subject is picked.
+    pub fn picked(&self, cell: &Cell, key: Key) -> Option<Quantity> {
+        let candidates = self.groups.iter().filter(|c| c.get(key).is_some()).count();
+        Some(capped(key, cell.get(key)?.picked_from(candidates)))
+    }
+
     /// The groups with the most throughput, among those that are certainly better than running in turn.
     pub fn throughput(&self, analysis: &Analysis) -> Choice<'a> {
         let threshold = analysis.campaign.thresholds.relevant_ratio;
@@ -139,7 +146,7 @@ impl<'a> Subject<'a> {
             return Choice::Run { leaders: vec![cell], tie: None };
         }
         let nearest = extreme(self.groups.iter().copied(), Key::Slowdown, false);
-        let refused = groups.judged.iter().filter(|c| slowest(c, |q| q.low).is_some_and(|s| s > limit)).count();
+        let refused = groups.judged.iter().filter(|c| largest(c, Key::Slowdown, |q| q.low).is_some_and(|s| s > limit)).count();
         without_group(&groups, refused, nearest)
     }
 
@@ -170,13 +177,13 @@ impl<'a> Subject<'a> {
         }
         let groups = Groups::of(analysis, on_slices.iter().copied(), Key::SlowdownOnSlice);
         let limit = 1.0 + analysis.campaign.thresholds.relevant_ratio;
-        let bounds = |c: &Cell| c.get(Key::SlowdownOnSlice).and_then(|q| q.low.zip(q.high));
-        let apart = |c: &&Cell| bounds(c).is_some_and(|(_, high)| high <= limit);
+        let apart = |c: &&Cell| largest(c, Key::SlowdownOnSlice, |q| q.high).is_some_and(|high| high <= limit);
+        let is_disturbed = |c: &&&Cell| largest(c, Key::SlowdownOnSlice, |q| q.low).is_some_and(|low| low > limit);
         let gain = |c: &Cell| c.get(Key::ThroughputGain).map_or(f64::NEG_INFINITY, |q| q.estimate);
         match groups.judged.iter().copied().filter(apart).max_by(|a, b| gain(a).total_cmp(&gain(b))) {
             Some(cell) => Choice::Run { leaders: vec![cell], tie: None },
             None => {
-                let disturbed = groups.judged.iter().filter(|c| bounds(c).is_some_and(|(low, _)| low > limit)).count();
+                let disturbed = groups.judged.iter().filter(is_disturbed).count();
                 let nearest = extreme(on_slices.iter().copied(), Key::SlowdownOnSlice, false);
                 without_group(&groups, disturbed, nearest)
             }
@@ -184,15 +191,15 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// The largest of one end of the intervals of the members' slowdowns; `None` if some member has none.
-fn slowest(cell: &Cell, end: fn(&Quantity) -> Option<f64>) -> Option<f64> {
-    let ends: Option<Vec<f64>> = cell.members.iter().map(|m| m.get(Key::Slowdown).and_then(end)).collect();
+/// The largest of one end of the intervals of a quantity of the members; `None` if some member has none.
+fn largest(cell: &Cell, key: Key, end: fn(&Quantity) -> Option<f64>) -> Option<f64> {
+    let ends: Option<Vec<f64>> = cell.members.iter().map(|m| m.get(key).and_then(end)).collect();
     ends?.into_iter().reduce(f64::max)
 }
 
 /// True if every member of a valid group is certainly slowed by no more than this factor.
 pub fn is_within(cell: &Cell, limit: f64) -> bool {
-    cell.is_valid() && slowest(cell, |q| q.high).is_some_and(|slowdown| slowdown <= limit)
+    cell.is_valid() && largest(cell, Key::Slowdown, |q| q.high).is_some_and(|slowdown| slowdown <= limit)
 }
 
 fn run<'a>(analysis: &Analysis, ranking: &Ranking<'a>) -> Choice<'a> {

@@ -104,16 +104,21 @@ fn decisions(analysis: &Analysis, subjects: &[Subject]) -> Table {
     if subjects.len() > ROWS {
         table.caption = format!("What to run: the first {ROWS} of {}; all cells are below", subjects.len());
     }
+    if subjects.iter().any(|subject| subject.groups.len() > 1) {
+        table.caption.push_str("; intervals allow for the group being picked from several");
+    }
     for subject in subjects.iter().take(ROWS) {
         let mut row = vec![
             TableCell::with_note(subject.name.clone(), subject.what.clone()),
-            field(&subject.throughput(analysis), Key::ThroughputGain, &|n| format!("{} {n}", Key::ThroughputGain.head())),
-            field(&subject.gentle(analysis), Key::Slowdown, &|n| format!("{} {n}", Key::Slowdown.head())),
-            field(&subject.energy(analysis), Key::EnergyOfSolo, &|n| format!("{n} of the energy in turn")),
+            field(subject, &subject.throughput(analysis), Key::ThroughputGain, &|n| {
+                format!("{} {n}", Key::ThroughputGain.head())
+            }),
+            field(subject, &subject.gentle(analysis), Key::Slowdown, &|n| format!("{} {n}", Key::Slowdown.head())),
+            field(subject, &subject.energy(analysis), Key::EnergyOfSolo, &|n| format!("{n} of the energy in turn")),
         ];
         if on_a_card {
             let alone = |n: &str| format!("{n} of the time alone there");
-            row.push(field(&subject.isolation(analysis), Key::SlowdownOnSlice, &alone));
+            row.push(field(subject, &subject.isolation(analysis), Key::SlowdownOnSlice, &alone));
         }
         table.row(row);
     }
@@ -146,8 +151,8 @@ fn stored(analysis: &Analysis, decisions: &[DecisionJson]) -> Table {
 }
 
 /// A decision, with the numbers that it rests on as a sentence has them.
-fn field(choice: &Choice, key: Key, sentence: &dyn Fn(&str) -> String) -> TableCell {
-    let number = |cell: &Cell| cell.get(key).map(number::with_interval);
+fn field(subject: &Subject, choice: &Choice, key: Key, sentence: &dyn Fn(&str) -> String) -> TableCell {
+    let number = |cell: &Cell| subject.picked(cell, key).as_ref().map(number::with_interval);
     let nearest =
         |cell: &Option<&Cell>| cell.and_then(|cell| Some(format!("{}, {}", mode_and_degree(cell), sentence(&number(cell)?))));
     match choice {
