@@ -241,6 +241,19 @@ fn a_setting_that_changes_nothing_is_not_one_to_decide_at() {
 }
 
 #[test]
+fn what_was_asked_and_cannot_be_judged_yet_is_open_with_the_command_that_decides() {
+    let modes = [("mps", 1.6, 250.0), ("naive", 1.5, 240.0), ("mps:50%", 1.6, 250.0)];
+    let fixture = with_setting(pairs(on_a100("once"), "w", &modes), "b128", 1.5, |member| member.batch_size = Some(128));
+    let read = CardTruth { pcie_rx_bytes_per_s: Some(1e9), ..gpu(250.0, 0.3) };
+    let once = analysed(&fixture.on_card("mps", &[("w", 8.1)], read, 0.004).repetitions(1));
+    for id in ["thread-limits", "settings", "mps-pcie", "alone-overhead"] {
+        let g = named(&once, id);
+        assert_eq!((g.holds, g.command.as_deref()), (Holds::Open, Some("collo run once --more 2")), "{id}: {}", g.finding);
+        assert!(g.finding.starts_with("No group can be judged by ") && g.finding.contains("with one run"), "{id}: {}", g.finding);
+    }
+}
+
+#[test]
 fn who_starves_is_said_of_a_group_in_which_a_member_certainly_does() {
     let misleading = |report: &Report| {
         let fairness = |cell: &str| report.analysis.cell(cell).and_then(|c| c.get(Key::Fairness)).cloned().unwrap();

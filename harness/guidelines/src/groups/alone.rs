@@ -30,7 +30,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let mps = |c: &Cell| c.record.mode.mps && !c.record.mode.limited && !c.record.mode.partitioned;
     let single = |c: &&Cell| c.record.degree == 1 && !c.is_solo() && !c.serves() && (mps(c) || slices(c) == Some(whole));
     let groups = Groups::of(analysis, analysis.groups().filter(single), Key::Slowdown);
-    if groups.judged.is_empty() {
+    if groups.judged.is_empty() && groups.unjudged.is_empty() {
         return None;
     }
     let tests = compared(analysis, &groups.judged, Key::Slowdown);

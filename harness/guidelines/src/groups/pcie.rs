@@ -7,7 +7,7 @@ use collo_quantity::{Key, number};
 
 use crate::published::Published;
 use crate::rule::pairs::{Pairs, matched, together};
-use crate::rule::{Claim, Guideline, STUDY, decide, on_a_card};
+use crate::rule::{Claim, Guideline, STUDY, decide, nothing, on_a_card};
 use crate::verdict::{self, Agreement, Holds};
 
 const METRIC: Key = Key::PcieRx;
@@ -25,7 +25,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     }
     let rate = |a: &Cell, b: &Cell| a.metric(METRIC)?.over(b.metric(METRIC)?).filter(|_| together(a, b));
     let pairs = Pairs::of(analysis, matched(analysis, "mps", "naive"), |_| METRIC, rate);
-    if pairs.judged.is_empty() {
+    if pairs.is_unasked() {
         return None;
     }
     let of = |wanted| pairs.how_many(wanted);
@@ -39,7 +39,9 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
         () => Holds::Open,
     };
     let most = pairs.extreme(true);
-    let finding = most.map_or_else(String::new, |pair| {
+    let groups = pairs.groups();
+    let without = || nothing(&groups, "the traffic into the GPU", crate::rule::NO_GROUP);
+    let finding = most.map_or_else(without, |pair| {
         // In the unit of the figures of PCIe traffic.
         let rate = pair.left.metric(METRIC).map_or_else(String::new, |q| format!(", {} MB/s", number::three(q.estimate * 1e-6)));
         format!(
@@ -63,7 +65,6 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     } else {
         verdict::of_statement(analysis, holds)
     };
-    let groups = pairs.groups();
     Some(
         Claim {
             id: "mps-pcie",

@@ -9,7 +9,7 @@ use collo_quantity::{Key, number};
 
 use crate::published::Published;
 use crate::rule::pairs::{Match, Pair, Pairs};
-use crate::rule::{Claim, Guideline, STUDY, decide};
+use crate::rule::{Claim, Guideline, STUDY, decide, nothing};
 use crate::verdict;
 
 const PUBLISHED: Published = Published::new(
@@ -28,7 +28,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
         |_| Key::ThroughputGain,
         |a, b| a.get(Key::ThroughputGain)?.over(b.get(Key::ThroughputGain)?),
     );
-    if pairs.judged.is_empty() {
+    if pairs.is_unasked() {
         return None;
     }
     let (same, all) = (pairs.how_many(RatioVerdict::Same), pairs.judged.len());
@@ -37,20 +37,23 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let decided =
         |p: &&Pair| holds != verdict::Holds::Yes || !crate::rule::is_undecided(&p.test) && p.test.verdict != RatioVerdict::Same;
     let away = |p: &Pair| p.ratio.estimate.ln().abs();
-    let most = pairs.judged.iter().filter(decided).max_by(|a, b| away(a).total_cmp(&away(b)))?;
+    let most = pairs.judged.iter().filter(decided).max_by(|a, b| away(a).total_cmp(&away(b)));
     let gain = |c: &Cell| c.get(Key::ThroughputGain).map_or_else(String::new, number::with_interval);
     let none = if same > 0 { format!(", none in {same}") } else { String::new() };
-    let finding = format!(
-        "`{}` gains {}, `{}` {}; a difference in {changed} of {}{none}.",
-        most.right.name(),
-        gain(most.right),
-        most.left.name(),
-        gain(most.left),
-        number::count(all, "pair")
-    );
+    let groups = pairs.groups();
+    let finding = match most {
+        None => nothing(&groups, "the throughput gain", crate::rule::NO_GROUP),
+        Some(pair) => format!(
+            "`{}` gains {}, `{}` {}; a difference in {changed} of {}{none}.",
+            pair.right.name(),
+            gain(pair.right),
+            pair.left.name(),
+            gain(pair.left),
+            number::count(all, "pair")
+        ),
+    };
     let differ = |p: &&Pair| matches!(p.test.verdict, RatioVerdict::Better | RatioVerdict::Worse);
     let decisive = Varied::of(pairs.judged.iter().filter(differ).map(|p| (p.left, p.right)));
-    let groups = pairs.groups();
     Some(
         Claim {
             id: "settings",
@@ -60,7 +63,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
             finding,
             holds,
             agrees: verdict::of_figures(analysis, |f| ["gain-small-7-mps", "slowdown-small-7-mps-b128"].contains(&f.id.as_str())),
-            key: Some(most.evidence(Key::ThroughputGain).picked_from(all)),
+            key: most.map(|pair| pair.evidence(Key::ThroughputGain).picked_from(all)),
             tested: format!(
                 "throughput gains of groups that differ only in {} differ by more than {}; Holm-corrected over the pairs",
                 varied.text().replace(" and ", " or "),

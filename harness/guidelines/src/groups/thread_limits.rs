@@ -5,7 +5,7 @@ use collo_quantity::stats::RatioVerdict;
 use collo_quantity::{Key, number};
 
 use crate::rule::pairs::{Pair, Pairs};
-use crate::rule::{Claim, Guideline, decide, on_a_card};
+use crate::rule::{Claim, Guideline, decide, nothing, on_a_card};
 use crate::verdict::{self, Agreement, Holds};
 
 pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
@@ -19,7 +19,7 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     limits.dedup();
     let matches = limits.iter().flat_map(|limit| crate::rule::pairs::matched(analysis, limit, "mps")).collect();
     let pairs = Pairs::of(analysis, matches, crate::rule::pairs::work, crate::rule::pairs::advantage);
-    if pairs.judged.is_empty() {
+    if pairs.is_unasked() {
         return None;
     }
     let of = |wanted| pairs.how_many(wanted);
@@ -28,11 +28,15 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
     let holds = verdict::of_some(better, not, all - better - not + pairs.unjudged.len());
     let helps = pairs.judged.iter().filter(|p| p.test.verdict == RatioVerdict::Better);
     let best = helps.max_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate));
-    let key = best.or_else(|| pairs.extreme(holds != Holds::No))?;
+    let key = best.or_else(|| pairs.extreme(holds != Holds::No));
     let said = |pair: &Pair| {
         format!("`{}` does {} times the work of `{}`", pair.left.name(), number::with_interval(&pair.ratio), pair.right.name())
     };
     let groups = pairs.groups();
+    let finding = match key {
+        None => nothing(&groups, "the work per second", crate::rule::NO_GROUP),
+        Some(pair) => format!("{}; better in {better}, not in {not} of {}.", said(pair), number::count(all, "pair")),
+    };
     Some(
         Claim {
             id: "thread-limits",
@@ -41,10 +45,10 @@ pub fn guideline(analysis: &Analysis) -> Option<Guideline> {
                 format!("Set `{}` where it was measured to help: `{}`.", p.left.record.sharing, p.left.name())
             }),
             otherwise: "leave MPS threads unlimited.".into(),
-            finding: format!("{}; better in {better}, not in {not} of {}.", said(key), number::count(all, "pair")),
+            finding,
             holds,
             agrees: Agreement::NotStudied,
-            key: Some(key.evidence(Key::ThroughputGain).picked_from(all)),
+            key: key.map(|pair| pair.evidence(Key::ThroughputGain).picked_from(all)),
             tested: format!(
                 "some thread limit does more work per second than none, by more than {}; Holm-corrected over {}",
                 number::percent_as_written(analysis.campaign.thresholds.relevant_ratio),

@@ -107,7 +107,9 @@ impl<'a> Pairs<'a> {
         for ((m, ratio), test) in usable.into_iter().zip(ratios).zip(tests) {
             match ratio.zip(test) {
                 Some((ratio, test)) => found.judged.push(Pair { left: m.left, right: m.right, ratio, test }),
-                None => found.unjudged.push((m.left, Cause::NoReading("the two were not measured on the same devices".into()))),
+                None => found
+                    .unjudged
+                    .push((m.left, Cause::NoReading("the two were not measured on the same devices in one campaign".into()))),
             }
         }
         found
@@ -130,6 +132,11 @@ impl<'a> Pairs<'a> {
 
     pub fn is_empty(&self) -> bool {
         self.all() == 0
+    }
+
+    /// True if the campaign has no pair that is judged, or could have been.
+    pub fn is_unasked(&self) -> bool {
+        self.judged.is_empty() && self.unjudged.is_empty()
     }
 
     pub fn tests(&self) -> impl Iterator<Item = &RatioTest> {
