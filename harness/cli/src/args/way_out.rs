@@ -86,7 +86,7 @@ pub fn add_way_out(wrong: &mut clap::Error) -> Option<String> {
                 "try" if wrong.kind() == ErrorKind::UnknownArgument && word(ContextKind::SuggestedArg).is_none() => {
                     Some(UNQUOTED.into())
                 }
-                _ => of_option().or_else(|| of_value(&argument, has_set)),
+                _ => of_option().or_else(|| of_value(&argument, has_set)).or_else(|| of_number(wrong, option)),
             }
         }
         _ => None,
@@ -140,6 +140,12 @@ pub fn of_value(word: &str, has_set: bool) -> Option<String> {
     Some(format!("`--where '{axis} == {quoted}'` selects these cells{set}"))
 }
 
+/// A value that is not the whole number that its option takes.
+fn of_number(wrong: &clap::Error, option: &str) -> Option<String> {
+    let is_no_number = std::error::Error::source(wrong)?.is::<std::num::ParseIntError>();
+    is_no_number.then(|| format!("`{option}` takes a whole number, as in `{option} 3`"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +171,8 @@ mod tests {
             ("collo plan x sharing=mps", "sharing == \"mps\""),
             ("collo export x", "`collo report NAME --format csv`"),
             ("collo run x --wait", "`--wait 2h`"),
+            ("collo run x --more y", "`--more` takes a whole number, as in `--more 3`"),
+            ("collo run x --max-failures=2.5", "`--max-failures` takes a whole number"),
             ("collo watch", "`collo status --watch`"),
             ("collo rn", "did you mean `collo run`?"),
             ("collo experiments", "`collo list experiments` lists them"),

@@ -100,7 +100,11 @@ fn one(context: &Context<'_>, a: &args::Plan, project: &Project, experiment: Exp
             )
         }
     });
-    answer.code = if plan.order.is_empty() { exit::MACHINE } else { exit::DONE };
+    answer.code = match (plan.order.is_empty(), plan.refusals.is_empty()) {
+        (false, _) => exit::DONE,
+        (true, true) => exit::USAGE,
+        (true, false) => exit::MACHINE,
+    };
     Ok(answer)
 }
 

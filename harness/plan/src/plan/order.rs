@@ -142,10 +142,14 @@ fn states<'a>(cells: &'a [PlannedCell], here: &[usize]) -> Vec<Option<&'a Partit
 fn families(cells: &[PlannedCell], here: Vec<usize>, shuffle: &mut Shuffle) -> Vec<(usize, Option<BlockEdge>)> {
     let (mut baselines, others): (Vec<usize>, Vec<usize>) = here.into_iter().partition(|cell| cells[*cell].record.baseline);
     shuffle.shuffle(&mut baselines);
+    let place_of: HashMap<&str, usize> =
+        baselines.iter().enumerate().map(|(place, cell)| (cells[*cell].record.cell.as_str(), place)).collect();
     let mut groups: Vec<Vec<usize>> = vec![Vec::new(); baselines.len().max(1)];
     for cell in others {
-        let of = |place: &usize| cells[cell].record.against.contains(&cells[baselines[*place]].record.cell);
-        let mut possible: Vec<usize> = (0..baselines.len()).filter(of).collect();
+        let against = cells[cell].record.against.iter();
+        let mut possible: Vec<usize> = against.filter_map(|label| place_of.get(label.as_str()).copied()).collect();
+        possible.sort_unstable();
+        possible.dedup();
         if possible.len() > 1 {
             shuffle.shuffle(&mut possible);
         }
