@@ -127,7 +127,7 @@ gpu-tests:
     cargo build
     cargo test --package collo-workloads --test python_tests -- --ignored --nocapture
 
-# Print the benchmarks' figures and write target/bench/NAME.json: just bench [NAME]
+# Print the benchmarks' figures and write target/bench/NAME.json: just bench [--against FOLDER] [NAME]
 [group('develop')]
 bench *NAMES:
     cargo build --release --package collo-simgpu

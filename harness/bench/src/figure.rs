@@ -1,6 +1,6 @@
 //! A figure: the measurement, its limit or peer, and the verdict. As text for people, as JSON for the record.
 
-use collo_quantity::stats::{median, nearest_rank};
+use collo_quantity::stats::{median, median_interval, nearest_rank};
 use serde_json::{Value as Json, json};
 
 use crate::load::Load;
@@ -55,10 +55,10 @@ pub enum Verdict {
 }
 
 impl Figure {
-    /// Seconds that were measured several times: their median, their p99, their number.
+    /// Seconds that were measured several times: their median with its interval, their p99, their number.
     pub fn of_seconds(name: impl Into<String>, seconds: &[f64]) -> Figure {
         let (value, p99) = (median(&mut seconds.to_vec()), nearest_rank(&mut seconds.to_vec(), 0.99));
-        Figure { name: name.into(), value, p99, count: seconds.len(), ..Figure::default() }
+        Figure { name: name.into(), value, p99, interval: median_interval(seconds), count: seconds.len(), ..Figure::default() }
     }
 
     /// A figure that could not be measured.

@@ -31,7 +31,7 @@ pub struct Bench {
 
 /// In the order of execution: the longest ones last.
 pub static BENCHES: [Bench; 14] = [
-    Bench { name: "plan", about: "a plan of 10⁴ cells, and the help", run: plan::run },
+    Bench { name: "plan", about: "a plan of 10⁴ cells, advice for a scheduler, and the help", run: plan::run },
     Bench { name: "decide", about: "a decision about a task, on 4 to 1000 cards", run: decide::run },
     Bench { name: "overhead", about: "the fixed cost of a run", run: overhead::run },
     Bench { name: "skew", about: "how far apart members start", run: skew::run },

@@ -1,9 +1,12 @@
-//! The duration of commands that measure nothing: a plan of 10⁴ cells, and the help.
+//! The duration of commands that measure nothing: a plan of 10⁴ cells, advice for a scheduler, and the help.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
+use collo_quantity::stats::median;
+use fs_err as fs;
+use serde_json::{Value as Json, json};
 
 use super::Effort;
 use crate::figure::{Figure, Statistic};
@@ -21,6 +24,7 @@ pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
         (1..=5).map(|i| format!("{i}.0")).collect::<Vec<_>>().join(", ")
     );
     ground.write_experiment("many", &lines)?;
+    fs::write(ground.path().join("question.json"), question(CARDS).to_string())?;
     let times = |words: &[&str], count: usize| -> Result<Vec<f64>> {
         (0..effort.times(count)).map(|_| seconds(&collo, ground.path(), words)).collect()
     };
@@ -29,10 +33,32 @@ pub fn run(ground: &ScratchProject, effort: Effort) -> Result<Vec<Figure>> {
         note: Some(format!("median of {} processes, {build} build", seconds.len())),
         ..Figure::of_seconds(name, &seconds)
     };
+    let mut help = times(&["--help"], 41)?;
+    let advice = figure(&format!("collo advise, {CARDS} GPUs"), times(&["advise", "question.json"], 201)?, 0.1);
     Ok(vec![
         figure("collo plan, 10⁴ cells", times(&["plan", "many"], 11)?, 0.5),
-        figure("collo --help", times(&["--help"], 41)?, 0.02),
+        Figure {
+            limit: Some((0.1, Statistic::P99)),
+            peer: median(&mut help.clone()).map(|help| ("collo --help", help)),
+            ..advice
+        },
+        figure("collo --help", std::mem::take(&mut help), 0.02),
     ])
+}
+
+const CARDS: usize = 64;
+
+/// A question about a site of eight nodes with three tasks on each GPU, of which all is given that a prediction needs.
+fn question(cards: usize) -> Json {
+    let task = |id: usize| json!({"id": id.to_string(), "memory_bytes": 4u64 << 30, "sm_active_ratio": 0.3, "step_s": 0.1});
+    let card = |index: usize| {
+        let tasks: Vec<Json> = (0..3).map(|place| task(3 * index + place)).collect();
+        json!({
+            "id": index.to_string(), "node": (index / 8).to_string(), "gpu": "a100-40gb", "sharing": "mps",
+            "free_bytes": 20u64 << 30, "sm_active_ratio": 0.5, "tasks": tasks,
+        })
+    };
+    json!({"task": task(3 * cards), "cards": (0..cards).map(card).collect::<Vec<_>>()})
 }
 
 /// The release build if there is one.

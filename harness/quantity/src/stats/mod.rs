@@ -17,7 +17,7 @@ mod verdict;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal, StudentsT};
 
 pub use outliers::outliers;
 pub use pool::{Pool, Variance};
@@ -190,6 +190,16 @@ pub fn nearest_rank(values: &mut [f64], p: f64) -> Option<f64> {
     (!values.is_empty()).then(|| *values.select_nth_unstable_by(rank.min(values.len()) - 1, f64::total_cmp).1)
 }
 
+/// The 95 % interval of the median by order statistics, for any continuous distribution (Conover, Practical Nonparametric Statistics,
+/// 3rd ed., §3.2); `None` for fewer than six values, which have none.
+pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
+    let below = Binomial::new(0.5, values.len() as u64).ok()?;
+    let rank = (0..values.len()).take_while(|rank| below.cdf(*rank as u64) <= 0.025).count().checked_sub(1)?;
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    Some((sorted[rank], sorted[values.len() - 1 - rank]))
+}
+
 /// The quantile on the line between its two neighbours (Hyndman and Fan 1996, definition 7); `None` for no values.
 pub fn quantile(mut values: Vec<f64>, p: f64) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
@@ -258,6 +268,17 @@ mod tests {
         assert_eq!(median(&mut [3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!((median(&mut [7.0]), median(&mut [])), (Some(7.0), None));
+    }
+
+    #[test]
+    fn the_interval_of_a_median_has_the_ranks_of_the_printed_table() {
+        // Binomial ranks for 95 % or more, as in Conover's table A3: 6 values 1 and 6, 10 values 2 and 9, 20 values 6 and 15.
+        for (n, ranks) in
+            [(5, None), (6, Some((1.0, 6.0))), (10, Some((2.0, 9.0))), (20, Some((6.0, 15.0))), (50, Some((18.0, 33.0)))]
+        {
+            let values: Vec<f64> = (1..=n).rev().map(f64::from).collect();
+            assert_eq!(median_interval(&values), ranks, "{n}");
+        }
     }
 
     #[test]
