@@ -15,7 +15,9 @@ const MARGIN_RATIO: f64 = 0.10;
 #[derive(Deserialize)]
 pub struct Earlier {
     build: String,
-    machine: String,
+    /// Absent in files of before it was recorded.
+    #[serde(default)]
+    machine: Option<String>,
     others_cores: f64,
     figures: Vec<EarlierFigure>,
 }
@@ -54,9 +56,8 @@ impl Earlier {
             return Ok(None);
         }
         let text = fs_err::read_to_string(&path)?;
-        let earlier = serde_json::from_str(&text).with_context(|| {
-            format!("`{}` is not a file of this benchmark, or of an older version: run the older version again", path.display())
-        })?;
+        let earlier =
+            serde_json::from_str(&text).with_context(|| format!("`{}` is not a file of this benchmark", path.display()))?;
         Ok(Some(earlier))
     }
 
@@ -65,7 +66,10 @@ impl Earlier {
         let then = Load { average: 0.0, others_cores: self.others_cores };
         match () {
             () if self.build != build => Some(format!("it was a {} build", self.build)),
-            () if self.machine != machine => Some(format!("it was another machine, {}", self.machine)),
+            () if self.machine.as_deref() != Some(machine) => {
+                let other = self.machine.as_deref().map(|other| format!("it was another machine, {other}"));
+                Some(other.unwrap_or_else(|| "its machine is not recorded".into()))
+            }
             () if then.is_busy() => Some(format!("others used {:.1} cores then", then.others_cores)),
             () if load.is_busy() => Some(format!("others used {:.1} cores now", load.others_cores)),
             () => None,

@@ -235,6 +235,7 @@ fn gathering_evidence_holds_nothing_up_and_its_moment_is_inside_the_window() {
         slow("the driver takes 1 s to open", "slow-nvml=1s", MPS),
         slow("who is done leaves", "slow-control=300ms", &release.replace("epochs = 2", "epochs = 12")),
         slow("activity is sampled meanwhile", "slow-control=1s,noise=0,seed=1", MPS)
+            .once_dcgm_prints()
             .env("COLLO_SIM_EPOCH_S", "0.5")
             .looks(is_told),
     ]);

@@ -135,6 +135,7 @@ fn services_are_stopped_for_the_switch_alone_where_that_was_asked_for() {
             .env("COLLO_SIM_EPOCH_S", "0.5")
             .looks(is_told),
         on("the engine answers later than its service is active", "a100-40gb,services,engine-slow=4s,noise=0", HALVES)
+            .once_dcgm_prints()
             .env("COLLO_SIM_EPOCH_S", "0.5")
             .looks(is_told),
         on("DCGM 2's unit has another name, and is stopped", "a100-40gb,services,dcgm=2.4", MIG)
